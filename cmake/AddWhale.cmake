@@ -1,0 +1,51 @@
+# Helpers that keep the CMakeLists of each folder short.
+
+# The headers of MLIR take five seconds to parse; all compiler libraries share
+# one precompiled header.
+file(WRITE ${CMAKE_BINARY_DIR}/WhalePch.cpp "")
+add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
+target_precompile_headers(WhalePch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
+
+# add_whale_library(NAME SOURCES... [DEPENDS TARGETS...] [LINK LIBRARIES...])
+# A static library of the compiler; it registers itself in WHALE_LIBS.
+function(add_whale_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_precompile_headers(${name} REUSE_FROM WhalePch)
+  add_dependencies(${name} whale-headers ${ARG_DEPENDS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  set_property(GLOBAL APPEND PROPERTY WHALE_LIBS ${name})
+endfunction()
+
+# add_whale_tool(NAME SOURCES... LINK LIBRARIES...)
+function(add_whale_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  add_dependencies(${name} whale-headers)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+endfunction()
+
+# add_whale_unittest(NAME SOURCES... LINK LIBRARIES...)
+# A GoogleTest program, registered with ctest under its name.
+function(add_whale_unittest name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest
+                                        GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${CMAKE_BINARY_DIR}/unittests)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# add_whale_tablegen(FILE.td OUTPUT GENERATOR FLAGS...)
+# Generates one .inc beside the .td's place in the build tree; the whale-headers
+# target collects them all.
+function(add_whale_tablegen td output)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  mlir_tablegen(${output} ${ARGN})
+  file(RELATIVE_PATH name ${CMAKE_BINARY_DIR}/include
+       ${CMAKE_CURRENT_BINARY_DIR}/${output})
+  string(MAKE_C_IDENTIFIER ${name} target)
+  add_custom_target(${target} DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${output})
+  set_property(GLOBAL APPEND PROPERTY WHALE_TABLEGEN_TARGETS ${target})
+endfunction()

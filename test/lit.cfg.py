@@ -1,0 +1,16 @@
+"""lit: every file with RUN lines under test/ is one test."""
+
+import os
+
+import lit.formats
+
+config.name = "whale"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.whale_binary_dir, "test")
+config.environment["PATH"] = os.pathsep.join(
+    [config.whale_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
+)
+config.substitutions.append(("%python", os.path.join(config.whale_source_dir, ".venv/bin/python")))
