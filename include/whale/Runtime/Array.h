@@ -1,0 +1,92 @@
+//===- Array.h - A tensor that lies in shards -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What programs take and return: a tensor left where it is, one shard per rank,
+// gathered when read and laid out anew when a program wants it otherwise. A
+// tensor of the host is an array with a single whole shard.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_ARRAY_H
+#define WHALE_RUNTIME_ARRAY_H
+
+#include "whale/Runtime/DType.h"
+#include "whale/Runtime/Layout.h"
+
+#include <memory>
+
+namespace whale::runtime {
+
+/// Memory of one shard. `writable` is false for memory that somebody else owns:
+/// a program that would overwrite it (donation) makes a copy instead.
+struct Buffer {
+  std::shared_ptr<void> data;
+  int64_t bytes = 0;
+  bool writable = true;
+
+  /// 64-byte aligned, uninitialized; throws Error naming the size when there is
+  /// no memory.
+  static std::shared_ptr<Buffer> allocate(int64_t bytes);
+};
+
+/// A handle: copies share the shards. Not changed by reads, hence safe to read
+/// from several threads; donation invalidates all handles of the array.
+class Array {
+public:
+  /// The empty handle.
+  Array() = default;
+
+  /// Copies `elementCount(shape) * byteSize(dtype)` bytes.
+  static Array fromHost(DType dtype, Shape shape, const void *data);
+
+  /// Keeps `data` alive and reads it in place, without a copy; it must not
+  /// change while the array is in use.
+  static Array adopt(DType dtype, Shape shape,
+                     std::shared_ptr<const void> data);
+
+  /// `shards` by rank; null or empty where the layout has no box.
+  static Array fromShards(DType dtype, Shape shape,
+                          std::shared_ptr<const Layout> layout,
+                          std::vector<std::shared_ptr<Buffer>> shards);
+
+  /// False for the empty handle.
+  explicit operator bool() const { return state != nullptr; }
+
+  /// True once a program has taken the array over: reading it is an Error.
+  bool isDonated() const;
+
+  DType dtype() const;
+  const Shape &shape() const;
+  const Layout &layout() const;
+  /// Bytes of the whole tensor.
+  int64_t bytes() const;
+
+  /// The shard of a rank (null where it holds none); throws when donated.
+  std::shared_ptr<Buffer> shard(size_t rank) const;
+
+  /// The whole tensor in memory if some rank holds all of it, else null. Valid
+  /// while the array is.
+  const void *wholeData() const;
+
+  /// Gathers the tensor, row-major, into `bytes()` bytes at `out`.
+  void toHost(void *out) const;
+
+  /// The same tensor in another layout: itself if it lies so already.
+  Array relayout(const std::shared_ptr<const Layout> &layout) const;
+
+  /// Drops the shards for all handles; reading is an Error from then on.
+  void donate() const;
+
+private:
+  struct State;
+  std::shared_ptr<State> state;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_ARRAY_H

@@ -1,0 +1,55 @@
+//===- Checksum.h - Detect damaged programs ---------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The hashes of checksums.txt (docs/program-format.md). Header-only: what
+// writes programs needs no more of the runtime than this.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_CHECKSUM_H
+#define WHALE_RUNTIME_CHECKSUM_H
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace whale::runtime {
+
+/// Incremental 64-bit FNV-1a. It finds accidents, not forgeries.
+class Checksum {
+public:
+  void add(std::string_view bytes) {
+    for (unsigned char byte : bytes)
+      hash = (hash ^ byte) * 0x100000001b3;
+  }
+  /// 16 hexadecimal digits.
+  std::string hex() const {
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx",
+                  static_cast<unsigned long long>(hash));
+    return text;
+  }
+  static std::string of(std::string_view bytes) {
+    Checksum checksum;
+    checksum.add(bytes);
+    return checksum.hex();
+  }
+
+private:
+  uint64_t hash = 0xcbf29ce484222325;
+};
+
+/// A line of checksums.txt for a file with these bytes.
+inline std::string checksumLine(std::string_view file, std::string_view bytes) {
+  return Checksum::of(bytes) + "  " + std::string(file) + "\n";
+}
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_CHECKSUM_H

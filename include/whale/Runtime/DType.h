@@ -1,0 +1,75 @@
+//===- DType.h - Element types at run time ----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The element types of StableHLO, under StableHLO's names. In memory every
+// element takes whole bytes: i1 is a byte of 0 or 1, the types below one byte
+// (i2, i4, f4, f6) take one byte each, in its low bits, integers extended.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DTYPE_H
+#define WHALE_RUNTIME_DTYPE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace whale::runtime {
+
+enum class DType : uint8_t {
+  I1,
+  I2,
+  I4,
+  I8,
+  I16,
+  I32,
+  I64,
+  UI2,
+  UI4,
+  UI8,
+  UI16,
+  UI32,
+  UI64,
+  F4E2M1FN,
+  F6E2M3FN,
+  F6E3M2FN,
+  F8E3M4,
+  F8E4M3,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E4M3B11FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F8E8M0FNU,
+  BF16,
+  F16,
+  F32,
+  F64,
+  C64,
+  C128,
+};
+
+/// The name in programs, as StableHLO spells it: "f32", "ui8", "complex<f32>".
+std::string_view name(DType dtype);
+
+/// The type of that name, or nothing.
+std::optional<DType> parseDType(std::string_view name);
+
+/// Bytes that one element takes in memory.
+int64_t byteSize(DType dtype);
+
+/// i1 and the signed and unsigned integers.
+bool isInteger(DType dtype);
+/// Real floating-point types of any width.
+bool isFloat(DType dtype);
+bool isComplex(DType dtype);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_DTYPE_H

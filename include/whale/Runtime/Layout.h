@@ -1,0 +1,75 @@
+//===- Layout.h - Which part of a tensor each rank holds --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A layout gives each rank a box of the tensor, in the coordinates of a view:
+// factor extents whose row-major product is the tensor's shape ([D, 3D] seen as
+// [D, 3, D]). A shard is the dense row-major buffer over a rank's box.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_LAYOUT_H
+#define WHALE_RUNTIME_LAYOUT_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+using Shape = std::vector<int64_t>;
+
+/// Product of the extents; 1 for a scalar. The shape is one that was validated,
+/// so the product does not overflow.
+int64_t elementCount(std::span<const int64_t> shape);
+
+/// "[2, 3]".
+std::string toString(std::span<const int64_t> shape);
+
+/// A box: along each dimension the indices [start, start + size).
+struct Box {
+  Shape start;
+  Shape size;
+
+  static Box whole(Shape view) {
+    return {Shape(view.size(), 0), std::move(view)};
+  }
+  int64_t elements() const { return elementCount(size); }
+  bool operator==(const Box &) const = default;
+};
+
+/// The boxes by rank; nothing for a rank that holds no part.
+struct Layout {
+  Shape view;
+  std::vector<std::optional<Box>> boxes;
+
+  /// One holder (a host, or the only rank) with the whole tensor.
+  static Layout whole(const Shape &shape) {
+    return {shape, {Box::whole(shape)}};
+  }
+  bool operator==(const Layout &) const = default;
+};
+
+/// The part that two boxes share, or nothing (also when it is empty).
+std::optional<Box> intersect(const Box &a, const Box &b);
+
+/// Whether the boxes cover every element of `view`.
+bool covers(const Shape &view, std::span<const std::optional<Box>> boxes);
+
+/// Copies a box of `size` between two dense row-major buffers of the shapes
+/// `dstShape` and `srcShape`, each from its own start.
+void copyBox(void *dst, std::span<const int64_t> dstShape,
+             std::span<const int64_t> dstStart, const void *src,
+             std::span<const int64_t> srcShape,
+             std::span<const int64_t> srcStart, std::span<const int64_t> size,
+             int64_t elementBytes);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_LAYOUT_H

@@ -1,0 +1,100 @@
+//===- Program.h - Load and run a compiled program --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_PROGRAM_H
+#define WHALE_RUNTIME_PROGRAM_H
+
+#include "whale/Runtime/Array.h"
+#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Stats.h"
+#include "whale/Runtime/Trace.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+/// What an argument is for.
+enum class Role : uint8_t { State, Batch, Input };
+
+/// An argument or a result of a program.
+struct Parameter {
+  /// "arg0", "result0": its name in tensor files.
+  std::string name;
+  /// What the user calls it ("params['w']"); may be empty.
+  std::string label;
+  DType dtype;
+  /// Of the whole tensor.
+  Shape shape;
+  std::shared_ptr<const Layout> layout;
+
+  /// Arguments only, like the next three.
+  Role role = Role::Input;
+  /// The dimension that carries the mini-batch.
+  std::optional<int64_t> batchDim;
+  /// The result that is the next step's value of this argument.
+  std::optional<int64_t> fedBy;
+  /// Running the program takes the array over.
+  bool donated = false;
+
+  /// Results only: the donated argument whose memory the result takes.
+  std::optional<int64_t> alias;
+};
+
+struct LoadOptions {
+  /// Threads of each rank; 0 shares the machine's cores out among the ranks.
+  int64_t threadsPerRank = 0;
+};
+
+struct RunOptions {
+  /// Filled with this run's costs, if given.
+  Stats *stats = nullptr;
+  /// This run is appended to it, if given.
+  Trace *trace = nullptr;
+  /// False leaves donated arguments intact, for the price of a copy.
+  bool donate = true;
+};
+
+/// A program in memory, with its ranks' threads and arenas. A handle: copies
+/// share them. Runs from several threads follow one another.
+class Program {
+public:
+  /// Reads and validates a program directory. Throws Error naming the file and
+  /// field at fault.
+  static Program load(const std::filesystem::path &directory,
+                      const LoadOptions &options = {});
+
+  const std::string &name() const;
+  size_t rankCount() const;
+  const std::vector<Parameter> &arguments() const;
+  const std::vector<Parameter> &results() const;
+
+  /// The compiler's readable summary ("plan" of the manifest), as JSON text.
+  const std::string &plan() const;
+
+  /// One array for each argument, of its shape and dtype and in any layout: one
+  /// in the argument's layout is used in place, another is laid out anew.
+  /// Donated arguments are taken over (`Array::isDonated` afterwards). Throws
+  /// Error for a wrong argument before anything ran, or with the first rank
+  /// and instruction that failed, after all ranks have stopped.
+  std::vector<Array> run(std::span<const Array> arguments,
+                         const RunOptions &options = {}) const;
+
+private:
+  struct State;
+  explicit Program(std::shared_ptr<State> state);
+  std::shared_ptr<State> state;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_PROGRAM_H

@@ -1,0 +1,52 @@
+//===- Stats.h - What one step cost -----------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_STATS_H
+#define WHALE_RUNTIME_STATS_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+/// One kind of collective on one rank during one step.
+struct CollectiveStats {
+  /// Collectives executed.
+  int64_t count = 0;
+  /// Bytes that other ranks took from this one.
+  int64_t bytesSent = 0;
+  /// Bytes that this rank took from others.
+  int64_t bytesReceived = 0;
+};
+
+struct RankStats {
+  /// Most memory in use at once: arguments, results, arena, constants, scratch.
+  int64_t peakBytes = 0;
+  double computeSeconds = 0;
+  /// Time in collectives, waiting for the other ranks included.
+  double communicationSeconds = 0;
+  /// By kind: "all_reduce", "all_gather", ...
+  std::map<std::string, CollectiveStats> collectives;
+};
+
+/// Filled anew by each run that is given one.
+struct Stats {
+  double stepSeconds = 0;
+  std::vector<RankStats> ranks;
+
+  /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n, "compute_s": s,
+  /// "communication_s": s, "collectives": {"all_reduce": {"count": n,
+  /// "bytes_sent": n, "bytes_received": n}}}]}
+  std::string json() const;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_STATS_H

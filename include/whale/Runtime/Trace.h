@@ -1,0 +1,55 @@
+//===- Trace.h - Timeline of a run ------------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TRACE_H
+#define WHALE_RUNTIME_TRACE_H
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+enum class Queue : uint8_t { Compute, Communication };
+
+/// Collects what each rank did when; several runs follow one another in it.
+class Trace {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Event {
+    std::string name;
+    Queue queue;
+    Clock::time_point begin;
+    Clock::time_point end;
+    /// Counted from 0 over the runs recorded here.
+    int64_t step;
+  };
+
+  /// Starts the next step with `ranks` ranks; called by Program::run.
+  void beginStep(size_t ranks);
+  /// Each rank appends only its own events, hence without a lock.
+  void add(size_t rank, std::string name, Queue queue, Clock::time_point begin,
+           Clock::time_point end);
+
+  const std::vector<std::vector<Event>> &events() const { return byRank; }
+
+  /// Chrome trace-event JSON, opened by Perfetto: a process for each rank, in
+  /// it a track for each queue.
+  std::string json() const;
+
+private:
+  Clock::time_point origin = Clock::now();
+  int64_t steps = 0;
+  std::vector<std::vector<Event>> byRank;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_TRACE_H
