@@ -1,0 +1,39 @@
+//===- WhaleProgramOps.h - Executable operations ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a rank executes besides collectives: whale.launch, whale.matmul,
+// whale.convolution, whale.library_call.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_H
+#define WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace whale {
+/// The name of the nested module that holds the kernels.
+inline constexpr llvm::StringLiteral kKernelsModuleName = "kernels";
+/// Iterations of a kernel's outermost parallel loop.
+inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
+/// Arithmetic operations of one launch.
+inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
+/// Bytes read and written by one launch.
+inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
+} // namespace whale
+
+#define GET_OP_CLASSES
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h.inc"
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_H

@@ -1,0 +1,208 @@
+//===- WhaleProgramOps.td - Executable operations ----------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The operations that a rank executes besides collectives: launches of
+// compiled kernels and calls of library routines. Tensors are values here;
+// buffers are assigned later.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_TD
+#define WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "whale/Dialect/Whale/IR/WhaleDialect.td"
+
+class Whale_ProgramOp<string mnemonic, list<Trait> traits = []>
+    : Op<Whale_Dialect, mnemonic, !listconcat([Pure], traits)>;
+
+def Whale_LaunchOp : Whale_ProgramOp<"launch",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a compiled kernel";
+  let description = [{
+    Runs a function of the module `@kernels`. The kernel gets one buffer for
+    each operand, then one for each result, and the range of its outermost
+    parallel loop that it has to compute; `whale.extent` of the kernel is the
+    length of that loop. The types agree with the kernel's memrefs in shape
+    and width; the kernel's integers are signless.
+
+    Two attributes say how buffers may be shared. Each has one entry for each
+    result, an operand number or -1.
+    - `inplace`: the result may take over the buffer of that operand, because
+      the kernel reads an element of it only to compute the same element of
+      the result.
+    - `updates`: the kernel writes only a part of the result, the rest is that
+      operand: the result takes over its buffer, or the buffer is copied to
+      that of the result before the launch. The kernel does not read the
+      operand's own buffer.
+
+    Example:
+
+    ```mlir
+    %0 = whale.launch @k3(%a, %b) {inplace = array<i64: 0>}
+       : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel,
+                       Variadic<AnyRankedTensor>:$inputs,
+                       OptionalAttr<DenseI64ArrayAttr>:$inplace,
+                       OptionalAttr<DenseI64ArrayAttr>:$updates);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The function of `@kernels` that is launched; null if there is none.
+    ::mlir::func::FuncOp getKernelFunc();
+  }];
+}
+
+def Whale_KernelOp : Whale_ProgramOp<"kernel", [SingleBlock, NoTerminator]> {
+  let summary = "A kernel before it is outlined";
+  let description = [{
+    A loop nest over buffers in the place where it is used. The block has one
+    memref argument for each operand, one for each result, and two of type
+    `index`, the range of the outermost parallel loop (of `extent` iterations)
+    to compute. `inplace` and `updates` are those of `whale.launch`. Outlining
+    makes a function of the block and a `whale.launch` of the operation.
+
+    Example:
+
+    ```mlir
+    %0 = whale.kernel(%a) extent 8 : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%in: memref<8xf32>, %out: memref<8xf32>, %begin: index, %end: index):
+      %c1 = arith.constant 1 : index
+      scf.for %i = %begin to %end step %c1 {
+        %x = memref.load %in[%i] : memref<8xf32>
+        %y = arith.negf %x : f32
+        memref.store %y, %out[%i] : memref<8xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$extent,
+                       OptionalAttr<DenseI64ArrayAttr>:$inplace,
+                       OptionalAttr<DenseI64ArrayAttr>:$updates);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $inputs `)` `extent` $extent attr-dict
+    `:` functional-type($inputs, $outputs) $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_MatmulOp : Whale_ProgramOp<"matmul"> {
+  let summary = "Product of batches of matrices with any strides";
+  let description = [{
+    `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, where each of
+    b, m, n and k has its own stride in each buffer, counted in elements, so a
+    transposed operand or result needs no copy. Products are accumulated in
+    f32 (f64 for f64 operands, i32 for narrower integers) and rounded once.
+    - `batch`: size, lhs stride, rhs stride, out stride for each batch
+      dimension, one after the other.
+    - `m`: size, lhs stride, out stride. `n`: size, rhs stride, out stride.
+      `k`: size, lhs stride, rhs stride.
+
+    Example: `tensor<4x8xf32>` times the transposed `tensor<16x8xf32>`.
+
+    ```mlir
+    %0 = whale.matmul %a, %b {batch = array<i64>, m = array<i64: 4, 8, 16>,
+        n = array<i64: 16, 8, 1>, k = array<i64: 8, 1, 1>}
+      : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
+                       DenseI64ArrayAttr:$batch, DenseI64ArrayAttr:$m,
+                       DenseI64ArrayAttr:$n, DenseI64ArrayAttr:$k);
+  let results = (outs AnyRankedTensor:$output);
+  let assemblyFormat = [{
+    $lhs `,` $rhs attr-dict
+    `:` `(` type($lhs) `,` type($rhs) `)` `->` type($output)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Multiplications and additions: 2 * batch * m * n * k.
+    int64_t getFlops();
+  }];
+}
+
+def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
+  let summary = "Convolution by the library";
+  let description = [{
+    `stablehlo.convolution` with every attribute spelt out, named as in the
+    StableHLO specification. `padding` holds low and high of each spatial
+    dimension, one after the other.
+
+    Example:
+
+    ```mlir
+    %0 = whale.convolution %x, %k {window_strides = array<i64: 1, 1>,
+        padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>,
+        rhs_dilation = array<i64: 1, 1>, window_reversal = array<i1: 0, 0>,
+        input_batch_dimension = 0, input_feature_dimension = 3,
+        input_spatial_dimensions = array<i64: 1, 2>,
+        kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3,
+        kernel_spatial_dimensions = array<i64: 0, 1>,
+        output_batch_dimension = 0, output_feature_dimension = 3,
+        output_spatial_dimensions = array<i64: 1, 2>,
+        feature_group_count = 1, batch_group_count = 1}
+      : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x8x8x4xf32>
+    ```
+  }];
+  let arguments = (ins
+    AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
+    DenseI64ArrayAttr:$window_strides, DenseI64ArrayAttr:$padding,
+    DenseI64ArrayAttr:$lhs_dilation, DenseI64ArrayAttr:$rhs_dilation,
+    DenseBoolArrayAttr:$window_reversal,
+    I64Attr:$input_batch_dimension, I64Attr:$input_feature_dimension,
+    DenseI64ArrayAttr:$input_spatial_dimensions,
+    I64Attr:$kernel_input_feature_dimension,
+    I64Attr:$kernel_output_feature_dimension,
+    DenseI64ArrayAttr:$kernel_spatial_dimensions,
+    I64Attr:$output_batch_dimension, I64Attr:$output_feature_dimension,
+    DenseI64ArrayAttr:$output_spatial_dimensions,
+    I64Attr:$feature_group_count, I64Attr:$batch_group_count);
+  let results = (outs AnyRankedTensor:$output);
+  let assemblyFormat = [{
+    $lhs `,` $rhs attr-dict
+    `:` `(` type($lhs) `,` type($rhs) `)` `->` type($output)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Multiplications and additions, padding included.
+    int64_t getFlops();
+  }];
+}
+
+def Whale_LibraryCallOp : Whale_ProgramOp<"library_call"> {
+  let summary = "Calls a routine that the runtime brings along";
+  let description = [{
+    Calls a routine of the runtime by name; its discardable attributes are the
+    routine's parameters. A routine that the runtime does not know is an error
+    when the program is loaded.
+
+    Example:
+
+    ```mlir
+    %0 = whale.library_call "cholesky"(%a) {lower = true}
+       : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$function, Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = [{
+    $function `(` $inputs `)` attr-dict
+    `:` functional-type($inputs, $outputs)
+  }];
+}
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_TD

@@ -1,0 +1,227 @@
+//===- WhaleProgramOps.cpp - Executable operations ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Verifiers of the operations that a rank executes: no stride leaves a buffer,
+// a launch fits its kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+
+using namespace mlir;
+using namespace whale;
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+/// `inplace` and `updates` name, for each result, an operand with a buffer of
+/// the same size, or -1.
+static LogicalResult verifySharing(Operation *op, StringRef name,
+                                   std::optional<ArrayRef<int64_t>> operands) {
+  if (!operands)
+    return success();
+  if (operands->size() != op->getNumResults())
+    return op->emitOpError("expects one entry in '")
+           << name << "' for each of its " << op->getNumResults()
+           << " results, got " << operands->size();
+  for (auto [result, operand] : llvm::enumerate(*operands)) {
+    if (operand == -1)
+      continue;
+    if (operand < 0 || operand >= op->getNumOperands())
+      return op->emitOpError("'") << name << "' names operand " << operand
+                                  << " of " << op->getNumOperands();
+    auto from = cast<ShapedType>(op->getOperand(operand).getType());
+    auto to = cast<ShapedType>(op->getResult(result).getType());
+    if (from.getNumElements() != to.getNumElements() ||
+        from.getElementTypeBitWidth() != to.getElementTypeBitWidth())
+      return op->emitOpError("'")
+             << name << "' lets result " << result << " of type " << to
+             << " share the buffer of operand " << operand << " of type "
+             << from;
+  }
+  return success();
+}
+
+/// A buffer type stands for a tensor of the same shape and element width.
+static bool fits(Type tensor, Type buffer) {
+  auto value = cast<ShapedType>(tensor);
+  auto memref = dyn_cast<MemRefType>(buffer);
+  return memref && memref.getShape() == value.getShape() &&
+         memref.getElementTypeBitWidth() == value.getElementTypeBitWidth();
+}
+
+/// The types of a kernel's arguments: inputs, outputs, begin, end.
+static LogicalResult verifyKernelArguments(Operation *op, TypeRange arguments) {
+  size_t count = op->getNumOperands() + op->getNumResults() + 2;
+  if (arguments.size() != count)
+    return op->emitOpError("expects a kernel of ")
+           << count << " arguments, got " << arguments.size();
+  unsigned position = 0;
+  for (Type type : op->getOperandTypes())
+    if (!fits(type, arguments[position++]))
+      return op->emitOpError("operand ")
+             << position - 1 << " of type " << type
+             << " does not fit the kernel's argument of type "
+             << arguments[position - 1];
+  for (Type type : op->getResultTypes())
+    if (!fits(type, arguments[position++]))
+      return op->emitOpError("result of type ")
+             << type << " does not fit the kernel's argument of type "
+             << arguments[position - 1];
+  if (!arguments[position].isIndex() || !arguments[position + 1].isIndex())
+    return op->emitOpError("expects the kernel's range to be of type index");
+  return success();
+}
+
+/// The strided accesses of one operand stay within its elements.
+static LogicalResult
+verifyBounds(Operation *op, StringRef name, Type type,
+             ArrayRef<std::pair<int64_t, int64_t>> sizesAndStrides) {
+  int64_t last = 0;
+  for (auto [size, stride] : sizesAndStrides) {
+    if (size < 0 || stride < 0)
+      return op->emitOpError("has a negative size or stride for ") << name;
+    if (size == 0)
+      return success();
+    last += (size - 1) * stride;
+  }
+  int64_t elements = cast<ShapedType>(type).getNumElements();
+  if (last >= elements)
+    return op->emitOpError("reaches element ")
+           << last << " of " << name << " of type " << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchOp
+//===----------------------------------------------------------------------===//
+
+func::FuncOp LaunchOp::getKernelFunc() {
+  for (Operation *table = SymbolTable::getNearestSymbolTable(*this); table;
+       table = table->getParentOp()
+                   ? SymbolTable::getNearestSymbolTable(table->getParentOp())
+                   : nullptr)
+    if (auto kernels = dyn_cast_or_null<ModuleOp>(
+            SymbolTable::lookupSymbolIn(table, kKernelsModuleName)))
+      return dyn_cast_or_null<func::FuncOp>(
+          SymbolTable::lookupSymbolIn(kernels, getKernelAttr().getAttr()));
+  return {};
+}
+
+LogicalResult LaunchOp::verify() {
+  if (failed(verifySharing(*this, "inplace", getInplace())))
+    return failure();
+  return verifySharing(*this, "updates", getUpdates());
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &) {
+  func::FuncOp kernel = getKernelFunc();
+  if (!kernel)
+    return emitOpError("launches '")
+           << getKernel() << "', which is not a function of @"
+           << kKernelsModuleName;
+  return verifyKernelArguments(*this, kernel.getArgumentTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verify() {
+  if (failed(verifySharing(*this, "inplace", getInplace())) ||
+      failed(verifySharing(*this, "updates", getUpdates())))
+    return failure();
+  if (getExtent() < 1)
+    return emitOpError("expects a positive extent, got ") << getExtent();
+  return verifyKernelArguments(*this, getBody().getArgumentTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MatmulOp::verify() {
+  if (getBatch().size() % 4 != 0)
+    return emitOpError("expects four numbers for each batch dimension, got ")
+           << getBatch().size() << " in all";
+  for (auto [name, numbers] :
+       {std::pair<StringRef, ArrayRef<int64_t>>{"m", getM()},
+        {"n", getN()},
+        {"k", getK()}})
+    if (numbers.size() != 3)
+      return emitOpError("expects three numbers in '")
+             << name << "', got " << numbers.size();
+  SmallVector<std::pair<int64_t, int64_t>> lhs, rhs, out;
+  for (ArrayRef<int64_t> batch = getBatch(); !batch.empty();
+       batch = batch.drop_front(4)) {
+    lhs.push_back({batch[0], batch[1]});
+    rhs.push_back({batch[0], batch[2]});
+    out.push_back({batch[0], batch[3]});
+  }
+  lhs.push_back({getM()[0], getM()[1]});
+  out.push_back({getM()[0], getM()[2]});
+  rhs.push_back({getN()[0], getN()[1]});
+  out.push_back({getN()[0], getN()[2]});
+  lhs.push_back({getK()[0], getK()[1]});
+  rhs.push_back({getK()[0], getK()[2]});
+  if (failed(verifyBounds(*this, "lhs", getLhs().getType(), lhs)) ||
+      failed(verifyBounds(*this, "rhs", getRhs().getType(), rhs)))
+    return failure();
+  return verifyBounds(*this, "the result", getOutput().getType(), out);
+}
+
+int64_t MatmulOp::getFlops() {
+  int64_t flops = 2 * getM()[0] * getN()[0] * getK()[0];
+  for (size_t i = 0; i < getBatch().size(); i += 4)
+    flops *= getBatch()[i];
+  return flops;
+}
+
+//===----------------------------------------------------------------------===//
+// ConvolutionOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConvolutionOp::verify() {
+  size_t spatial = getInputSpatialDimensions().size();
+  for (auto [name, size] :
+       {std::pair<StringRef, size_t>{"kernel_spatial_dimensions",
+                                     getKernelSpatialDimensions().size()},
+        {"output_spatial_dimensions", getOutputSpatialDimensions().size()},
+        {"window_strides", getWindowStrides().size()},
+        {"lhs_dilation", getLhsDilation().size()},
+        {"rhs_dilation", getRhsDilation().size()},
+        {"window_reversal", getWindowReversal().size()}})
+    if (size != spatial)
+      return emitOpError("expects ")
+             << spatial << " entries in '" << name << "', got " << size;
+  if (getPadding().size() != 2 * spatial)
+    return emitOpError("expects ") << 2 * spatial << " entries in 'padding', "
+                                   << "got " << getPadding().size();
+  for (Type type :
+       {getLhs().getType(), getRhs().getType(), getOutput().getType()})
+    if (cast<ShapedType>(type).getRank() != static_cast<int64_t>(spatial) + 2)
+      return emitOpError("expects operands and result of rank ")
+             << spatial + 2 << ", got " << type;
+  return success();
+}
+
+int64_t ConvolutionOp::getFlops() {
+  auto kernel = cast<ShapedType>(getRhs().getType());
+  auto output = cast<ShapedType>(getOutput().getType());
+  int64_t features = kernel.getDimSize(getKernelOutputFeatureDimension());
+  if (features == 0)
+    return 0;
+  return 2 * output.getNumElements() * (kernel.getNumElements() / features);
+}
+
+#define GET_OP_CLASSES
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.cpp.inc"
