@@ -16,11 +16,13 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
+  registry.insert<whale::WhaleDialect>();
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   return mlir::asMainReturnCode(

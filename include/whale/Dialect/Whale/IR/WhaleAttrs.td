@@ -1,0 +1,102 @@
+//===- WhaleAttrs.td - Attributes --------------------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD
+#define WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "whale/Dialect/Whale/IR/WhaleDialect.td"
+include "whale/Dialect/Whale/IR/WhaleInterfaces.td"
+
+class Whale_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Whale_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Strategies
+//===----------------------------------------------------------------------===//
+
+def Whale_OptionalInt : OptionalParameter<"::std::optional<int64_t>"> {
+  let printer = "$_printer << *$_self";
+}
+
+class Whale_Strategy<string name, string attrMnemonic>
+    : Whale_Attr<name, attrMnemonic,
+                 [DeclareAttrInterfaceMethods<Whale_StrategyAttr>]> {
+  let parameters = (ins Whale_OptionalInt:$devices,
+      StringRefParameter<"the scope's name", [{""}]>:$name,
+      Whale_OptionalInt:$scope);
+  let assemblyFormat = "(`<` struct($devices, $name, $scope)^ `>`)?";
+  let genVerifyDecl = 1;
+}
+
+def Whale_ReplicateAttr : Whale_Strategy<"Replicate", "replicate"> {
+  let summary = "the TaskGraph's mini-batch is shared out over its devices";
+  let description = [{
+    Each device holds the whole TaskGraph and takes its share of the
+    mini-batch. `devices` left out means all devices; `scope` tells apart the
+    scopes that have no `name`.
+
+    Example:
+    ```mlir
+    #whale.replicate<devices = 4, name = "encoder", scope = 0>
+    #whale.replicate
+    ```
+
+    **Constraints:**
+    - `devices` is at least 1.
+    - `scope` is not negative.
+  }];
+}
+
+def Whale_SplitAttr : Whale_Strategy<"Split", "split"> {
+  let summary = "the TaskGraph's tensors are sharded over its devices";
+  let description = [{
+    Every large parameter of the TaskGraph is stored in shards, and none of
+    the operations that use one is computed twice.
+
+    Example:
+    ```mlir
+    #whale.split<devices = 4, name = "head", scope = 1>
+    ```
+
+    **Constraints:**
+    - `devices` is at least 1.
+    - `scope` is not negative.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+def Whale_Phase : I32Enum<"Phase", "phase of a training step", [
+      I32EnumCase<"Forward", 0, "forward">,
+      I32EnumCase<"Backward", 1, "backward">,
+      I32EnumCase<"Apply", 2, "apply">,
+    ]> {
+  let cppNamespace = "::whale";
+}
+
+def Whale_PhaseAttr : EnumAttr<Whale_Dialect, Whale_Phase, "phase"> {
+  let summary = "whether an operation is forward, backward or apply";
+  let description = [{
+    Forward computes the loss, backward its gradients, apply the optimizer's
+    update.
+
+    Example:
+    ```mlir
+    #whale.phase<backward>
+    ```
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD

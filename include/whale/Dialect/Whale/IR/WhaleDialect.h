@@ -1,0 +1,16 @@
+//===- WhaleDialect.h - The whale dialect -----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALEDIALECT_H
+#define WHALE_DIALECT_WHALE_IR_WHALEDIALECT_H
+
+#include "mlir/IR/Dialect.h"
+
+#include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALEDIALECT_H

@@ -1,0 +1,157 @@
+//===- WhaleOps.td - Operations of planning ----------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALEOPS_TD
+#define WHALE_DIALECT_WHALE_IR_WHALEOPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "whale/Dialect/Whale/IR/WhaleAttrs.td"
+
+def Whale_DeviceGroups
+    : TypedArrayAttrBase<DenseI64ArrayAttr, "lists of device ids">;
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+def Whale_ClusterOp : Whale_Op<"cluster", [Symbol]> {
+  let summary = "the devices, their speeds and their links";
+  let description = [{
+    What the cluster file says, with the same field names; built-in kinds that
+    it uses are written out, so that the IR stands by itself.
+
+    Example:
+    ```mlir
+    whale.cluster @cluster {
+      kinds = {P100 = {flops = {f32 = 9.3e12}, memory_bytes = 17179869184,
+                       memory_bandwidth = 7.32e11}},
+      nodes = [{name = "a", count = 1, devices = [{kind = "P100", count = 8} ],
+                link = {bandwidth = 1.0e10, latency = 5.0e-6}} ],
+      network = {bandwidth = 6.25e9, latency = 1.0e-5}}
+    ```
+
+    **Constraints:**
+    - The attributes form a valid cluster file (`docs/cluster.md`).
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+      OptionalAttr<DictionaryAttr>:$kinds, ArrayAttr:$nodes,
+      OptionalAttr<DictionaryAttr>:$network);
+  let assemblyFormat = "$sym_name attr-dict";
+  let hasVerifier = 1;
+}
+
+def Whale_VirtualDeviceOp : Whale_Op<"virtual_device", [Symbol]> {
+  let summary = "the devices of a TaskGraph";
+  let description = [{
+    One list of device ids for each repetition of the group of TaskGraphs
+    (nested data parallelism).
+
+    Example:
+    ```mlir
+    whale.virtual_device @vd0 [[0, 1], [4, 5]]
+    ```
+
+    **Constraints:**
+    - There is at least one list, and no list is empty.
+    - No device id is negative or stands twice.
+    - Every device id is one of the module's cluster, when it has one.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Whale_DeviceGroups:$groups);
+  let assemblyFormat = "$sym_name custom<DeviceGroups>($groups) attr-dict";
+  let extraClassDeclaration = [{
+    /// The number of repetitions.
+    size_t getNumGroups() { return getGroups().size(); }
+    /// The devices of one repetition.
+    ::llvm::ArrayRef<int64_t> getGroup(size_t index) {
+      return ::llvm::cast<::mlir::DenseI64ArrayAttr>(getGroups()[index])
+          .asArrayRef();
+    }
+    /// All devices, repetition by repetition.
+    ::llvm::SmallVector<int64_t> getDevices();
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
+      "::llvm::ArrayRef<::llvm::SmallVector<int64_t>>":$groups)>];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Task graphs
+//===----------------------------------------------------------------------===//
+
+def Whale_TaskGraphOp : Whale_Op<"task_graph", [
+    SingleBlock, NoRegionArguments, RecursiveMemoryEffects,
+    RecursivelySpeculatable, DeclareOpInterfaceMethods<SymbolUserOpInterface>
+  ]> {
+  let summary = "a part of the step under one strategy";
+  let description = [{
+    The region uses values from outside freely and yields those that are used
+    outside. Task graphs of one `name` belong together: they are the phases of
+    one scope, or the pieces of it between which others stand, and share a
+    virtual device. `flops` and `bytes` are those of one whole mini-batch.
+
+    Example:
+    ```mlir
+    %h = whale.task_graph "encoder" forward
+        strategy #whale.replicate<devices = 2> on @vd0 flops 1024 bytes 4096
+        -> tensor<8x16xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+          : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+      whale.yield %0 : tensor<8x16xf32>
+    }
+    ```
+
+    **Constraints:**
+    - The `whale.yield` has as many operands as there are results, of the same
+      types.
+    - `name` is not empty.
+    - `flops` and `bytes` are not negative.
+    - The virtual device is a `whale.virtual_device`.
+    - A task graph doesn't stand inside another.
+  }];
+  let arguments = (ins StrAttr:$name, Whale_PhaseAttr:$phase,
+      OptionalAttr<Whale_StrategyAttr>:$strategy,
+      OptionalAttr<FlatSymbolRefAttr>:$virtual_device,
+      OptionalAttr<I64Attr>:$flops, OptionalAttr<I64Attr>:$bytes);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name custom<Phase>($phase) (`strategy` $strategy^)?
+    (`on` $virtual_device^)? (`flops` $flops^)? (`bytes` $bytes^)?
+    attr-dict-with-keyword (`->` type($results)^)? $body
+  }];
+  let extraClassDeclaration = [{
+    /// The terminator of the region.
+    ::whale::YieldOp getYield();
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_YieldOp : Whale_Op<"yield", [
+    HasParent<"TaskGraphOp">, Pure, ReturnLike, Terminator
+  ]> {
+  let summary = "the values that leave a task graph";
+  let description = [{
+    Ends the region of a `whale.task_graph`; its operands are the task graph's
+    results.
+
+    Example:
+    ```mlir
+    whale.yield %0, %1 : tensor<8xf32>, tensor<f32>
+    ```
+
+    **Constraints:**
+    - The parent is a `whale.task_graph`.
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALEOPS_TD

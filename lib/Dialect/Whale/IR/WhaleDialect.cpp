@@ -1,0 +1,28 @@
+//===- WhaleDialect.cpp - The whale dialect -------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+#include "whale/Dialect/Whale/IR/WhaleDialect.cpp.inc"
+
+void WhaleDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "whale/Dialect/Whale/IR/WhaleOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.cpp.inc"
+      >();
+}

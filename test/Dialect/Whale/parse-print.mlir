@@ -1,0 +1,57 @@
+// RUN: whale-opt %s | FileCheck %s
+// RUN: whale-opt %s | whale-opt | FileCheck %s
+// RUN: whale-opt --mlir-print-op-generic %s | whale-opt | FileCheck %s
+
+// CHECK: module attributes
+// CHECK-SAME: whale.a = #whale.replicate
+// CHECK-SAME: whale.b = #whale.replicate<devices = 4>
+// CHECK-SAME: whale.c = #whale.replicate<devices = 4, name = "en\22c", scope = 0>
+// CHECK-SAME: whale.d = #whale.split
+// CHECK-SAME: whale.e = #whale.split<name = "head", scope = 7>
+// CHECK-SAME: whale.f = [#whale.phase<forward>, #whale.phase<backward>, #whale.phase<apply>]
+module attributes {
+  whale.a = #whale.replicate,
+  whale.b = #whale.replicate<devices = 4>,
+  whale.c = #whale.replicate<scope = 0, name = "en\"c", devices = 4>,
+  whale.d = #whale.split,
+  whale.e = #whale.split<name = "head", scope = 7>,
+  whale.f = [#whale.phase<forward>, #whale.phase<backward>,
+             #whale.phase<apply>]
+} {
+  // CHECK: whale.cluster @cluster {
+  // CHECK-SAME: kinds = {P100 = {flops = {f32 = 9.300000e+12 : f64}
+  // CHECK-SAME: network = {bandwidth = 6.250000e+09 : f64}
+  // CHECK-SAME: nodes = [{
+  whale.cluster @cluster {
+    kinds = {P100 = {flops = {f32 = 9.3e12}, memory_bytes = 17179869184,
+                     memory_bandwidth = 7.32e11}},
+    nodes = [{name = "a", devices = [{kind = "P100", count = 8}]}],
+    network = {bandwidth = 6.25e9}}
+  // CHECK: whale.virtual_device @vd0 {{\[\[}}0, 1], [4, 5]]
+  whale.virtual_device @vd0 [[0, 1], [4, 5]]
+  // CHECK: whale.virtual_device @vd1 {{\[\[}}2]]
+  whale.virtual_device @vd1 [[2]]
+
+  // CHECK-LABEL: func @task_graphs
+  func.func @task_graphs(%x: tensor<8x16xf32>)
+      -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+    // CHECK: whale.task_graph "encoder" forward strategy
+    // CHECK-SAME: <devices = 2> on @vd0 flops 1024 bytes 4096
+    // CHECK-SAME: attributes {whale.note = 1 : i64}
+    // CHECK-SAME: -> tensor<8x16xf32>, tensor<8x16xf32> {
+    %0:2 = whale.task_graph "encoder" forward
+        strategy #whale.replicate<devices = 2> on @vd0 flops 1024 bytes 4096
+        attributes {whale.note = 1 : i64}
+        -> tensor<8x16xf32>, tensor<8x16xf32> {
+      %y = arith.addf %x, %x : tensor<8x16xf32>
+      // CHECK: whale.yield %{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<8x16xf32>
+      whale.yield %y, %x : tensor<8x16xf32>, tensor<8x16xf32>
+    }
+    // CHECK: whale.task_graph "tail" apply {
+    // CHECK-NEXT: whale.yield{{$}}
+    whale.task_graph "tail" apply {
+      whale.yield
+    }
+    return %0#0, %0#1 : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+}
