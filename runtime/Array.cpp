@@ -1,0 +1,203 @@
+//===- Array.cpp - A tensor that lies in shards -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Array.h"
+
+#include "whale/Runtime/Error.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace whale::runtime {
+
+std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
+  constexpr size_t alignment = 64;
+  // aligned_alloc wants a multiple; a zero-size buffer still has an address.
+  size_t rounded = static_cast<size_t>(bytes) + alignment;
+  rounded -= rounded % alignment;
+  void *data = std::aligned_alloc(alignment, rounded);
+  if (!data)
+    throw Error("cannot allocate " + std::to_string(bytes) + " bytes");
+  auto buffer = std::make_shared<Buffer>();
+  buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
+  buffer->bytes = bytes;
+  return buffer;
+}
+
+struct Array::State {
+  DType dtype;
+  Shape shape;
+  std::shared_ptr<const Layout> layout;
+
+  /// Guards `shards` and `donated`: another handle may donate at any time.
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Buffer>> shards;
+  bool donated = false;
+
+  std::vector<std::shared_ptr<Buffer>> readShards() {
+    std::lock_guard lock(mutex);
+    if (donated)
+      throw Error("the array was donated to a program and cannot be read");
+    return shards;
+  }
+};
+
+Array Array::fromShards(DType dtype, Shape shape,
+                        std::shared_ptr<const Layout> layout,
+                        std::vector<std::shared_ptr<Buffer>> shards) {
+  assert(shards.size() == layout->boxes.size() && "one shard per box");
+  Array array;
+  array.state = std::make_shared<State>();
+  array.state->dtype = dtype;
+  array.state->shape = std::move(shape);
+  array.state->layout = std::move(layout);
+  array.state->shards = std::move(shards);
+  return array;
+}
+
+Array Array::fromHost(DType dtype, Shape shape, const void *data) {
+  int64_t bytes = elementCount(shape) * byteSize(dtype);
+  auto buffer = Buffer::allocate(bytes);
+  if (bytes)
+    std::memcpy(buffer->data.get(), data, bytes);
+  auto layout = std::make_shared<Layout>(Layout::whole(shape));
+  return fromShards(dtype, std::move(shape), std::move(layout), {buffer});
+}
+
+Array Array::adopt(DType dtype, Shape shape, std::shared_ptr<const void> data) {
+  auto buffer = std::make_shared<Buffer>();
+  buffer->data = std::const_pointer_cast<void>(std::move(data));
+  buffer->bytes = elementCount(shape) * byteSize(dtype);
+  buffer->writable = false;
+  auto layout = std::make_shared<Layout>(Layout::whole(shape));
+  return fromShards(dtype, std::move(shape), std::move(layout), {buffer});
+}
+
+bool Array::isDonated() const {
+  std::lock_guard lock(state->mutex);
+  return state->donated;
+}
+
+DType Array::dtype() const { return state->dtype; }
+const Shape &Array::shape() const { return state->shape; }
+const Layout &Array::layout() const { return *state->layout; }
+
+int64_t Array::bytes() const {
+  return elementCount(state->shape) * byteSize(state->dtype);
+}
+
+std::shared_ptr<Buffer> Array::shard(size_t rank) const {
+  return state->readShards().at(rank);
+}
+
+const void *Array::wholeData() const {
+  auto shards = state->readShards();
+  int64_t elements = elementCount(state->shape);
+  for (size_t i = 0; i < shards.size(); ++i)
+    if (const std::optional<Box> &box = state->layout->boxes[i];
+        box && shards[i] && box->elements() == elements)
+      return shards[i]->data.get();
+  return nullptr;
+}
+
+void Array::toHost(void *out) const {
+  auto shards = state->readShards();
+  const Layout &layout = *state->layout;
+  Shape origin(layout.view.size(), 0);
+  std::vector<const Box *> done;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::optional<Box> &box = layout.boxes[i];
+    if (!box || !shards[i])
+      continue;
+    // A replica of what was copied already adds nothing.
+    bool replica = false;
+    for (const Box *other : done)
+      replica |= *other == *box;
+    if (replica)
+      continue;
+    done.push_back(&*box);
+    copyBox(out, layout.view, box->start, shards[i]->data.get(), box->size,
+            origin, box->size, byteSize(state->dtype));
+  }
+}
+
+/// The new shard of `box`, pieced together from the shards of one same view.
+static std::shared_ptr<Buffer>
+assemble(const Box &box, const Layout &layout,
+         const std::vector<std::shared_ptr<Buffer>> &shards, int64_t bytes) {
+  auto shard = Buffer::allocate(box.elements() * bytes);
+  // A shard with all of it does alone.
+  for (bool whole : {true, false}) {
+    std::vector<Box> done;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      if (!layout.boxes[i] || !shards[i])
+        continue;
+      const Box &from = *layout.boxes[i];
+      std::optional<Box> common = intersect(box, from);
+      if (!common || (whole && common->size != box.size))
+        continue;
+      if (std::find(done.begin(), done.end(), *common) != done.end())
+        continue;
+      Shape dstStart = common->start, srcStart = common->start;
+      for (size_t d = 0; d < dstStart.size(); ++d) {
+        dstStart[d] -= box.start[d];
+        srcStart[d] -= from.start[d];
+      }
+      copyBox(shard->data.get(), box.size, dstStart, shards[i]->data.get(),
+              from.size, srcStart, common->size, bytes);
+      if (whole)
+        return shard;
+      done.push_back(*common);
+    }
+  }
+  return shard;
+}
+
+Array Array::relayout(const std::shared_ptr<const Layout> &layout) const {
+  if (state->layout == layout || *state->layout == *layout)
+    return *this;
+  auto shards = state->readShards();
+  Layout host;
+  const Layout *source = state->layout.get();
+  if (source->view != layout->view) {
+    // Views that cut the tensor differently meet in the whole tensor.
+    host = Layout::whole(layout->view);
+    if (const void *whole = wholeData()) {
+      auto buffer = std::make_shared<Buffer>();
+      buffer->data =
+          std::shared_ptr<void>(std::make_shared<decltype(shards)>(shards),
+                                const_cast<void *>(whole));
+      buffer->bytes = bytes();
+      shards = {buffer};
+    } else {
+      auto buffer = Buffer::allocate(bytes());
+      toHost(buffer->data.get());
+      shards = {buffer};
+    }
+    source = &host;
+  }
+  // Replicas on ranks of one process still get memory of their own: a program
+  // may take a shard over and write to it.
+  std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
+  for (size_t i = 0; i < result.size(); ++i)
+    if (layout->boxes[i])
+      result[i] =
+          assemble(*layout->boxes[i], *source, shards, byteSize(state->dtype));
+  return fromShards(state->dtype, state->shape, layout, std::move(result));
+}
+
+void Array::donate() const {
+  std::lock_guard lock(state->mutex);
+  state->donated = true;
+  state->shards.clear();
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,59 @@
+//===- Io.h - Files, mapped and replaced whole ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_IO_H
+#define WHALE_RUNTIME_IO_H
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace whale::runtime {
+
+/// A file's bytes, mapped privately: writing to them never reaches the file.
+/// Throws Error naming the path.
+class MappedFile {
+public:
+  explicit MappedFile(const std::filesystem::path &path);
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+
+  char *data() const { return static_cast<char *>(memory); }
+  size_t size() const { return length; }
+  std::string_view text() const { return {data(), length}; }
+
+private:
+  void *memory = nullptr;
+  size_t length = 0;
+};
+
+/// Writes beside `path` and renames at the end: without `commit` nothing of it
+/// remains and what was there before stays. Throws Error naming the path.
+class FileWriter {
+public:
+  explicit FileWriter(std::filesystem::path path);
+  ~FileWriter();
+  FileWriter(const FileWriter &) = delete;
+  FileWriter &operator=(const FileWriter &) = delete;
+
+  void write(const void *data, size_t size);
+  void commit();
+
+private:
+  [[noreturn]] void fail() const;
+
+  std::filesystem::path path;
+  std::filesystem::path temporary;
+  FILE *file;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_IO_H

@@ -1,0 +1,63 @@
+//===- Trace.cpp - Timeline of a run ----------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Trace.h"
+
+#include <nlohmann/json.hpp>
+
+namespace whale::runtime {
+
+void Trace::beginStep(size_t ranks) {
+  ++steps;
+  if (byRank.size() < ranks)
+    byRank.resize(ranks);
+}
+
+void Trace::add(size_t rank, std::string name, Queue queue,
+                Clock::time_point begin, Clock::time_point end) {
+  byRank[rank].push_back({std::move(name), queue, begin, end, steps - 1});
+}
+
+std::string Trace::json() const {
+  auto microseconds = [&](Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  };
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (size_t rank = 0; rank < byRank.size(); ++rank) {
+    list.push_back({{"name", "process_name"},
+                    {"ph", "M"},
+                    {"pid", rank},
+                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
+    for (Queue queue : {Queue::Compute, Queue::Communication})
+      list.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", rank},
+                      {"tid", static_cast<int>(queue)},
+                      {"args",
+                       {{"name", queue == Queue::Compute ? "compute"
+                                                         : "communication"}}}});
+    for (const Event &event : byRank[rank])
+      list.push_back(
+          {{"name", event.name},
+           {"cat", event.queue == Queue::Compute ? "compute" : "communication"},
+           {"ph", "X"},
+           {"pid", rank},
+           {"tid", static_cast<int>(event.queue)},
+           {"ts", microseconds(event.begin - origin)},
+           {"dur", microseconds(event.end - event.begin)},
+           {"args", {{"step", event.step}}}});
+  }
+  nlohmann::ordered_json root = {{"traceEvents", std::move(list)},
+                                 {"displayTimeUnit", "ms"}};
+  // Names come from programs and may hold bytes that are not UTF-8.
+  return root.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+} // namespace whale::runtime
