@@ -1,0 +1,129 @@
+//===- VirtualDevices.cpp - Devices of TaskGraphs -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/VirtualDevices.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace whale;
+
+static llvm::Error fail(const llvm::Twine &what) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
+}
+
+/// Hands out `group` in turn and wrapping round, wants[i] devices to the i-th
+/// TaskGraph.
+static void handOut(llvm::ArrayRef<int64_t> wants,
+                    llvm::ArrayRef<int64_t> group,
+                    std::vector<VirtualDevice> &result) {
+  size_t next = 0;
+  for (auto [want, virtualDevice] : llvm::zip_equal(wants, result)) {
+    std::vector<int64_t> &list = virtualDevice.emplace_back();
+    for (int64_t i = 0; i < want; ++i, next = (next + 1) % group.size())
+      list.push_back(group[next]);
+  }
+}
+
+/// What the TaskGraphs get of `rest` devices, in proportion to what they get of
+/// a whole group of `size`.
+static llvm::SmallVector<int64_t>
+scale(llvm::ArrayRef<int64_t> wants, int64_t size, int64_t rest, bool shared) {
+  llvm::SmallVector<int64_t> scaled;
+  for (int64_t want : wants)
+    scaled.push_back(std::max<int64_t>(1, want * rest / size));
+  if (shared)
+    return scaled;
+  // What rounding leaves goes to the largest remainders, the first of equals.
+  int64_t left =
+      rest - std::accumulate(scaled.begin(), scaled.end(), int64_t(0));
+  llvm::SmallVector<size_t> order(wants.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    int64_t first = wants[a] * rest - scaled[a] * size;
+    int64_t second = wants[b] * rest - scaled[b] * size;
+    return first != second ? first > second : a < b;
+  });
+  for (size_t i = 0; left > 0; ++i, --left)
+    ++scaled[order[i % order.size()]];
+  return scaled;
+}
+
+/// The error for a group that isn't repeated a whole number of times.
+static llvm::Error doesNotDivide(llvm::ArrayRef<DeviceRequest> requests,
+                                 llvm::ArrayRef<int64_t> wants, int64_t size,
+                                 int64_t count, bool shared) {
+  std::string asked;
+  for (auto [request, want] : llvm::zip_equal(requests, wants))
+    asked += (asked.empty() ? "'" : ", '") + request.name + "' asks for " +
+             std::to_string(want);
+  llvm::SmallVector<std::string> sizes;
+  for (int64_t divisor = 1; divisor <= count; ++divisor)
+    if (count % divisor == 0)
+      sizes.push_back(std::to_string(divisor));
+  int64_t below = count / size * size;
+  return fail("a group of " + llvm::Twine(size) + " devices (" + asked +
+              (shared ? ", shared" : "") + ") doesn't divide the cluster's " +
+              llvm::Twine(count) + " devices; group sizes that fit are " +
+              llvm::join(sizes, ", ") + ", and numbers of devices that fit " +
+              "this group are " + llvm::Twine(below) + " and " +
+              llvm::Twine(below + size) + "; or set cluster.uneven_replicas");
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
+                      llvm::ArrayRef<int64_t> devices,
+                      const VirtualDeviceOptions &options) {
+  int64_t count = devices.size();
+  if (count == 0)
+    return fail("the cluster has no devices");
+  llvm::SmallVector<int64_t> wants;
+  int64_t sum = 0, largest = 0;
+  for (const DeviceRequest &request : requests) {
+    int64_t want = request.devices.value_or(count);
+    if (want < 1)
+      return fail("task graph '" + llvm::Twine(request.name) + "' asks for " +
+                  llvm::Twine(want) + " devices, at least 1 is needed");
+    if (want > count)
+      return fail("task graph '" + llvm::Twine(request.name) + "' asks for " +
+                  llvm::Twine(want) + " devices, the cluster has " +
+                  llvm::Twine(count));
+    wants.push_back(want);
+    sum += want;
+    largest = std::max(largest, want);
+  }
+  std::vector<VirtualDevice> result(requests.size());
+  if (requests.empty())
+    return result;
+
+  bool shared = sum > count;
+  int64_t size = !shared ? sum : options.wholeCluster ? count : largest;
+  int64_t rest = count % size;
+  if (rest != 0 && !options.unevenReplicas)
+    return doesNotDivide(requests, wants, size, count, shared);
+  for (int64_t start = 0; start + size <= count; start += size)
+    handOut(wants, devices.slice(start, size), result);
+  if (rest != 0) {
+    // With fewer devices than TaskGraphs they have to share the rest.
+    bool sharedRest = shared || rest < int64_t(wants.size());
+    handOut(scale(wants, size, rest, sharedRest), devices.take_back(rest),
+            result);
+  }
+  return result;
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests, int64_t count,
+                      const VirtualDeviceOptions &options) {
+  std::vector<int64_t> devices(std::max<int64_t>(count, 0));
+  std::iota(devices.begin(), devices.end(), 0);
+  return virtualDevices(requests, devices, options);
+}

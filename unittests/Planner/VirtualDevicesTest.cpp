@@ -1,0 +1,130 @@
+//===- VirtualDevicesTest.cpp - Sequential grouping -----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/VirtualDevices.h"
+#include "gtest/gtest.h"
+#include <set>
+
+using namespace whale;
+
+using Lists = std::vector<VirtualDevice>;
+
+static std::vector<DeviceRequest>
+requests(std::initializer_list<int64_t> counts) {
+  std::vector<DeviceRequest> result;
+  for (int64_t count : counts)
+    result.push_back({"t" + std::to_string(result.size()),
+                      count ? std::optional(count) : std::nullopt});
+  return result;
+}
+
+static Lists grouped(std::initializer_list<int64_t> counts, int64_t devices,
+                     VirtualDeviceOptions options = {}) {
+  return llvm::cantFail(virtualDevices(requests(counts), devices, options));
+}
+
+static std::string errorOf(std::initializer_list<int64_t> counts,
+                           int64_t devices) {
+  llvm::Expected<Lists> result = virtualDevices(requests(counts), devices);
+  return result ? "" : llvm::toString(result.takeError());
+}
+
+TEST(VirtualDevices, TheSumFits) {
+  EXPECT_EQ(grouped({2, 2}, 8), (Lists{{{0, 1}, {4, 5}}, {{2, 3}, {6, 7}}}));
+  EXPECT_EQ(grouped({1, 1}, 4), (Lists{{{0}, {2}}, {{1}, {3}}}));
+  EXPECT_EQ(grouped({4}, 4), (Lists{{{0, 1, 2, 3}}}));
+  EXPECT_EQ(grouped({1, 3}, 4), (Lists{{{0}}, {{1, 2, 3}}}));
+  EXPECT_EQ(grouped({}, 4), Lists{});
+}
+
+TEST(VirtualDevices, LeftOutMeansAll) {
+  EXPECT_EQ(grouped({0}, 3), (Lists{{{0, 1, 2}}}));
+  EXPECT_EQ(grouped({0, 0}, 2), (Lists{{{0, 1}}, {{0, 1}}}));
+}
+
+TEST(VirtualDevices, TheSumDoesNotFit) {
+  EXPECT_EQ(grouped({4, 4}, 4), (Lists{{{0, 1, 2, 3}}, {{0, 1, 2, 3}}}));
+  // A group of 2, twice.
+  EXPECT_EQ(grouped({2, 2, 1}, 4),
+            (Lists{{{0, 1}, {2, 3}}, {{0, 1}, {2, 3}}, {{0}, {2}}}));
+  // Handed out in turn, wrapping round.
+  EXPECT_EQ(grouped({1, 3, 2}, 3), (Lists{{{0}}, {{1, 2, 0}}, {{1, 2}}}));
+  // The whole cluster is the group.
+  EXPECT_EQ(grouped({2, 2, 2}, 4, {.wholeCluster = true}),
+            (Lists{{{0, 1}}, {{2, 3}}, {{0, 1}}}));
+}
+
+TEST(VirtualDevices, GivenOrder) {
+  EXPECT_EQ(llvm::cantFail(virtualDevices(requests({1, 2}),
+                                          llvm::ArrayRef<int64_t>{7, 2, 5})),
+            (Lists{{{7}}, {{2, 5}}}));
+}
+
+TEST(VirtualDevices, UnevenReplicas) {
+  VirtualDeviceOptions uneven{.unevenReplicas = true};
+  EXPECT_EQ(grouped({4}, 6, uneven), (Lists{{{0, 1, 2, 3}, {4, 5}}}));
+  EXPECT_EQ(grouped({2, 2}, 6, uneven), (Lists{{{0, 1}, {4}}, {{2, 3}, {5}}}));
+  EXPECT_EQ(grouped({1, 3}, 7, uneven),
+            (Lists{{{0}, {4}}, {{1, 2, 3}, {5, 6}}}));
+  // Fewer devices than TaskGraphs: they share.
+  EXPECT_EQ(grouped({1, 1, 1}, 4, uneven),
+            (Lists{{{0}, {3}}, {{1}, {3}}, {{2}, {3}}}));
+}
+
+TEST(VirtualDevices, Errors) {
+  EXPECT_EQ(errorOf({5}, 4),
+            "task graph 't0' asks for 5 devices, the cluster has 4");
+  EXPECT_EQ(errorOf({1, -1}, 4),
+            "task graph 't1' asks for -1 devices, at least 1 is needed");
+  EXPECT_EQ(errorOf({1}, 0), "the cluster has no devices");
+  EXPECT_EQ(errorOf({2, 2}, 6),
+            "a group of 4 devices ('t0' asks for 2, 't1' asks for 2) doesn't "
+            "divide the cluster's 6 devices; group sizes that fit are 1, 2, "
+            "3, 6, and numbers of devices that fit this group are 4 and 8; or "
+            "set cluster.uneven_replicas");
+}
+
+TEST(VirtualDevices, EveryRequestIsMet) {
+  for (int64_t devices = 1; devices <= 8; ++devices)
+    for (int64_t a = 1; a <= devices; ++a)
+      for (int64_t b = 1; b <= devices; ++b)
+        for (int64_t c = 1; c <= devices; ++c)
+          for (int flags = 0; flags < 4; ++flags) {
+            VirtualDeviceOptions options{bool(flags & 1), bool(flags & 2)};
+            llvm::Expected<Lists> result =
+                virtualDevices(requests({a, b, c}), devices, options);
+            int64_t sum = a + b + c;
+            int64_t size = sum <= devices         ? sum
+                           : options.wholeCluster ? devices
+                                                  : std::max({a, b, c});
+            ASSERT_EQ(bool(result),
+                      devices % size == 0 || options.unevenReplicas);
+            if (!result) {
+              llvm::consumeError(result.takeError());
+              continue;
+            }
+            std::set<int64_t> used;
+            int64_t wants[] = {a, b, c};
+            for (int i = 0; i < 3; ++i) {
+              const VirtualDevice &lists = (*result)[i];
+              ASSERT_EQ(int64_t(lists.size()), (devices + size - 1) / size);
+              for (int64_t r = 0; r < devices / size; ++r)
+                ASSERT_EQ(int64_t(lists[r].size()), wants[i]);
+              for (const std::vector<int64_t> &list : lists) {
+                std::set<int64_t> distinct(list.begin(), list.end());
+                ASSERT_EQ(distinct.size(), list.size());
+                ASSERT_FALSE(list.empty());
+                used.insert(list.begin(), list.end());
+              }
+            }
+            ASSERT_TRUE(*used.begin() >= 0 && *used.rbegin() < devices);
+            if (sum <= devices) {
+              ASSERT_EQ(int64_t(used.size()), devices);
+            }
+          }
+}
