@@ -1,0 +1,27 @@
+"""Fixtures of the Python tests."""
+
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, os.path.dirname(__file__))
+
+import pytest  # noqa: E402
+import whale as wh  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Every test starts as a process does."""
+    wh.init()
+    yield
+    wh.init()
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Puts the stand-in for the compiled extension in its place."""
+    import fake_extension
+
+    monkeypatch.setattr("whale.native.extension", lambda: fake_extension)
+    return fake_extension

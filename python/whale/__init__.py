@@ -1,0 +1,34 @@
+"""Whale: train a JAX step on many devices, of like or unlike kinds.
+
+A step is annotated with scopes, ``wh.replicate`` and ``wh.split``, lowered to
+StableHLO by JAX, and compiled for a cluster by Whale.
+"""
+
+from whale import interop
+from whale.api import jit
+from whale.array import Array
+from whale.config import Config, init
+from whale.errors import CompileError, RuntimeError, WhaleError
+from whale.lowering import Lowered
+from whale.program import Program, load
+from whale.scopes import replicate, set_default_strategy, split
+
+interop.register()
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "CompileError",
+    "Config",
+    "Lowered",
+    "Program",
+    "RuntimeError",
+    "WhaleError",
+    "init",
+    "jit",
+    "load",
+    "replicate",
+    "set_default_strategy",
+    "split",
+]

@@ -1,0 +1,108 @@
+"""``wh.Config`` and ``wh.init``: what holds for a whole process."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from whale import scopes
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """One setting: what it accepts, in words and as a check."""
+
+    accepts: str
+    check: Callable[[Any], bool]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+KEYS: Mapping[str, Key] = {
+    "num_micro_batch": Key("a whole number of at least 1", _is_count),
+    "num_task_graph": Key("a whole number of at least 1", _is_count),
+    "cluster.uneven_replicas": Key(
+        "True or False", lambda value: isinstance(value, bool)
+    ),
+}
+
+
+class Config(Mapping[str, Any]):
+    """The settings of a process, by dotted name.
+
+    Sections may be written as nested dictionaries or with dots:
+    ``{"cluster": {"uneven_replicas": True}}`` is
+    ``{"cluster.uneven_replicas": True}``.
+
+    Raises:
+        ValueError: for a name or a value that is no setting of Whale.
+    """
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = {}
+        self._add("", {} if settings is None else settings)
+
+    def _add(self, prefix: str, settings: Mapping[str, Any]) -> None:
+        if not isinstance(settings, Mapping):
+            raise ValueError(
+                f"Config takes a dictionary, not {settings!r}"
+                + (f" for {prefix[:-1]!r}" if prefix else "")
+            )
+        for name, value in settings.items():
+            path = f"{prefix}{name}"
+            section = any(key.startswith(f"{path}.") for key in KEYS)
+            if section:
+                self._add(f"{path}.", value)
+            elif path not in KEYS:
+                valid = ", ".join(sorted(KEYS))
+                raise ValueError(
+                    f"unknown Config key {path!r}; the valid keys are {valid}"
+                )
+            elif not KEYS[path].check(value):
+                raise ValueError(
+                    f"Config key {path!r} must be {KEYS[path].accepts}, "
+                    f"not {value!r}"
+                )
+            else:
+                self._values[path] = value
+
+    def nested(self) -> dict[str, Any]:
+        """The settings with one dictionary for each section."""
+        result: dict[str, Any] = {}
+        for path, value in self._values.items():
+            *sections, name = path.split(".")
+            place = result
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[name] = value
+        return result
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Config({self._values!r})"
+
+
+_current = Config()
+
+
+def init(config: Config | Mapping[str, Any] | None = None) -> None:
+    """Starts afresh: sets the configuration, forgets scopes and defaults."""
+    global _current
+    _current = config if isinstance(config, Config) else Config(config)
+    scopes.reset()
+
+
+def current() -> Config:
+    """The configuration of the last ``init``."""
+    return _current

@@ -1,0 +1,15 @@
+"""The exceptions that users of Whale may catch."""
+
+import builtins
+
+
+class WhaleError(Exception):
+    """The base of every error that Whale raises on purpose."""
+
+
+class CompileError(WhaleError):
+    """A step that cannot be compiled; the message holds the diagnostics."""
+
+
+class RuntimeError(WhaleError, builtins.RuntimeError):
+    """A program that could not be loaded, or failed while it ran."""

@@ -1,0 +1,303 @@
+"""From a Python function to the text that the compiler reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.extend import source_info_util
+from jax.interpreters import mlir
+
+from whale import cluster as clusters
+from whale import config, scopes
+from whale.errors import CompileError
+from whale.program import Program
+from whale.signature import Leaf, Signature
+
+ir = mlir.ir
+
+# The call stacks in locations are those of the user's code.
+source_info_util.register_exclusion(os.path.dirname(__file__))
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """What the compiler is told about one leaf of the arguments."""
+
+    aval: jax.ShapeDtypeStruct
+    label: str
+    position: int | None
+    donated: bool
+    batch_dim: int | None
+
+
+class Lowered:
+    """A step as annotated StableHLO, ready to be compiled."""
+
+    def __init__(
+        self,
+        text: str,
+        signature: Signature,
+        cluster: clusters.ClusterLike | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._text = text
+        self._signature = signature
+        self._cluster = cluster
+        self._options = dict(options)
+
+    def as_text(self) -> str:
+        """The text that ``whale-compile`` reads."""
+        return self._text
+
+    @property
+    def in_tree(self) -> jax.tree_util.PyTreeDef:
+        """The tree of ``(args, kwargs)`` without the static ones."""
+        assert self._signature.in_tree is not None
+        return self._signature.in_tree
+
+    @property
+    def out_tree(self) -> jax.tree_util.PyTreeDef:
+        """The tree of the results."""
+        assert self._signature.out_tree is not None
+        return self._signature.out_tree
+
+    @property
+    def scopes(self) -> list[scopes.Scope]:
+        """The scopes that operations of the step stand in."""
+        return scopes.scopes_in(self._text)
+
+    def compile(self) -> Program:
+        """Compiles the step for its cluster.
+
+        Raises:
+            CompileError: with the compiler's diagnostics.
+            ValueError: where there is no cluster, or it cannot be read.
+        """
+        if self._cluster is None:
+            raise ValueError(
+                "no cluster to compile for: give wh.jit a cluster= (a path, a "
+                "dictionary, or the number of CPU ranks)"
+            )
+        cluster = clusters.cluster_text(self._cluster)
+        self._check_device_counts(cluster)
+        from whale import native
+
+        directory = tempfile.TemporaryDirectory(prefix="whale-")
+        path = os.path.join(directory.name, "program.whale")
+        native.compile(self._text, cluster, self._options, path)
+        return Program(path, self._signature, directory)
+
+    def _check_device_counts(self, cluster: str) -> None:
+        available = clusters.device_count(cluster)
+        if available is None:
+            return
+        default = scopes.default_strategy_in(self._text)
+        for scope in [*self.scopes, *([default] if default else [])]:
+            count = scope.device_count
+            if count is not None and count > available:
+                raise CompileError(
+                    f"{scope} asks for {count} devices, and the cluster has "
+                    f"{available}"
+                )
+
+
+def lower(
+    function: Callable[..., Any],
+    call: Callable[[Callable[..., Any]], Any],
+    arguments: Sequence[Argument],
+    in_tree: jax.tree_util.PyTreeDef,
+    feedback: Mapping[int, int] | None,
+    cluster: clusters.ClusterLike | None,
+    options: Mapping[str, Any],
+) -> Lowered:
+    """Traces and lowers `function`; `call` turns it into JAX's traced stage."""
+    ambient = scopes.ambient()
+
+    @functools.wraps(function)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        with scopes.reopened(ambient):
+            return function(*args, **kwargs)
+
+    with scopes.tracing():
+        trace = call(traced)
+        lowered = trace.lower(lowering_platforms=("cpu",))
+    results, out_tree = jax.tree.flatten(trace.out_info)
+    fed_by = _feed(arguments, in_tree, results, out_tree, feedback)
+    signature = Signature(
+        arguments=tuple(Leaf.of(a.aval, a.label) for a in arguments),
+        results=tuple(
+            Leaf.of(aval, f"result[{index}]")
+            for index, aval in enumerate(results)
+        ),
+        donated=tuple(a.donated for a in arguments),
+        in_tree=in_tree,
+        out_tree=out_tree,
+    )
+    module = lowered.compiler_ir("stablehlo")
+    text = _annotate(module, arguments, fed_by)
+    return Lowered(text, signature, cluster, options)
+
+
+def _annotate(
+    module: ir.Module,
+    arguments: Sequence[Argument],
+    fed_by: Mapping[int, int],
+) -> str:
+    """The module's text with what the frontend adds to it."""
+    # JAX may hand out the module again, so the attributes go onto a copy.
+    with module.context as context, ir.Location.unknown():
+        unregistered = context.allow_unregistered_dialects
+        context.allow_unregistered_dialects = True
+        try:
+            copy = module.operation.clone()
+            strategy = scopes.default_strategy()
+            if strategy is not None:
+                copy.attributes["whale.default_strategy"] = ir.Attribute.parse(
+                    strategy.attribute()
+                )
+            settings = config.current().nested()
+            if settings:
+                copy.attributes["whale.config"] = _attribute(settings)
+            main = next(
+                operation
+                for operation in copy.regions[0].blocks[0].operations
+                if operation.attributes["sym_name"].value == "main"
+            )
+            if arguments:
+                main.arg_attrs = [
+                    _argument_attribute(old, argument, fed_by.get(index))
+                    for index, (old, argument) in enumerate(
+                        zip(main.arg_attrs, arguments, strict=True)
+                    )
+                ]
+            return str(copy.get_asm(enable_debug_info=True))
+        finally:
+            context.allow_unregistered_dialects = unregistered
+
+
+def _argument_attribute(
+    old: ir.DictAttr, argument: Argument, fed_by: int | None
+) -> ir.DictAttr:
+    attributes: dict[str, Any] = {
+        named.name: named.attr
+        for named in old  # type: ignore[attr-defined]
+    }
+    if argument.batch_dim is not None:
+        attributes["whale.batch_dim"] = _attribute(argument.batch_dim)
+    if fed_by is not None:
+        attributes["whale.fed_by"] = _attribute(fed_by)
+    if argument.donated:
+        attributes["whale.donated"] = ir.UnitAttr.get()
+    return ir.DictAttr.get(attributes)
+
+
+def _attribute(value: Any) -> ir.Attribute:
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    return ir.DictAttr.get(
+        {key: _attribute(inner) for key, inner in value.items()}
+    )
+
+
+def _feed(
+    arguments: Sequence[Argument],
+    in_tree: jax.tree_util.PyTreeDef,
+    results: Sequence[Any],
+    out_tree: jax.tree_util.PyTreeDef,
+    feedback: Mapping[int, int] | None,
+) -> dict[int, int]:
+    """Which result is the next step's value of which argument, by leaf."""
+    # The top-level positions: each a tree and its leaves' indices.
+    given: dict[int, tuple[Any, list[int]]] = {}
+    args_tree, kwargs_tree = in_tree.children()
+    offset = 0
+    for tree in [*args_tree.children(), *kwargs_tree.children()]:
+        leaves = list(range(offset, offset + tree.num_leaves))
+        offset += tree.num_leaves
+        place = arguments[leaves[0]].position if leaves else None
+        if place is not None:
+            given[place] = (tree, leaves)
+    data = out_tree.node_data()
+    parts = (
+        out_tree.children() if data and data[0] in (tuple, list) else [out_tree]
+    )
+    starts = itertools.accumulate((p.num_leaves for p in parts), initial=0)
+    taken = [
+        (tree, list(range(start, start + tree.num_leaves)))
+        for tree, start in zip(parts, starts)
+    ]
+
+    def fits(position: int, result: int) -> bool:
+        tree, leaves = given[position]
+        other, others = taken[result]
+        return tree == other and all(
+            Leaf.of(arguments[i].aval, "").matches(Leaf.of(results[j], ""))
+            for i, j in zip(leaves, others)
+        )
+
+    if feedback is None:
+        state = [p for p in given if _may_be_state(arguments, given[p][1])]
+        pairs = _order_preserving_match(sorted(state), range(len(taken)), fits)
+    else:
+        pairs = tuple(feedback.items())
+        for position, result in pairs:
+            if position not in given:
+                raise ValueError(
+                    f"feedback: there is no argument {position} with arrays in "
+                    f"this call, only {sorted(given)}"
+                )
+            if not 0 <= result < len(taken):
+                raise ValueError(
+                    f"feedback: there is no result {result}; the step has "
+                    f"{len(taken)}"
+                )
+            if not fits(position, result):
+                raise ValueError(
+                    f"feedback: result {result} is not of the tree, shapes and "
+                    f"dtypes of argument {position}"
+                )
+    return {
+        leaf: other
+        for position, result in pairs
+        for leaf, other in zip(given[position][1], taken[result][1])
+    }
+
+
+def _may_be_state(arguments: Sequence[Argument], leaves: list[int]) -> bool:
+    """Batches come from the data, and a Python number is a setting."""
+    return not any(
+        arguments[leaf].batch_dim is not None or arguments[leaf].aval.weak_type
+        for leaf in leaves
+    )
+
+
+def _order_preserving_match(
+    positions: Sequence[int],
+    results: Sequence[int],
+    fits: Callable[[int, int], bool],
+) -> tuple[tuple[int, int], ...]:
+    """The longest match that keeps the order; empty where it is not unique."""
+    # best[j]: up to two of the longest matches of the positions so far with
+    # the first j results.
+    best: list[list[tuple[tuple[int, int], ...]]] = [[()]] * (len(results) + 1)
+    for position in positions:
+        row = [best[0]]
+        for j, result in enumerate(results):
+            candidates = {*row[j], *best[j + 1]}
+            if fits(position, result):
+                candidates |= {(*m, (position, result)) for m in best[j]}
+            longest = max(map(len, candidates))
+            row.append([m for m in candidates if len(m) == longest][:2])
+        best = row
+    return best[-1][0] if len(best[-1]) == 1 else ()

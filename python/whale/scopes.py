@@ -1,0 +1,234 @@
+"""``wh.replicate`` and ``wh.split``: strategies as scopes of a model.
+
+A scope reaches the compiler as one component of JAX's name stack,
+``whale:KIND:COUNT:ID:NAME``, which JAX carries through differentiation,
+rematerialisation, ``vmap`` and ``scan`` into the locations of the lowered
+text. Nothing else ties an operation to its strategy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import re
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+# Reads a component back; a name is percent-encoded, so it never holds a
+# slash, a colon, a parenthesis or a quote.
+_COMPONENT = re.compile(r"whale:(replicate|split):(\*|\d+):(\d+):([\w.~%-]*)")
+
+
+class Strategy(contextlib.ContextDecorator):
+    """How a part of the model is spread over devices.
+
+    Entered with ``with`` it holds for the operations traced inside, and every
+    entry is a TaskGraph of its own unless it has a name.
+    """
+
+    kind: str
+
+    def __init__(
+        self, device_count: int | None = None, name: str | None = None
+    ) -> None:
+        if device_count is not None and (
+            isinstance(device_count, bool)
+            or not isinstance(device_count, int)
+            or device_count < 1
+        ):
+            raise ValueError(
+                f"{self.kind}: device_count must be a whole number of at least "
+                f"1, not {device_count!r}"
+            )
+        if name is not None and (not isinstance(name, str) or not name):
+            raise ValueError(
+                f"{self.kind}: name must be a non-empty string, not {name!r}"
+            )
+        self.device_count = device_count
+        self.name = name
+        self._open: list[contextlib.ExitStack] = []
+
+    def __enter__(self) -> Strategy:
+        stack = contextlib.ExitStack()
+        stack.enter_context(jax.named_scope(self.component(_next_id())))
+        _ambient().append(self)
+        stack.callback(_ambient().pop)
+        self._open.append(stack)
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self._open.pop().close()
+
+    def component(self, scope: int) -> str:
+        """The component of the name stack for the entry numbered `scope`."""
+        count = "*" if self.device_count is None else self.device_count
+        name = urllib.parse.quote(self.name or "", safe="")
+        return f"whale:{self.kind}:{count}:{scope}:{name}"
+
+    def attribute(self) -> str:
+        """The strategy as an attribute of the ``whale`` dialect."""
+        parameters = []
+        if self.device_count is not None:
+            parameters.append(f"devices = {self.device_count}")
+        if self.name is not None:
+            escaped = self.name.replace("\\", "\\\\").replace('"', '\\"')
+            parameters.append(f'name = "{escaped}"')
+        inside = f"<{', '.join(parameters)}>" if parameters else ""
+        return f"#whale.{self.kind}{inside}"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Strategy)
+            and self.attribute() == other.attribute()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.attribute())
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.kind}(device_count={self.device_count!r}, "
+            f"name={self.name!r})"
+        )
+
+
+class replicate(Strategy):  # noqa: N801 - reads as a function
+    """A TaskGraph on `device_count` devices that share out the mini-batch.
+
+    Args:
+        device_count: how many devices, or None for all of the cluster.
+        name: scopes of one name are one TaskGraph on the same devices.
+    """
+
+    kind = "replicate"
+
+
+class split(Strategy):  # noqa: N801 - reads as a function
+    """A TaskGraph whose tensors are sharded over `device_count` devices.
+
+    Args:
+        device_count: how many devices, or None for all of the cluster.
+        name: scopes of one name are one TaskGraph on the same devices.
+    """
+
+    kind = "split"
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.ambient: list[Strategy] = []
+        self.ids: Iterator[int] | None = None
+
+
+_state = _State()
+_ids: Iterator[int] = itertools.count(1)
+_default: Strategy | None = None
+
+# What JAX has cached of a trace holds the scopes of that trace; a value of
+# this context that no other trace had keeps every cache, those of inner
+# `jax.jit` functions too, from answering for it.
+_trace_token = jax.make_user_context(None)
+
+
+def _ambient() -> list[Strategy]:
+    return _state.ambient
+
+
+def _next_id() -> int:
+    return next(_ids if _state.ids is None else _state.ids)
+
+
+def reset() -> None:
+    """Forgets the default strategy and starts to number scopes anew."""
+    global _default, _ids
+    _default = None
+    _ids = itertools.count(1)
+
+
+def set_default_strategy(strategy: Strategy | None) -> None:
+    """Sets the strategy of every operation that stands outside all scopes."""
+    global _default
+    if strategy is not None and not isinstance(strategy, Strategy):
+        raise TypeError(
+            "set_default_strategy takes wh.replicate(...), wh.split(...) or "
+            f"None, not {strategy!r}"
+        )
+    _default = strategy
+
+
+def default_strategy() -> Strategy | None:
+    """What `set_default_strategy` set last."""
+    return _default
+
+
+def ambient() -> tuple[Strategy, ...]:
+    """The strategies whose scopes are open in this thread, outermost first."""
+    return tuple(_ambient())
+
+
+@contextlib.contextmanager
+def tracing() -> Iterator[None]:
+    """Numbers scopes from 1 and lets JAX trace everything anew."""
+    outer = _state.ids
+    _state.ids = itertools.count(1)
+    try:
+        with _trace_token(object()):
+            yield
+    finally:
+        _state.ids = outer
+
+
+@contextlib.contextmanager
+def reopened(strategies: tuple[Strategy, ...]) -> Iterator[None]:
+    """Opens scopes again inside a trace, whose name stack starts empty."""
+    with contextlib.ExitStack() as stack:
+        for strategy in strategies:
+            stack.enter_context(jax.named_scope(strategy.component(_next_id())))
+        yield
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """One scope as a lowered text shows it."""
+
+    kind: str
+    device_count: int | None
+    id: int
+    name: str | None
+
+    def __str__(self) -> str:
+        count = "" if self.device_count is None else str(self.device_count)
+        name = f"name={self.name!r}" if self.name is not None else ""
+        inside = ", ".join(part for part in (count, name) if part)
+        return f"wh.{self.kind}({inside})"
+
+
+def scopes_in(text: str) -> list[Scope]:
+    """The scopes that operations of `text` stand in, ordered by their id."""
+    found = {}
+    for kind, count, scope, name in _COMPONENT.findall(text):
+        found[int(scope)] = Scope(
+            kind=kind,
+            device_count=None if count == "*" else int(count),
+            id=int(scope),
+            name=urllib.parse.unquote(name) or None,
+        )
+    return [found[key] for key in sorted(found)]
+
+
+_DEFAULT = re.compile(
+    r"whale\.default_strategy = #whale\.(replicate|split)<devices = (\d+)"
+)
+
+
+def default_strategy_in(text: str) -> Scope | None:
+    """The default strategy that a lowered text names, if it has a count."""
+    found = _DEFAULT.search(text)
+    if found is None:
+        return None
+    return Scope(found.group(1), int(found.group(2)), 0, None)

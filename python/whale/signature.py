@@ -1,0 +1,233 @@
+"""What a program takes and gives: leaves, their types and their trees."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from whale import trees
+from whale.array import Array
+from whale.dtypes import element_name, numpy_dtype
+
+
+def abstract(leaf: Any, label: str) -> jax.ShapeDtypeStruct:
+    """The shape and dtype that JAX sees in an argument's leaf.
+
+    Raises:
+        TypeError: where the leaf is no array, naming the argument.
+    """
+    if isinstance(leaf, Array):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    try:
+        aval = leaf if _is_abstract(leaf) else jax.typeof(leaf)
+    except TypeError:
+        raise TypeError(
+            f"argument {label} is a {type(leaf).__name__}, not an array; name "
+            "it in static_argnums if it is a constant of the step"
+        ) from None
+    dtype = aval.dtype
+    if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    return jax.ShapeDtypeStruct(
+        aval.shape, dtype, weak_type=bool(getattr(aval, "weak_type", False))
+    )
+
+
+def _key_implementation(aval: jax.ShapeDtypeStruct) -> str:
+    found: list[str] = []
+
+    def look(keys: jax.Array) -> None:
+        found.append(str(jax.random.key_impl(keys)))
+
+    jax.eval_shape(look, aval)
+    return found[0]
+
+
+def _is_abstract(leaf: Any) -> bool:
+    return isinstance(leaf, (jax.ShapeDtypeStruct, jax.core.ShapedArray))
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """One array of a signature.
+
+    `shape` and `dtype` are what the program holds; a typed PRNG key has its
+    implementation in `key`, and its words are the last dimensions of `shape`.
+    """
+
+    label: str
+    shape: tuple[int, ...]
+    dtype: str
+    key: str | None = None
+    key_rank: int = 0
+
+    @staticmethod
+    def of(aval: jax.ShapeDtypeStruct, label: str) -> Leaf:
+        """The leaf for a value of JAX."""
+        if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+            words = jax.eval_shape(jax.random.key_data, aval)
+            return Leaf(
+                label,
+                tuple(words.shape),
+                element_name(words.dtype),
+                _key_implementation(aval),
+                len(words.shape) - len(aval.shape),
+            )
+        if aval.dtype == jax.dtypes.float0:
+            return Leaf(label, tuple(aval.shape), "float0")
+        return Leaf(label, tuple(aval.shape), element_name(aval.dtype))
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape that the user sees: a typed key is a scalar."""
+        return self.shape[: len(self.shape) - self.key_rank]
+
+    @property
+    def value_dtype(self) -> Any:
+        """The dtype that the user sees."""
+        if self.key is None:
+            return numpy_dtype(self.dtype)
+        impl = self.key
+        return jax.eval_shape(lambda: jax.random.key(0, impl=impl)).dtype
+
+    def __str__(self) -> str:
+        if self.key is not None:
+            return f"a typed PRNG key {self.key}{list(self.value_shape)}"
+        shape = ",".join(map(str, self.shape))
+        return f"{self.dtype}[{shape}]"
+
+    def matches(self, other: Leaf) -> bool:
+        """Whether both are of one type, whatever their labels."""
+        return dataclasses.replace(other, label=self.label) == self
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """The arguments and results of a program, in the order of its text.
+
+    Exactly one of `out_tree` and `encoded_out_tree` is given: the latter for a
+    program read from disk, whose result tree may refer to the arguments'.
+    """
+
+    arguments: tuple[Leaf, ...]
+    results: tuple[Leaf, ...]
+    donated: tuple[bool, ...]
+    in_tree: jax.tree_util.PyTreeDef | None = None
+    out_tree: jax.tree_util.PyTreeDef | None = None
+    encoded_out_tree: Any = None
+
+    def flatten(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], jax.tree_util.PyTreeDef]:
+        """The leaves of a call and its tree, checked against the signature.
+
+        Raises:
+            TypeError: naming the first argument that does not fit.
+        """
+        paths, in_tree = jax.tree.flatten_with_path((args, kwargs))
+        labels = [argument_label(path) for path, _ in paths]
+        expected = [leaf.label for leaf in self.arguments]
+        if labels != expected or (
+            self.in_tree is not None and in_tree != self.in_tree
+        ):
+            missing = [label for label in expected if label not in labels]
+            extra = [label for label in labels if label not in expected]
+            raise TypeError(
+                "the arguments are not those that the program was compiled "
+                "for: "
+                + "; ".join(
+                    f"{what} {', '.join(names[:5])}"
+                    for what, names in (
+                        ("missing", missing),
+                        ("unexpected", extra),
+                    )
+                    if names
+                )
+                if missing or extra
+                else "the arguments have another tree than the program was "
+                f"compiled for: {in_tree} instead of {self.in_tree}"
+            )
+        for (_, value), leaf in zip(paths, self.arguments):
+            given = Leaf.of(abstract(value, leaf.label), leaf.label)
+            if given != leaf:
+                raise TypeError(
+                    f"argument {leaf.label} is {given}, and the program was "
+                    f"compiled for {leaf}"
+                )
+        return [value for _, value in paths], in_tree
+
+    def result_tree(
+        self, in_tree: jax.tree_util.PyTreeDef
+    ) -> jax.tree_util.PyTreeDef:
+        """The tree of the results for arguments of this tree."""
+        if self.out_tree is not None:
+            return self.out_tree
+        tree = trees.decode(self.encoded_out_tree, in_tree)
+        if tree.num_leaves != len(self.results):
+            raise ValueError(
+                f"damaged result tree: {tree.num_leaves} leaves for "
+                f"{len(self.results)} results"
+            )
+        return tree
+
+    def to_json(self) -> dict[str, Any]:
+        """The signature as a saved program holds it."""
+        tree = self.encoded_out_tree
+        if self.out_tree is not None:
+            assert self.in_tree is not None
+            tree = trees.encode(self.out_tree, self.in_tree)
+        return {
+            "version": 1,
+            "arguments": [dataclasses.asdict(leaf) for leaf in self.arguments],
+            "results": [dataclasses.asdict(leaf) for leaf in self.results],
+            "donated": list(self.donated),
+            "out_tree": tree,
+        }
+
+    @staticmethod
+    def from_json(data: Any) -> Signature:
+        """Reads a signature back.
+
+        Raises:
+            ValueError: where it is damaged or of a later version.
+        """
+        try:
+            if data["version"] != 1:
+                raise ValueError(
+                    f"signature of version {data['version']}, and this Whale "
+                    "reads version 1"
+                )
+            leaves = {
+                kind: tuple(
+                    Leaf(**{**leaf, "shape": tuple(leaf["shape"])})
+                    for leaf in data[kind]
+                )
+                for kind in ("arguments", "results")
+            }
+            donated = tuple(bool(flag) for flag in data["donated"])
+            if len(donated) != len(leaves["arguments"]):
+                raise ValueError("one flag per argument expected in 'donated'")
+            return Signature(
+                **leaves, donated=donated, encoded_out_tree=data["out_tree"]
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"damaged signature: {error!r}") from None
+
+
+def argument_label(path: tuple[Any, ...]) -> str:
+    """A name for a leaf of ``(args, kwargs)``, such as ``args[0]['w']``."""
+    place, *rest = path
+    root = "args" if place.idx == 0 else "kwargs"
+    return root + jax.tree_util.keystr(tuple(rest))
+
+
+def host_value(value: Any, leaf: Leaf) -> np.ndarray:
+    """An argument's value as a dense array of the leaf's type."""
+    if leaf.key is not None:
+        value = jax.random.key_data(value)
+    return np.ascontiguousarray(
+        np.asarray(value, dtype=numpy_dtype(leaf.dtype))
+    ).reshape(leaf.shape)
