@@ -1,0 +1,190 @@
+//===- ScopePath.cpp - Scopes inside name paths ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Transforms/ScopePath.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using llvm::StringRef;
+
+namespace whale {
+
+static constexpr StringRef kPrefix = "whale:";
+
+static llvm::Error malformed(StringRef component, const llvm::Twine &what) {
+  return llvm::createStringError("malformed scope '" + component +
+                                 "': " + what);
+}
+
+/// Undoes the percent-encoding of a scope's name.
+static std::optional<std::string> decodeName(StringRef text) {
+  std::string name;
+  while (!text.empty()) {
+    if (text.front() != '%') {
+      name += text.front();
+      text = text.drop_front();
+      continue;
+    }
+    uint8_t byte;
+    if (text.size() < 3 || !llvm::tryGetHexFromNibbles(text[1], text[2], byte))
+      return std::nullopt;
+    name += static_cast<char>(byte);
+    text = text.drop_front(3);
+  }
+  return name;
+}
+
+static bool isCallNumberedId(StringRef id) {
+  llvm::SmallVector<StringRef> parts;
+  id.split(parts, '.');
+  return llvm::all_of(parts, [](StringRef part) {
+    return !part.empty() && llvm::all_of(part, llvm::isDigit);
+  });
+}
+
+llvm::Expected<Scope> parseScope(StringRef component) {
+  llvm::SmallVector<StringRef> fields;
+  component.split(fields, ':');
+  if (fields.size() != 5 || fields[0] != "whale")
+    return malformed(component, "expected 'whale:KIND:COUNT:ID:NAME'");
+  Scope scope;
+  if (fields[1] == "replicate")
+    scope.kind = Scope::Kind::Replicate;
+  else if (fields[1] == "split")
+    scope.kind = Scope::Kind::Split;
+  else
+    return malformed(component, "the kind '" + fields[1] +
+                                    "' is neither 'replicate' nor 'split'");
+  if (fields[2] != "*") {
+    int64_t devices;
+    if (fields[2].getAsInteger(10, devices) || devices < 1)
+      return malformed(component, "the device count '" + fields[2] +
+                                      "' is neither '*' nor a positive number");
+    scope.devices = devices;
+  }
+  if (!isCallNumberedId(fields[3]))
+    return malformed(component,
+                     "the id '" + fields[3] + "' is not a decimal number");
+  scope.id = fields[3].str();
+  std::optional<std::string> name = decodeName(fields[4]);
+  if (!name)
+    return malformed(component,
+                     "the name '" + fields[4] + "' is not percent-encoded");
+  scope.name = std::move(*name);
+  return scope;
+}
+
+/// A component starts at the beginning, after '/', or inside a wrapper's
+/// parenthesis.
+static bool startsComponent(StringRef path, size_t position) {
+  return position == 0 || path[position - 1] == '/' ||
+         path[position - 1] == '(';
+}
+
+static size_t findComponent(StringRef path, StringRef prefix, size_t from) {
+  for (size_t at = path.find(prefix, from); at != StringRef::npos;
+       at = path.find(prefix, at + 1))
+    if (startsComponent(path, at))
+      return at;
+  return StringRef::npos;
+}
+
+static StringRef componentAt(StringRef path, size_t position) {
+  return path.substr(position).take_until(
+      [](char c) { return c == '/' || c == ')' || c == '('; });
+}
+
+llvm::Expected<ScopePath> parseScopePath(StringRef path) {
+  ScopePath result;
+  result.backward = findComponent(path, "transpose(", 0) != StringRef::npos;
+  result.differentiated = findComponent(path, "jvp(", 0) != StringRef::npos;
+  for (size_t at = findComponent(path, kPrefix, 0); at != StringRef::npos;
+       at = findComponent(path, kPrefix, at + 1)) {
+    llvm::Expected<Scope> scope = parseScope(componentAt(path, at));
+    if (!scope)
+      return scope.takeError();
+    result.scope = std::move(*scope);
+  }
+  return result;
+}
+
+std::string namePath(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    // "jit:" and the like are labels around the location that has the path.
+    StringRef text = name.getName().getValue();
+    if (text.ends_with(":") && !text.starts_with(kPrefix) &&
+        text.find('/') == StringRef::npos)
+      return namePath(name.getChildLoc());
+    return text.str();
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return composePaths(namePath(call.getCaller()), namePath(call.getCallee()),
+                        std::nullopt);
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    std::string first;
+    for (Location part : fused.getLocations()) {
+      std::string path = namePath(part);
+      if (findComponent(path, kPrefix, 0) != StringRef::npos)
+        return path;
+      if (first.empty())
+        first = std::move(path);
+    }
+    return first;
+  }
+  return "";
+}
+
+/// Appends `.call` to the id of every scope in `path`.
+static std::string numberScopes(StringRef path, unsigned call) {
+  std::string result;
+  size_t done = 0;
+  for (size_t at = findComponent(path, kPrefix, 0); at != StringRef::npos;
+       at = findComponent(path, kPrefix, at + 1)) {
+    StringRef component = componentAt(path, at);
+    // The name is the fifth field; a malformed component stays as it is.
+    size_t colon = kPrefix.size() - 1;
+    for (int field = 2; field <= 4 && colon != StringRef::npos; ++field)
+      colon = component.find(':', colon + 1);
+    if (colon == StringRef::npos)
+      continue;
+    result += path.slice(done, at + colon);
+    result += "." + llvm::utostr(call);
+    done = at + colon;
+  }
+  return result + path.substr(done).str();
+}
+
+std::string composePaths(StringRef outer, StringRef inner,
+                         std::optional<unsigned> call) {
+  std::string numbered = call ? numberScopes(inner, *call) : inner.str();
+  if (outer.empty() || numbered.empty())
+    return outer.empty() ? numbered : outer.str();
+  return (outer + "/" + numbered).str();
+}
+
+/// The source line under the name path.
+static Location sourceOf(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getChildLoc();
+  return location;
+}
+
+Location composeLocations(Location outer, Location inner,
+                          std::optional<unsigned> call) {
+  std::string path = composePaths(namePath(outer), namePath(inner), call);
+  Location source = sourceOf(inner);
+  if (isa<UnknownLoc>(source))
+    source = sourceOf(outer);
+  if (path.empty())
+    return source;
+  return NameLoc::get(StringAttr::get(outer.getContext(), path), source);
+}
+
+} // namespace whale
