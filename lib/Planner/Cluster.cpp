@@ -18,9 +18,7 @@ using Json = nlohmann::ordered_json;
 char ClusterError::ID;
 
 void ClusterError::log(llvm::raw_ostream &os) const {
-  if (line)
-    os << "line " << line << ", column " << column << ": ";
-  os << message;
+  os << "line " << line << ", column " << column << ": " << message;
 }
 
 std::error_code ClusterError::convertToErrorCode() const {

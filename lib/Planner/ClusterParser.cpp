@@ -37,6 +37,7 @@ namespace {
 /// Thrown inside this file only; parse() turns it into an llvm::Error.
 struct Problem {
   std::string message;
+  const Json *where = nullptr;
 };
 
 /// A value with its path from the top of the file.
@@ -46,7 +47,7 @@ public:
       : json(json), path(std::move(path)) {}
 
   [[noreturn]] void fail(const Twine &what) const {
-    throw Problem{((path.empty() ? "" : path + ": ") + what).str()};
+    throw Problem{((path.empty() ? "" : path + ": ") + what).str(), &json};
   }
 
   const Json &value() const { return json; }
@@ -336,21 +337,68 @@ static Json parseJson(llvm::StringRef text) {
   return Json::parse(text.begin(), text.end(), callback);
 }
 
+/// How many values start before `where` in the text of `root`.
+static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
+  std::vector<const Json *> stack = {&root};
+  for (size_t ordinal = 0; !stack.empty(); ++ordinal) {
+    const Json *value = stack.back();
+    stack.pop_back();
+    if (value == where)
+      return ordinal;
+    if (value->is_structured())
+      for (auto it = value->rbegin(); it != value->rend(); ++it)
+        stack.push_back(&*it);
+  }
+  return std::nullopt;
+}
+
+/// Where the value after `ordinal` others starts in a valid JSON text.
+static size_t offsetOf(llvm::StringRef text, size_t ordinal) {
+  for (size_t at = 0; at < text.size();) {
+    size_t start = at;
+    char c = text[at++];
+    if (c == '"') {
+      for (; text[at] != '"'; ++at)
+        if (text[at] == '\\')
+          ++at;
+      ++at;
+      if (text.drop_front(at).ltrim(" \t\r\n").starts_with(":"))
+        continue; // a key
+    } else if (llvm::StringRef(" \t\r\n,:]}").contains(c)) {
+      continue;
+    } else if (c != '{' && c != '[') {
+      at = std::min(text.find_first_of(" \t\r\n,]}", at), text.size());
+    }
+    if (ordinal-- == 0)
+      return start;
+  }
+  return 0;
+}
+
+static llvm::Error errorAt(llvm::StringRef text, size_t offset,
+                           llvm::StringRef message) {
+  llvm::StringRef before = text.take_front(offset);
+  unsigned line = before.count('\n') + 1;
+  unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
+  return llvm::make_error<ClusterError>(message.str(), line, column);
+}
+
 llvm::Expected<Cluster> Cluster::parse(llvm::StringRef text) {
+  Json json;
   try {
-    return Reader().read(Field(parseJson(text), ""));
+    json = parseJson(text);
+    return Reader().read(Field(json, ""));
   } catch (const Problem &problem) {
-    return llvm::make_error<ClusterError>(problem.message);
+    std::optional<size_t> ordinal = ordinalOf(json, problem.where);
+    return errorAt(text, ordinal ? offsetOf(text, *ordinal) : 0,
+                   problem.message);
   } catch (const Json::parse_error &error) {
-    llvm::StringRef before = text.take_front(error.byte ? error.byte - 1 : 0);
-    unsigned line = before.count('\n') + 1;
-    unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-    llvm::StringRef what = error.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    what = what.split(": ").second;
-    return llvm::make_error<ClusterError>(what.str(), line, column);
+    llvm::StringRef what = error.what();
+    return errorAt(text, error.byte ? error.byte - 1 : 0,
+                   what.split(": ").second);
   } catch (const Json::exception &error) {
     llvm::StringRef what = error.what();
-    return llvm::make_error<ClusterError>(what.split("] ").second.str());
+    return errorAt(text, 0, what.split("] ").second);
   }
 }

@@ -110,13 +110,13 @@ struct Device {
 class ClusterError : public llvm::ErrorInfo<ClusterError> {
 public:
   static char ID;
-  ClusterError(std::string message, unsigned line = 0, unsigned column = 0)
+  ClusterError(std::string message, unsigned line, unsigned column)
       : message(std::move(message)), line(line), column(column) {}
 
   /// What is wrong, beginning with the field's path (`nodes[0].count: ...`)
   /// unless the text is no JSON.
   llvm::StringRef getMessage() const { return message; }
-  /// Where the text is no JSON, counting from 1; 0 if it is.
+  /// Where, counting from 1.
   unsigned getLine() const { return line; }
   unsigned getColumn() const { return column; }
 
