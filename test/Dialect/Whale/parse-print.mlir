@@ -2,6 +2,12 @@
 // RUN: whale-opt %s | whale-opt | FileCheck %s
 // RUN: whale-opt --mlir-print-op-generic %s | whale-opt | FileCheck %s
 
+#whole = #whale.placement<[8, 16] replicate 2 on [0, 1]>
+#rows = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
+
+// CHECK-DAG: [[WHOLE:#placement[0-9]*]] = #whale.placement<[8, 16] replicate 2 on [0, 1]>
+// CHECK-DAG: [[ROWS:#placement[0-9]*]] = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
+
 // CHECK: module attributes
 // CHECK-SAME: whale.a = #whale.replicate
 // CHECK-SAME: whale.b = #whale.replicate<devices = 4>
@@ -9,6 +15,7 @@
 // CHECK-SAME: whale.d = #whale.split
 // CHECK-SAME: whale.e = #whale.split<name = "head", scope = 7>
 // CHECK-SAME: whale.f = [#whale.phase<forward>, #whale.phase<backward>, #whale.phase<apply>]
+// CHECK-SAME: whale.g = [#whale.reduction<sum>, #whale.reduction<product>
 module attributes {
   whale.a = #whale.replicate,
   whale.b = #whale.replicate<devices = 4>,
@@ -16,7 +23,10 @@ module attributes {
   whale.d = #whale.split,
   whale.e = #whale.split<name = "head", scope = 7>,
   whale.f = [#whale.phase<forward>, #whale.phase<backward>,
-             #whale.phase<apply>]
+             #whale.phase<apply>],
+  whale.g = [#whale.reduction<sum>, #whale.reduction<product>,
+             #whale.reduction<min>, #whale.reduction<max>,
+             #whale.reduction<and>, #whale.reduction<or>]
 } {
   // CHECK: whale.cluster @cluster {
   // CHECK-SAME: kinds = {P100 = {flops = {f32 = 9.300000e+12 : f64}
@@ -53,5 +63,12 @@ module attributes {
       whale.yield
     }
     return %0#0, %0#1 : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+
+  // CHECK-LABEL: func @reshard
+  func.func @reshard(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+    // CHECK: whale.reshard %{{.*}} from [[WHOLE]] to [[ROWS]] : tensor<8x16xf32>
+    %0 = whale.reshard %x from #whole to #rows : tensor<8x16xf32>
+    return %0 : tensor<8x16xf32>
   }
 }

@@ -54,3 +54,78 @@ LogicalResult SplitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 std::optional<int64_t> scope) {
   return verifyStrategy(emitError, devices, scope);
 }
+
+//===----------------------------------------------------------------------===//
+// ReductionAttr
+//===----------------------------------------------------------------------===//
+
+Attribute ReductionAttr::parse(AsmParser &parser, Type) {
+  StringRef keyword;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword) || parser.parseGreater())
+    return {};
+  std::optional<Reduction> value = parseReduction(keyword);
+  if (!value) {
+    parser.emitError(loc, "unknown reduction '")
+        << keyword << "', expected sum, product, min, max, and or or";
+    return {};
+  }
+  return ReductionAttr::get(parser.getContext(), *value);
+}
+
+void ReductionAttr::print(AsmPrinter &printer) const {
+  printer << '<' << stringifyReduction(getValue()) << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// PlacementAttr
+//===----------------------------------------------------------------------===//
+
+/// Skips one token of a placement's text other than `>`; false at anything
+/// else.
+static bool skipToken(AsmParser &parser) {
+  int64_t number;
+  StringRef keyword;
+  if (succeeded(parser.parseOptionalKeyword(&keyword)))
+    return true;
+  OptionalParseResult isNumber = parser.parseOptionalInteger(number);
+  if (isNumber.has_value())
+    return succeeded(*isNumber);
+  return succeeded(parser.parseOptionalLSquare()) ||
+         succeeded(parser.parseOptionalRSquare()) ||
+         succeeded(parser.parseOptionalLParen()) ||
+         succeeded(parser.parseOptionalRParen()) ||
+         succeeded(parser.parseOptionalLBrace()) ||
+         succeeded(parser.parseOptionalRBrace()) ||
+         succeeded(parser.parseOptionalComma()) ||
+         succeeded(parser.parseOptionalColon()) ||
+         succeeded(parser.parseOptionalEqual());
+}
+
+Attribute PlacementAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  // The planner knows the grammar; find where the text ends and hand it over.
+  SMLoc begin = parser.getCurrentLocation();
+  while (skipToken(parser))
+    ;
+  const char *end = parser.getCurrentLocation().getPointer();
+  if (parser.parseGreater())
+    return {};
+  StringRef text(begin.getPointer(), end - begin.getPointer());
+  llvm::Expected<Placement> placement = Placement::parse(text);
+  if (!placement) {
+    parser.emitError(begin, "invalid placement: ")
+        << llvm::toString(placement.takeError());
+    return {};
+  }
+  return PlacementAttr::get(parser.getContext(), *placement);
+}
+
+void PlacementAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  getValue().print(printer.getStream());
+  printer << '>';
+}

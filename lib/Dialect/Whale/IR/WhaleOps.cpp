@@ -17,6 +17,30 @@ using namespace whale;
 // Custom directives
 //===----------------------------------------------------------------------===//
 
+/// An integer without its type.
+static ParseResult parseInt(OpAsmParser &parser, IntegerAttr &attr) {
+  int64_t value;
+  if (parser.parseInteger(value))
+    return failure();
+  attr = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+static void printInt(OpAsmPrinter &printer, Operation *, IntegerAttr attr) {
+  printer << attr.getInt();
+}
+
+/// A placement under its alias, or whole with the dialect's name: never the
+/// short form, which would hide the alias.
+static ParseResult parsePlacement(OpAsmParser &parser, PlacementAttr &attr) {
+  return parser.parseAttribute(attr);
+}
+
+static void printPlacement(OpAsmPrinter &printer, Operation *,
+                           PlacementAttr attr) {
+  printer.printAttribute(attr);
+}
+
 static ParseResult parsePhase(OpAsmParser &parser, PhaseAttr &attr) {
   StringRef keyword;
   SMLoc loc = parser.getCurrentLocation();
@@ -63,6 +87,8 @@ static void printDeviceGroups(OpAsmPrinter &printer, Operation *,
                         });
   printer << ']';
 }
+
+#include "whale/Dialect/Whale/IR/WhaleOpInterfaces.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "whale/Dialect/Whale/IR/WhaleOps.cpp.inc"

@@ -5,22 +5,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What the constraint lists in WhaleOps.td say, in the same order.
+//
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cluster.h"
+#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace whale;
 
 std::optional<ArrayRef<int64_t>> whale::getRanks(Operation *op) {
   for (; op; op = op->getParentOp())
-    if (auto ranks = op->getAttrOfType<DenseI64ArrayAttr>("whale.ranks"))
+    if (auto ranks = op->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName))
       return ranks.asArrayRef();
   return std::nullopt;
 }
 
-YieldOp TaskGraphOp::getYield() {
-  return cast<YieldOp>(getBody().front().getTerminator());
-}
+//===----------------------------------------------------------------------===//
+// VirtualDeviceOp
+//===----------------------------------------------------------------------===//
 
 SmallVector<int64_t> VirtualDeviceOp::getDevices() {
   SmallVector<int64_t> devices;
@@ -31,17 +36,102 @@ SmallVector<int64_t> VirtualDeviceOp::getDevices() {
 
 void VirtualDeviceOp::build(OpBuilder &builder, OperationState &state,
                             StringRef name,
-                            ArrayRef<SmallVector<int64_t>> groups) {
+                            ArrayRef<std::vector<int64_t>> groups) {
   SmallVector<Attribute> lists;
   for (ArrayRef<int64_t> group : groups)
     lists.push_back(builder.getDenseI64ArrayAttr(group));
   build(builder, state, name, builder.getArrayAttr(lists));
 }
 
-LogicalResult ClusterOp::verify() { return success(); }
-LogicalResult VirtualDeviceOp::verify() { return success(); }
-LogicalResult TaskGraphOp::verify() { return success(); }
+LogicalResult VirtualDeviceOp::verify() {
+  if (getNumGroups() == 0)
+    return emitOpError("has no devices");
+  llvm::SmallSet<int64_t, 16> seen;
+  for (size_t i = 0; i < getNumGroups(); ++i) {
+    if (getGroup(i).empty())
+      return emitOpError("list ") << i << " is empty";
+    for (int64_t device : getGroup(i)) {
+      if (device < 0)
+        return emitOpError("device ") << device << " is negative";
+      if (!seen.insert(device).second)
+        return emitOpError("device ") << device << " stands twice";
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// TaskGraphOp
+//===----------------------------------------------------------------------===//
+
+YieldOp TaskGraphOp::getYield() {
+  return cast<YieldOp>(getBody().front().getTerminator());
+}
+
+LogicalResult TaskGraphOp::verify() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield)
+    return emitOpError("ends with '")
+           << getBody().front().getTerminator()->getName()
+           << "', expected 'whale.yield'";
+  if (yield.getValues().getTypes() != getResultTypes())
+    return emitOpError("yields (")
+           << yield.getValues().getTypes() << ") but its results are ("
+           << getResultTypes() << ")";
+  if (getName().empty())
+    return emitOpError("has an empty name");
+  for (auto [value, what] :
+       {std::pair(getFlops(), "flops"), {getBytes(), "bytes"}})
+    if (value && int64_t(*value) < 0)
+      return emitOpError() << what << " is negative";
+  if ((*this)->getParentOfType<TaskGraphOp>())
+    return emitOpError("stands inside another task graph");
+  return success();
+}
+
 LogicalResult
 TaskGraphOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  FlatSymbolRefAttr name = getVirtualDeviceAttr();
+  if (!name)
+    return success();
+  Operation *found = symbolTable.lookupNearestSymbolFrom(*this, name);
+  if (!isa_and_nonnull<VirtualDeviceOp>(found))
+    return emitOpError("virtual device ")
+           << name << (found ? " is another kind of symbol" : " is undefined");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ReshardOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshardOp::verify() {
+  ArrayRef<int64_t> shape = getInput().getType().getShape();
+  for (auto [placement, name] : {std::pair(getFrom(), "from"), {getTo(), "to"}})
+    if (!placement.getValue().isViewOf(shape))
+      return emitOpError("'")
+             << name << "' has the view [" << placement.getValue().view()
+             << "], which is none of " << getInput().getType();
+  std::optional<Reduction> from = getFrom().getValue().reduction();
+  std::optional<Reduction> to = getTo().getValue().reduction();
+  if (to && from != to)
+    return emitOpError("'to' is pending a ")
+           << stringifyReduction(*to) << " and 'from' isn't";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ShardOffsetOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShardOffsetOp::verify() {
+  const Placement &placement = getPlacement().getValue();
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= placement.rank())
+    return emitOpError("dimension ")
+           << dim << " is outside the view [" << placement.view() << "]";
+  for (int64_t rank : getRanks(*this).value_or(ArrayRef<int64_t>()))
+    if (!placement.contains(rank))
+      return emitOpError("rank ") << rank << " holds no part of the value";
   return success();
 }

@@ -74,7 +74,7 @@ def Whale_SplitAttr : Whale_Strategy<"Split", "split"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Phases
+// Phases and reductions
 //===----------------------------------------------------------------------===//
 
 def Whale_Phase : I32Enum<"Phase", "phase of a training step", [
@@ -97,6 +97,49 @@ def Whale_PhaseAttr : EnumAttr<Whale_Dialect, Whale_Phase, "phase"> {
     ```
   }];
   let assemblyFormat = "`<` $value `>`";
+}
+
+def Whale_ReductionAttr : Whale_Attr<"Reduction", "reduction"> {
+  let summary = "how partial values combine";
+  let description = [{
+    One of `sum`, `product`, `min`, `max`, `and`, `or`.
+
+    Example:
+    ```mlir
+    #whale.reduction<sum>
+    ```
+  }];
+  let parameters = (ins "::whale::Reduction":$value);
+  let hasCustomAssemblyFormat = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+def Whale_PlacementAttr : Whale_Attr<"Placement", "placement"> {
+  let summary = "where the parts of a value live";
+  let description = [{
+    A view of the tensor (extents whose row-major product is its shape) and a
+    tree over the view's dimensions, whose nodes are split, replicate or
+    partial and whose leaves are devices. The value class `whale::Placement`
+    defines what it means and how it is written.
+
+    Example:
+    ```mlir
+    #placement = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
+    #placement1 = #whale.placement<[8, 16] replicate 2 on [0, 1]>
+    ```
+
+    **Constraints:**
+    - Those of `whale::Placement`: the sizes of a split add up to the extent
+      that it cuts, and no device appears twice.
+  }];
+  let parameters = (ins
+      AttrParameter<"::whale::Placement", "the placement",
+                    "const ::whale::Placement &">:$value);
+  let hasCustomAssemblyFormat = 1;
+  let genMnemonicAlias = 1;
 }
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD

@@ -31,4 +31,30 @@ def Whale_StrategyAttr : AttrInterface<"StrategyAttr"> {
   ];
 }
 
+def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
+  let cppNamespace = "::whale";
+  let description = [{
+    An operation that takes the shards of one global value from the placement
+    `from` to the placement `to`. Its operand and result are this rank's
+    shards; a null value stands for a rank that holds nothing on that side.
+  }];
+  let methods = [
+    InterfaceMethod<"The number that names the exchange in the whole program.",
+                    "uint64_t", "getChannel">,
+    InterfaceMethod<"The placement that the operand's global value has.",
+                    "::whale::PlacementAttr", "getFrom">,
+    InterfaceMethod<"The placement that the result's global value has.",
+                    "::whale::PlacementAttr", "getTo">,
+    InterfaceMethod<"This rank's shard before the exchange, or null.",
+                    "::mlir::Value", "getInput", (ins), "", [{
+      return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value();
+    }]>,
+    InterfaceMethod<"This rank's shard after the exchange, or null.",
+                    "::mlir::Value", "getOutput", (ins), "", [{
+      return $_op->getNumResults() ? ::mlir::Value($_op->getResult(0))
+                                   : ::mlir::Value();
+    }]>,
+  ];
+}
+
 #endif // WHALE_DIALECT_WHALE_IR_WHALEINTERFACES_TD

@@ -19,7 +19,11 @@
 
 namespace whale {
 
+struct Cluster;
 class YieldOp;
+
+/// On a function of a rank class: its ranks.
+inline constexpr llvm::StringLiteral kRanksAttrName = "whale.ranks";
 
 /// What an exchange between ranks reads and writes: keeps collectives in order
 /// and alive.
@@ -32,7 +36,13 @@ struct CommunicationResource
 /// `whale.ranks` of its function), or none outside of one.
 std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 
+/// Whether one shape becomes the other when some runs of adjacent dimensions
+/// are merged and some dimensions are split. Shapes without elements all do.
+bool regroups(llvm::ArrayRef<int64_t> first, llvm::ArrayRef<int64_t> second);
+
 } // namespace whale
+
+#include "whale/Dialect/Whale/IR/WhaleOpInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "whale/Dialect/Whale/IR/WhaleOps.h.inc"

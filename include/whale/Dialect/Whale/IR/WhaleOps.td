@@ -45,6 +45,12 @@ def Whale_ClusterOp : Whale_Op<"cluster", [Symbol]> {
       OptionalAttr<DictionaryAttr>:$kinds, ArrayAttr:$nodes,
       OptionalAttr<DictionaryAttr>:$network);
   let assemblyFormat = "$sym_name attr-dict";
+  let extraClassDeclaration = [{
+    /// The cluster as the planner sees it. The operation must verify.
+    ::whale::Cluster getCluster();
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
+      "const ::whale::Cluster &":$cluster)>];
   let hasVerifier = 1;
 }
 
@@ -62,7 +68,6 @@ def Whale_VirtualDeviceOp : Whale_Op<"virtual_device", [Symbol]> {
     **Constraints:**
     - There is at least one list, and no list is empty.
     - No device id is negative or stands twice.
-    - Every device id is one of the module's cluster, when it has one.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Whale_DeviceGroups:$groups);
   let assemblyFormat = "$sym_name custom<DeviceGroups>($groups) attr-dict";
@@ -78,7 +83,7 @@ def Whale_VirtualDeviceOp : Whale_Op<"virtual_device", [Symbol]> {
     ::llvm::SmallVector<int64_t> getDevices();
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
-      "::llvm::ArrayRef<::llvm::SmallVector<int64_t>>":$groups)>];
+      "::llvm::ArrayRef<::std::vector<int64_t>>":$groups)>];
   let hasVerifier = 1;
 }
 
@@ -153,5 +158,59 @@ def Whale_YieldOp : Whale_Op<"yield", [
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
+
+def Whale_ReshardOp : Whale_Op<"reshard", [
+    Pure, AllTypesMatch<["input", "result"]>
+  ]> {
+  let summary = "the same value in another placement";
+  let description = [{
+    The only operation at level 3 that changes a placement; the resolver turns
+    it into collectives.
+
+    Example:
+    ```mlir
+    %1 = whale.reshard %0 from #placement to #placement1 : tensor<8x16xf32>
+    ```
+
+    **Constraints:**
+    - The views of `from` and `to` are views of the tensor's shape.
+    - `to` is partial only if `from` is, with the same reduction.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input,
+      Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $input `from` custom<Placement>($from) `to` custom<Placement>($to)
+    attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_ShardOffsetOp : Whale_Op<"shard_offset", [Pure]> {
+  let summary = "where this rank's part of a value starts";
+  let description = [{
+    The start of this rank's box along one dimension of the placement's view.
+    The ranks of one class differ in it, so it is data and not an attribute.
+
+    Example:
+    ```mlir
+    %0 = whale.shard_offset 1 of #placement : tensor<i32>
+    ```
+
+    **Constraints:**
+    - `dim` is a dimension of the placement's view.
+    - The result is a scalar.
+    - Every rank of the function's rank class holds a part of the value.
+  }];
+  let arguments = (ins I64Attr:$dim, Whale_PlacementAttr:$placement);
+  let results = (outs 0DTensorOf<[AnyInteger]>:$result);
+  let assemblyFormat = [{
+    custom<Int>($dim) `of` custom<Placement>($placement) attr-dict
+    `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+include "whale/Dialect/Whale/IR/WhaleCollectiveOps.td"
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALEOPS_TD

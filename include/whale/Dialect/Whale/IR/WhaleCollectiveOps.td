@@ -1,0 +1,200 @@
+//===- WhaleCollectiveOps.td - Collectives -----------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Level 4: what the ranks of a program exchange. Operands and results are this
+// rank's shards; `from` and `to` are the placements of the global value.
+//
+
+#ifndef WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD
+#define WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD
+
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "whale/Dialect/Whale/IR/WhaleAttrs.td"
+include "whale/Dialect/Whale/IR/WhaleInterfaces.td"
+
+def Whale_Communication : Resource<"::whale::CommunicationResource">;
+
+// The ranks of a channel must all reach it in the same order, so an exchange
+// is an effect: it stays where it is, even if its result is unused.
+class Whale_Collective<string mnemonic, list<Trait> traits = [
+      MemoryEffects<[MemWrite<Whale_Communication>]>
+    ]> : Whale_Op<mnemonic, traits # [Whale_CollectiveOp]> {
+  dag attributes = (ins I64Attr:$channel, Whale_PlacementAttr:$from,
+      Whale_PlacementAttr:$to);
+  let arguments = !con((ins AnyStaticShapeTensor:$operand), attributes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $operand `channel` custom<Int>($channel) `from` custom<Placement>($from)
+    `to` custom<Placement>($to) attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+
+  string sharedConstraints = [{
+    - `channel` is not negative.
+    - Operand and result have the same element type.
+    - The views of `from` and `to` have a common refinement.
+    - In a function of a rank class (`whale.ranks`), every rank of the class has
+      boxes of the same size in `from`, and in `to`; the operand's shape is that
+      of the box in `from`, up to merging or splitting adjacent dimensions, and
+      the result's that in `to`. What holds no element may be absent where the
+      operation allows it, else has no elements.
+  }];
+}
+
+class Whale_OptionalCollective<string mnemonic> : Whale_Collective<mnemonic> {
+  let arguments = !con((ins Optional<AnyStaticShapeTensor>:$operand),
+                       attributes);
+  let results = (outs Optional<AnyStaticShapeTensor>:$result);
+  let assemblyFormat = [{
+    ($operand^)? `channel` custom<Int>($channel)
+    `from` custom<Placement>($from) `to` custom<Placement>($to) attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Whale_AllReduceOp : Whale_Collective<"all_reduce"> {
+  let summary = "every holder of a term gets the whole value";
+  let description = [{
+    Terms are combined in the order of the leaves of `from`. Groups of devices
+    that hold different boxes reduce side by side.
+
+    Example:
+    ```mlir
+    // from [8] partial sum 2 on [0, 1] to [8] replicate 2 on [0, 1]
+    %1 = whale.all_reduce %0 channel 7 from #placement to #placement1
+        : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+
+    **Constraints:**
+    - `from` and `to` have the same devices.
+    - Each device has the same box in both.
+    - No device has more terms pending in `to` than in `from`, and one has
+      fewer. What is pending in both has the same reduction.
+  }] # sharedConstraints;
+}
+
+def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
+  let summary = "every holder of a term gets a part of the whole value";
+  let description = [{
+    An all-reduce of which each device keeps a part; the parts may have
+    different sizes.
+
+    Example:
+    ```mlir
+    // from [8] partial sum 2 on [0, 1] to [8] split 0 (3, 5) on [0, 1]
+    %1 = whale.reduce_scatter %0 channel 8 from #placement to #placement1
+        : (tensor<8xf32>) -> tensor<3xf32>
+    ```
+
+    **Constraints:**
+    - `from` and `to` have the same devices.
+    - Each device's box in `to` lies in its box in `from`.
+    - No device has more terms pending in `to` than in `from`, and one has
+      fewer. What is pending in both has the same reduction.
+  }] # sharedConstraints;
+}
+
+def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
+  let summary = "every holder of a part gets a larger part or all";
+  let description = [{
+    `to` is `from` with split nodes replaced by replicate. The parts may have
+    different sizes, or none.
+
+    Example:
+    ```mlir
+    // from [8] split 0 (3, 5) on [0, 1] to [8] replicate 2 on [0, 1]
+    %1 = whale.all_gather %0 channel 9 from #placement to #placement1
+        : (tensor<3xf32>) -> tensor<8xf32>
+    ```
+
+    **Constraints:**
+    - `from` and `to` have the same devices.
+    - Each device's box in `from` lies in its box in `to`.
+    - Each device has the same terms pending in both.
+  }] # sharedConstraints;
+}
+
+def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
+  let summary = "every holder of a part gets another part";
+  let description = [{
+    A split of one dimension becomes a split of another, or sizes change.
+
+    Example:
+    ```mlir
+    // from [8, 4] split 0 (3, 5) on [0, 1] to [8, 4] split 1 (2, 2) on [0, 1]
+    %1 = whale.all_to_all %0 channel 10 from #placement to #placement1
+        : (tensor<3x4xf32>) -> tensor<8x2xf32>
+    ```
+
+    **Constraints:**
+    - `from` and `to` have the same devices.
+    - Each device has the same terms pending in both.
+  }] # sharedConstraints;
+}
+
+def Whale_BroadcastOp : Whale_OptionalCollective<"broadcast"> {
+  let summary = "whoever holds a part gives it to several";
+  let description = [{
+    A rank that only sends has no result, one that only receives no operand.
+
+    Example:
+    ```mlir
+    // from [8] on [0] to [8] replicate 2 on [0, 1]; this is rank 1
+    %1 = whale.broadcast channel 11 from #placement to #placement1
+        : () -> tensor<8xf32>
+    ```
+
+    **Constraints:**
+    - Nothing is partial.
+    - Each box in `to` lies in the box of one device in `from`.
+  }] # sharedConstraints;
+}
+
+def Whale_SendRecvOp : Whale_OptionalCollective<"send_recv"> {
+  let summary = "any change of placement, piece by piece";
+  let description = [{
+    Every receiver's box is cut along all boundaries of `from`; each cell
+    comes from one device that holds it, or is the reduction of the terms of
+    several. A rank that only sends has no result, one that only receives no
+    operand.
+
+    Example:
+    ```mlir
+    // from [8] on [0] to [8] split 0 (3, 5) on [1, 2]; this is rank 0
+    whale.send_recv %0 channel 12 from #placement to #placement1
+        : (tensor<8xf32>) -> ()
+    ```
+
+    **Constraints:**
+    - `to` is partial only if `from` is, with the same reduction.
+  }] # sharedConstraints;
+}
+
+def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
+  let summary = "a part of what the rank holds already";
+  let description = [{
+    Communicates nothing. Where the part starts differs by rank, which is why
+    this is not a slice with constant offsets.
+
+    Example:
+    ```mlir
+    // from [8] replicate 2 on [0, 1] to [8] split 0 (3, 5) on [0, 1]
+    %1 = whale.local_slice %0 channel 13 from #placement to #placement1
+        : (tensor<8xf32>) -> tensor<3xf32>
+    ```
+
+    **Constraints:**
+    - The devices of `to` are devices of `from`; all of them if `from` is
+      partial.
+    - Each device's box in `to` lies in its box in `from`.
+    - Each device has the same terms pending in both.
+  }] # sharedConstraints;
+}
+
+#endif // WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD

@@ -1,0 +1,100 @@
+//===- ClusterOp.cpp - The cluster in the IR ------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The attributes of whale.cluster are the cluster file's objects, field by
+// field; both ways go through its JSON, so one parser validates both.
+//
+
+#include "mlir/IR/Builders.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cluster.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+using namespace whale;
+using Json = nlohmann::ordered_json;
+
+/// An attribute as JSON; null, which no field accepts, for what has no
+/// equivalent.
+static Json toJson(Attribute attr) {
+  return llvm::TypeSwitch<Attribute, Json>(attr)
+      .Case([](IntegerAttr attr) -> Json {
+        if (!attr.getValue().isSignedIntN(64))
+          return nullptr;
+        return attr.getValue().getSExtValue();
+      })
+      .Case([](FloatAttr attr) -> Json { return attr.getValueAsDouble(); })
+      .Case([](StringAttr attr) -> Json { return attr.str(); })
+      .Case([](ArrayAttr attr) -> Json {
+        Json json = Json::array();
+        for (Attribute element : attr)
+          json.push_back(toJson(element));
+        return json;
+      })
+      .Case([](DictionaryAttr attr) -> Json {
+        Json json = Json::object();
+        for (NamedAttribute field : attr)
+          json[field.getName().str()] = toJson(field.getValue());
+        return json;
+      })
+      .Default([](Attribute) -> Json { return nullptr; });
+}
+
+/// JSON of a valid cluster as an attribute.
+static Attribute toAttribute(const Json &json, Builder &builder) {
+  if (json.is_number_float())
+    return builder.getF64FloatAttr(json.get<double>());
+  if (json.is_number())
+    return builder.getI64IntegerAttr(json.get<int64_t>());
+  if (json.is_string())
+    return builder.getStringAttr(json.get<std::string>());
+  if (json.is_array()) {
+    SmallVector<Attribute> elements;
+    for (const Json &element : json)
+      elements.push_back(toAttribute(element, builder));
+    return builder.getArrayAttr(elements);
+  }
+  SmallVector<NamedAttribute> fields;
+  for (const auto &[key, value] : json.items())
+    fields.push_back(builder.getNamedAttr(key, toAttribute(value, builder)));
+  return builder.getDictionaryAttr(fields);
+}
+
+static llvm::Expected<Cluster> parseCluster(ClusterOp op) {
+  Json json = Json::object();
+  if (DictionaryAttr kinds = op.getKindsAttr())
+    json["kinds"] = toJson(kinds);
+  json["nodes"] = toJson(op.getNodesAttr());
+  if (DictionaryAttr network = op.getNetworkAttr())
+    json["network"] = toJson(network);
+  // Strings that aren't UTF-8 would throw; replaced, they name no kind.
+  return Cluster::parse(
+      json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void ClusterOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                      const Cluster &cluster) {
+  auto fields =
+      cast<DictionaryAttr>(toAttribute(Json::parse(cluster.toJson()), builder));
+  build(builder, state, name, fields.getAs<DictionaryAttr>("kinds"),
+        fields.getAs<ArrayAttr>("nodes"),
+        fields.getAs<DictionaryAttr>("network"));
+}
+
+Cluster ClusterOp::getCluster() { return llvm::cantFail(parseCluster(*this)); }
+
+LogicalResult ClusterOp::verify() {
+  llvm::Expected<Cluster> cluster = parseCluster(*this);
+  if (cluster)
+    return success();
+  llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+    emitOpError(error.getMessage());
+  });
+  return failure();
+}
