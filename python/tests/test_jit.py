@@ -308,6 +308,14 @@ def test_donated_arrays_are_gone():
     np.testing.assert_array_equal(second, 4 * W)
 
 
+def test_an_array_is_donated_once():
+    step = wh.jit(lambda a, b: (a + b, a), cluster=1, donate_argnums=0)
+    array, _ = step(W, W)
+    with pytest.raises(ValueError, match=r"args\[0\] and args\[1\] are one"):
+        step(array, array)
+    assert not array.is_deleted()
+
+
 def test_float0_results():
     step = wh.jit(
         lambda n, x: jax.grad(lambda n, x: x * n, allow_int=True)(n, x),

@@ -55,6 +55,13 @@ class Program:
         return json.loads(self._native.plan)
 
     @property
+    def manifest(self) -> dict[str, Any]:
+        """What the program directory says of its ranks and tensors."""
+        path = os.path.join(self._path, "manifest.json")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    @property
     def stats(self) -> dict[str, Any] | None:
         """Time, memory and communication by rank of the last call."""
         return self._stats
@@ -68,6 +75,7 @@ class Program:
         """
         values, in_tree = self._signature.flatten(args, kwargs)
         out_tree = self._signature.result_tree(in_tree)
+        self._check_donation(values)
         handles = [
             self._handle(value, leaf)
             for value, leaf in zip(values, self._signature.arguments)
@@ -77,6 +85,21 @@ class Program:
         return jax.tree.unflatten(
             out_tree, map(_wrap, results, self._signature.results)
         )
+
+    def _check_donation(self, values: list[Any]) -> None:
+        """A donated array may be given once only."""
+        first: dict[int, int] = {}
+        donated = self._signature.donated
+        for index, value in enumerate(values):
+            if not isinstance(value, Array):
+                continue
+            other = first.setdefault(id(value), index)
+            if other != index and (donated[index] or donated[other]):
+                labels = [leaf.label for leaf in self._signature.arguments]
+                raise ValueError(
+                    f"arguments {labels[other]} and {labels[index]} are one "
+                    "Array, and it is donated"
+                )
 
     @staticmethod
     def _handle(value: Any, leaf: Leaf) -> Any:
