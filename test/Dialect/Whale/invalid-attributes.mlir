@@ -1,0 +1,103 @@
+// RUN: whale-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{attribute 'whale.default_strategy' is 4 : i64, expected #whale.replicate or #whale.split}}
+module attributes {whale.default_strategy = 4} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.config' is "a", expected a dictionary}}
+module attributes {whale.config = "a"} {}
+
+// -----
+
+func.func @strategy(%x: tensor<8xf32>) {
+  // expected-error@+1 {{attribute 'whale.strategy' is unit, expected #whale.replicate or #whale.split}}
+  %0 = arith.addf %x, %x {whale.strategy} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @phase(%x: tensor<8xf32>) {
+  // expected-error@+1 {{attribute 'whale.phase' is "forward", expected a #whale.phase}}
+  %0 = arith.addf %x, %x {whale.phase = "forward"} : tensor<8xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.ranks' is 0 : i64, expected a list of ranks as array<i64: ...>}}
+func.func @ranks() attributes {whale.ranks = 0} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.ranks' is array<i64>, expected at least one rank}}
+func.func @no_ranks() attributes {whale.ranks = array<i64>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.ranks': rank 1 stands twice}}
+func.func @ranks_twice() attributes {whale.ranks = array<i64: 1, 1>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.ranks': rank -1 is negative}}
+func.func @negative_rank() attributes {whale.ranks = array<i64: -1>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.batch_dim' of argument 1 is 1, which is no dimension of 'tensor<8xf32>'}}
+func.func @batch_dim(%x: tensor<8xf32>,
+                     %y: tensor<8xf32> {whale.batch_dim = 1}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.batch_dim' is 0 : i32, expected an i64}}
+func.func @batch_dim_type(%x: tensor<8xf32> {whale.batch_dim = 0 : i32}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.fed_by' of argument 0 is 1, the function has 1 results}}
+func.func @fed_by(%x: tensor<8xf32> {whale.fed_by = 1}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.fed_by' is "a", expected an i64}}
+func.func @fed_by_type(%x: tensor<8xf32> {whale.fed_by = "a"}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.donated' is true, expected no value}}
+func.func @donated(%x: tensor<8xf32> {whale.donated = true}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.placement' is unit, expected a #whale.placement}}
+func.func @placement(%x: tensor<8xf32> {whale.placement}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.placement' is unit, expected a #whale.placement}}
+func.func @result(%x: tensor<8xf32>) -> (tensor<8xf32> {whale.placement}) {
+  return %x : tensor<8xf32>
+}

@@ -1,0 +1,266 @@
+// RUN: whale-opt %s -split-input-file -verify-diagnostics
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @channel(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op channel -1 is negative}}
+  %0 = whale.all_reduce %x channel -1 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @element_type(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op operand and result have element types 'f32' and 'f16'}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf16>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[9] replicate 2 on [0, 1]>
+func.func @views(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op 'from' and 'to' have views of different tensors}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<9xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @shape(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{'whale.all_reduce' op has operand of type 'tensor<4xf32>' but the box of rank 0 in 'from' has size [8]}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @class(%x: tensor<8xf32>)
+    attributes {whale.ranks = array<i64: 0, 1>} {
+  // expected-error@+1 {{'whale.local_slice' op has result of type 'tensor<3xf32>' but the box of rank 1 in 'to' has size [5]}}
+  %0 = whale.local_slice %x channel 0 from #whole to #parts
+      : (tensor<8xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+// The shape is not a regrouping of the box.
+#rows = #whale.placement<[8, 6] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8, 6] replicate 2 on [0, 1]>
+func.func @transposed(%y: tensor<3x8xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{'whale.all_gather' op has operand of type 'tensor<3x8xf32>' but the box of rank 0 in 'from' has size [4, 6]}}
+  %0 = whale.all_gather %y channel 0 from #rows to #whole
+      : (tensor<3x8xf32>) -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+#owner = #whale.placement<[8] on [0]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @holds_nothing(%x: tensor<8xf32>)
+    attributes {whale.ranks = array<i64: 1>} {
+  // expected-error@+1 {{'whale.broadcast' op has operand of type 'tensor<8xf32>' but rank 1 holds nothing in 'from'}}
+  %0 = whale.broadcast %x channel 0 from #owner to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#owner = #whale.placement<[8] on [0]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @holds_a_part(%x: tensor<8xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{'whale.broadcast' op has no result but rank 0 holds a part in 'to'}}
+  whale.broadcast %x channel 0 from #owner to #whole : (tensor<8xf32>) -> ()
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 3 on [0, 1, 2]>
+func.func @more_devices(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op device 2 of 'to' isn't in 'from'}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] on [0]>
+func.func @fewer_devices(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reduce_scatter' op device 1 of 'from' isn't in 'to'}}
+  %0 = whale.reduce_scatter %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+func.func @all_reduce_box(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op the box of device 0 in 'from' isn't inside that in 'to'}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #parts
+      : (tensor<8xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reduces_nothing(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op reduces nothing}}
+  %0 = whale.all_reduce %x channel 0 from #whole to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#sum = #whale.placement<[8] partial sum 2 partial sum 2 on [0, 1, 2, 3]>
+#max = #whale.placement<[8] partial max 2 replicate 2 on [0, 1, 2, 3]>
+func.func @other_reduction(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op 'from' is pending a sum and 'to' a max}}
+  %0 = whale.all_reduce %x channel 0 from #sum to #max
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#some = #whale.placement<[8] partial sum 2 replicate 2 on [0, 1, 2, 3]>
+#more = #whale.placement<[8] partial sum 2 partial sum 2 on [0, 1, 2, 3]>
+func.func @more_terms(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_reduce' op device 0 has 2 terms pending in 'from' and 4 in 'to'}}
+  %0 = whale.all_reduce %x channel 0 from #some to #more
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] replicate 2 partial sum 2 on [0, 1, 2, 3]>
+#parts = #whale.placement<[8] partial sum 2 split 0 (4, 4) on [0, 1, 2, 3]>
+func.func @scatter_box(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'whale.reduce_scatter' op the box of device 0 in 'to' isn't inside that in 'from'}}
+  %0 = whale.reduce_scatter %x channel 0 from #parts to #terms
+      : (tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @gather_box(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_gather' op the box of device 0 in 'from' isn't inside that in 'to'}}
+  %0 = whale.all_gather %x channel 0 from #whole to #parts
+      : (tensor<8xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @gather_terms(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_gather' op device 0 has 2 terms pending in 'from' and 1 in 'to'}}
+  %0 = whale.all_gather %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+func.func @becomes_partial(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_to_all' op 'to' is partial and 'from' isn't}}
+  %0 = whale.all_to_all %x channel 0 from #whole to #terms
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @broadcast_partial(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.broadcast' op 'from' is partial}}
+  %0 = whale.broadcast %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @broadcast_box(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'whale.broadcast' op no device of 'from' holds the box of device 0 in 'to'}}
+  %0 = whale.broadcast %x channel 0 from #parts to #whole
+      : (tensor<3xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial max 2 on [0, 1]>
+#other = #whale.placement<[8] partial min 2 on [2, 3]>
+func.func @send_recv_reduction(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.send_recv' op 'from' is pending a max and 'to' a min}}
+  whale.send_recv %x channel 0 from #terms to #other : (tensor<8xf32>) -> ()
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#one = #whale.placement<[8] on [0]>
+func.func @slice_of_terms(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.local_slice' op device 1 of 'from' isn't in 'to'}}
+  %0 = whale.local_slice %x channel 0 from #terms to #one
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+#other = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+func.func @slice_box(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'whale.local_slice' op the box of device 0 in 'to' isn't inside that in 'from'}}
+  %0 = whale.local_slice %x channel 0 from #parts to #other
+      : (tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Boxes of one view need not be boxes of the other.
+#rows = #whale.placement<[6, 4] split 0 (1, 5) on [0, 1]>
+#flat = #whale.placement<[24] split 0 (5, 19) on [0, 1]>
+func.func @no_box(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'whale.all_to_all' op a part of 'to' is no box in the other's view}}
+  %0 = whale.all_to_all %x channel 0 from #rows to #flat
+      : (tensor<4xf32>) -> tensor<5xf32>
+  return
+}

@@ -1,0 +1,232 @@
+// RUN: whale-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{devices is 0, a strategy needs at least 1}}
+module attributes {whale.a = #whale.replicate<devices = 0>} {}
+
+// -----
+
+// expected-error@+1 {{devices is -2, a strategy needs at least 1}}
+module attributes {whale.a = #whale.split<devices = -2>} {}
+
+// -----
+
+// expected-error@+1 {{scope is -1, it can't be negative}}
+module attributes {whale.a = #whale.replicate<scope = -1>} {}
+
+// -----
+
+// expected-error@+2 {{expected one of [forward, backward, apply]}}
+// expected-error@+1 {{failed to parse Whale_PhaseAttr}}
+module attributes {whale.a = #whale.phase<sideward>} {}
+
+// -----
+
+// expected-error@+1 {{unknown reduction 'mean', expected sum}}
+module attributes {whale.a = #whale.reduction<mean>} {}
+
+// -----
+
+// expected-error@+1 {{invalid placement: }}
+module attributes {whale.a = #whale.placement<[8] split 0 (3, 4) on [0, 1]>} {}
+
+// -----
+
+// expected-error@+1 {{invalid placement: }}
+module attributes {whale.a = #whale.placement<[8] replicate 2 on [0, 0]>} {}
+
+// -----
+
+// expected-error@+1 {{expected '>'}}
+module attributes {whale.a = #whale.placement<[8] on "0">} {}
+
+// -----
+
+// expected-error@+1 {{'whale.cluster' op nodes[0].devices[0].count: expected at least 1, found 0}}
+whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 0}]}]}
+
+// -----
+
+// expected-error@+1 {{'whale.cluster' op kinds.k.flops.f32: expected a number, found null}}
+whale.cluster @cluster {kinds = {k = {flops = {f32 = unit}}}, nodes = []}
+
+// -----
+
+// expected-error@+1 {{'whale.cluster' op nodes: expected at least one element}}
+whale.cluster @cluster {nodes = []}
+
+// -----
+
+// expected-error@+1 {{'whale.virtual_device' op has no devices}}
+whale.virtual_device @vd []
+
+// -----
+
+// expected-error@+1 {{'whale.virtual_device' op list 1 is empty}}
+whale.virtual_device @vd [[0], []]
+
+// -----
+
+// expected-error@+1 {{'whale.virtual_device' op device -1 is negative}}
+whale.virtual_device @vd [[-1]]
+
+// -----
+
+// expected-error@+1 {{'whale.virtual_device' op device 3 stands twice}}
+whale.virtual_device @vd [[3, 1], [3]]
+
+// -----
+
+func.func @yield_types(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.task_graph' op yields ('tensor<8xf32>') but its results are ('tensor<4xf32>')}}
+  %0 = whale.task_graph "a" forward -> tensor<4xf32> {
+    whale.yield %x : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @yield_count(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.task_graph' op yields ('tensor<8xf32>') but its results are ()}}
+  whale.task_graph "a" forward {
+    whale.yield %x : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @no_yield(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.task_graph' op ends with 'llvm.unreachable', expected 'whale.yield'}}
+  whale.task_graph "a" forward {
+    llvm.unreachable
+  }
+  return
+}
+
+// -----
+
+func.func @empty_name() {
+  // expected-error@+1 {{'whale.task_graph' op has an empty name}}
+  whale.task_graph "" forward {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @negative_flops() {
+  // expected-error@+1 {{'whale.task_graph' op flops is negative}}
+  whale.task_graph "a" forward flops -1 {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @negative_bytes() {
+  // expected-error@+1 {{'whale.task_graph' op bytes is negative}}
+  whale.task_graph "a" forward bytes -1 {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @nested() {
+  whale.task_graph "a" forward {
+    // expected-error@+1 {{'whale.task_graph' op stands inside another task graph}}
+    whale.task_graph "b" forward {
+      whale.yield
+    }
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @unknown_phase() {
+  // expected-error@+1 {{unknown phase 'sideward', expected forward, backward or apply}}
+  whale.task_graph "a" sideward {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @undefined_device() {
+  // expected-error@+1 {{'whale.task_graph' op virtual device @vd is undefined}}
+  whale.task_graph "a" forward on @vd {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @no_device() {
+  // expected-error@+1 {{'whale.task_graph' op virtual device @no_device is another kind of symbol}}
+  whale.task_graph "a" forward on @no_device {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @stray_yield() {
+  // expected-error@+1 {{'whale.yield' op expects parent op 'whale.task_graph'}}
+  whale.yield
+}
+
+// -----
+
+#p = #whale.placement<[8] replicate 2 on [0, 1]>
+#q = #whale.placement<[4, 4] replicate 2 on [0, 1]>
+func.func @reshard_view(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op 'to' has the view [4, 4], which is none of 'tensor<8xf32>'}}
+  %0 = whale.reshard %x from #p to #q : tensor<8xf32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] replicate 2 on [0, 1]>
+#q = #whale.placement<[8] partial sum 2 on [0, 1]>
+func.func @reshard_partial(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op 'to' is pending a sum and 'from' isn't}}
+  %0 = whale.reshard %x from #p to #q : tensor<8xf32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @offset_dim() {
+  // expected-error@+1 {{'whale.shard_offset' op dimension 1 is outside the view [8]}}
+  %0 = whale.shard_offset 1 of #p : tensor<i32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @offset_rank() attributes {whale.ranks = array<i64: 0, 2>} {
+  // expected-error@+1 {{'whale.shard_offset' op rank 2 holds no part of the value}}
+  %0 = whale.shard_offset 0 of #p : tensor<i32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @offset_type() {
+  // expected-error@+1 {{'whale.shard_offset' op result #0 must be 0D tensor of integer values}}
+  %0 = whale.shard_offset 0 of #p : tensor<1xi32>
+  return
+}
