@@ -25,6 +25,8 @@ int main(int argc, char **argv) {
   registry.insert<whale::WhaleDialect>();
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  whale::registerWhaleConversionPasses();
+  whale::registerWhaleTransformsPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Whale optimizer driver\n", registry));
 }

@@ -10,6 +10,7 @@
 #define WHALE_TRANSFORMS_PASSES_H
 
 #include "mlir/Pass/Pass.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 namespace whale {
 
