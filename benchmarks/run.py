@@ -103,10 +103,11 @@ def worker(side: str, ranks: int, options: argparse.Namespace) -> Any:
 def measure(side: str, ranks: int, options: argparse.Namespace) -> Any:
     """The seconds of each step, after two that are not counted."""
     sys.path.insert(0, str(HERE.parent / "examples" / "gpt"))
-    import data
     import jax
-    import model
     import optax
+
+    import data
+    import model
     import whale as wh
 
     tokens, vocabulary = data.load()

@@ -27,8 +27,11 @@ if ((${#missing[@]})); then
       wanted+=("${entry%%=*}")
     fi
   done
+  log=$(mktemp)
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y -qq \
-    --no-install-recommends "${wanted[@]}" >/dev/null
+    --no-install-recommends "${wanted[@]}" >"$log" 2>&1 ||
+    { cat "$log" >&2 && exit 1; }
+  rm -f "$log"
 fi
 
 # Python packages, pinned.

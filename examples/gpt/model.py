@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+
 import whale as wh
 
 Params = dict[str, Any]

@@ -9,13 +9,14 @@ import pathlib
 import time
 from typing import Any
 
-import data
 import jax
-import model
 import numpy as np
 import optax
-import whale as wh
 from tqdm import tqdm
+
+import data
+import model
+import whale as wh
 
 HERE = pathlib.Path(__file__).parent
 

@@ -7,6 +7,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 sys.path.insert(0, os.path.dirname(__file__))
 
 import pytest  # noqa: E402
+
 import whale as wh  # noqa: E402
 
 

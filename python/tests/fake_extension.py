@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax._src.lib import xla_client
 from jax.interpreters import mlir
+
 from whale.dtypes import element_name, numpy_dtype
 
 ir = mlir.ir

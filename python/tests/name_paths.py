@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import jax
 from jax.interpreters import mlir
+
 from whale.scopes import scopes_in
 
 ir = mlir.ir

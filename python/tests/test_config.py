@@ -1,4 +1,5 @@
 import pytest
+
 import whale as wh
 from whale import config, scopes
 

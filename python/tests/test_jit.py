@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 import optax
 import pytest
-import whale as wh
 from test_lowering import ARGS, PARAMS, W, X, train_step
+
+import whale as wh
 
 pytestmark = pytest.mark.usefixtures("fake")
 

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-import whale as wh
 from name_paths import operations
+
+import whale as wh
 
 W = jnp.ones((4, 4))
 X = jnp.ones((8, 4))

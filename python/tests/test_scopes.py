@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
-import whale as wh
 from flax import nnx
 from name_paths import operations
+
+import whale as wh
 
 W = jnp.ones((4, 4))
 X = jnp.ones((8, 4))

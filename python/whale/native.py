@@ -16,7 +16,7 @@ def extension() -> Any:
         WhaleError: where it was not built or cannot be loaded.
     """
     try:
-        from whale import _whale
+        from whale import _whale  # type: ignore[attr-defined]
     except ImportError as error:
         raise WhaleError(
             f"the compiled part of Whale cannot be loaded ({error}); build it "

@@ -1,0 +1,276 @@
+"""Compiled programs beside `jax.jit`, through the real extension."""
+
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import whale as wh
+
+pytest.importorskip("whale._whale")
+
+ROOT = pathlib.Path(__file__).parents[2]
+UNEVEN = {
+    "nodes": [
+        {
+            "devices": [
+                {"kind": "cpu"},
+                {"kind": "cpu", "slowdown": 2},
+                {"kind": "cpu", "slowdown": 4},
+            ]
+        }
+    ]
+}
+OPTIMIZER = optax.adam(1e-2)
+
+
+def init(seed=0, dtype=jnp.float32):
+    keys = jax.random.split(jax.random.key(seed), 3)
+    shapes = [(6, 16), (16, 16), (16, 4)]
+    params = {
+        f"w{i}": (jax.random.normal(key, shape) / 4).astype(dtype)
+        for i, (key, shape) in enumerate(zip(keys, shapes))
+    }
+    return params, OPTIMIZER.init(params)
+
+
+def batch(seed, dtype=jnp.float32):
+    keys = jax.random.split(jax.random.key(seed + 100))
+    return tuple(
+        jax.random.normal(key, (12, n)).astype(dtype)
+        for key, n in zip(keys, (6, 4))
+    )
+
+
+def loss(body, head, params, x, y):
+    with body():
+        h = jnp.tanh(x @ params["w0"])
+        h = jax.nn.gelu(h @ params["w1"])
+    with head():
+        return jnp.mean((h @ params["w2"] - y) ** 2)
+
+
+def make_step(body, head):
+    def train_step(params, state, x, y):
+        value, grads = jax.value_and_grad(functools.partial(loss, body, head))(
+            params, x, y
+        )
+        updates, state = OPTIMIZER.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    return train_step
+
+
+REPLICATE, SPLIT = wh.replicate, wh.split
+STRATEGIES = {
+    "replicate": (REPLICATE, REPLICATE),
+    "split": (SPLIT, SPLIT),
+    "mixed": (REPLICATE, SPLIT),
+    "turned": (SPLIT, REPLICATE),
+}
+
+
+def close(ours, theirs, tolerance=2e-5):
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
+        a, b = (np.asarray(v).astype(np.float64) for v in (a, b))
+        scale = max(1e-3, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a / scale, b / scale, atol=tolerance)
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4, UNEVEN], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_training(strategy, cluster):
+    train_step = make_step(*STRATEGIES[strategy])
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=(2, 3)
+    )
+    reference = jax.jit(train_step)
+    ours = theirs = init()
+    for n in range(3):
+        *ours, value = step(*ours, *batch(n))
+        *theirs, expected = reference(*theirs, *batch(n))
+        close(value, expected)
+    close(tuple(ours), tuple(theirs), 1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "mixed"])
+def test_the_same_bits_on_every_run(strategy):
+    step = wh.jit(
+        make_step(*STRATEGIES[strategy]), cluster=UNEVEN, batch_argnums=(2, 3)
+    )
+    args = (*init(), *batch(0))
+    first, second = step(*args), step(*args)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second)):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_without_strategies():
+    step = wh.jit(lambda x, y: {"z": x @ y.T, "n": [x.sum(), None]}, cluster=2)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    close(step(x, x), {"z": x @ x.T, "n": [x.sum(), None]})
+
+
+def test_half_precision():
+    train_step = make_step(REPLICATE, SPLIT)
+    step = wh.jit(train_step, cluster=2, batch_argnums=(2, 3))
+    args = (*init(dtype=jnp.bfloat16), *batch(0, jnp.bfloat16))
+    ours, theirs = step(*args), jax.jit(train_step)(*args)
+    assert ours[2].dtype == jnp.bfloat16
+    close(ours[1], theirs[1], 3e-2)
+
+
+def test_random_numbers_are_jaxs():
+    def step(key, x):
+        key, use = jax.random.split(key)
+        keep = jax.random.bernoulli(use, 0.5, x.shape)
+        return key, jnp.where(keep, x, 0)
+
+    wh.set_default_strategy(wh.replicate())
+    ours = wh.jit(step, cluster=2, batch_argnums=1)
+    x = jnp.ones((8, 4))
+    key, result = ours(jax.random.key(3), x)
+    expected_key, expected = jax.jit(step)(jax.random.key(3), x)
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(
+        jax.random.key_data(key), jax.random.key_data(expected_key)
+    )
+    ours(key, x)
+
+
+def test_arrays_move_between_programs():
+    first = wh.jit(
+        make_step(REPLICATE, REPLICATE), cluster=2, batch_argnums=(2, 3)
+    )
+    second = wh.jit(make_step(SPLIT, SPLIT), cluster=4, batch_argnums=(2, 3))
+    reference = jax.jit(make_step(REPLICATE, REPLICATE))
+    ours, theirs = init(), init()
+    for n, step in enumerate((first, second, first)):
+        *ours, _ = step(*ours, *batch(n))
+        *theirs, _ = reference(*theirs, *batch(n))
+    close(tuple(ours), tuple(theirs), 1e-4)
+
+
+def test_donated_memory_is_gone():
+    step = wh.jit(
+        make_step(SPLIT, SPLIT),
+        cluster=2,
+        donate_argnums=(0, 1),
+        batch_argnums=(2, 3),
+    )
+    params, state, _ = step(*init(), *batch(0))
+    step(params, state, *batch(1))
+    assert params["w0"].is_deleted()
+    with pytest.raises(wh.RuntimeError, match="donated"):
+        np.asarray(params["w0"])
+
+
+def test_host_arrays_are_left_alone():
+    step = wh.jit(
+        make_step(REPLICATE, SPLIT),
+        cluster=2,
+        donate_argnums=(0, 1),
+        batch_argnums=(2, 3),
+    )
+    params, state = jax.tree.map(lambda x: np.array(x), init())
+    before = jax.tree.map(np.copy, params)
+    step(params, state, *batch(0))
+    for name, value in params.items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_results_do_not_follow_their_arguments():
+    step = wh.jit(lambda x: (x, x + 1), cluster=1)
+    x = np.ones(4, np.float32)
+    same, _ = step(x)
+    x[:] = 5
+    np.testing.assert_array_equal(same, np.ones(4))
+
+
+def test_saving_and_loading(tmp_path):
+    wh.set_default_strategy(wh.replicate())
+    args = (*init(), *batch(0))
+    train_step = make_step(REPLICATE, SPLIT)
+    step = wh.jit(train_step, cluster=2, batch_argnums=(2, 3))
+    program = step.lower(*args).compile()
+    expected = program(*args)
+    program.save(tmp_path / "step.whale")
+    del program
+    loaded = wh.load(tmp_path / "step.whale")
+    assert loaded.rank_count == 2
+    close(loaded(*args), expected, 0)
+    assert {"ranks", "arguments"} <= set(loaded.manifest)
+    assert len(loaded.stats["ranks"]) == 2
+
+
+def test_damaged_programs(tmp_path):
+    program = wh.jit(lambda x: x + 1, cluster=1).lower(1.0).compile()
+    program.save(tmp_path / "p.whale")
+    (tmp_path / "p.whale" / "manifest.json").write_text("{")
+    with pytest.raises(wh.RuntimeError, match="manifest.json"):
+        wh.load(tmp_path / "p.whale")
+
+
+def test_compile_errors_name_their_cause():
+    bad = {"nodes": [{"devices": [{"kind": "abacus"}]}]}
+    with pytest.raises(wh.CompileError, match=r"error: .*abacus"):
+        wh.jit(lambda x: x, cluster=bad)(1.0)
+    wh.init(wh.Config({"num_task_graph": 2}))
+    callback = wh.jit(lambda x: jax.pure_callback(lambda x: x, x, x), cluster=1)
+    with pytest.raises(wh.CompileError, match="error: "):
+        callback(jnp.float32(1))
+
+
+def test_other_threads_go_on():
+    step = wh.jit(lambda x: jnp.linalg.matrix_power(x, 64), cluster=1)
+    x = jnp.eye(256) * 0.5
+    program = step.lower(x).compile()
+    results = []
+
+    def run():
+        results.append(program(x))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 4
+
+
+@pytest.mark.parametrize("first", ["import jaxlib, jax", "import whale._whale"])
+def test_either_library_may_come_first(first):
+    code = f"""
+{first}
+import jax, jax.numpy as jnp, whale as wh
+f = lambda x: jnp.sin(x) @ x
+x = jnp.ones((4, 4))
+print(float(wh.jit(f, cluster=2)(x).sum()), float(jax.jit(f)(x).sum()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "cpu"},
+    )
+    ours, theirs = map(float, done.stdout.split())
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert "leaked" not in done.stderr
+
+
+def test_the_readmes_example():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    values: dict = {}
+    exec(code, values)  # noqa: S102
+    assert float(values["value"]) < 1
