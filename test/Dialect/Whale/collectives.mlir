@@ -86,3 +86,13 @@ func.func @rank_class_2(%x: tensor<8xf32>)
       : (tensor<8xf32>) -> tensor<4xf32>
   return
 }
+
+// A value becomes a term; the other terms are the identity.
+// CHECK-LABEL: @rank_class_3
+func.func @rank_class_3(%x: tensor<8xf32>)
+    attributes {whale.ranks = array<i64: 1>} {
+  // CHECK: whale.local_slice channel 12 from [[OWNER]] to [[TERMS]] : () -> tensor<8xf32>
+  %0 = whale.local_slice channel 12 from #owner to #terms
+      : () -> tensor<8xf32>
+  return
+}

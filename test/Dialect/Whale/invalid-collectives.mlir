@@ -25,7 +25,7 @@ func.func @element_type(%x: tensor<8xf32>) {
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #whole = #whale.placement<[9] replicate 2 on [0, 1]>
 func.func @views(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_reduce' op 'from' and 'to' have views of different tensors}}
+  // expected-error@+1 {{'whale.all_reduce' op 'from' has 8 elements and 'to' 9}}
   %0 = whale.all_reduce %x channel 0 from #terms to #whole
       : (tensor<8xf32>) -> tensor<9xf32>
   return
@@ -106,8 +106,8 @@ func.func @more_devices(%x: tensor<8xf32>) {
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #whole = #whale.placement<[8] on [0]>
 func.func @fewer_devices(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.reduce_scatter' op device 1 of 'from' isn't in 'to'}}
-  %0 = whale.reduce_scatter %x channel 0 from #terms to #whole
+  // expected-error@+1 {{'whale.all_reduce' op device 1 of 'from' isn't in 'to'}}
+  %0 = whale.all_reduce %x channel 0 from #terms to #whole
       : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -149,7 +149,7 @@ func.func @other_reduction(%x: tensor<8xf32>) {
 #some = #whale.placement<[8] partial sum 2 replicate 2 on [0, 1, 2, 3]>
 #more = #whale.placement<[8] partial sum 2 partial sum 2 on [0, 1, 2, 3]>
 func.func @more_terms(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_reduce' op device 0 has 2 terms pending in 'from' and 4 in 'to'}}
+  // expected-error@+1 {{'whale.all_reduce' op device 0 has one of 2 terms in 'from' and one of 4 in 'to'}}
   %0 = whale.all_reduce %x channel 0 from #some to #more
       : (tensor<8xf32>) -> tensor<8xf32>
   return
@@ -182,7 +182,7 @@ func.func @gather_box(%x: tensor<8xf32>) {
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @gather_terms(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_gather' op device 0 has 2 terms pending in 'from' and 1 in 'to'}}
+  // expected-error@+1 {{'whale.all_gather' op device 0 has one of 2 terms in 'from' and one of 1 in 'to'}}
   %0 = whale.all_gather %x channel 0 from #terms to #whole
       : (tensor<8xf32>) -> tensor<8xf32>
   return
@@ -193,7 +193,7 @@ func.func @gather_terms(%x: tensor<8xf32>) {
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 func.func @becomes_partial(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_to_all' op 'to' is partial and 'from' isn't}}
+  // expected-error@+1 {{'whale.all_to_all' op device 0 has one of 1 terms in 'from' and one of 2 in 'to'}}
   %0 = whale.all_to_all %x channel 0 from #whole to #terms
       : (tensor<8xf32>) -> tensor<8xf32>
   return
@@ -236,7 +236,7 @@ func.func @send_recv_reduction(%x: tensor<8xf32>) {
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #one = #whale.placement<[8] on [0]>
 func.func @slice_of_terms(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.local_slice' op device 1 of 'from' isn't in 'to'}}
+  // expected-error@+1 {{'whale.local_slice' op 'from' is partial and 'to' isn't}}
   %0 = whale.local_slice %x channel 0 from #terms to #one
       : (tensor<8xf32>) -> tensor<8xf32>
   return
@@ -259,8 +259,19 @@ func.func @slice_box(%x: tensor<3xf32>) {
 #rows = #whale.placement<[6, 4] split 0 (1, 5) on [0, 1]>
 #flat = #whale.placement<[24] split 0 (5, 19) on [0, 1]>
 func.func @no_box(%x: tensor<4xf32>) {
-  // expected-error@+1 {{'whale.all_to_all' op a part of 'to' is no box in the other's view}}
+  // expected-error@+1 {{'whale.all_to_all' op 'from' and 'to' have no view in common in which all parts are boxes}}
   %0 = whale.all_to_all %x channel 0 from #rows to #flat
       : (tensor<4xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#parts = #whale.placement<[8] split 0 (3, 3, 2) on [0, 1, 2]>
+func.func @unknown_device(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_to_all' op device 2 of 'to' isn't in 'from'}}
+  %0 = whale.all_to_all %x channel 0 from #whole to #parts
+      : (tensor<8xf32>) -> tensor<3xf32>
   return
 }

@@ -196,10 +196,10 @@ func.func @reshard_view(%x: tensor<8xf32>) {
 
 // -----
 
-#p = #whale.placement<[8] replicate 2 on [0, 1]>
+#p = #whale.placement<[8] partial max 2 on [0, 1]>
 #q = #whale.placement<[8] partial sum 2 on [0, 1]>
 func.func @reshard_partial(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.reshard' op 'to' is pending a sum and 'from' isn't}}
+  // expected-error@+1 {{'whale.reshard' op 'from' is pending a max and 'to' a sum}}
   %0 = whale.reshard %x from #p to #q : tensor<8xf32>
   return
 }

@@ -10,8 +10,7 @@
 //
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace whale;
@@ -61,40 +60,44 @@ static std::optional<Holdings> holdingsIn(const Placement &placement,
   return holdings;
 }
 
-/// Brings both sides into one view.
-static LogicalResult compare(CollectiveOp op, Sides &sides) {
+/// Both sides in one view, or nothing where there is none in which all parts
+/// are boxes.
+static std::optional<Sides> compare(CollectiveOp op) {
   const Placement &from = op.getFrom().getValue();
   const Placement &to = op.getTo().getValue();
   std::optional<CommonView> view = commonRefinement(from.view(), to.view());
   if (!view)
-    return op.emitOpError("'from' and 'to' have views of different tensors");
+    return std::nullopt;
   std::optional<Holdings> fromSide = holdingsIn(from, view->extents);
   std::optional<Holdings> toSide = holdingsIn(to, view->extents);
   if (!fromSide || !toSide)
-    return op.emitOpError("a part of '")
-           << (fromSide ? "to" : "from") << "' is no box in the other's view";
-  sides.from = std::move(*fromSide);
-  sides.to = std::move(*toSide);
+    return std::nullopt;
+  return Sides{std::move(*fromSide), std::move(*toSide)};
+}
+
+/// As above, for collectives that exchange boxes.
+static LogicalResult compare(CollectiveOp op, Sides &sides) {
+  std::optional<Sides> found = compare(op);
+  if (!found)
+    return op.emitOpError("'from' and 'to' have no view in common in which "
+                          "all parts are boxes");
+  sides = std::move(*found);
   return success();
 }
 
-static LogicalResult verifySameDevices(CollectiveOp op, const Sides &sides) {
-  for (const auto &[device, holding] : sides.from)
-    if (!sides.to.contains(device))
-      return op.emitOpError("device ") << device << " of 'from' isn't in 'to'";
-  for (const auto &[device, holding] : sides.to)
-    if (!sides.from.contains(device))
-      return op.emitOpError("device ") << device << " of 'to' isn't in 'from'";
-  return success();
-}
-
-/// Each device's box on the inner side lies in its box on the outer one.
+/// Each device that holds elements on the inner side is on the outer one, where
+/// its box contains the inner.
 static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
                                   StringRef innerName, const Holdings &outer,
                                   StringRef outerName) {
   for (const auto &[device, holding] : inner) {
+    if (holding.box.empty())
+      continue;
     auto it = outer.find(device);
-    if (it == outer.end() || !it->second.box.contains(holding.box))
+    if (it == outer.end())
+      return op.emitOpError("device ") << device << " of '" << innerName
+                                       << "' isn't in '" << outerName << "'";
+    if (!it->second.box.contains(holding.box))
       return op.emitOpError("the box of device ")
              << device << " in '" << innerName << "' isn't inside that in '"
              << outerName << "'";
@@ -102,25 +105,39 @@ static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
   return success();
 }
 
-/// Each device of `to` has the same terms pending in both.
-static LogicalResult verifySameTerms(CollectiveOp op, const Sides &sides) {
+/// Each device that holds elements in `to` is in `from`.
+static LogicalResult verifyKnown(CollectiveOp op, const Sides &sides) {
   for (const auto &[device, holding] : sides.to)
-    if (holding.terms != sides.from.lookup(device).terms)
-      return op.emitOpError("device ")
-             << device << " has " << sides.from.lookup(device).terms
-             << " terms pending in 'from' and " << holding.terms << " in 'to'";
+    if (!holding.box.empty() && !sides.from.contains(device))
+      return op.emitOpError("device ") << device << " of 'to' isn't in 'from'";
   return success();
 }
 
-/// No device has more terms pending, and one has fewer.
+static InFlightDiagnostic wrongTerms(CollectiveOp op, DeviceId device,
+                                     int64_t from, int64_t to) {
+  return op.emitOpError("device ")
+         << device << " has one of " << from << " terms in 'from' and one of "
+         << to << " in 'to'";
+}
+
+/// Each device that holds elements in `to` has as many terms pending in both.
+static LogicalResult verifySameTerms(CollectiveOp op, const Sides &sides) {
+  for (const auto &[device, holding] : sides.to) {
+    int64_t before = sides.from.lookup(device).terms;
+    if (!holding.box.empty() && holding.terms != before)
+      return wrongTerms(op, device, before, holding.terms);
+  }
+  return success();
+}
+
+/// No device that holds elements in `to` has more terms pending there, and one
+/// has fewer.
 static LogicalResult verifyFewerTerms(CollectiveOp op, const Sides &sides) {
   bool fewer = false;
   for (const auto &[device, holding] : sides.to) {
     int64_t before = sides.from.lookup(device).terms;
-    if (holding.terms > before)
-      return op.emitOpError("device ")
-             << device << " has " << before << " terms pending in 'from' and "
-             << holding.terms << " in 'to'";
+    if (!holding.box.empty() && holding.terms > before)
+      return wrongTerms(op, device, before, holding.terms);
     fewer |= holding.terms < before;
   }
   if (!fewer)
@@ -193,7 +210,7 @@ static LogicalResult verifyShard(CollectiveOp op, Value value, StringRef what,
   return success();
 }
 
-static LogicalResult verifyCommon(CollectiveOp op, Sides &sides) {
+static LogicalResult verifyCommon(CollectiveOp op) {
   if (int64_t(op.getChannel()) < 0)
     return op.emitOpError("channel ")
            << int64_t(op.getChannel()) << " is negative";
@@ -203,29 +220,23 @@ static LogicalResult verifyCommon(CollectiveOp op, Sides &sides) {
     return op.emitOpError("operand and result have element types ")
            << getElementTypeOrSelf(input) << " and "
            << getElementTypeOrSelf(output);
-  if (failed(compare(op, sides)))
-    return failure();
+  const Placement &from = op.getFrom().getValue();
+  const Placement &to = op.getTo().getValue();
+  if (volumeOf(from.view()) != volumeOf(to.view()))
+    return op.emitOpError("'from' has ")
+           << volumeOf(from.view()) << " elements and 'to' "
+           << volumeOf(to.view());
+  std::optional<Reduction> before = from.reduction(), after = to.reduction();
+  if (before && after && *before != *after)
+    return op.emitOpError("'from' is pending a ")
+           << stringifyReduction(*before) << " and 'to' a "
+           << stringifyReduction(*after);
   std::optional<ArrayRef<int64_t>> ranks = getRanks(op);
   if (!ranks)
     return success();
-  const Placement &from = op.getFrom().getValue();
-  const Placement &to = op.getTo().getValue();
   if (failed(verifyShard(op, input, "operand", from, "from", *ranks)))
     return failure();
   return verifyShard(op, output, "result", to, "to", *ranks);
-}
-
-/// What is pending in both has the same reduction.
-static LogicalResult verifySameReduction(CollectiveOp op) {
-  std::optional<Reduction> from = op.getFrom().getValue().reduction();
-  std::optional<Reduction> to = op.getTo().getValue().reduction();
-  if (to && !from)
-    return op.emitOpError("'to' is partial and 'from' isn't");
-  if (to && *from != *to)
-    return op.emitOpError("'from' is pending a ")
-           << stringifyReduction(*from) << " and 'to' a "
-           << stringifyReduction(*to);
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,11 +247,9 @@ LogicalResult AllReduceOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
   return success(
-      succeeded(verifyCommon(op, sides)) &&
-      succeeded(verifySameDevices(op, sides)) &&
+      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
       succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
       succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
-      succeeded(verifySameReduction(op)) &&
       succeeded(verifyFewerTerms(op, sides)));
 }
 
@@ -248,10 +257,8 @@ LogicalResult ReduceScatterOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
   return success(
-      succeeded(verifyCommon(op, sides)) &&
-      succeeded(verifySameDevices(op, sides)) &&
+      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
       succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
-      succeeded(verifySameReduction(op)) &&
       succeeded(verifyFewerTerms(op, sides)));
 }
 
@@ -259,26 +266,24 @@ LogicalResult AllGatherOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
   return success(
-      succeeded(verifyCommon(op, sides)) &&
-      succeeded(verifySameDevices(op, sides)) &&
+      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
+      succeeded(verifyKnown(op, sides)) &&
       succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
-      succeeded(verifySameReduction(op)) &&
       succeeded(verifySameTerms(op, sides)));
 }
 
 LogicalResult AllToAllOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
-  return success(succeeded(verifyCommon(op, sides)) &&
-                 succeeded(verifySameDevices(op, sides)) &&
-                 succeeded(verifySameReduction(op)) &&
+  return success(succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
+                 succeeded(verifyKnown(op, sides)) &&
                  succeeded(verifySameTerms(op, sides)));
 }
 
 LogicalResult BroadcastOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
-  if (failed(verifyCommon(op, sides)))
+  if (failed(verifyCommon(op)) || failed(compare(op, sides)))
     return failure();
   for (auto [placement, name] : {std::pair(getFrom(), "from"), {getTo(), "to"}})
     if (placement.getValue().isPartial())
@@ -292,22 +297,18 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
-LogicalResult SendRecvOp::verify() {
-  CollectiveOp op(*this);
-  Sides sides;
-  return success(succeeded(verifyCommon(op, sides)) &&
-                 succeeded(verifySameReduction(op)));
-}
+LogicalResult SendRecvOp::verify() { return verifyCommon(*this); }
 
 LogicalResult LocalSliceOp::verify() {
   CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op, sides)))
+  if (failed(verifyCommon(op)))
     return failure();
-  if (getFrom().getValue().isPartial() && failed(verifySameDevices(op, sides)))
-    return failure();
-  return success(
-      succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
-      succeeded(verifySameReduction(op)) &&
-      succeeded(verifySameTerms(op, sides)));
+  // What is partial may be filled with the reduction's identity instead.
+  if (getTo().getValue().isPartial())
+    return success();
+  if (getFrom().getValue().isPartial())
+    return emitOpError("'from' is partial and 'to' isn't");
+  std::optional<Sides> sides = compare(op);
+  return success(!sides || succeeded(verifyInside(op, sides->to, "to",
+                                                  sides->from, "from")));
 }

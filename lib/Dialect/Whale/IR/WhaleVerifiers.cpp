@@ -114,9 +114,10 @@ LogicalResult ReshardOp::verify() {
              << "], which is none of " << getInput().getType();
   std::optional<Reduction> from = getFrom().getValue().reduction();
   std::optional<Reduction> to = getTo().getValue().reduction();
-  if (to && from != to)
-    return emitOpError("'to' is pending a ")
-           << stringifyReduction(*to) << " and 'from' isn't";
+  if (from && to && *from != *to)
+    return emitOpError("'from' is pending a ")
+           << stringifyReduction(*from) << " and 'to' a "
+           << stringifyReduction(*to);
   return success();
 }
 

@@ -24,13 +24,12 @@ def Whale_Communication : Resource<"::whale::CommunicationResource">;
 class Whale_Collective<string mnemonic, list<Trait> traits = [
       MemoryEffects<[MemWrite<Whale_Communication>]>
     ]> : Whale_Op<mnemonic, traits # [Whale_CollectiveOp]> {
-  dag attributes = (ins I64Attr:$channel, Whale_PlacementAttr:$from,
-      Whale_PlacementAttr:$to);
-  let arguments = !con((ins AnyStaticShapeTensor:$operand), attributes);
-  let results = (outs AnyStaticShapeTensor:$result);
+  let arguments = (ins Optional<AnyStaticShapeTensor>:$operand,
+      I64Attr:$channel, Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
+  let results = (outs Optional<AnyStaticShapeTensor>:$result);
   let assemblyFormat = [{
-    $operand `channel` custom<Int>($channel) `from` custom<Placement>($from)
-    `to` custom<Placement>($to) attr-dict
+    ($operand^)? `channel` custom<Int>($channel)
+    `from` custom<Placement>($from) `to` custom<Placement>($to) attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -38,23 +37,12 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
   string sharedConstraints = [{
     - `channel` is not negative.
     - Operand and result have the same element type.
-    - The views of `from` and `to` have a common refinement.
-    - In a function of a rank class (`whale.ranks`), every rank of the class has
-      boxes of the same size in `from`, and in `to`; the operand's shape is that
-      of the box in `from`, up to merging or splitting adjacent dimensions, and
-      the result's that in `to`. What holds no element may be absent where the
-      operation allows it, else has no elements.
-  }];
-}
-
-class Whale_OptionalCollective<string mnemonic> : Whale_Collective<mnemonic> {
-  let arguments = !con((ins Optional<AnyStaticShapeTensor>:$operand),
-                       attributes);
-  let results = (outs Optional<AnyStaticShapeTensor>:$result);
-  let assemblyFormat = [{
-    ($operand^)? `channel` custom<Int>($channel)
-    `from` custom<Placement>($from) `to` custom<Placement>($to) attr-dict
-    `:` functional-type(operands, results)
+    - `from` and `to` have the same number of elements; where both are partial,
+      they have the same reduction.
+    - In a function of a rank class (`whale.ranks`), the operand's shape is that
+      of each rank's box in `from`, up to merging or splitting adjacent
+      dimensions, and the result's that in `to`. A rank that holds no element
+      has no operand (or result), or one without elements.
   }];
 }
 
@@ -72,10 +60,10 @@ def Whale_AllReduceOp : Whale_Collective<"all_reduce"> {
     ```
 
     **Constraints:**
-    - `from` and `to` have the same devices.
-    - Each device has the same box in both.
+    - All parts are boxes in a view common to `from` and `to`.
+    - Each device that holds elements has the same box in both.
     - No device has more terms pending in `to` than in `from`, and one has
-      fewer. What is pending in both has the same reduction.
+      fewer.
   }] # sharedConstraints;
 }
 
@@ -93,10 +81,11 @@ def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
     ```
 
     **Constraints:**
-    - `from` and `to` have the same devices.
-    - Each device's box in `to` lies in its box in `from`.
+    - All parts are boxes in a view common to `from` and `to`.
+    - The box of each device that holds elements in `to` lies in its box in
+      `from`.
     - No device has more terms pending in `to` than in `from`, and one has
-      fewer. What is pending in both has the same reduction.
+      fewer.
   }] # sharedConstraints;
 }
 
@@ -114,9 +103,12 @@ def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
     ```
 
     **Constraints:**
-    - `from` and `to` have the same devices.
-    - Each device's box in `from` lies in its box in `to`.
-    - Each device has the same terms pending in both.
+    - All parts are boxes in a view common to `from` and `to`.
+    - Each device that holds elements in `to` is in `from`.
+    - The box of each device that holds elements in `from` lies in its box in
+      `to`.
+    - Each device that holds elements in `to` has as many terms pending in
+      both.
   }] # sharedConstraints;
 }
 
@@ -133,12 +125,14 @@ def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
     ```
 
     **Constraints:**
-    - `from` and `to` have the same devices.
-    - Each device has the same terms pending in both.
+    - All parts are boxes in a view common to `from` and `to`.
+    - Each device that holds elements in `to` is in `from`.
+    - Each device that holds elements in `to` has as many terms pending in
+      both.
   }] # sharedConstraints;
 }
 
-def Whale_BroadcastOp : Whale_OptionalCollective<"broadcast"> {
+def Whale_BroadcastOp : Whale_Collective<"broadcast"> {
   let summary = "whoever holds a part gives it to several";
   let description = [{
     A rank that only sends has no result, one that only receives no operand.
@@ -151,12 +145,13 @@ def Whale_BroadcastOp : Whale_OptionalCollective<"broadcast"> {
     ```
 
     **Constraints:**
+    - All parts are boxes in a view common to `from` and `to`.
     - Nothing is partial.
     - Each box in `to` lies in the box of one device in `from`.
   }] # sharedConstraints;
 }
 
-def Whale_SendRecvOp : Whale_OptionalCollective<"send_recv"> {
+def Whale_SendRecvOp : Whale_Collective<"send_recv"> {
   let summary = "any change of placement, piece by piece";
   let description = [{
     Every receiver's box is cut along all boundaries of `from`; each cell
@@ -172,7 +167,6 @@ def Whale_SendRecvOp : Whale_OptionalCollective<"send_recv"> {
     ```
 
     **Constraints:**
-    - `to` is partial only if `from` is, with the same reduction.
   }] # sharedConstraints;
 }
 
@@ -180,7 +174,9 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
   let summary = "a part of what the rank holds already";
   let description = [{
     Communicates nothing. Where the part starts differs by rank, which is why
-    this is not a slice with constant offsets.
+    this is not a slice with constant offsets. A value that becomes partial
+    stays with one device of each part; the others' new terms are filled with
+    the reduction's identity and need no operand.
 
     Example:
     ```mlir
@@ -190,10 +186,9 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
     ```
 
     **Constraints:**
-    - The devices of `to` are devices of `from`; all of them if `from` is
-      partial.
-    - Each device's box in `to` lies in its box in `from`.
-    - Each device has the same terms pending in both.
+    - `from` is partial only if `to` is.
+    - Where `to` isn't partial, and all parts are boxes in a common view, the
+      box of each device that holds elements in `to` lies in its box in `from`.
   }] # sharedConstraints;
 }
 

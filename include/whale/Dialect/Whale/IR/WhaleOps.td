@@ -174,7 +174,7 @@ def Whale_ReshardOp : Whale_Op<"reshard", [
 
     **Constraints:**
     - The views of `from` and `to` are views of the tensor's shape.
-    - `to` is partial only if `from` is, with the same reduction.
+    - Where both are partial, they have the same reduction.
   }];
   let arguments = (ins AnyStaticShapeTensor:$input,
       Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
