@@ -1,0 +1,62 @@
+//===- ClusterFuzzer.cpp - Any text as a cluster file ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// No text may crash or hang the parser, every error has a place in the text,
+// and what is accepted keeps its promises and survives printing.
+//
+
+#include "whale/Planner/Cluster.h"
+#include <cmath>
+#include <cstdlib>
+
+using namespace whale;
+
+static void require(bool condition) {
+  if (!condition)
+    std::abort();
+}
+
+static void checkLink(const Link &link) {
+  require(link.bandwidth > 0);
+  require(link.latency >= 0 && std::isfinite(link.latency));
+}
+
+static void check(const Cluster &cluster) {
+  require(!cluster.devices.empty());
+  for (const DeviceKind &kind : cluster.kinds) {
+    require(kind.memoryBytes > 0);
+    require(kind.memoryBandwidth > 0 && std::isfinite(kind.memoryBandwidth));
+    require(kind.peakFlops("bf16") > 0 &&
+            std::isfinite(kind.peakFlops("bf16")));
+    for (double efficiency : kind.efficiency)
+      require(efficiency > 0 && efficiency <= 1);
+  }
+  checkLink(cluster.network);
+  for (int64_t id : {size_t(0), cluster.devices.size() - 1}) {
+    require(cluster.devices[id].slowdown >= 1);
+    require(!cluster.kindOf(id).name.empty());
+    checkLink(cluster.nodeOf(id).link);
+  }
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  llvm::Expected<Cluster> cluster = Cluster::parse(text);
+  if (!cluster) {
+    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+      require(!error.getMessage().empty());
+      require(error.getLine() >= 1 && error.getLine() <= text.count('\n') + 1);
+      require(error.getColumn() >= 1);
+    });
+    return 0;
+  }
+  check(*cluster);
+  Cluster again = llvm::cantFail(Cluster::parse(cluster->toJson()));
+  require(again == *cluster);
+  return 0;
+}
