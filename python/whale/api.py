@@ -13,7 +13,7 @@ from whale import cluster as clusters
 from whale import config, scopes
 from whale.lowering import Argument, Lowered, lower
 from whale.program import Program
-from whale.signature import abstract, argument_label
+from whale.signature import abstract_leaves, argument_label
 
 Argnums: TypeAlias = int | Iterable[int] | None
 
@@ -140,7 +140,7 @@ class Jit:
         if program is None:
             program = self._lower(call).compile()
             self._programs[key] = program
-        return program(*call.args, **call.kwargs)
+        return program.run(call.leaves, call.tree)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the step for arrays or `jax.ShapeDtypeStruct`."""
@@ -191,7 +191,7 @@ class Jit:
     def _arguments(self, call: _Call) -> list[Argument]:
         axes = self._batch_dims(call)
         arguments = []
-        for (path, _), aval, axis in zip(call.leaves, call.avals, axes):
+        for path, aval, axis in zip(call.paths, call.avals, axes):
             position = self._position(call, path)
             arguments.append(
                 Argument(
@@ -221,7 +221,7 @@ class Jit:
                 0
                 if self._position(call, path) in self._batch and aval.shape
                 else None
-                for (path, _), aval in zip(call.leaves, call.avals)
+                for path, aval in zip(call.paths, call.avals)
             ]
         count = len(call.positions) + len(call.static_args)
         axes = self._in_axes
@@ -260,7 +260,7 @@ class Jit:
         # None stands for "not batched" in one and for an empty tree in the
         # other.
         flat = [axis for axis, value in zip(flat, values) if value is not None]
-        for axis, (path, _), aval in zip(flat, call.leaves, call.avals):
+        for axis, path, aval in zip(flat, call.paths, call.avals):
             rank = len(aval.shape)
             if axis is not None and (
                 not isinstance(axis, int) or not -rank <= axis < rank
@@ -313,10 +313,13 @@ class _Call:
         self.kwargs = kwargs
         self.static_args = static_args
         self.static_kwargs = static_kwargs
-        self.leaves, self.tree = jax.tree.flatten_with_path((args, kwargs))
-        self.avals = [
-            abstract(leaf, argument_label(path)) for path, leaf in self.leaves
-        ]
+        self.leaves, self.avals, self.tree = abstract_leaves(args, kwargs)
+
+    @property
+    def paths(self) -> list[tuple[Any, ...]]:
+        """Where in the call each leaf stands."""
+        found, _ = jax.tree.flatten_with_path((self.args, self.kwargs))
+        return [path for path, _ in found]
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -22,33 +22,37 @@ class Array:
     """
 
     def __init__(
-        self, handle: Any, shape: tuple[int, ...], dtype: Any, key: str | None
+        self, handle: Any, aval: jax.ShapeDtypeStruct, key: str | None
     ) -> None:
         self._handle = handle
-        self._shape = shape
-        self._dtype = dtype
+        self._aval = aval
         self._key = key
         self._value: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole value."""
-        return self._shape
+        return self._aval.shape
 
     @property
     def dtype(self) -> Any:
         """Its dtype, as JAX has it: typed PRNG keys have a key dtype."""
-        return self._dtype
+        return self._aval.dtype
+
+    @property
+    def abstract(self) -> jax.ShapeDtypeStruct:
+        """Its shape and dtype."""
+        return self._aval
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._shape)
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self._shape, dtype=np.int64))
+        return int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def nbytes(self) -> int:
@@ -106,9 +110,9 @@ class Array:
         return value.copy() if copy else value
 
     def __len__(self) -> int:
-        if not self._shape:
+        if not self.shape:
             raise TypeError("len() of an Array without dimensions")
-        return self._shape[0]
+        return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.__jax_array__())
@@ -141,7 +145,7 @@ class Array:
         return operator.index(self._gathered())
 
     def __format__(self, specification: str) -> str:
-        if specification and not self._shape:
+        if specification and not self.shape:
             return format(self._gathered()[()], specification)
         return format(str(self), specification)
 

@@ -73,7 +73,10 @@ class Program:
             TypeError: for arguments other than those compiled for.
             RuntimeError: where a rank failed.
         """
-        values, in_tree = self._signature.flatten(args, kwargs)
+        return self.run(*self._signature.flatten(args, kwargs))
+
+    def run(self, values: list[Any], in_tree: jax.tree_util.PyTreeDef) -> Any:
+        """Runs one step on leaves that fit the signature."""
         out_tree = self._signature.result_tree(in_tree)
         self._check_donation(values)
         handles = [
@@ -163,4 +166,4 @@ def _wrap(handle: Any, leaf: Leaf) -> Any:
     if leaf.dtype == "float0":
         return np.zeros(leaf.shape, jax.dtypes.float0)
     kind = Array if leaf.key is None else KeyArray
-    return kind(handle, leaf.value_shape, leaf.value_dtype, leaf.key)
+    return kind(handle, leaf.aval, leaf.key)

@@ -51,18 +51,17 @@ class Strategy(contextlib.ContextDecorator):
             )
         self.device_count = device_count
         self.name = name
-        self._open: list[contextlib.ExitStack] = []
 
     def __enter__(self) -> Strategy:
-        stack = contextlib.ExitStack()
-        stack.enter_context(jax.named_scope(self.component(_next_id())))
-        _ambient().append(self)
-        stack.callback(_ambient().pop)
-        self._open.append(stack)
+        scope = jax.named_scope(self.component(_next_id()))
+        scope.__enter__()
+        # By thread, not in the strategy: one may be open several times.
+        _state.open.append((self, scope))
         return self
 
     def __exit__(self, *details: Any) -> None:
-        self._open.pop().close()
+        _, scope = _state.open.pop()
+        scope.__exit__(*details)
 
     def component(self, scope: int) -> str:
         """The component of the name stack for the entry numbered `scope`."""
@@ -121,7 +120,7 @@ class split(Strategy):  # noqa: N801 - reads as a function
 
 class _State(threading.local):
     def __init__(self) -> None:
-        self.ambient: list[Strategy] = []
+        self.open: list[tuple[Strategy, Any]] = []
         self.ids: Iterator[int] | None = None
 
 
@@ -133,10 +132,6 @@ _default: Strategy | None = None
 # this context that no other trace had keeps every cache, those of inner
 # `jax.jit` functions too, from answering for it.
 _trace_token = jax.make_user_context(None)
-
-
-def _ambient() -> list[Strategy]:
-    return _state.ambient
 
 
 def _next_id() -> int:
@@ -168,7 +163,7 @@ def default_strategy() -> Strategy | None:
 
 def ambient() -> tuple[Strategy, ...]:
     """The strategies whose scopes are open in this thread, outermost first."""
-    return tuple(_ambient())
+    return tuple(strategy for strategy, _ in _state.open)
 
 
 @contextlib.contextmanager

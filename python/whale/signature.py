@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -13,21 +14,15 @@ from whale.array import Array
 from whale.dtypes import element_name, numpy_dtype
 
 
-def abstract(leaf: Any, label: str) -> jax.ShapeDtypeStruct:
+def abstract(leaf: Any) -> jax.ShapeDtypeStruct:
     """The shape and dtype that JAX sees in an argument's leaf.
 
     Raises:
-        TypeError: where the leaf is no array, naming the argument.
+        TypeError: where the leaf is no array.
     """
     if isinstance(leaf, Array):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-    try:
-        aval = leaf if _is_abstract(leaf) else jax.typeof(leaf)
-    except TypeError:
-        raise TypeError(
-            f"argument {label} is a {type(leaf).__name__}, not an array; name "
-            "it in static_argnums if it is a constant of the step"
-        ) from None
+        return leaf.abstract
+    aval = leaf if _is_abstract(leaf) else jax.typeof(leaf)
     dtype = aval.dtype
     if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
@@ -36,14 +31,44 @@ def abstract(leaf: Any, label: str) -> jax.ShapeDtypeStruct:
     )
 
 
-def _key_implementation(aval: jax.ShapeDtypeStruct) -> str:
+def abstract_leaves(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], list[jax.ShapeDtypeStruct], jax.tree_util.PyTreeDef]:
+    """The leaves of a call, what JAX sees in each, and their tree.
+
+    Raises:
+        TypeError: naming the first leaf that is no array.
+    """
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    try:
+        return leaves, [abstract(leaf) for leaf in leaves], tree
+    except TypeError:
+        pass
+    for label, leaf in zip(labels_of((args, kwargs)), leaves):
+        try:
+            abstract(leaf)
+        except TypeError:
+            raise TypeError(
+                f"argument {label} is a {type(leaf).__name__}, not an array; "
+                "name it in static_argnums if it is a constant of the step"
+            ) from None
+    raise AssertionError("one of the leaves was no array")
+
+
+@functools.lru_cache
+def _key_implementation(dtype: Any) -> str:
     found: list[str] = []
 
     def look(keys: jax.Array) -> None:
         found.append(str(jax.random.key_impl(keys)))
 
-    jax.eval_shape(look, aval)
+    jax.eval_shape(look, jax.ShapeDtypeStruct((), dtype))
     return found[0]
+
+
+@functools.lru_cache
+def _key_dtype(implementation: str) -> Any:
+    return jax.eval_shape(lambda: jax.random.key(0, impl=implementation)).dtype
 
 
 def _is_abstract(leaf: Any) -> bool:
@@ -73,29 +98,24 @@ class Leaf:
                 label,
                 tuple(words.shape),
                 element_name(words.dtype),
-                _key_implementation(aval),
+                _key_implementation(aval.dtype),
                 len(words.shape) - len(aval.shape),
             )
         if aval.dtype == jax.dtypes.float0:
             return Leaf(label, tuple(aval.shape), "float0")
         return Leaf(label, tuple(aval.shape), element_name(aval.dtype))
 
-    @property
-    def value_shape(self) -> tuple[int, ...]:
-        """The shape that the user sees: a typed key is a scalar."""
-        return self.shape[: len(self.shape) - self.key_rank]
-
-    @property
-    def value_dtype(self) -> Any:
-        """The dtype that the user sees."""
+    @functools.cached_property
+    def aval(self) -> jax.ShapeDtypeStruct:
+        """The shape and dtype that the user sees: a typed key is a scalar."""
         if self.key is None:
-            return numpy_dtype(self.dtype)
-        impl = self.key
-        return jax.eval_shape(lambda: jax.random.key(0, impl=impl)).dtype
+            return jax.ShapeDtypeStruct(self.shape, numpy_dtype(self.dtype))
+        shape = self.shape[: len(self.shape) - self.key_rank]
+        return jax.ShapeDtypeStruct(shape, _key_dtype(self.key))
 
     def __str__(self) -> str:
         if self.key is not None:
-            return f"a typed PRNG key {self.key}{list(self.value_shape)}"
+            return f"a typed PRNG key {self.key}{list(self.aval.shape)}"
         shape = ",".join(map(str, self.shape))
         return f"{self.dtype}[{shape}]"
 
@@ -127,37 +147,38 @@ class Signature:
         Raises:
             TypeError: naming the first argument that does not fit.
         """
-        paths, in_tree = jax.tree.flatten_with_path((args, kwargs))
-        labels = [argument_label(path) for path, _ in paths]
-        expected = [leaf.label for leaf in self.arguments]
-        if labels != expected or (
-            self.in_tree is not None and in_tree != self.in_tree
-        ):
-            missing = [label for label in expected if label not in labels]
-            extra = [label for label in labels if label not in expected]
-            raise TypeError(
-                "the arguments are not those that the program was compiled "
-                "for: "
-                + "; ".join(
-                    f"{what} {', '.join(names[:5])}"
-                    for what, names in (
-                        ("missing", missing),
-                        ("unexpected", extra),
-                    )
-                    if names
+        values, avals, in_tree = abstract_leaves(args, kwargs)
+        if self.in_tree is None or in_tree != self.in_tree:
+            self._check_labels(labels_of((args, kwargs)))
+            if self.in_tree is not None:
+                raise TypeError(
+                    "the arguments have another tree than the program was "
+                    f"compiled for: {in_tree} instead of {self.in_tree}"
                 )
-                if missing or extra
-                else "the arguments have another tree than the program was "
-                f"compiled for: {in_tree} instead of {self.in_tree}"
-            )
-        for (_, value), leaf in zip(paths, self.arguments):
-            given = Leaf.of(abstract(value, leaf.label), leaf.label)
+        for aval, leaf in zip(avals, self.arguments):
+            given = Leaf.of(aval, leaf.label)
             if given != leaf:
                 raise TypeError(
                     f"argument {leaf.label} is {given}, and the program was "
                     f"compiled for {leaf}"
                 )
-        return [value for _, value in paths], in_tree
+        return values, in_tree
+
+    def _check_labels(self, labels: list[str]) -> None:
+        expected = [leaf.label for leaf in self.arguments]
+        wrong = [
+            f"{what} {', '.join(names[:5])}"
+            for what, names in (
+                ("missing", [n for n in expected if n not in labels]),
+                ("unexpected", [n for n in labels if n not in expected]),
+            )
+            if names
+        ]
+        if wrong or len(labels) != len(expected):
+            raise TypeError(
+                "the arguments are not those that the program was compiled "
+                f"for: {'; '.join(wrong)}"
+            )
 
     def result_tree(
         self, in_tree: jax.tree_util.PyTreeDef
@@ -215,6 +236,12 @@ class Signature:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"damaged signature: {error!r}") from None
+
+
+def labels_of(call: tuple[Any, Any]) -> list[str]:
+    """A name for each leaf of ``(args, kwargs)``."""
+    paths, _ = jax.tree.flatten_with_path(call)
+    return [argument_label(path) for path, _ in paths]
 
 
 def argument_label(path: tuple[Any, ...]) -> str:
