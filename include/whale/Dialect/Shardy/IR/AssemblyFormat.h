@@ -1,0 +1,42 @@
+//===- AssemblyFormat.h - Pieces of the text form ---------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_SHARDY_IR_ASSEMBLYFORMAT_H
+#define WHALE_DIALECT_SHARDY_IR_ASSEMBLYFORMAT_H
+
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
+
+namespace mlir::sdy {
+
+/// `<["a"=4], device_ids=[0]>`.
+void printMesh(AsmPrinter &printer, MeshAttr mesh);
+ParseResult parseMesh(AsmParser &parser, MeshAttr &mesh);
+
+/// `<@mesh, [{"a"}, {}]>`.
+void printSharding(AsmPrinter &printer, TensorShardingAttr sharding);
+ParseResult parseSharding(AsmParser &parser, TensorShardingAttr &sharding);
+
+/// `[<@mesh, [{}]>, <@mesh, []>]`.
+void printShardings(AsmPrinter &printer, TensorShardingPerValueAttr shardings);
+ParseResult parseShardings(AsmParser &parser,
+                           TensorShardingPerValueAttr &shardings);
+
+/// `{"a", "b"}`.
+void printManualAxes(AsmPrinter &printer, ManualAxesAttr axes);
+ParseResult parseManualAxes(AsmParser &parser, ManualAxesAttr &axes);
+
+/// The name of a factor: i to z, then z_1, z_2, ...
+std::string factorName(int64_t index);
+
+/// The text form of sharding rules, which has a file of its own.
+void printShardingRule(AsmPrinter &printer, OpShardingRuleAttr rule);
+ParseResult parseShardingRule(AsmParser &parser, OpShardingRuleAttr &rule);
+
+} // namespace mlir::sdy
+
+#endif // WHALE_DIALECT_SHARDY_IR_ASSEMBLYFORMAT_H

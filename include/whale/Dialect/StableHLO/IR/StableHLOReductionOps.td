@@ -1,0 +1,132 @@
+//===- StableHLOReductionOps.td - Reductions ---------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD
+#define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD
+
+include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
+
+def StableHLO_ReduceOp
+    : StableHLO_InferredOp<"reduce", [SameVariadicOperandSize, SingleBlock,
+                                      RecursiveMemoryEffects,
+                                      RecursivelySpeculatable]> {
+  let summary = "Reduction of dimensions";
+  let description = [{
+    Combines the elements along `dimensions` by the region, starting from the
+    initial values. The order is free.
+
+    ```mlir
+    %r = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+         across dimensions = [1] : (tensor<2x4xf32>, tensor<f32>)
+         -> tensor<2xf32>
+    ```
+
+    A region that is more than one commutative operation is written out:
+
+    ```mlir
+    %r:2 = stablehlo.reduce(%x init: %a), (%y init: %b)
+           across dimensions = [1] : (tensor<2x4xf32>, tensor<2x4xi32>,
+           tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)
+     reducer(%p: tensor<f32>, %q: tensor<f32>)
+            (%s: tensor<i32>, %t: tensor<i32>) {
+      stablehlo.return %p, %s : tensor<f32>, tensor<i32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<HLO_Tensor>:$inputs,
+                       Variadic<HLO_Tensor>:$init_values,
+                       DenseI64ArrayAttr:$dimensions);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<HLO_Tensor>);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def StableHLO_ReduceWindowOp
+    : StableHLO_InferredOp<"reduce_window", [SameVariadicOperandSize,
+        SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
+  let summary = "Reduction of windows";
+  let description = [{
+    Each element of the result is the reduction of a window of the padded and
+    dilated input. Left-out strides and dilations are 1, padding 0.
+
+    ```mlir
+    %r = "stablehlo.reduce_window"(%x, %zero) <{
+      window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<HLO_Tensor>:$inputs,
+    Variadic<HLO_Tensor>:$init_values, DenseI64ArrayAttr:$window_dimensions,
+    OptionalAttr<DenseI64ArrayAttr>:$window_strides,
+    OptionalAttr<DenseI64ArrayAttr>:$base_dilations,
+    OptionalAttr<DenseI64ArrayAttr>:$window_dilations,
+    OptionalAttr<I64ElementsAttr>:$padding);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<HLO_Tensor>);
+  let hasRegionVerifier = 1;
+}
+
+def StableHLO_SelectAndScatterOp
+    : StableHLO_Op<"select_and_scatter", [RecursiveMemoryEffects,
+                                          RecursivelySpeculatable]> {
+  let summary = "Scatter to the selected element of each window";
+  let description = [{
+    For each window of the operand, `select` chooses an element, and the element
+    of `source` of that window is combined into its place by `scatter`: the
+    gradient of a max-pool.
+
+    ```mlir
+    %r = "stablehlo.select_and_scatter"(%x, %source, %zero) <{
+      window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %p = stablehlo.compare GE, %a, %b
+             : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+    }, {
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins HLO_Tensor:$operand, HLO_Tensor:$source,
+    HLO_ScalarTensor:$init_value,
+    OptionalAttr<DenseI64ArrayAttr>:$window_dimensions,
+    OptionalAttr<DenseI64ArrayAttr>:$window_strides,
+    OptionalAttr<I64ElementsAttr>:$padding);
+  let regions = (region SizedRegion<1>:$select, SizedRegion<1>:$scatter);
+  let results = (outs HLO_Tensor);
+  let hasVerifier = 1;
+}
+
+def StableHLO_MapOp
+    : StableHLO_Op<"map", [SameOperandsAndResultShape, SingleBlock,
+                           RecursiveMemoryEffects, RecursivelySpeculatable]> {
+  let summary = "Application of a function to each element";
+  let description = [{
+    Applies the region to the corresponding elements of the inputs.
+
+    ```mlir
+    %r = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%a: tensor<f32>):
+        stablehlo.return %a : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<HLO_Tensor>:$inputs,
+                       DenseI64ArrayAttr:$dimensions);
+  let regions = (region SizedRegion<1>:$computation);
+  let results = (outs HLO_Tensor);
+  let hasVerifier = 1;
+}
+
+#endif // WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD
