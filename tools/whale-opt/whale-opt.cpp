@@ -16,13 +16,17 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/CHLO/IR/CHLOOps.h"
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
-  registry.insert<whale::WhaleDialect>();
+  registry.insert<mlir::stablehlo::StablehloDialect, mlir::chlo::ChloDialect,
+                  mlir::sdy::SdyDialect, whale::WhaleDialect>();
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   whale::registerWhaleConversionPasses();

@@ -9,9 +9,11 @@
 #ifndef WHALE_DIALECT_CHLO_IR_CHLOOPS_H
 #define WHALE_DIALECT_CHLO_IR_CHLOOPS_H
 
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+// What is generated needs the headers above.
 #include "whale/Dialect/CHLO/IR/CHLODialect.h.inc"
 #include "whale/Dialect/CHLO/IR/CHLOEnums.h.inc"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 #define GET_ATTRDEF_CLASSES
 #include "whale/Dialect/CHLO/IR/CHLOAttrs.h.inc"
