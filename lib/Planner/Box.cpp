@@ -49,6 +49,14 @@ std::optional<Box> Box::intersect(const Box &other) const {
   return common;
 }
 
+bool Box::overlaps(const Box &other) const {
+  for (unsigned d = 0, e = start.size(); d != e; ++d)
+    if (std::max(start[d], other.start[d]) >=
+        std::min(start[d] + size[d], other.start[d] + other.size[d]))
+      return false;
+  return true;
+}
+
 raw_ostream &whale::operator<<(raw_ostream &os, const Box &box) {
   os << '[';
   for (unsigned d = 0, e = box.start.size(); d != e; ++d)

@@ -53,9 +53,9 @@ static bool sameShape(const Node &a, const Node &b) {
                     sameShape);
 }
 
-/// Sinks partial nodes to the leaves, there as splits of `dim`. Each leaf of
-/// the result stands for the devices `groups[leaf.device]` that hold terms of
-/// one box. False if children of a partial node differ in shape.
+/// Sinks partial nodes to the leaves and takes them off. Each leaf of the
+/// result stands for the devices `groups[leaf.device]` that hold terms of one
+/// box. False if children of a partial node differ in shape.
 static bool sinkPartial(const Node &node, Node &result,
                         std::vector<SmallVector<DeviceId>> &groups) {
   if (node.isLeaf()) {
@@ -89,8 +89,8 @@ static bool sinkPartial(const Node &node, Node &result,
   return true;
 }
 
-std::optional<Placement> Placement::withPartialSplit(int64_t dim) const {
-  assert(dim >= 0 && dim < rank() && "dimension outside the view");
+std::optional<Placement> Placement::withPartialsReplaced(
+    function_ref<Node(ArrayRef<DeviceId>, const Box &)> make) const {
   Node sunk;
   std::vector<SmallVector<DeviceId>> groups;
   if (!sinkPartial(root(), sunk, groups))
@@ -98,8 +98,16 @@ std::optional<Placement> Placement::withPartialSplit(int64_t dim) const {
   Placement outer = get(view(), std::move(sunk));
   return cantFail(outer.expand([&](DeviceId group, const Box &box) {
     const SmallVector<DeviceId> &devices = groups[group];
-    return Node::split(dim, evenSizes(box.size[dim], devices.size()), devices);
+    return devices.size() == 1 ? Node::leaf(devices.front())
+                               : make(devices, box);
   }));
+}
+
+std::optional<Placement> Placement::withPartialSplit(int64_t dim) const {
+  assert(dim >= 0 && dim < rank() && "dimension outside the view");
+  return withPartialsReplaced([&](ArrayRef<DeviceId> devices, const Box &box) {
+    return Node::split(dim, evenSizes(box.size[dim], devices.size()), devices);
+  });
 }
 
 /// Rewrites a tree into another view. `region` is the node's box in the old

@@ -46,6 +46,8 @@ struct Box {
   bool contains(const Box &other) const;
   /// The common elements; nullopt if there are none.
   std::optional<Box> intersect(const Box &other) const;
+  /// Whether there are common elements.
+  bool overlaps(const Box &other) const;
   bool operator==(const Box &other) const = default;
 };
 

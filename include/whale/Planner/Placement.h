@@ -178,9 +178,13 @@ public:
 
   /// The same with partial nodes turned into replicate.
   Placement withoutPartial() const;
-  /// The same with partial nodes turned into splits of `dim` into near-even
-  /// sizes of each device's box. nullopt unless the children of every partial
-  /// node have the same shape.
+  /// The same with partial nodes sunk to the leaves and replaced there: `make`
+  /// gets the devices that hold the terms of one box, and the box. nullopt
+  /// unless the children of every partial node have the same shape.
+  std::optional<Placement> withPartialsReplaced(
+      llvm::function_ref<Node(llvm::ArrayRef<DeviceId>, const Box &)> make)
+      const;
+  /// So with splits of `dim` into near-even sizes of each box.
   std::optional<Placement> withPartialSplit(int64_t dim) const;
   /// The same elements in another view of the tensor: a view that refines this
   /// one (sizes must be multiples of the minor part), one that it refines, or

@@ -1,0 +1,555 @@
+//===- Groups.cpp - Which collective a step is ----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Recognises collectives by what devices hold before and after, not by how the
+// trees are written: devices are put in buckets by their boxes, and a bucket is
+// a group if the parts tile the whole. Replicas of a group run side by side.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flow.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include <map>
+
+using namespace llvm;
+using namespace whale;
+using Kind = PlacementNode::Kind;
+using Group = SmallVector<DeviceId>;
+
+namespace {
+/// A device that is in `from`, with its boxes; `to` is empty if it is not there
+/// afterwards.
+struct Member {
+  DeviceId device;
+  unsigned node;
+  Box from, to;
+};
+
+struct BoxLess {
+  bool operator()(const Box &a, const Box &b) const {
+    return std::tie(a.start, a.size) < std::tie(b.start, b.size);
+  }
+};
+} // namespace
+
+/// All empty boxes become one, so that boxes can be compared.
+static Box normalized(Box box) {
+  if (box.empty()) {
+    box.start.assign(box.start.size(), 0);
+    box.size.assign(box.size.size(), 0);
+  }
+  return box;
+}
+
+/// Adds to `corners` the mixed difference of the box's indicator function: two
+/// lists of boxes cover every element equally often iff the sums are equal.
+static void addCorners(const Box &box, ArrayRef<unsigned> dims, int sign,
+                       std::vector<std::pair<Extents, int>> &corners) {
+  if (box.empty())
+    return;
+  for (unsigned bits = 0; bits != 1u << dims.size(); ++bits) {
+    Extents corner;
+    int parity = sign;
+    for (auto [i, d] : llvm::enumerate(dims)) {
+      bool end = bits >> i & 1;
+      corner.push_back(box.start[d] + (end ? box.size[d] : 0));
+      parity = end ? -parity : parity;
+    }
+    corners.push_back({std::move(corner), parity});
+  }
+}
+
+/// Whether two lists of boxes cover every element equally often.
+static bool coverAlike(ArrayRef<const Box *> a, ArrayRef<const Box *> b) {
+  const Box *first = nullptr;
+  SmallVector<unsigned> dims;
+  auto boxes = llvm::concat<const Box *const>(a, b);
+  for (const Box *box : boxes)
+    if (!first && !box->empty())
+      first = box;
+  if (!first)
+    return true;
+  for (unsigned d = 0, e = first->start.size(); d != e; ++d)
+    if (llvm::any_of(boxes, [&](const Box *box) {
+          return !box->empty() && (box->start[d] != first->start[d] ||
+                                   box->size[d] != first->size[d]);
+        }))
+      dims.push_back(d);
+  std::vector<std::pair<Extents, int>> corners;
+  for (const Box *box : a)
+    addCorners(*box, dims, 1, corners);
+  for (const Box *box : b)
+    addCorners(*box, dims, -1, corners);
+  llvm::sort(corners);
+  for (size_t i = 0, j; i != corners.size(); i = j) {
+    int sum = 0;
+    for (j = i; j != corners.size() && corners[j].first == corners[i].first;
+         ++j)
+      sum += corners[j].second;
+    if (sum != 0)
+      return false;
+  }
+  return true;
+}
+
+static bool tiles(ArrayRef<const Box *> parts, const Box &whole) {
+  return coverAlike(parts, {&whole});
+}
+
+/// Sorts replicas so that those with the same position in lists of several
+/// parts stand in one node where possible.
+static void sortByNode(std::vector<const Member *> &members) {
+  // Members lie in the order of the leaves.
+  llvm::sort(members, [](const Member *a, const Member *b) {
+    return std::tie(a->node, a) < std::tie(b->node, b);
+  });
+}
+
+/// Deals lists of equal length into as many groups; false if lengths differ.
+static bool deal(std::vector<std::vector<const Member *>> &lists,
+                 std::vector<std::vector<const Member *>> &groups) {
+  size_t count = lists.front().size();
+  for (auto &list : lists) {
+    if (list.size() != count)
+      return false;
+    sortByNode(list);
+  }
+  for (size_t i = 0; i != count; ++i) {
+    std::vector<const Member *> &group = groups.emplace_back();
+    for (auto &list : lists)
+      group.push_back(list[i]);
+  }
+  return true;
+}
+
+namespace {
+/// Recognition over the devices below one node of `from`.
+class Matcher {
+public:
+  Matcher(const Flow &flow, const Topology &topology) : from(flow.from) {
+    for (const Shard &shard : flow.from.shards()) {
+      std::optional<Box> to = flow.to.box(shard.device);
+      members.push_back({shard.device, topology.nodeOf(shard.device),
+                         normalized(shard.box),
+                         normalized(to ? *to
+                                       : Box{Extents(flow.to.rank(), 0),
+                                             Extents(flow.to.rank(), 0)})});
+    }
+  }
+
+  /// nullopt: no collective. A match without groups that is no LocalSlice:
+  /// nothing to do.
+  std::optional<Match> run() {
+    Box region = Box::whole(from.rootView());
+    return matchNode(from.root(), region);
+  }
+
+private:
+  /// FlowTree with the view at hand.
+  struct Tree : FlowTree {
+    Extents view;
+    explicit Tree(const Placement &placement)
+        : FlowTree(placement), view(placement.view()) {}
+    ArrayRef<int64_t> rootView() const { return view; }
+  };
+  using Node = FlowTree::Node;
+
+  Tree from;
+  std::vector<Member> members;
+
+  static void add(Match &match, ArrayRef<const Member *> group) {
+    Group devices;
+    for (const Member *member : group)
+      devices.push_back(member->device);
+    match.groups.push_back(std::move(devices));
+  }
+
+  std::optional<Match> matchNode(const Node &node, Box &region) {
+    ArrayRef<Member> range = ArrayRef<Member>(members).slice(
+        node.firstLeaf, node.endLeaf - node.firstLeaf);
+    if (node.hasPartial) {
+      if (std::optional<Match> match = matchReduce(node))
+        return match;
+    } else {
+      if (llvm::all_of(range, [](const Member &m) { return m.from == m.to; }))
+        return Match{};
+      if (llvm::all_of(range,
+                       [](const Member &m) { return m.from.contains(m.to); }))
+        return Match{StepKind::LocalSlice, {}};
+      if (std::optional<Match> match = matchGather(range))
+        return match;
+      if (std::optional<Match> match = matchExchange(range, region))
+        return match;
+    }
+    if (node.kind() != Kind::Replicate && node.kind() != Kind::Split)
+      return std::nullopt;
+    return matchChildren(node, region);
+  }
+
+  /// Children that need nothing of each other.
+  std::optional<Match> matchChildren(const Node &node, Box &region) {
+    Match all;
+    std::optional<StepKind> kind;
+    bool split = node.kind() == Kind::Split;
+    int64_t dim = node.node->dim;
+    Box part = region;
+    for (auto [i, child] : llvm::enumerate(node.children)) {
+      if (split) {
+        part.size[dim] = node.node->sizes[i];
+        for (unsigned leaf = child.firstLeaf; leaf != child.endLeaf; ++leaf)
+          if (!part.contains(members[leaf].to))
+            return std::nullopt;
+      }
+      std::optional<Match> match = matchNode(child, part);
+      if (split)
+        part.start[dim] += part.size[dim];
+      if (!match)
+        return std::nullopt;
+      if (match->groups.empty() && match->kind != StepKind::LocalSlice)
+        continue;
+      if (kind.value_or(match->kind) != match->kind)
+        return std::nullopt;
+      kind = match->kind;
+      llvm::append_range(all.groups, match->groups);
+    }
+    if (kind)
+      all.kind = *kind;
+    return all;
+  }
+
+  /// All devices that need one box hold parts that tile it.
+  std::optional<Match> matchGather(ArrayRef<Member> range) {
+    MapVector<const Box *, std::vector<const Member *>> buckets;
+    std::map<Box, const Box *, BoxLess> names;
+    for (const Member &member : range) {
+      if (member.to.empty() && !member.from.empty())
+        return std::nullopt;
+      if (!member.to.empty())
+        buckets[names.try_emplace(member.to, &member.to).first->second]
+            .push_back(&member);
+    }
+    Match match{StepKind::AllGather, {}};
+    for (auto &[box, bucket] : buckets) {
+      std::vector<std::vector<const Member *>> lists;
+      std::map<Box, unsigned, BoxLess> listOf;
+      std::vector<const Member *> empty;
+      SmallVector<const Box *> parts;
+      for (const Member *member : bucket) {
+        if (member->from.empty()) {
+          empty.push_back(member);
+          continue;
+        }
+        auto [it, fresh] = listOf.try_emplace(member->from, lists.size());
+        if (fresh) {
+          lists.emplace_back();
+          parts.push_back(&member->from);
+        }
+        lists[it->second].push_back(member);
+      }
+      if (lists.empty() || (lists.size() == 1 && !empty.empty()) ||
+          !tiles(parts, *box))
+        return std::nullopt;
+      if (lists.size() == 1)
+        continue;
+      std::vector<std::vector<const Member *>> groups;
+      if (!deal(lists, groups) || empty.size() % groups.size() != 0)
+        return std::nullopt;
+      sortByNode(empty);
+      for (auto [i, member] : llvm::enumerate(empty))
+        groups[i * groups.size() / empty.size()].push_back(member);
+      for (const auto &group : groups)
+        add(match, group);
+    }
+    return match;
+  }
+
+  /// Parts of a region change hands among the devices that hold it.
+  std::optional<Match> matchExchange(ArrayRef<Member> range,
+                                     const Box &region) {
+    // Members with the same boxes before and after are replicas.
+    std::map<std::pair<Box, Box>, unsigned,
+             decltype([](const auto &a, const auto &b) {
+               BoxLess less;
+               return less(a.first, b.first) ||
+                      (!less(b.first, a.first) && less(a.second, b.second));
+             })>
+        listOf;
+    std::vector<std::vector<const Member *>> lists;
+    std::map<Box, bool, BoxLess> distinct;
+    int64_t volume = 0;
+    for (const Member &member : range) {
+      if (distinct.try_emplace(member.from, true).second)
+        volume += member.from.volume();
+      if (member.from == member.to)
+        continue;
+      auto [it, fresh] =
+          listOf.try_emplace({member.from, member.to}, lists.size());
+      if (fresh)
+        lists.emplace_back();
+      lists[it->second].push_back(&member);
+    }
+    // Boxes that cover the region and are as large together overlap nowhere.
+    if (volume != region.volume())
+      return std::nullopt;
+    EquivalenceClasses<unsigned> classes;
+    for (unsigned i = 0; i != lists.size(); ++i) {
+      classes.insert(i);
+      for (unsigned j = 0; j != lists.size(); ++j)
+        if (lists[i].front()->from.overlaps(lists[j].front()->to))
+          classes.unionSets(i, j);
+    }
+    Match match{StepKind::AllToAll, {}};
+    for (unsigned i = 0; i != lists.size(); ++i) {
+      if (classes.getLeaderValue(i) != i)
+        continue;
+      std::vector<std::vector<const Member *>> own;
+      SmallVector<const Box *> before, after;
+      std::map<Box, bool, BoxLess> parts;
+      for (unsigned j = 0; j != lists.size(); ++j)
+        if (classes.isEquivalent(i, j)) {
+          own.push_back(lists[j]);
+          before.push_back(&lists[j].front()->from);
+          after.push_back(&lists[j].front()->to);
+          // A part that two members share belongs to no exchange of parts.
+          if (!before.back()->empty() &&
+              !parts.try_emplace(*before.back(), true).second)
+            return std::nullopt;
+        }
+      std::vector<std::vector<const Member *>> groups;
+      if (own.size() == 1 || !coverAlike(before, after) || !deal(own, groups))
+        return std::nullopt;
+      for (const auto &group : groups)
+        add(match, group);
+    }
+    return match;
+  }
+
+  /// A partial node above each leaf, as far as there is one.
+  struct Place {
+    const Node *partial = nullptr;
+    unsigned child = 0;
+  };
+
+  static bool collectPlaces(const Node &node, Place place,
+                            std::vector<Place> &places) {
+    if (node.isLeaf())
+      places.push_back(place);
+    if (node.kind() == Kind::Partial && place.partial)
+      return false;
+    for (auto [i, child] : llvm::enumerate(node.children)) {
+      Place below =
+          node.kind() == Kind::Partial ? Place{&node, unsigned(i)} : place;
+      if (!collectPlaces(child, below, places))
+        return false;
+    }
+    return true;
+  }
+
+  /// Devices that hold the terms of one box end with it or with parts of it.
+  std::optional<Match> matchReduce(const Node &node) {
+    std::vector<Place> places;
+    if (!collectPlaces(node, {}, places))
+      return std::nullopt;
+    struct Terms {
+      const Node *partial;
+      const Box *box;
+      std::vector<std::vector<const Member *>> lists;
+    };
+    std::vector<Terms> all;
+    std::map<std::pair<unsigned, Box>, unsigned,
+             decltype([](const auto &a, const auto &b) {
+               return a.first != b.first ? a.first < b.first
+                                         : BoxLess()(a.second, b.second);
+             })>
+        index;
+    for (auto [i, place] : llvm::enumerate(places)) {
+      const Member &member = members[node.firstLeaf + i];
+      if (member.from.empty() || !place.partial) {
+        if (member.from != member.to)
+          return std::nullopt;
+        continue;
+      }
+      auto [it, fresh] = index.try_emplace(
+          {place.partial->firstLeaf, member.from}, all.size());
+      if (fresh)
+        all.push_back({place.partial, &member.from,
+                       std::vector<std::vector<const Member *>>(
+                           place.partial->children.size())});
+      all[it->second].lists[place.child].push_back(&member);
+    }
+    Match match;
+    std::optional<StepKind> kind;
+    for (Terms &terms : all) {
+      std::vector<std::vector<const Member *>> groups;
+      if (!deal(terms.lists, groups))
+        return std::nullopt;
+      for (const auto &group : groups) {
+        SmallVector<const Box *> after;
+        for (const Member *member : group)
+          after.push_back(&member->to);
+        StepKind own = StepKind::ReduceScatter;
+        if (llvm::all_of(after, [&](auto *b) { return *b == *terms.box; }))
+          own = StepKind::AllReduce;
+        else if (!tiles(after, *terms.box))
+          return std::nullopt;
+        if (kind.value_or(own) != own)
+          return std::nullopt;
+        kind = own;
+        add(match, group);
+      }
+    }
+    if (kind)
+      match.kind = *kind;
+    return match;
+  }
+};
+} // namespace
+
+/// Holders of whole boxes give them to devices that hold nothing.
+static std::optional<Match> matchBroadcast(const Flow &flow,
+                                           const Topology &topology) {
+  std::map<Box, std::vector<DeviceId>, BoxLess> holders;
+  for (const Shard &shard : flow.from.shards())
+    if (!shard.box.empty())
+      holders[shard.box].push_back(shard.device);
+  Match match{StepKind::Broadcast, {}};
+  DenseMap<DeviceId, unsigned> groupOf;
+  bool kept = false;
+  for (const Shard &shard : flow.to.shards()) {
+    if (shard.box.empty())
+      continue;
+    std::optional<Box> held = flow.from.box(shard.device);
+    if (held && !held->empty()) {
+      if (*held != shard.box)
+        return std::nullopt;
+      continue;
+    }
+    auto roots = holders.find(shard.box);
+    if (roots == holders.end())
+      return std::nullopt;
+    auto rank = [&](DeviceId root) {
+      auto it = groupOf.find(root);
+      return std::make_tuple(
+          topology.nodeOf(root) != topology.nodeOf(shard.device),
+          it == groupOf.end() ? 1 : match.groups[it->second].size(), root);
+    };
+    DeviceId root =
+        *llvm::min_element(roots->second, [&](DeviceId a, DeviceId b) {
+          return rank(a) < rank(b);
+        });
+    auto [it, fresh] = groupOf.try_emplace(root, match.groups.size());
+    if (fresh)
+      match.groups.push_back({root});
+    match.groups[it->second].push_back(shard.device);
+    kept |= flow.to.holds(root) || match.groups[it->second].size() > 2;
+  }
+  // One sender and one receiver each is a message, not a broadcast.
+  if (!kept)
+    return std::nullopt;
+  return match;
+}
+
+/// Recognises collectives by who sends to whom: for values that stay partial.
+static Match matchTraffic(const Flow &flow, const Topology &topology) {
+  CellTable table = buildTable(flow, topology, {}, StepKind::SendRecv);
+  EquivalenceClasses<DeviceId> classes;
+  bool remote = false;
+  for (const Receiver &receiver : table.receivers)
+    for (const Cell &cell : receiver.cells)
+      for (const Contribution &contribution : cell.contributions)
+        if (contribution.peer != receiver.device) {
+          classes.unionSets(contribution.peer, receiver.device);
+          remote = true;
+        }
+  if (!remote) {
+    for (const Receiver &receiver : table.receivers)
+      for (const Cell &cell : receiver.cells)
+        if (cell.contributions.size() > 1)
+          return {};
+    return {StepKind::LocalSlice, {}};
+  }
+  if (flow.flat)
+    return {};
+  Match match;
+  std::optional<StepKind> kind;
+  for (const Shard &first : flow.from.shards()) {
+    if (classes.findLeader(first.device) == classes.member_end() ||
+        llvm::any_of(match.groups, [&](const Group &group) {
+          return llvm::is_contained(group, first.device);
+        }))
+      continue;
+    Group group;
+    SmallVector<const Box *> before, after;
+    for (const Shard &shard : flow.from.shards())
+      if (classes.isEquivalent(first.device, shard.device)) {
+        group.push_back(shard.device);
+        before.push_back(&shard.box);
+      }
+    size_t fewest = ~size_t(0), most = 0, receivers = 0;
+    for (auto [shard, receiver] :
+         llvm::zip(flow.to.shards(), table.receivers)) {
+      if (!classes.isEquivalent(first.device, shard.device))
+        continue;
+      ++receivers;
+      if (!llvm::is_contained(group, shard.device))
+        return {};
+      after.push_back(&shard.box);
+      for (const Cell &cell : receiver.cells) {
+        fewest = std::min(fewest, cell.contributions.size());
+        most = std::max(most, cell.contributions.size());
+      }
+    }
+    auto alike = [](ArrayRef<const Box *> boxes) {
+      return llvm::all_of(boxes,
+                          [&](auto *box) { return *box == *boxes.front(); });
+    };
+    std::optional<StepKind> own;
+    if (receivers != group.size() || fewest != most)
+      return {};
+    if (most == group.size() && alike(before)) {
+      if (alike(after) && *after.front() == *before.front())
+        own = StepKind::AllReduce;
+      else if (tiles(after, *before.front()))
+        own = StepKind::ReduceScatter;
+    } else if (most == 1) {
+      if (alike(after) && tiles(before, *after.front()))
+        own = StepKind::AllGather;
+      else if (coverAlike(before, after))
+        own = StepKind::AllToAll;
+    }
+    if (!own || kind.value_or(*own) != *own)
+      return {};
+    kind = own;
+    match.groups.push_back(std::move(group));
+  }
+  if (!kind)
+    return {};
+  match.kind = *kind;
+  return match;
+}
+
+Match whale::matchStep(const Flow &flow, const Topology &topology) {
+  if (flow.flat || flow.to.isPartial())
+    return matchTraffic(flow, topology);
+  bool known = llvm::all_of(flow.to.shards(), [&](const Shard &shard) {
+    return shard.box.empty() || flow.from.contains(shard.device);
+  });
+  if (known) {
+    if (std::optional<Match> match = Matcher(flow, topology).run()) {
+      if (match->groups.empty())
+        match->kind = StepKind::LocalSlice;
+      return *match;
+    }
+  }
+  if (!flow.from.isPartial())
+    if (std::optional<Match> match = matchBroadcast(flow, topology))
+      return *match;
+  return {};
+}

@@ -1,0 +1,378 @@
+//===- TableBuilder.cpp - Who sends which elements to whom ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Cuts each receiver's box where the source's owners change, and decides for
+// one element of each piece which terms it needs and who gives them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flow.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using namespace whale;
+
+namespace {
+/// An element, in coordinates of both views.
+struct Point {
+  ArrayRef<int64_t> from, to;
+};
+
+class TableBuilder {
+public:
+  TableBuilder(const Flow &flow, const Topology &topology,
+               ArrayRef<SmallVector<DeviceId>> groups)
+      : flow(flow), topology(topology), from(flow.from), to(flow.to) {
+    for (auto [i, group] : llvm::enumerate(groups))
+      for (DeviceId device : group)
+        groupOf[device] = i;
+    sent.resize(from.shards().size());
+  }
+
+  void run(CellTable &table) {
+    table.reduction =
+        flow.from.isPartial() ? flow.from.reduction() : flow.to.reduction();
+    for (const Shard &shard : from.shards())
+      table.senders.push_back({shard.device, shapeOf(shard)});
+    if (flow.flat)
+      collectBreaks();
+    for (unsigned leaf = 0; leaf != to.shards().size(); ++leaf) {
+      const Shard &shard = to.shards()[leaf];
+      Receiver &receiver = table.receivers.emplace_back(
+          Receiver{shard.device, shapeOf(shard), {}});
+      if (shard.box.empty())
+        continue;
+      if (flow.flat)
+        flatCells(leaf, receiver);
+      else
+        boxCells(leaf, receiver);
+    }
+  }
+
+private:
+  using Node = FlowTree::Node;
+  using Kind = PlacementNode::Kind;
+  /// A value of the source that is whole on each of several devices.
+  using Term = const Node *;
+
+  const Flow &flow;
+  const Topology &topology;
+  FlowTree from, to;
+  DenseMap<DeviceId, unsigned> groupOf;
+  /// Elements that each leaf of `from` sends to others, so far.
+  std::vector<int64_t> sent;
+  std::vector<int64_t> breaks;
+
+  Extents shapeOf(const Shard &shard) const {
+    return flow.flat ? Extents{shard.box.volume()} : shard.box.size;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // What one element of one device becomes
+  //===--------------------------------------------------------------------===//
+
+  static bool partialAt(const Node &node, Point point) {
+    if (!node.hasPartial || node.kind() == Kind::Partial)
+      return node.hasPartial;
+    if (node.kind() == Kind::Split)
+      return partialAt(node.childAt(point.from), point);
+    return llvm::any_of(node.children, [&](const Node &child) {
+      return partialAt(child, point);
+    });
+  }
+
+  /// Calls `fn` with the leaves that hold the element below a node without
+  /// partial values there.
+  template <typename Fn>
+  static void forEachOwner(const Node &node, ArrayRef<int64_t> point, Fn &&fn) {
+    if (node.isLeaf())
+      return fn(node.firstLeaf);
+    if (node.kind() == Kind::Split)
+      return forEachOwner(node.childAt(point), point, fn);
+    for (const Node &child : node.children)
+      forEachOwner(child, point, fn);
+  }
+
+  /// How many devices below `source` hold the element and need it below
+  /// `target`.
+  unsigned localOwners(const Node &source, const Node &target, Point point) {
+    unsigned count = 0;
+    forEachOwner(source, point.from, [&](unsigned leaf) {
+      int other = to.leafOf(from.shards()[leaf].device);
+      count += other >= 0 && target.covers(other) && to.holds(other, point.to);
+    });
+    return count;
+  }
+
+  /// The terms whose reduction is the element's value, in the order of leaves.
+  /// Of replicas that are themselves partial one is taken, for all that is
+  /// below `target`: their terms must not be mixed.
+  void chooseTerms(const Node &source, const Node &target, Point point,
+                   SmallVectorImpl<Term> &terms) {
+    switch (source.kind()) {
+    case Kind::Leaf:
+      terms.push_back(&source);
+      return;
+    case Kind::Split:
+      return chooseTerms(source.childAt(point.from), target, point, terms);
+    case Kind::Partial:
+      for (const Node &child : source.children)
+        chooseTerms(child, target, point, terms);
+      return;
+    case Kind::Replicate:
+      break;
+    }
+    if (!partialAt(source, point)) {
+      terms.push_back(&source);
+      return;
+    }
+    const Node *best = nullptr;
+    unsigned most = 0;
+    for (const Node &child : source.children) {
+      unsigned local = localOwners(child, target, point);
+      if (!best || local > most) {
+        best = &child;
+        most = local;
+      }
+    }
+    chooseTerms(*best, target, point, terms);
+  }
+
+  /// Keeps of `terms` those that child `wanted` of a partial target node holds:
+  /// a term goes to a child that owns it, else to one whose devices do, else
+  /// to the one with the fewest terms. A function of the element alone, so that
+  /// all receivers agree.
+  void distribute(const Node &target, unsigned wanted, Point point,
+                  SmallVectorImpl<Term> &terms) {
+    SmallVector<unsigned> load(target.children.size(), 0);
+    SmallVector<Term> kept;
+    // The children that a term's owners stand in, with how many; few.
+    SmallVector<std::pair<unsigned, std::pair<unsigned, unsigned>>> scores;
+    for (Term term : terms) {
+      scores.clear();
+      forEachOwner(*term, point.from, [&](unsigned leaf) {
+        int other = to.leafOf(from.shards()[leaf].device);
+        if (other < 0 || !target.covers(other))
+          return;
+        unsigned child = target.childOf(other);
+        auto *score = llvm::find_if(
+            scores, [&](auto &entry) { return entry.first == child; });
+        if (score == scores.end())
+          score = scores.insert(score, {child, {0, 0}});
+        score->second.first += to.holds(other, point.to);
+        score->second.second += 1;
+      });
+      unsigned best = llvm::min_element(load) - load.begin();
+      if (!scores.empty())
+        best = llvm::max_element(scores, [&](auto &a, auto &b) {
+                 return std::make_tuple(a.second, load[b.first], b.first) <
+                        std::make_tuple(b.second, load[a.first], a.first);
+               })->first;
+      ++load[best];
+      if (best == wanted)
+        kept.push_back(term);
+    }
+    terms.assign(kept.begin(), kept.end());
+  }
+
+  /// The terms of the element that leaf `leaf` of the target holds.
+  SmallVector<Term> termsOf(unsigned leaf, Point point) {
+    SmallVector<Term> terms;
+    bool chosen = false;
+    const Node *node = &to.root();
+    while (!node->isLeaf()) {
+      unsigned child = node->childOf(leaf);
+      if (node->kind() == Kind::Partial) {
+        if (!chosen)
+          chooseTerms(from.root(), *node, point, terms);
+        chosen = true;
+        distribute(*node, child, point, terms);
+      }
+      node = &node->children[child];
+    }
+    if (!chosen)
+      chooseTerms(from.root(), *node, point, terms);
+    return terms;
+  }
+
+  /// The leaf of `from` that `device` takes the element of `term` from.
+  unsigned chooseOwner(Term term, DeviceId device, Point point) {
+    int own = from.leafOf(device);
+    if (own >= 0 && term->covers(own) && from.holds(own, point.from))
+      return own;
+    auto group = groupOf.find(device);
+    unsigned node = topology.nodeOf(device);
+    std::optional<unsigned> best;
+    auto rank = [&](unsigned leaf) {
+      DeviceId owner = from.shards()[leaf].device;
+      auto other = groupOf.find(owner);
+      bool same = group != groupOf.end() && other != groupOf.end() &&
+                  group->second == other->second;
+      return std::make_tuple(!same, topology.nodeOf(owner) != node, sent[leaf],
+                             owner);
+    };
+    forEachOwner(*term, point.from, [&](unsigned leaf) {
+      if (!best || rank(leaf) < rank(*best))
+        best = leaf;
+    });
+    return *best;
+  }
+
+  /// The cell of an element and of the `volume` - 1 others that fare like it.
+  template <typename StartFn>
+  Cell makeCell(unsigned leaf, Point point, int64_t volume, StartFn &&start) {
+    Cell cell;
+    DeviceId device = to.shards()[leaf].device;
+    for (Term term : termsOf(leaf, point)) {
+      unsigned owner = chooseOwner(term, device, point);
+      DeviceId peer = from.shards()[owner].device;
+      if (peer != device)
+        sent[owner] += volume;
+      cell.contributions.push_back({peer, start(owner)});
+    }
+    return cell;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Which elements fare alike
+  //===--------------------------------------------------------------------===//
+
+  /// Notes where the parts of splits that meet `box` end inside it.
+  static void collectCuts(const Node &node, const Box &box,
+                          MutableArrayRef<SmallVector<int64_t>> cuts) {
+    if (node.kind() != Kind::Split) {
+      for (const Node &child : node.children)
+        collectCuts(child, box, cuts);
+      return;
+    }
+    int64_t dim = node.node->dim, first = box.start[dim],
+            last = first + box.size[dim];
+    unsigned begin = llvm::upper_bound(node.ends, first) - node.ends.begin();
+    for (unsigned i = begin; i != node.children.size(); ++i) {
+      collectCuts(node.children[i], box, cuts);
+      if (node.ends[i] >= last)
+        break;
+      cuts[dim].push_back(node.ends[i]);
+    }
+  }
+
+  void boxCells(unsigned leaf, Receiver &receiver) {
+    const Box &box = to.shards()[leaf].box;
+    unsigned rank = box.start.size();
+    SmallVector<SmallVector<int64_t>> cuts(rank);
+    collectCuts(from.root(), box, cuts);
+    if (to.root().hasPartial)
+      collectCuts(to.root(), box, cuts);
+    for (unsigned d = 0; d != rank; ++d) {
+      cuts[d].push_back(box.start[d]);
+      cuts[d].push_back(box.start[d] + box.size[d]);
+      llvm::sort(cuts[d]);
+      cuts[d].erase(std::unique(cuts[d].begin(), cuts[d].end()), cuts[d].end());
+    }
+    SmallVector<unsigned> index(rank, 0);
+    while (true) {
+      Extents point;
+      Box part;
+      for (unsigned d = 0; d != rank; ++d) {
+        point.push_back(cuts[d][index[d]]);
+        part.start.push_back(point[d] - box.start[d]);
+        part.size.push_back(cuts[d][index[d] + 1] - point[d]);
+      }
+      Cell cell =
+          makeCell(leaf, {point, point}, part.volume(), [&](unsigned owner) {
+            Extents start(point);
+            for (unsigned d = 0; d != rank; ++d)
+              start[d] -= from.shards()[owner].box.start[d];
+            return start;
+          });
+      cell.box = std::move(part);
+      receiver.cells.push_back(std::move(cell));
+      unsigned d = rank;
+      while (d != 0 && ++index[d - 1] == cuts[d - 1].size() - 1)
+        index[--d] = 0;
+      if (d == 0)
+        return;
+    }
+  }
+
+  void collectBreaks() {
+    auto add = [&](const Placement &placement) {
+      for (const Shard &shard : placement.shards())
+        for (auto [first, last] : runsOf(shard.box, placement.view())) {
+          breaks.push_back(first);
+          breaks.push_back(last);
+        }
+    };
+    add(flow.from);
+    if (flow.to.isPartial())
+      add(flow.to);
+    llvm::sort(breaks);
+    breaks.erase(std::unique(breaks.begin(), breaks.end()), breaks.end());
+  }
+
+  static Extents pointAt(int64_t offset, ArrayRef<int64_t> view) {
+    Extents point(view.size());
+    for (unsigned d = view.size(); d-- != 0;) {
+      point[d] = offset % view[d];
+      offset /= view[d];
+    }
+    return point;
+  }
+
+  void flatCells(unsigned leaf, Receiver &receiver) {
+    int64_t local = 0;
+    for (auto [first, last] : runsOf(to.shards()[leaf].box, flow.to.view())) {
+      auto next = llvm::upper_bound(breaks, first);
+      while (first != last) {
+        int64_t end = next == breaks.end() ? last : std::min(last, *next++);
+        Extents there = pointAt(first, flow.from.view());
+        Extents here = pointAt(first, flow.to.view());
+        Cell cell =
+            makeCell(leaf, {there, here}, end - first, [&](unsigned owner) {
+              const Box &box = from.shards()[owner].box;
+              int64_t offset = 0;
+              for (unsigned d = 0; d != there.size(); ++d)
+                offset = offset * box.size[d] + there[d] - box.start[d];
+              return Extents{offset};
+            });
+        cell.box = {{local}, {end - first}};
+        local += end - first;
+        first = end;
+        append(receiver.cells, std::move(cell));
+      }
+    }
+  }
+
+  /// Adds an interval, to the last one if that goes on there and on all peers.
+  static void append(std::vector<Cell> &cells, Cell cell) {
+    if (!cells.empty()) {
+      Cell &last = cells.back();
+      int64_t length = last.box.size[0];
+      if (llvm::equal(last.contributions, cell.contributions,
+                      [&](const Contribution &a, const Contribution &b) {
+                        return a.peer == b.peer &&
+                               a.start[0] + length == b.start[0];
+                      })) {
+        last.box.size[0] += cell.box.size[0];
+        return;
+      }
+    }
+    cells.push_back(std::move(cell));
+  }
+};
+} // namespace
+
+CellTable whale::buildTable(const Flow &flow, const Topology &topology,
+                            std::vector<SmallVector<DeviceId>> groups,
+                            StepKind kind) {
+  CellTable table;
+  TableBuilder(flow, topology, groups).run(table);
+  table.groups = std::move(groups);
+  table.kind = kind;
+  return table;
+}
