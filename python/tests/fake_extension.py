@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 
 import jax
 import numpy as np
@@ -50,57 +49,64 @@ class Array:
         return self.value.reshape(-1).view(np.uint8).copy()
 
 
-def compile(text: str, cluster: str, options: str, path: str) -> None:  # noqa: A001
+def compile(  # noqa: A001 - the extension's name
+    text: str, cluster: str, path: str, *, target: str, **options: object
+) -> list[str]:
     if "stablehlo.fft" in text:
         raise CompileError("loc: error: no fft")
     os.mkdir(path)
+    main, _ = _plain(text)
+    types = main.operation.attributes["function_type"].value
+    manifest = {
+        "target": target,
+        "text": text,
+        "ranks": [{}],
+        "plan": {"cluster": cluster},
+        "arguments": [{}] * len(types.inputs),
+        "results": [{}] * len(types.results),
+    }
     with open(os.path.join(path, "manifest.json"), "w") as file:
-        json.dump({"text": text, "cluster": cluster, "options": options}, file)
+        json.dump(manifest, file)
+    return ["remark: compiled"]
+
+
+def _plain(text):
+    """Function @main, and the text without what Whale adds to it."""
+    with mlir.make_ir_context() as context:
+        context.allow_unregistered_dialects = True
+        module = ir.Module.parse(text)
+        main = next(
+            op
+            for op in module.body.operations
+            if op.operation.name == "func.func"
+            and op.attributes["sym_name"].value == "main"
+        )
+        copy = ir.Module.parse(text)
+        for name in ("whale.config", "whale.default_strategy"):
+            if name in copy.operation.attributes:
+                del copy.operation.attributes[name]
+        for op in copy.body.operations:
+            if "arg_attrs" in op.operation.attributes:
+                del op.operation.attributes["arg_attrs"]
+        return main, copy.operation.get_asm()
 
 
 class Program:
     def __init__(self, path: str) -> None:
-        try:
-            with open(os.path.join(path, "manifest.json")) as file:
-                manifest = json.load(file)
-        except OSError as error:
-            raise RuntimeError(str(error)) from None
-        self.text = manifest["text"]
-        self.rank_count = 1
-        self.plan = json.dumps({"cluster": manifest["cluster"]})
-        with mlir.make_ir_context() as context:
-            context.allow_unregistered_dialects = True
-            module = ir.Module.parse(self.text)
-            for name in ("whale.config", "whale.default_strategy"):
-                if name in module.operation.attributes:
-                    del module.operation.attributes[name]
-            main = next(
-                op
-                for op in module.body.operations
-                if op.operation.name == "func.func"
-                and op.attributes["sym_name"].value == "main"
-            )
-            attributes = main.operation.attributes
-            types = attributes["function_type"].value
-            self.argument_count = len(types.inputs)
-            self.result_count = len(types.results)
-            self.donated = [
-                "whale.donated" in attrs
-                for attrs in (
-                    attributes["arg_attrs"] if "arg_attrs" in attributes else []
-                )
-            ] or [False] * self.argument_count
-            if "arg_attrs" in attributes:
-                del attributes["arg_attrs"]
-            plain = module.operation.get_asm()
-        plain = re.sub(r"whale\.\w+", "unused", plain)
+        with open(os.path.join(path, "manifest.json")) as file:
+            main, plain = _plain(json.load(file)["text"])
+        attributes = main.operation.attributes
+        self.donated = (
+            ["whale.donated" in attrs for attrs in attributes["arg_attrs"]]
+            if "arg_attrs" in attributes
+            else []
+        )
         device = jax.devices("cpu")[0]
-        with mlir.make_ir_context():
-            self._run = device.client.compile_and_load(
-                ir.Module.parse(plain).operation.get_asm(),
-                xla_client.DeviceList((device,)),
-                xla_client.CompileOptions(),
-            )
+        self._run = device.client.compile_and_load(
+            plain,
+            xla_client.DeviceList((device,)),
+            xla_client.CompileOptions(),
+        )
 
     def run(self, arrays: list[Array]) -> tuple[list[Array], str]:
         for array in arrays:

@@ -1,8 +1,10 @@
 """Calling, caching, saving and reading, with the extension replaced."""
 
 import collections
+import copy
 import functools
 import json
+import pickle
 
 import flax.struct
 import jax
@@ -38,9 +40,9 @@ def test_programs_are_kept_by_signature(monkeypatch, fake):
     count = collections.Counter()
     compile_ = fake.compile
 
-    def counted(*args):
+    def counted(*args, **options):
         count["compiled"] += 1
-        compile_(*args)
+        return compile_(*args, **options)
 
     monkeypatch.setattr(fake, "compile", counted)
     step = wh.jit(lambda x, n: x + n, cluster=2, static_argnums=1)
@@ -152,8 +154,9 @@ def test_clusters(tmp_path):
     spec = {"nodes": [{"devices": [{"kind": "cpu", "count": 2}]}]}
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps(spec))
-    for cluster in (spec, file, str(file)):
-        assert json.loads(fit(cluster).plan["cluster"]) == spec
+    assert json.loads(fit(spec).plan["cluster"]) == spec
+    for cluster in (file, str(file)):
+        assert fit(cluster).plan["cluster"] == str(file)
     assert fit(4).plan["cluster"] == "4"
     for cluster, message in [
         (0, "at least 1"),
@@ -279,6 +282,15 @@ def test_empty_and_scalar():
     assert np.asarray(a).shape == (0, 3) and np.asarray(b).shape == ()
 
 
+def test_copies_are_plain_arrays():
+    array, key = wh.jit(lambda x, k: (x, k), cluster=1)(X, jax.random.key(3))
+    for copied in (copy.deepcopy(array), pickle.loads(pickle.dumps(array))):
+        assert not isinstance(copied, wh.Array)
+        np.testing.assert_array_equal(copied, X)
+    assert array.tolist() == X.tolist()
+    assert copy.deepcopy(key).dtype == key.dtype
+
+
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 def test_typed_keys_stay_typed(impl):
     def step(key):
@@ -324,6 +336,15 @@ def test_float0_results():
     )
     result = step(3, 2.0)
     assert result.dtype == jax.dtypes.float0
+
+
+def test_programs_without_code(tmp_path):
+    step = wh.jit(lambda x: x + 1, cluster=1, target="none")
+    program = step.lower(X).compile()
+    program.save(tmp_path / "plan.whale")
+    assert wh.load(tmp_path / "plan.whale").rank_count == 1
+    with pytest.raises(wh.RuntimeError, match="it has no code"):
+        program(X)
 
 
 # Saved programs

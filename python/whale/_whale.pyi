@@ -11,11 +11,19 @@ class CompileError(Exception):
 class RuntimeError(Exception):
     """Names the file, field, tensor, or rank and instruction at fault."""
 
-def compile(text: str, cluster: str, options: str, path: str) -> None:
+def compile(
+    text: str,
+    cluster: str,
+    path: str,
+    *,
+    target: str,
+    dump_phases_to: str = "",
+    explain: bool = False,
+) -> list[str]:
     """Compiles annotated StableHLO into the directory `path`.
 
-    `cluster` is the JSON of a cluster or a number of CPU ranks; `options` is a
-    JSON object.
+    `cluster` is a cluster file's path, its text, or a number of CPU ranks.
+    Returns warnings and remarks.
     """
 
 class Array:
@@ -40,15 +48,5 @@ class Program:
     """A program directory in memory, with the threads of its ranks."""
 
     def __init__(self, path: str) -> None: ...
-    @property
-    def rank_count(self) -> int: ...
-    @property
-    def argument_count(self) -> int: ...
-    @property
-    def result_count(self) -> int: ...
-    @property
-    def plan(self) -> str:
-        """The compiler's summary, as JSON."""
-
     def run(self, arrays: Sequence[Array]) -> tuple[list[Array], str]:
         """Runs one step: the results, and its statistics as JSON."""

@@ -96,7 +96,7 @@ class Jit:
         functools.update_wrapper(self, function)
         self._function = function
         self._cluster = cluster
-        self._options = {"target": target}
+        self._target = target
         self._parameters = _positional_parameters(function)
         self._static = self._positions("static_argnums", static_argnums)
         names = (
@@ -172,7 +172,7 @@ class Jit:
             call.tree,
             self._feedback,
             self._cluster,
-            self._options,
+            self._target,
         )
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src.array import ArrayImpl
 
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
@@ -20,6 +21,10 @@ class Array:
     of the operators below, and handed as it is to any program that takes it as
     an argument. After it was donated to a program it can no longer be read.
     """
+
+    # JAX may put the gathered value on any device, as it may a NumPy array.
+    committed = False
+    _committed = False
 
     def __init__(
         self, handle: Any, aval: jax.ShapeDtypeStruct, key: str | None
@@ -109,6 +114,12 @@ class Array:
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    def __reduce__(self) -> Any:
+        # Copies and pickles hold the value, in an array of JAX.
+        if self._key is not None:
+            return _wrap_key, (self._gathered(), self._key)
+        return jax.numpy.asarray, (self._gathered(),)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an Array without dimensions")
@@ -124,7 +135,7 @@ class Array:
         # Methods such as .mean() or .astype() are those of the gathered value.
         if name.startswith("_"):
             raise AttributeError(name)
-        if not hasattr(jax.Array, name):
+        if not hasattr(ArrayImpl, name):
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return getattr(self.__jax_array__(), name)
 
@@ -156,6 +167,11 @@ class Array:
 
     def __str__(self) -> str:
         return repr(self) if self.is_deleted() else str(self.__jax_array__())
+
+
+def _wrap_key(words: np.ndarray, implementation: str) -> jax.Array:
+    data = jax.numpy.asarray(words)
+    return jax.random.wrap_key_data(data, impl=implementation)
 
 
 def _binary(name: str) -> Any:
@@ -199,5 +215,6 @@ def _gathered_attribute(name: str) -> property:
 
 
 for _name in dir(jax.Array):
-    if not _name.startswith("_") and _name not in vars(Array):
-        setattr(KeyArray, _name, _gathered_attribute(_name))
+    if not hasattr(object, _name) and _name not in vars(Array):
+        if callable(getattr(jax.Array, _name)) or not _name.startswith("_"):
+            setattr(KeyArray, _name, _gathered_attribute(_name))

@@ -11,7 +11,7 @@ ClusterLike: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | int
 
 
 def cluster_text(cluster: ClusterLike) -> str:
-    """The cluster as the compiler reads it: JSON, or a number of CPU ranks.
+    """What the cluster says: JSON, or a number of CPU ranks.
 
     Raises:
         ValueError: where the file cannot be read or the count is not
@@ -38,6 +38,13 @@ def cluster_text(cluster: ClusterLike) -> str:
         "cluster: expected a path, a dictionary or a number of ranks, not "
         f"{cluster!r}"
     )
+
+
+def cluster_argument(cluster: ClusterLike) -> str:
+    """The cluster for the compiler, which names a file in its messages."""
+    if isinstance(cluster, (str, os.PathLike)):
+        return os.path.abspath(cluster)
+    return cluster_text(cluster)
 
 
 def device_count(text: str) -> int | None:

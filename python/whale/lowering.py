@@ -45,12 +45,12 @@ class Lowered:
         text: str,
         signature: Signature,
         cluster: clusters.ClusterLike | None,
-        options: Mapping[str, Any],
+        target: str,
     ) -> None:
         self._text = text
         self._signature = signature
         self._cluster = cluster
-        self._options = dict(options)
+        self._target = target
 
     def as_text(self) -> str:
         """The text that ``whale-compile`` reads."""
@@ -73,8 +73,17 @@ class Lowered:
         """The scopes that operations of the step stand in."""
         return scopes.scopes_in(self._text)
 
-    def compile(self) -> Program:
+    def compile(
+        self,
+        *,
+        dump_phases_to: str | os.PathLike[str] | None = None,
+        explain: bool = False,
+    ) -> Program:
         """Compiles the step for its cluster.
+
+        Args:
+            dump_phases_to: a directory for the text of each level of the IR.
+            explain: print the compiler's decisions to standard error.
 
         Raises:
             CompileError: with the compiler's diagnostics.
@@ -85,13 +94,19 @@ class Lowered:
                 "no cluster to compile for: give wh.jit a cluster= (a path, a "
                 "dictionary, or the number of CPU ranks)"
             )
-        cluster = clusters.cluster_text(self._cluster)
-        self._check_device_counts(cluster)
+        self._check_device_counts(clusters.cluster_text(self._cluster))
         from whale import native
 
         directory = tempfile.TemporaryDirectory(prefix="whale-")
         path = os.path.join(directory.name, "program.whale")
-        native.compile(self._text, cluster, self._options, path)
+        native.compile(
+            self._text,
+            clusters.cluster_argument(self._cluster),
+            path,
+            target=self._target,
+            dump_phases_to=os.fspath(dump_phases_to or ""),
+            explain=explain,
+        )
         return Program(path, self._signature, directory)
 
     def _check_device_counts(self, cluster: str) -> None:
@@ -115,7 +130,7 @@ def lower(
     in_tree: jax.tree_util.PyTreeDef,
     feedback: Mapping[int, int] | None,
     cluster: clusters.ClusterLike | None,
-    options: Mapping[str, Any],
+    target: str,
 ) -> Lowered:
     """Traces and lowers `function`; `call` turns it into JAX's traced stage."""
     ambient = scopes.ambient()
@@ -142,7 +157,7 @@ def lower(
     )
     module = lowered.compiler_ir("stablehlo")
     text = _annotate(module, arguments, fed_by)
-    return Lowered(text, signature, cluster, options)
+    return Lowered(text, signature, cluster, target)
 
 
 def _annotate(

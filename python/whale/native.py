@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import sys
 from typing import Any
 
 from whale.errors import CompileError, RuntimeError, WhaleError
@@ -25,15 +24,15 @@ def extension() -> Any:
     return _whale
 
 
-def compile(
-    text: str, cluster: str, options: Mapping[str, Any], path: str
-) -> None:
+def compile(text: str, cluster: str, path: str, **options: Any) -> None:
     """Compiles annotated StableHLO into the program directory `path`."""
     module = extension()
     try:
-        module.compile(text, cluster, json.dumps(dict(options)), path)
+        notes = module.compile(text, cluster, path, **options)
     except module.CompileError as error:
         raise CompileError(str(error)) from None
+    for note in notes:
+        print(note, file=sys.stderr)
 
 
 def load(path: str) -> Any:

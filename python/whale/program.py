@@ -32,39 +32,41 @@ class Program:
         self._path = path
         self._signature = signature
         self._keep = keep
-        self._native = native.load(path)
-        self._stats: dict[str, Any] | None = None
-        for kind, count, leaves in (
-            ("arguments", self._native.argument_count, signature.arguments),
-            ("results", self._native.result_count, signature.results),
-        ):
-            if count != len(leaves):
-                raise RuntimeError(
-                    f"{path}: {count} {kind} in the program, and {len(leaves)} "
-                    f"in {_SIGNATURE}"
-                )
+        self._stats: str | None = None
+        self._manifest = _read_json(os.path.join(path, "manifest.json"))
+        try:
+            target = self._manifest["target"]
+            counts = [len(self._manifest[k]) for k in ("arguments", "results")]
+        except (KeyError, TypeError) as error:
+            raise RuntimeError(f"{path}/manifest.json: no {error}") from None
+        expected = [len(signature.arguments), len(signature.results)]
+        if counts != expected:
+            raise RuntimeError(
+                f"{path}: {counts} arguments and results in manifest.json, and "
+                f"{expected} in {_SIGNATURE}"
+            )
+        # A program without code is for the simulator.
+        self._native = None if target == "none" else native.load(path)
 
     @property
     def rank_count(self) -> int:
         """How many ranks it runs on."""
-        return self._native.rank_count
+        return len(self._manifest["ranks"])
 
     @property
     def plan(self) -> dict[str, Any]:
         """What the compiler decided: task graphs, shares, collectives."""
-        return json.loads(self._native.plan)
+        return self._manifest["plan"]
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What the program directory says of its ranks and tensors."""
-        path = os.path.join(self._path, "manifest.json")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return self._manifest
 
     @property
     def stats(self) -> dict[str, Any] | None:
         """Time, memory and communication by rank of the last call."""
-        return self._stats
+        return None if self._stats is None else json.loads(self._stats)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs one step.
@@ -77,14 +79,17 @@ class Program:
 
     def run(self, values: list[Any], in_tree: jax.tree_util.PyTreeDef) -> Any:
         """Runs one step on leaves that fit the signature."""
+        if self._native is None:
+            raise RuntimeError(
+                "the program was compiled with target='none': it has no code"
+            )
         out_tree = self._signature.result_tree(in_tree)
         self._check_donation(values)
         handles = [
             self._handle(value, leaf)
             for value, leaf in zip(values, self._signature.arguments)
         ]
-        results, stats = native.guarded(self._native.run, handles)
-        self._stats = json.loads(stats)
+        results, self._stats = native.guarded(self._native.run, handles)
         return jax.tree.unflatten(
             out_tree, map(_wrap, results, self._signature.results)
         )
@@ -144,11 +149,11 @@ def load(path: str | os.PathLike[str]) -> Program:
         RuntimeError: where it is none, or is damaged.
     """
     path = os.path.abspath(path)
-    file = os.path.join(path, _SIGNATURE)
     try:
-        with open(file, encoding="utf-8") as stream:
-            signature = Signature.from_json(json.load(stream))
-    except (OSError, ValueError) as error:
+        signature = Signature.from_json(
+            _read_json(os.path.join(path, _SIGNATURE))
+        )
+    except (RuntimeError, ValueError) as error:
         hint = (
             "; programs of whale-compile are run by whale-run"
             if _is_program(path)
@@ -156,6 +161,14 @@ def load(path: str | os.PathLike[str]) -> Program:
         )
         raise RuntimeError(f"{path}: {error}{hint}") from None
     return Program(path, signature)
+
+
+def _read_json(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise RuntimeError(f"{path}: {error}") from None
 
 
 def _is_program(path: str) -> bool:
