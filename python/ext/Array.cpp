@@ -1,0 +1,85 @@
+//===- Array.cpp - Distributed arrays for Python --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Elements cross the border as bytes, so that types which Python's buffer
+// protocol lacks (bf16, f8) need nothing special.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Array.h"
+#include "Module.h"
+#include "whale/Runtime/Error.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace whale::runtime;
+
+using HostBytes =
+    nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using NewBytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
+
+static Array fromHost(HostBytes data, const std::string &typeName,
+                      Shape shape) {
+  std::optional<DType> dtype = parseDType(typeName);
+  if (!dtype)
+    throw Error("no element type is called '" + typeName + "'");
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
+      throw Error("no tensor has the shape " + toString(shape));
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(elements, byteSize(*dtype), &bytes) ||
+      static_cast<size_t>(bytes) != data.nbytes())
+    throw Error(std::to_string(data.nbytes()) +
+                " bytes for a tensor of shape " + toString(shape) +
+                " and type " + typeName);
+  if (bytes == 0)
+    return Array::fromHost(*dtype, std::move(shape), data.data());
+  // The handle of the NumPy array lives as long as the memory is in use; the
+  // last user may be a thread of a rank.
+  const void *memory = data.data();
+  auto *owner = new HostBytes(std::move(data));
+  std::shared_ptr<const void> shared(memory, [owner](const void *) {
+    if (!Py_IsInitialized())
+      return;
+    nb::gil_scoped_acquire gil;
+    delete owner;
+  });
+  return Array::adopt(*dtype, std::move(shape), std::move(shared));
+}
+
+static NewBytes toHost(const Array &array) {
+  auto size = static_cast<size_t>(array.bytes());
+  std::unique_ptr<uint8_t[]> memory(new uint8_t[size]);
+  {
+    nb::gil_scoped_release release;
+    array.toHost(memory.get());
+  }
+  uint8_t *bytes = memory.release();
+  nb::capsule owner(bytes, [](void *data) noexcept {
+    delete[] static_cast<uint8_t *>(data);
+  });
+  return NewBytes(bytes, {size}, owner);
+}
+
+void whale::python::bindArray(nb::module_ &module) {
+  nb::class_<Array>(module, "Array", "A tensor in shards, one for each rank.")
+      .def_static("from_host", fromHost, nb::arg("data"), nb::arg("dtype"),
+                  nb::arg("shape"),
+                  "Reads `data` in place; it must not change while in use.")
+      .def("to_host", toHost, "Gathers the tensor's bytes into new memory.")
+      .def_prop_ro(
+          "dtype",
+          [](const Array &array) { return std::string(name(array.dtype())); })
+      .def_prop_ro("shape", [](const Array &array) { return array.shape(); })
+      .def_prop_ro("is_donated", &Array::isDonated);
+}

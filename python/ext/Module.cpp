@@ -1,0 +1,29 @@
+//===- Module.cpp - The Python module whale._whale ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler and the runtime as Python sees them: text and arrays of bytes in
+// and out. Pytrees, dtypes and messages for users are the package's business.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+
+#include "whale/Runtime/Error.h"
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+NB_MODULE(_whale, module) {
+  module.doc() = "The compiled part of Whale.";
+  nb::exception<whale::runtime::Error>(module, "RuntimeError");
+  nb::exception<whale::python::CompileError>(module, "CompileError");
+  whale::python::bindArray(module);
+  whale::python::bindProgram(module);
+  whale::python::bindCompile(module);
+}

@@ -1,0 +1,34 @@
+//===- Module.h - The parts of the Python module ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function for each group of bindings.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PYTHON_MODULE_H
+#define WHALE_PYTHON_MODULE_H
+
+#include <nanobind/nanobind.h>
+
+#include <stdexcept>
+
+namespace whale::python {
+
+/// Its message holds the compiler's diagnostics, one after another.
+class CompileError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+void bindArray(nanobind::module_ &module);
+void bindCompile(nanobind::module_ &module);
+void bindProgram(nanobind::module_ &module);
+
+} // namespace whale::python
+
+#endif // WHALE_PYTHON_MODULE_H

@@ -1,0 +1,45 @@
+//===- Program.cpp - Programs for Python ----------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Loading and running let other Python threads go on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Program.h"
+#include "Module.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace whale::runtime;
+
+static void load(Program *place, const std::string &path) {
+  nb::gil_scoped_release release;
+  new (place) Program(Program::load(path));
+}
+
+static std::tuple<std::vector<Array>, std::string>
+run(const Program &program, const std::vector<Array> &arguments) {
+  nb::gil_scoped_release release;
+  Stats stats;
+  RunOptions options;
+  options.stats = &stats;
+  std::vector<Array> results = program.run(arguments, options);
+  return {std::move(results), stats.json()};
+}
+
+void whale::python::bindProgram(nb::module_ &module) {
+  nb::class_<Program>(module, "Program",
+                      "A program directory in memory, with its ranks.")
+      .def("__init__", load, nb::arg("path"))
+      .def("run", run, nb::arg("arrays"),
+           "Runs one step: the results, and its statistics as JSON.");
+}
