@@ -1,4 +1,4 @@
-//===- Passes.td - Whale Transforms passes -----------------------*- tablegen -*-===//
+//===- Passes.td - Whale Transforms passes -----------------*- tablegen -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,6 +10,111 @@
 #define WHALE_TRANSFORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------===//
+
+def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
+  let summary = "Give each TaskGraph its virtual device";
+  let description = [{
+    Groups the devices of the cluster sequentially, in the order in which
+    TaskGraphs are first used: one group has the devices that all TaskGraphs ask
+    for together (or, where the cluster has fewer, the most that one asks for,
+    shared by all), and is repeated as often as it fits (nested data
+    parallelism). Every task graph of the same name gets the same
+    `whale.virtual_device`.
+
+    Example: two TaskGraphs that ask for two devices each, on eight devices.
+    ```mlir
+    whale.virtual_device @vd0 [[0, 1], [4, 5]]
+    whale.virtual_device @vd1 [[2, 3], [6, 7]]
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
+  let summary = "Decide where every value is placed";
+  let description = [{
+    Reads the rule of each operation (how its dimensions correspond and which
+    are reduced) and carries layouts from the arguments through the program:
+    the mini-batch through replicate TaskGraphs, the parameters' splits through
+    split ones. Which dimension of each parameter is split is chosen so that
+    communication and computation of the whole program cost least; a remark
+    tells it. Sizes are in proportion to the speed of the devices.
+
+    Writes `whale.placement` on arguments, `whale.placements` and
+    `whale.operand_placements` on operations; whale-insert-reshards makes the
+    differences explicit.
+
+    Example: a matrix product whose left operand carries the mini-batch, on two
+    devices of speed 1 and 3.
+    ```mlir
+    #placement = #whale.placement<[8, 4] split 0 (2, 6) on [0, 1]>
+    #placement1 = #whale.placement<[4, 16] replicate 2 on [0, 1]>
+    #placement2 = #whale.placement<[8, 16] split 0 (2, 6) on [0, 1]>
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      {whale.operand_placements = [#placement, #placement1],
+       whale.placements = [#placement2]}
+      : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def PrintRules : Pass<"whale-print-rules"> {
+  let summary = "Show the sharding rule of every operation";
+  let description = [{
+    Emits a remark for each operation that can be sharded: the factors of every
+    dimension of its operands and results, their extents, and what splitting
+    one means where it isn't plain: `sum` (results are partial), `lookup` and
+    `update` (gather and scatter along a split dimension), `whole` (it can't
+    be split).
+
+    Example:
+    ```
+    remark: [a, b], [b, c] -> [a, c] where a=8, b=4 sum, c=16
+    ```
+  }];
+}
+
+def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
+  let summary = "Make changes of placement explicit";
+  let description = [{
+    Puts a `whale.reshard` after each value that some operation wants in another
+    placement than it is produced in, one for each such placement; users share
+    it, and loops do not repeat it. Afterwards `whale.reshard` is the only
+    operation that changes a placement.
+
+    Example: a gradient that every device has a part of is made whole for the
+    optimizer.
+    ```mlir
+    %1 = whale.reshard %0 from #placement to #placement1 : tensor<4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
+  let summary = "One program for each rank class";
+  let description = [{
+    Ranks whose shards have the same shapes form a class. Each class gets a
+    function `@rank_class_N` (attribute `whale.ranks`) with the step on local
+    shapes: operations rebuilt with local sizes, task graphs flattened, every
+    reshard resolved into collectives. A collective has the same `channel` in
+    all classes that take part.
+
+    Example: the data-parallel sum of a gradient.
+    ```mlir
+    %1 = whale.all_reduce %0 channel 0
+      from <[4, 16] partial sum 2 on [0, 1]> to <[4, 16] replicate 2 on [0, 1]>
+      : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect",
+                           "::mlir::stablehlo::StablehloDialect"];
+}
 
 def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
   let summary = "read the cluster file into a whale.cluster";

@@ -1,0 +1,164 @@
+//===- AxisPropagation.h - One mesh axis over a program ------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Decides, for one axis of the devices, how every value is laid out along it:
+// replicated, split along a piece of a dimension, or as partial results that
+// are still to be reduced. The same engine serves the mini-batch (replicate),
+// the parameters (split) and, with time in the place of devices,
+// micro-batches: they differ only in their seeds.
+//
+// States flow forward from the seeded arguments. An operation takes the layout
+// that costs least given those of its operands; where an operand has another
+// one, a reshard will stand. What depends on no seeded argument (constants,
+// masks, random bits, optimizer state) stays free until something demands a
+// layout of it, and is then produced in that one at no cost.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SHARDING_AXISPROPAGATION_H
+#define WHALE_SHARDING_AXISPROPAGATION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Sharding/OpRule.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include <functional>
+
+namespace whale {
+
+/// The layout of one value along one axis.
+struct AxisState {
+  enum class Kind { Free, Replicated, Split, Partial };
+  Kind kind = Kind::Free;
+  DimPiece piece = {};
+  Reduction reduction = Reduction::Sum;
+
+  static AxisState replicated() { return {Kind::Replicated, {}, {}}; }
+  static AxisState split(DimPiece piece) { return {Kind::Split, piece, {}}; }
+  static AxisState partial(Reduction reduction) {
+    return {Kind::Partial, {}, reduction};
+  }
+  bool isFree() const { return kind == Kind::Free; }
+  bool isReplicated() const { return kind == Kind::Replicated; }
+  bool isSplit() const { return kind == Kind::Split; }
+  bool isPartial() const { return kind == Kind::Partial; }
+  bool operator==(const AxisState &other) const {
+    if (kind != other.kind)
+      return false;
+    if (isSplit())
+      return piece == other.piece;
+    return !isPartial() || reduction == other.reduction;
+  }
+  bool operator!=(const AxisState &other) const { return !(*this == other); }
+};
+
+/// How an operation may be laid out along the axis.
+enum class AxisPolicy {
+  /// Every device computes it whole.
+  Whole,
+  /// It follows the mini-batch.
+  Batch,
+  /// It follows whichever split costs least.
+  Cheapest,
+};
+
+class AxisPropagation {
+public:
+  struct Options {
+    /// The policy of an operation; asked once per visit.
+    std::function<AxisPolicy(mlir::Operation *)> policy;
+    /// The number of parts of the axis where this operation runs.
+    std::function<int64_t(mlir::Operation *)> parts;
+    /// Something that is equal for operations on the same devices.
+    std::function<const void *(mlir::Operation *)> devices;
+    /// Whether partial results may pass through this operation: they are
+    /// reduced at the boundary to the optimizer, before any of its operations.
+    std::function<bool(mlir::Operation *)> passesPartials;
+    /// The state of seeded arguments; the others are free.
+    llvm::DenseMap<mlir::Value, AxisState> seeds;
+    /// Seeded parameters: gathering one is a last resort.
+    llvm::DenseSet<mlir::Value> parameters;
+    /// For AxisPolicy::Batch: what each operation does when everything follows
+    /// the mini-batch (the choices of an earlier run), if there was one.
+    const llvm::DenseMap<mlir::Operation *, SubFactor> *batchChoices = nullptr;
+    /// For results of the function: the argument that each feeds, or -1.
+    llvm::SmallVector<int64_t> feeds;
+    /// The speeds by which seconds of work and of communication are compared.
+    double flopsPerSecond = 1e11;
+    double bytesPerSecond = 1e10;
+  };
+
+  AxisPropagation(mlir::func::FuncOp function, Options options)
+      : function(function), options(std::move(options)) {}
+
+  void run();
+
+  /// The layout in which a value is produced, never free after run().
+  AxisState getState(mlir::Value value) const;
+  /// The layout in which an operation wants an operand.
+  AxisState getRequired(mlir::OpOperand &operand) const;
+  /// The factor that an operation is split along, if any.
+  std::optional<SubFactor> getChoice(mlir::Operation *op) const;
+  const llvm::DenseMap<mlir::Operation *, SubFactor> &getChoices() const {
+    return choices;
+  }
+  /// Seconds of a step that this axis is answerable for: communication, and
+  /// computation given the number of parts.
+  double getSeconds() const { return seconds; }
+
+private:
+  struct Candidate {
+    std::optional<SubFactor> sub;
+    llvm::SmallVector<AxisState, 3> required;
+    llvm::SmallVector<AxisState, 1> results;
+    double seconds = 0;
+  };
+
+  void visitBlock(mlir::Block &block);
+  void visit(mlir::Operation *op);
+  void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
+  void visitCase(mlir::Operation *op);
+  void visitBarrier(mlir::Operation *op);
+  void visitReturn(mlir::Operation *op);
+  void visitWhole(mlir::Operation *op);
+  void decide(mlir::Operation *op, const OpRule &rule);
+
+  void demand(mlir::Value value, AxisState state);
+  void forceReplicated(mlir::Value value);
+  bool dependsOnConstantsAlone(mlir::Value value);
+  void require(mlir::OpOperand &operand, AxisState state);
+  void clear(mlir::Region &region);
+
+  const std::optional<OpRule> &ruleOf(mlir::Operation *op);
+  Candidate splitCandidate(mlir::Operation *op, const OpRule &rule,
+                           SubFactor sub);
+  std::optional<Candidate> linearCandidate(mlir::Operation *op,
+                                           const OpRule &rule);
+  Candidate wholeCandidate(mlir::Operation *op);
+  void evaluate(mlir::Operation *op, const OpRule &rule, Candidate &candidate);
+  void apply(mlir::Operation *op, const Candidate &candidate);
+  double reshardSeconds(mlir::Operation *op, mlir::Value value,
+                        AxisState required);
+  bool isForeign(mlir::Operation *op, mlir::Value value) const;
+  bool mayBePartialZero(mlir::Value value) const;
+
+  mlir::func::FuncOp function;
+  Options options;
+  llvm::DenseMap<mlir::Operation *, std::optional<OpRule>> rules;
+  llvm::DenseMap<mlir::Value, AxisState> states;
+  llvm::DenseMap<mlir::OpOperand *, AxisState> required;
+  llvm::DenseMap<mlir::Operation *, SubFactor> choices;
+  llvm::DenseMap<mlir::Operation *, double> costs;
+  llvm::DenseSet<mlir::Value> parameters;
+  llvm::DenseSet<mlir::Value> zeroCarries;
+  double seconds = 0;
+};
+
+} // namespace whale
+
+#endif // WHALE_SHARDING_AXISPROPAGATION_H

@@ -1,0 +1,35 @@
+//===- LocalShapes.h - Shapes of shards ----------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SHARDING_LOCALSHAPES_H
+#define WHALE_SHARDING_LOCALSHAPES_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "whale/Planner/Placement.h"
+
+namespace whale {
+
+/// For each dimension of `shape`: the run [first, last) of view dimensions
+/// whose product it is. The view refines the shape dimension by dimension.
+llvm::SmallVector<std::pair<unsigned, unsigned>>
+getViewRuns(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> view);
+
+/// The type of the shard that `device` holds of a tensor; nothing if it holds
+/// none. Partial sums of half-precision values are kept in f32, so that they
+/// are accumulated and reduced in f32 and rounded once.
+std::optional<mlir::RankedTensorType> getLocalType(mlir::RankedTensorType type,
+                                                   const Placement &placement,
+                                                   DeviceId device);
+
+/// The type that stands for "nothing of it" in a rank's signature: every
+/// dimension 0, and at least one.
+mlir::RankedTensorType getAbsentType(mlir::RankedTensorType type);
+
+} // namespace whale
+
+#endif // WHALE_SHARDING_LOCALSHAPES_H

@@ -1,0 +1,51 @@
+//===- ParameterSplits.h - Which dimension of each parameter is split ----===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// `split` means that every parameter of rank 2 or more that a contraction,
+// convolution or gather of the TaskGraph uses is stored sharded. This finds
+// these parameters and chooses the piece along which each is cut, so that the
+// communication and computation of the whole program cost least. Parameters
+// that play the same role in different layers are cut alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SHARDING_PARAMETERSPLITS_H
+#define WHALE_SHARDING_PARAMETERSPLITS_H
+
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Factorization.h"
+
+namespace whale {
+
+/// Parameters that are to be cut alike, with the pieces to choose from.
+struct ParameterGroup {
+  /// The common part of their names, `params['blocks'][#]['w1']`.
+  std::string name;
+  llvm::SmallVector<mlir::BlockArgument> parameters;
+  llvm::SmallVector<DimPiece> pieces;
+};
+
+/// The parameters of `function` that operations accepted by `isSplit` use as
+/// `split` means it, grouped by role, in the order of arguments.
+/// `isParameter` tells arguments that may be parameters from others.
+llvm::SmallVector<ParameterGroup>
+findSplitParameters(mlir::func::FuncOp function, Factorization &factorization,
+                    llvm::function_ref<bool(mlir::Operation *)> isSplit,
+                    llvm::function_ref<bool(mlir::BlockArgument)> isParameter);
+
+/// Chooses a piece for each group: starting from the last one of each, changes
+/// one group at a time while that makes `seconds` of the seeds less.
+/// Deterministic; the number of evaluations is linear in that of groups.
+llvm::SmallVector<unsigned>
+chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
+             llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds);
+
+} // namespace whale
+
+#endif // WHALE_SHARDING_PARAMETERSPLITS_H

@@ -1,0 +1,53 @@
+//===- PlacementAttrs.h - Placements of values in the IR -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Between whale-propagate and whale-partition every operation carries
+// `whale.placements`, one per result, and (until whale-insert-reshards has
+// honoured it) `whale.operand_placements`, what it wants of each operand.
+// Arguments of the function carry `whale.placement`; those of loop regions
+// have the placement of the loop's result.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SHARDING_PLACEMENTATTRS_H
+#define WHALE_SHARDING_PLACEMENTATTRS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+
+namespace whale {
+
+inline constexpr llvm::StringLiteral placementsAttrName = "whale.placements";
+inline constexpr llvm::StringLiteral operandPlacementsAttrName =
+    "whale.operand_placements";
+inline constexpr llvm::StringLiteral placementAttrName = "whale.placement";
+inline constexpr llvm::StringLiteral globalTypeAttrName = "whale.global_type";
+
+/// The placement of a value; null if none has been given.
+PlacementAttr getPlacement(mlir::Value value);
+
+/// What `operand`'s owner wants of it; null if it says nothing.
+PlacementAttr getWantedPlacement(mlir::OpOperand &operand);
+
+/// The terminator's operand that a task graph's result is; the value itself
+/// otherwise.
+mlir::Value lookThroughTaskGraph(mlir::Value value);
+
+/// The function that a pass works on: @main. Emits an error on the module if
+/// there is none.
+mlir::FailureOr<mlir::func::FuncOp> getMainFunction(mlir::ModuleOp module);
+
+/// For each result of the function the argument that it feeds in the next
+/// step (`whale.fed_by` of the argument), or -1.
+llvm::SmallVector<int64_t> getFeeds(mlir::func::FuncOp function);
+
+} // namespace whale
+
+#endif // WHALE_SHARDING_PLACEMENTATTRS_H

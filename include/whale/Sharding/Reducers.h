@@ -1,0 +1,35 @@
+//===- Reducers.h - What a reduction's region computes -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SHARDING_REDUCERS_H
+#define WHALE_SHARDING_REDUCERS_H
+
+#include "mlir/IR/Region.h"
+#include "mlir/IR/Value.h"
+#include "whale/Planner/Placement.h"
+#include <optional>
+
+namespace whale {
+
+/// The reduction that the body of a reduce, scatter or window operation
+/// applies to two scalars, if it is a single commutative one that devices can
+/// combine.
+std::optional<Reduction> getReductionKind(mlir::Region &body);
+
+/// Whether `value` is a constant every element of which is the identity of the
+/// reduction: 0 for a sum, -inf or the least integer for a maximum.
+bool isIdentity(Reduction kind, mlir::Value value);
+
+/// Whether every element of `value` is known to be (positive or negative) 0:
+/// such a value may stand for a partial sum. Looks through broadcasts,
+/// reshapes and converts.
+bool isZero(mlir::Value value);
+
+} // namespace whale
+
+#endif // WHALE_SHARDING_REDUCERS_H

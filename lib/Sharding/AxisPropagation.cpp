@@ -1,0 +1,417 @@
+//===- AxisPropagation.cpp - One mesh axis over a program ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/Reducers.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Gathering a parameter that was seeded as split would undo the strategy, so
+/// it weighs as much as this many ordinary transfers.
+static constexpr double parameterWeight = 1000;
+
+static double sizeInBytes(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape())
+    return 0;
+  Type element = type.getElementType();
+  double bits = isa<ComplexType>(element) ? 2 * cast<ComplexType>(element)
+                                                    .getElementType()
+                                                    .getIntOrFloatBitWidth()
+                                          : element.getIntOrFloatBitWidth();
+  return double(type.getNumElements()) * std::max(8.0, bits) / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+AxisState AxisPropagation::getState(Value value) const {
+  // The results of a task graph are the values that it yields.
+  if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    return getState(graph.getBody().front().getTerminator()->getOperand(index));
+  }
+  return states.lookup(value);
+}
+
+AxisState AxisPropagation::getRequired(OpOperand &operand) const {
+  auto it = required.find(&operand);
+  return it == required.end() ? AxisState() : it->second;
+}
+
+std::optional<SubFactor> AxisPropagation::getChoice(Operation *op) const {
+  auto it = choices.find(op);
+  if (it == choices.end())
+    return std::nullopt;
+  return it->second;
+}
+
+const std::optional<OpRule> &AxisPropagation::ruleOf(Operation *op) {
+  auto [it, isNew] = rules.try_emplace(op);
+  if (isNew)
+    it->second = getOpRule(op);
+  return it->second;
+}
+
+/// Whether the value is produced on other devices than `op` runs on. Partial
+/// results don't travel: they are reduced on the way.
+bool AxisPropagation::isForeign(Operation *op, Value value) const {
+  while (auto graph = value.getDefiningOp<TaskGraphOp>())
+    value = graph.getBody().front().getTerminator()->getOperand(
+        cast<OpResult>(value).getResultNumber());
+  Operation *producer = value.getDefiningOp();
+  return producer && options.devices(producer) != options.devices(op);
+}
+
+bool AxisPropagation::mayBePartialZero(Value value) const {
+  return zeroCarries.contains(value) || isZero(value);
+}
+
+bool AxisPropagation::dependsOnConstantsAlone(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && ruleOf(op) && llvm::all_of(op->getOperands(), [&](Value v) {
+           return dependsOnConstantsAlone(v);
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// Walking
+//===----------------------------------------------------------------------===//
+
+void AxisPropagation::run() {
+  for (auto [value, state] : options.seeds)
+    states[value] = state;
+  parameters = options.parameters;
+  visitBlock(function.front());
+  visitReturn(function.front().getTerminator());
+
+  // What nothing demanded is dead or unused: whole everywhere.
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<hlo::ReduceOp, hlo::ReduceWindowOp, hlo::ScatterOp, hlo::SortOp,
+            hlo::SelectAndScatterOp>(op)) {
+      for (Value result : op->getResults())
+        demand(result, AxisState::replicated());
+      return WalkResult::skip();
+    }
+    for (Region &region : op->getRegions())
+      for (Value argument : region.getArguments())
+        demand(argument, AxisState::replicated());
+    for (Value result : op->getResults())
+      demand(result, AxisState::replicated());
+    return WalkResult::advance();
+  });
+  for (auto [op, cost] : costs)
+    seconds += cost;
+}
+
+void AxisPropagation::visitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    visit(&op);
+}
+
+void AxisPropagation::visit(Operation *op) {
+  if (auto graph = dyn_cast<TaskGraphOp>(op))
+    return visitBlock(graph.getBody().front());
+  if (isa<hlo::WhileOp>(op)) {
+    // A loop over free values alone waits until one of them is demanded.
+    bool allFree = llvm::all_of(op->getOperands(), [&](Value operand) {
+      return getState(operand).isFree();
+    });
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+          allFree &= getState(operand).isFree();
+    });
+    if (!allFree)
+      visitWhile(op, {});
+    return;
+  }
+  if (isa<hlo::CaseOp, hlo::IfOp>(op))
+    return visitCase(op);
+  if (isa<hlo::OptimizationBarrierOp>(op))
+    return visitBarrier(op);
+  const std::optional<OpRule> &rule = ruleOf(op);
+  AxisPolicy policy = options.policy(op);
+  if (!rule || policy == AxisPolicy::Whole)
+    return visitWhole(op);
+  bool allFree = llvm::all_of(op->getOperands(), [&](Value operand) {
+    return getState(operand).isFree();
+  });
+  if (!allFree)
+    decide(op, *rule);
+}
+
+void AxisPropagation::visitWhole(Operation *op) {
+  apply(op, wholeCandidate(op));
+}
+
+/// A barrier passes each of its operands on as it is.
+void AxisPropagation::visitBarrier(Operation *op) {
+  for (auto [operand, result] :
+       llvm::zip(op->getOpOperands(), op->getResults())) {
+    AxisState state = getState(operand.get());
+    if (state.isFree() || (state.isPartial() && isForeign(op, operand.get())))
+      state = AxisState::replicated();
+    require(operand, state);
+    states[result] = state;
+  }
+}
+
+/// Results that feed an argument are left in its layout; partial ones are
+/// reduced.
+void AxisPropagation::visitReturn(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned index = operand.getOperandNumber();
+    int64_t fed = index < options.feeds.size() ? options.feeds[index] : -1;
+    AxisState state = getState(operand.get());
+    if (fed >= 0) {
+      BlockArgument argument = function.getArgument(fed);
+      if (getState(argument).isFree())
+        demand(argument, state.isSplit() ? state : AxisState::replicated());
+      state = getState(argument);
+    }
+    if (state.isFree() || state.isPartial())
+      state = AxisState::replicated();
+    require(operand, state);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Choosing a layout for one operation
+//===----------------------------------------------------------------------===//
+
+void AxisPropagation::decide(Operation *op, const OpRule &rule) {
+  AxisPolicy policy = options.policy(op);
+  SmallVector<Candidate> candidates;
+
+  auto addSplit = [&](SubFactor sub) {
+    if (rule.factors[sub.factor].kind == FactorKind::Blocked)
+      return;
+    for (const Candidate &other : candidates)
+      if (other.sub == sub)
+        return;
+    candidates.push_back(splitCandidate(op, rule, sub));
+  };
+  bool hinted = false;
+  if (policy == AxisPolicy::Batch && options.batchChoices) {
+    auto it = options.batchChoices->find(op);
+    if (it != options.batchChoices->end()) {
+      addSplit(it->second);
+      hinted = !candidates.empty();
+    }
+  }
+  if (!hinted) {
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      AxisState state = getState(operand);
+      if (!state.isSplit())
+        continue;
+      if (std::optional<SubFactor> sub =
+              findSubFactor(rule, rule.operands[index], state.piece))
+        addSplit(*sub);
+    }
+    bool followsBatch = policy == AxisPolicy::Batch && !candidates.empty();
+    std::optional<Candidate> linear;
+    if (!followsBatch)
+      linear = linearCandidate(op, rule);
+    if (linear)
+      candidates.push_back(std::move(*linear));
+    if (!followsBatch && !(linear && policy == AxisPolicy::Batch))
+      candidates.push_back(wholeCandidate(op));
+  }
+  for (Candidate &candidate : candidates)
+    evaluate(op, rule, candidate);
+  // Ties go to the earlier one: splits in the order of operands, then partial
+  // results, then the whole.
+  const Candidate *best =
+      llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) {
+        return a.seconds < b.seconds;
+      });
+  apply(op, *best);
+}
+
+AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
+                                                           const OpRule &rule,
+                                                           SubFactor sub) {
+  Candidate candidate;
+  candidate.sub = sub;
+  const Factor &factor = rule.factors[sub.factor];
+  auto stateOf = [&](const DimFactors &dims) {
+    std::optional<DimPiece> piece = findPiece(rule, dims, sub);
+    return piece ? AxisState::split(*piece) : AxisState::replicated();
+  };
+  for (const DimFactors &dims : rule.operands)
+    candidate.required.push_back(stateOf(dims));
+  for (const DimFactors &dims : rule.results) {
+    if (factor.kind == FactorKind::Reduction)
+      candidate.results.push_back(AxisState::partial(factor.reduction));
+    else if (factor.kind == FactorKind::MaskedGather)
+      candidate.results.push_back(AxisState::partial(Reduction::Sum));
+    else
+      candidate.results.push_back(stateOf(dims));
+  }
+  return candidate;
+}
+
+std::optional<AxisPropagation::Candidate>
+AxisPropagation::linearCandidate(Operation *op, const OpRule &rule) {
+  if (!options.passesPartials(op))
+    return std::nullopt;
+  AxisState sum = AxisState::partial(Reduction::Sum);
+  for (const SmallVector<unsigned, 2> &together : rule.linear) {
+    bool fits = true, any = false;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      bool isPartial = getState(operand) == sum && !isForeign(op, operand);
+      bool inSet = llvm::is_contained(together, index);
+      any |= isPartial && inSet;
+      fits &= inSet ? isPartial || mayBePartialZero(operand) : !isPartial;
+    }
+    if (!fits || !any)
+      continue;
+    Candidate candidate;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      bool wantsPartial =
+          llvm::is_contained(together, index) &&
+          (getState(operand) == sum || zeroCarries.contains(operand));
+      // A whole zero is a partial sum of zero as it stands.
+      candidate.required.push_back(wantsPartial ? sum
+                                                : AxisState::replicated());
+    }
+    candidate.results.assign(op->getNumResults(), sum);
+    return candidate;
+  }
+  return std::nullopt;
+}
+
+AxisPropagation::Candidate AxisPropagation::wholeCandidate(Operation *op) {
+  Candidate candidate;
+  candidate.required.assign(op->getNumOperands(), AxisState::replicated());
+  candidate.results.assign(op->getNumResults(), AxisState::replicated());
+  return candidate;
+}
+
+void AxisPropagation::evaluate(Operation *op, const OpRule &rule,
+                               Candidate &candidate) {
+  // Products of all factors are the points of the iteration space: the
+  // multiply-adds of a product, the elements of an elementwise operation.
+  double flops = 2;
+  for (const Factor &factor : rule.factors)
+    flops *= factor.kind == FactorKind::MaskedGather ||
+                     factor.kind == FactorKind::MaskedScatter
+                 ? 1
+                 : double(std::max<int64_t>(1, factor.extent));
+  double parts = candidate.sub ? double(options.parts(op)) : 1;
+  candidate.seconds = flops / parts / options.flopsPerSecond;
+  for (auto [operand, state] : llvm::zip(op->getOperands(), candidate.required))
+    candidate.seconds += reshardSeconds(op, operand, state);
+}
+
+/// Bytes that a device receives over its bandwidth, by the lower bounds of the
+/// collectives.
+double AxisPropagation::reshardSeconds(Operation *op, Value value,
+                                       AxisState wanted) {
+  AxisState state = getState(value);
+  if (state.isFree() || state == wanted)
+    return 0;
+  double parts = double(options.parts(op));
+  double bytes = sizeInBytes(value) * (parts - 1) / std::max(1.0, parts);
+  if (state.isReplicated())
+    return 0;
+  if (state.isPartial())
+    bytes *= wanted.isSplit() ? 1 : 2;
+  else if (wanted.isSplit())
+    bytes /= std::max(1.0, parts);
+  if (parameters.contains(value))
+    bytes *= parameterWeight;
+  return bytes / options.bytesPerSecond;
+}
+
+/// Data movement that keeps a parameter what it is.
+static bool movesParameter(Operation *op) {
+  return isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
+             hlo::DynamicSliceOp, hlo::BroadcastInDimOp,
+             hlo::OptimizationBarrierOp>(op);
+}
+
+void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
+  costs[op] = candidate.seconds;
+  if (candidate.sub)
+    choices[op] = *candidate.sub;
+  else
+    choices.erase(op);
+  for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
+    states[result] = state;
+  if (movesParameter(op) && parameters.contains(op->getOperand(0)))
+    parameters.insert(op->getResult(0));
+  for (auto [operand, state] :
+       llvm::zip(op->getOpOperands(), candidate.required))
+    require(operand, state);
+}
+
+void AxisPropagation::require(OpOperand &operand, AxisState state) {
+  required[&operand] = state;
+  demand(operand.get(), state);
+}
+
+//===----------------------------------------------------------------------===//
+// Free values
+//===----------------------------------------------------------------------===//
+
+/// Produces a free value in the layout that is wanted of it. A value that only
+/// constants make and that was produced split before is made whole instead, so
+/// that both users cut their part out of it without communication.
+void AxisPropagation::demand(Value value, AxisState state) {
+  if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    return demand(graph.getBody().front().getTerminator()->getOperand(index),
+                  state);
+  }
+  AxisState current = getState(value);
+  if (!current.isFree()) {
+    if (current.isSplit() && current != state && dependsOnConstantsAlone(value))
+      forceReplicated(value);
+    return;
+  }
+  if (isa<BlockArgument>(value)) {
+    if (state.isPartial() && !zeroCarries.contains(value))
+      state = AxisState::replicated();
+    states[value] = state;
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (isa<hlo::WhileOp>(op)) {
+    SmallVector<AxisState> forced(op->getNumResults());
+    forced[index] = state.isPartial() ? AxisState::replicated() : state;
+    return visitWhile(op, forced);
+  }
+  const std::optional<OpRule> &rule = ruleOf(op);
+  if (rule && state.isSplit() && options.policy(op) != AxisPolicy::Whole)
+    if (std::optional<SubFactor> sub =
+            findSubFactor(*rule, rule->results[index], state.piece))
+      if (rule->factors[sub->factor].kind == FactorKind::Parallel ||
+          rule->factors[sub->factor].kind == FactorKind::MaskedScatter)
+        return apply(op, splitCandidate(op, *rule, *sub));
+  visitWhole(op);
+}
+
+void AxisPropagation::forceReplicated(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || getState(value).isReplicated())
+    return;
+  for (Value operand : op->getOperands())
+    forceReplicated(operand);
+  visitWhole(op);
+}
+
+} // namespace whale

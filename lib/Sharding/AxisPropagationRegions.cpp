@@ -1,0 +1,140 @@
+//===- AxisPropagationRegions.cpp - Layouts through loops and branches ---===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Reducers.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Forgets what an earlier visit decided inside a region.
+void AxisPropagation::clear(Region &region) {
+  for (Value argument : region.getArguments()) {
+    states.erase(argument);
+    zeroCarries.erase(argument);
+  }
+  region.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      states.erase(result);
+    for (Region &inner : op->getRegions())
+      for (Value argument : inner.getArguments())
+        states.erase(argument);
+    for (OpOperand &operand : op->getOpOperands())
+      required.erase(&operand);
+    choices.erase(op);
+    costs.erase(op);
+  });
+}
+
+/// A carried value has one layout before, in and after the loop. It starts
+/// with that of its initial value; where the body makes another one of a value
+/// that starts free (zeros, stacked outputs) or zero (an accumulated gradient,
+/// which then stays partial and is reduced once after the loop), that one is
+/// tried, until nothing changes.
+void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
+  auto loop = cast<hlo::WhileOp>(op);
+  Block &body = loop.getBody().front();
+  Block &cond = loop.getCond().front();
+  unsigned count = op->getNumOperands();
+  constexpr int maxRounds = 6;
+
+  SmallVector<AxisState> carry(count);
+  SmallVector<bool> isFlexible(count);
+  for (unsigned i = 0; i < count; ++i) {
+    AxisState init = getState(op->getOperand(i));
+    isFlexible[i] = init.isFree() || isZero(op->getOperand(i));
+    if (!forced.empty() && !forced[i].isFree())
+      carry[i] = forced[i];
+    else if (init.isPartial())
+      carry[i] = AxisState::replicated();
+    else if (!isZero(op->getOperand(i)))
+      carry[i] = init;
+  }
+
+  for (int round = 0; round < maxRounds; ++round) {
+    bool isLast = round + 1 == maxRounds;
+    clear(loop.getBody());
+    for (unsigned i = 0; i < count; ++i) {
+      if (isZero(op->getOperand(i)))
+        zeroCarries.insert(body.getArgument(i));
+      if (!carry[i].isFree())
+        states[body.getArgument(i)] = carry[i];
+    }
+    visitBlock(body);
+    Operation *yield = body.getTerminator();
+    SmallVector<AxisState> next(count);
+    for (unsigned i = 0; i < count; ++i) {
+      AxisState inside = getState(body.getArgument(i));
+      AxisState yielded = getState(yield->getOperand(i));
+      bool mayBePartial = isZero(op->getOperand(i));
+      if (yielded.isPartial() && !mayBePartial)
+        yielded = AxisState::replicated();
+      next[i] = inside.isFree() ? yielded : inside;
+      if (next[i].isFree())
+        next[i] = AxisState::replicated();
+      // A whole value would do for any wish of the body's; a split or partial
+      // one is what the body makes of it.
+      bool differs = !yielded.isFree() && yielded != next[i];
+      if (differs && isFlexible[i] && !isLast) {
+        next[i] = yielded;
+        // Try a layout that the body gives once only.
+        isFlexible[i] = carry[i].isFree();
+      }
+    }
+    if (next == carry)
+      break;
+    carry = next;
+  }
+
+  for (unsigned i = 0; i < count; ++i) {
+    demand(body.getArgument(i), carry[i]);
+    require(body.getTerminator()->getOpOperand(i), carry[i]);
+    // A whole zero is a partial sum of zero as it stands.
+    require(op->getOpOperand(i),
+            carry[i].isPartial() ? AxisState::replicated() : carry[i]);
+    states[op->getResult(i)] = carry[i];
+  }
+  clear(loop.getCond());
+  for (unsigned i = 0; i < count; ++i)
+    states[cond.getArgument(i)] = carry[i];
+  visitBlock(cond);
+  require(cond.getTerminator()->getOpOperand(0), AxisState::replicated());
+}
+
+/// The branches of a case agree on the layout of each result; where they
+/// don't, it is whole.
+void AxisPropagation::visitCase(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    require(operand, AxisState::replicated());
+  for (Region &region : op->getRegions())
+    visitBlock(region.front());
+  for (OpResult result : op->getResults()) {
+    unsigned index = result.getResultNumber();
+    AxisState common;
+    for (Region &region : op->getRegions()) {
+      AxisState state =
+          getState(region.front().getTerminator()->getOperand(index));
+      if (state.isFree())
+        continue;
+      if (state.isPartial() || (!common.isFree() && common != state))
+        common = AxisState::replicated();
+      else
+        common = state;
+    }
+    if (common.isFree())
+      common = AxisState::replicated();
+    states[result] = common;
+    for (Region &region : op->getRegions())
+      require(region.front().getTerminator()->getOpOperand(index), common);
+  }
+}
+
+} // namespace whale

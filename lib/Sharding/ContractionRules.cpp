@@ -1,0 +1,116 @@
+//===- ContractionRules.cpp - Sharding rules of products -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpRuleBuilder.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+static OpRule dotGeneral(hlo::DotGeneralOp op) {
+  OpRuleBuilder builder(op);
+  hlo::DotDimensionNumbersAttr dims = op.getDotDimensionNumbers();
+  ArrayRef<int64_t> lhsBatch = dims.getLhsBatchingDimensions();
+  ArrayRef<int64_t> rhsBatch = dims.getRhsBatchingDimensions();
+  ArrayRef<int64_t> lhsContract = dims.getLhsContractingDimensions();
+  ArrayRef<int64_t> rhsContract = dims.getRhsContractingDimensions();
+  unsigned resultDim = 0;
+  for (auto [lhs, rhs] : llvm::zip(lhsBatch, rhsBatch))
+    builder.same({{operandRef(0), unsigned(lhs)},
+                  {operandRef(1), unsigned(rhs)},
+                  {resultRef(0), resultDim++}});
+  for (auto [lhs, rhs] : llvm::zip(lhsContract, rhsContract))
+    builder.same(
+        {{operandRef(0), unsigned(lhs)}, {operandRef(1), unsigned(rhs)}},
+        FactorKind::Reduction);
+  for (int64_t dim = 0; dim < builder.rank(operandRef(0)); ++dim)
+    if (!llvm::is_contained(lhsBatch, dim) &&
+        !llvm::is_contained(lhsContract, dim))
+      builder.same(
+          {{operandRef(0), unsigned(dim)}, {resultRef(0), resultDim++}});
+  for (int64_t dim = 0; dim < builder.rank(operandRef(1)); ++dim)
+    if (!llvm::is_contained(rhsBatch, dim) &&
+        !llvm::is_contained(rhsContract, dim))
+      builder.same(
+          {{operandRef(1), unsigned(dim)}, {resultRef(0), resultDim++}});
+  builder.linear({0});
+  builder.linear({1});
+  return builder.take();
+}
+
+/// With groups the feature dimensions of kernel and result are [groups, per
+/// group] and so is the input's; without, input features are contracted and
+/// output features parallel. Spatial dimensions are not split.
+static OpRule convolution(hlo::ConvolutionOp op) {
+  OpRuleBuilder builder(op);
+  hlo::ConvDimensionNumbersAttr dims = op.getDimensionNumbers();
+  unsigned inputBatch = dims.getInputBatchDimension();
+  unsigned inputFeature = dims.getInputFeatureDimension();
+  unsigned kernelInput = dims.getKernelInputFeatureDimension();
+  unsigned kernelOutput = dims.getKernelOutputFeatureDimension();
+  unsigned outputBatch = dims.getOutputBatchDimension();
+  unsigned outputFeature = dims.getOutputFeatureDimension();
+  int64_t groups = op.getFeatureGroupCount();
+  int64_t batchGroups = op.getBatchGroupCount();
+
+  if (batchGroups == 1) {
+    builder.same({{operandRef(0), inputBatch}, {resultRef(0), outputBatch}});
+  } else {
+    // The batch is [groups, per group]; group g makes the g-th part of the
+    // output features.
+    std::optional<unsigned> group = builder.factor(batchGroups);
+    std::optional<unsigned> batch =
+        builder.factor(builder.size(operandRef(0), inputBatch) / batchGroups);
+    std::optional<unsigned> feature =
+        builder.factor(builder.size(resultRef(0), outputFeature) / batchGroups);
+    builder.append(operandRef(0), inputBatch, group);
+    builder.append(operandRef(0), inputBatch, batch);
+    builder.append(resultRef(0), outputBatch, batch);
+    builder.append(operandRef(1), kernelOutput, group);
+    builder.append(operandRef(1), kernelOutput, feature);
+    builder.append(resultRef(0), outputFeature, group);
+    builder.append(resultRef(0), outputFeature, feature);
+    builder.same({{operandRef(0), inputFeature}, {operandRef(1), kernelInput}},
+                 FactorKind::Reduction);
+  }
+  if (batchGroups == 1 && groups == 1) {
+    builder.same({{operandRef(0), inputFeature}, {operandRef(1), kernelInput}},
+                 FactorKind::Reduction);
+    builder.same(
+        {{operandRef(1), kernelOutput}, {resultRef(0), outputFeature}});
+  } else if (batchGroups == 1) {
+    std::optional<unsigned> group = builder.factor(groups);
+    std::optional<unsigned> input = builder.factor(
+        builder.size(operandRef(1), kernelInput), FactorKind::Reduction);
+    std::optional<unsigned> output =
+        builder.factor(builder.size(resultRef(0), outputFeature) / groups);
+    builder.append(operandRef(0), inputFeature, group);
+    builder.append(operandRef(0), inputFeature, input);
+    builder.append(operandRef(1), kernelInput, input);
+    builder.append(operandRef(1), kernelOutput, group);
+    builder.append(operandRef(1), kernelOutput, output);
+    builder.append(resultRef(0), outputFeature, group);
+    builder.append(resultRef(0), outputFeature, output);
+  }
+  builder.linear({0});
+  builder.linear({1});
+  return builder.take();
+}
+
+std::optional<OpRule> getContractionRule(Operation *op) {
+  using Result = std::optional<OpRule>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([](hlo::DotGeneralOp op) { return dotGeneral(op); })
+      .Case([](hlo::ConvolutionOp op) { return convolution(op); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+} // namespace whale

@@ -1,0 +1,62 @@
+//===- LocalShapes.cpp - Shapes of shards --------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/LocalShapes.h"
+
+using namespace mlir;
+
+namespace whale {
+
+SmallVector<std::pair<unsigned, unsigned>> getViewRuns(ArrayRef<int64_t> shape,
+                                                       ArrayRef<int64_t> view) {
+  SmallVector<std::pair<unsigned, unsigned>> runs;
+  unsigned next = 0;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    unsigned first = next;
+    int64_t product = 1;
+    // Extents of 1 go with the dimension before them, except that a dimension
+    // of extent 1 takes one of its own where there is one.
+    while (next < view.size() && (product != size || first == next)) {
+      if (first == next && size == 1 && view[next] != 1)
+        break;
+      product *= view[next++];
+    }
+    runs.push_back({first, next});
+    assert((product == size || size == 1) && "view must refine the shape");
+  }
+  if (!runs.empty())
+    runs.back().second = view.size();
+  return runs;
+}
+
+std::optional<RankedTensorType> getLocalType(RankedTensorType type,
+                                             const Placement &placement,
+                                             DeviceId device) {
+  std::optional<Box> box = placement.box(device);
+  if (!box)
+    return std::nullopt;
+  SmallVector<int64_t> shape;
+  for (auto [first, last] : getViewRuns(type.getShape(), placement.view())) {
+    int64_t size = 1;
+    for (unsigned i = first; i < last; ++i)
+      size *= box->size[i];
+    shape.push_back(size);
+  }
+  Type element = type.getElementType();
+  if (placement.reduction() == Reduction::Sum &&
+      (element.isBF16() || element.isF16()))
+    element = Float32Type::get(type.getContext());
+  return RankedTensorType::get(shape, element);
+}
+
+RankedTensorType getAbsentType(RankedTensorType type) {
+  SmallVector<int64_t> shape(std::max<int64_t>(1, type.getRank()), 0);
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+} // namespace whale

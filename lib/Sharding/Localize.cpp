@@ -1,0 +1,419 @@
+//===- Localize.cpp - One operation on one rank's shards -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/Localize.h"
+#include "mlir/IR/IRMapping.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+namespace {
+
+/// Emits one operation; the fields are those of LocalOperation.
+class Localizer {
+public:
+  Localizer(OpBuilder &builder, const LocalOperation &local)
+      : builder(builder), local(local), op(local.op), loc(op->getLoc()) {
+    for (auto [value, placement] :
+         llvm::zip(op->getResults(), local.resultPlacements))
+      resultTypes.push_back(*getLocalType(
+          cast<RankedTensorType>(value.getType()), placement, local.device));
+    operands.assign(local.operands.begin(), local.operands.end());
+    // Partial sums of half precision are computed in f32 throughout.
+    for (auto [value, type] : llvm::zip(op->getResults(), resultTypes))
+      isWidened |=
+          getElementTypeOrSelf(value.getType()) != getElementTypeOrSelf(type);
+    if (isWidened)
+      for (Value &operand : operands)
+        operand = widen(operand);
+  }
+
+  FailureOr<SmallVector<Value>> run() {
+    return llvm::TypeSwitch<Operation *, FailureOr<SmallVector<Value>>>(op)
+        .Case([&](hlo::ConstantOp constant) { return emitConstant(constant); })
+        .Case([&](hlo::IotaOp iota) { return emitIota(iota); })
+        .Case([&](hlo::SliceOp slice) { return emitSlice(slice); })
+        .Case([&](hlo::PadOp pad) { return emitPad(pad); })
+        .Case([&](hlo::DynamicSliceOp slice) { return emitDynamicSlice(); })
+        .Case([&](hlo::GatherOp gather) { return emitGather(gather); })
+        .Case([&](hlo::ScatterOp scatter) { return emitScatter(scatter); })
+        .Case([&](hlo::ConvolutionOp conv) { return emitConvolution(); })
+        .Default([&](Operation *) { return emitSame({}); });
+  }
+
+private:
+  /// The operation on the local operands, with some attributes replaced.
+  SmallVector<Value> emitSame(ArrayRef<NamedAttribute> replaced) {
+    return emitSame(operands, replaced);
+  }
+
+  Type widen(Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor ||
+        !(tensor.getElementType().isBF16() || tensor.getElementType().isF16()))
+      return type;
+    return tensor.clone(builder.getF32Type());
+  }
+  Value widen(Value value) {
+    Type type = widen(value.getType());
+    if (type == value.getType())
+      return value;
+    return hlo::ConvertOp::create(builder, loc, type, value);
+  }
+
+  SmallVector<Value> emitSame(ValueRange values,
+                              ArrayRef<NamedAttribute> replaced) {
+    NamedAttrList attributes(op->getAttrDictionary());
+    for (StringRef name : {"whale.placements", "whale.operand_placements",
+                           "whale.strategy", "whale.phase"})
+      attributes.erase(name);
+    for (NamedAttribute attribute : replaced)
+      attributes.set(attribute.getName(), attribute.getValue());
+    OperationState state(loc, op->getName(), values, resultTypes, {});
+    state.addAttributes(attributes);
+    for (Region &region : op->getRegions()) {
+      IRMapping mapping;
+      region.cloneInto(state.addRegion(), mapping);
+    }
+    Operation *localOp = builder.create(state);
+    if (isWidened)
+      for (Region &region : localOp->getRegions())
+        widenBody(region);
+    return llvm::to_vector_of<Value>(localOp->getResults());
+  }
+
+  void widenBody(Region &region) {
+    region.walk([&](Block *block) {
+      for (BlockArgument argument : block->getArguments())
+        argument.setType(widen(argument.getType()));
+      for (Operation &inner : *block)
+        for (Value result : inner.getResults())
+          result.setType(widen(result.getType()));
+    });
+  }
+
+  NamedAttribute attribute(StringRef name, ArrayRef<int64_t> values) {
+    return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(values));
+  }
+
+  RankedTensorType operandType(unsigned index) {
+    return cast<RankedTensorType>(operands[index].getType());
+  }
+  ArrayRef<int64_t> globalShape(unsigned operand) {
+    return cast<RankedTensorType>(op->getOperand(operand).getType()).getShape();
+  }
+
+  /// Where this rank's box starts along a view dimension.
+  Value emitOffset(const Placement &placement, unsigned viewDim,
+                   Type elementType) {
+    auto type = RankedTensorType::get({}, builder.getI32Type());
+    Value offset = ShardOffsetOp::create(
+        builder, loc, type, builder.getI64IntegerAttr(viewDim),
+        PlacementAttr::get(builder.getContext(), placement));
+    auto wanted = RankedTensorType::get({}, elementType);
+    if (wanted == type)
+      return offset;
+    return hlo::ConvertOp::create(builder, loc, wanted, offset);
+  }
+
+  Value emitSplat(int64_t value, RankedTensorType type) {
+    Type element = type.getElementType();
+    Attribute attr =
+        isa<FloatType>(element)
+            ? Attribute(builder.getFloatAttr(element, double(value)))
+            : Attribute(builder.getIntegerAttr(element, value));
+    return hlo::ConstantOp::create(builder, loc,
+                                   DenseElementsAttr::get(type, attr));
+  }
+
+  SmallVector<Value> emitConstant(hlo::ConstantOp constant) {
+    auto value = cast<DenseElementsAttr>(constant.getValue());
+    auto type = cast<RankedTensorType>(resultTypes[0]);
+    if (type != constant.getType())
+      value = value.resizeSplat(type);
+    return {hlo::ConstantOp::create(builder, loc, value)};
+  }
+
+  /// A split iota counts from the start of the shard. Where only a part of the
+  /// dimension is split (view [outer, part, minor]) each part counts by its
+  /// stride and the sum is what the whole iota holds.
+  SmallVector<Value> emitIota(hlo::IotaOp iota) {
+    auto type = cast<RankedTensorType>(resultTypes[0]);
+    auto global = cast<RankedTensorType>(iota.getType());
+    unsigned dim = iota.getIotaDimension();
+    if (type.getDimSize(dim) == global.getDimSize(dim))
+      return emitSame({});
+    const Placement &placement = local.resultPlacements[0];
+    std::optional<Box> box = placement.box(local.device);
+    auto runs = getViewRuns(global.getShape(), placement.view());
+    // The iota in view coordinates of its dimension.
+    SmallVector<int64_t> viewShape;
+    unsigned viewDim = 0;
+    for (auto [index, run] : llvm::enumerate(runs)) {
+      if (index == dim)
+        viewDim = viewShape.size();
+      if (index != dim)
+        viewShape.push_back(type.getDimSize(index));
+      else
+        for (unsigned i = run.first; i < run.second; ++i)
+          viewShape.push_back(box->size[i]);
+    }
+    auto viewType = RankedTensorType::get(viewShape, type.getElementType());
+    Value sum;
+    int64_t stride = global.getDimSize(dim);
+    for (unsigned i = runs[dim].first; i < runs[dim].second; ++i, ++viewDim) {
+      stride /= placement.view()[i];
+      Value part = hlo::IotaOp::create(builder, loc, viewType, viewDim);
+      if (box->size[i] != placement.view()[i]) {
+        Value offset = emitOffset(placement, i, type.getElementType());
+        offset = hlo::BroadcastInDimOp::create(
+            builder, loc, viewType, offset, builder.getDenseI64ArrayAttr({}));
+        part = hlo::AddOp::create(builder, loc, part, offset);
+      }
+      if (stride != 1)
+        part =
+            hlo::MulOp::create(builder, loc, part, emitSplat(stride, viewType));
+      sum = sum ? hlo::AddOp::create(builder, loc, sum, part) : part;
+    }
+    if (viewType != type)
+      sum = hlo::ReshapeOp::create(builder, loc, type, sum);
+    return {sum};
+  }
+
+  /// A position that is aligned to whole blocks, in a dimension whose blocks
+  /// have shrunk from `global / blocks` to `local / blocks` elements.
+  static int64_t scale(int64_t position, int64_t local, int64_t global) {
+    return global == 0 ? 0 : position * local / global;
+  }
+
+  SmallVector<Value> emitSlice(hlo::SliceOp slice) {
+    SmallVector<int64_t> starts(slice.getStartIndices());
+    SmallVector<int64_t> limits(slice.getLimitIndices());
+    for (auto [dim, size] : llvm::enumerate(operandType(0).getShape())) {
+      starts[dim] = scale(starts[dim], size, globalShape(0)[dim]);
+      limits[dim] = scale(limits[dim], size, globalShape(0)[dim]);
+    }
+    return emitSame({attribute("start_indices", starts),
+                     attribute("limit_indices", limits)});
+  }
+
+  SmallVector<Value> emitPad(hlo::PadOp pad) {
+    SmallVector<int64_t> low(pad.getEdgePaddingLow());
+    SmallVector<int64_t> high(pad.getEdgePaddingHigh());
+    for (auto [dim, size] : llvm::enumerate(operandType(0).getShape())) {
+      low[dim] = scale(low[dim], size, globalShape(0)[dim]);
+      high[dim] = scale(high[dim], size, globalShape(0)[dim]);
+    }
+    return emitSame({attribute("edge_padding_low", low),
+                     attribute("edge_padding_high", high)});
+  }
+
+  SmallVector<Value> emitDynamicSlice() {
+    auto type = cast<RankedTensorType>(resultTypes[0]);
+    return emitSame({attribute("slice_sizes", type.getShape())});
+  }
+
+  /// Moves the components of `indices` that look up `dim` by the start of the
+  /// shard; the others stay. `component` is the position in the index vector.
+  Value shiftIndices(Value indices, int64_t indexVectorDim, int64_t component,
+                     Value offset) {
+    auto type = cast<RankedTensorType>(indices.getType());
+    Value shift = hlo::BroadcastInDimOp::create(
+        builder, loc, type, offset, builder.getDenseI64ArrayAttr({}));
+    if (indexVectorDim < type.getRank() &&
+        type.getDimSize(indexVectorDim) > 1) {
+      Value position = hlo::IotaOp::create(builder, loc, type, indexVectorDim);
+      Value isComponent = hlo::CompareOp::create(builder, loc, position,
+                                                 emitSplat(component, type),
+                                                 hlo::ComparisonDirection::EQ);
+      shift = hlo::SelectOp::create(builder, loc, isComponent, shift,
+                                    emitSplat(0, type));
+    }
+    return hlo::SubtractOp::create(builder, loc, indices, shift);
+  }
+
+  /// The dimension of the operand that is looked up and split, if any, with
+  /// its view dimension and its component of the index vector.
+  struct SplitLookup {
+    unsigned dim, viewDim, component;
+  };
+  std::optional<SplitLookup> findSplitLookup(const Placement &placement,
+                                             ArrayRef<int64_t> global,
+                                             ArrayRef<int64_t> shape,
+                                             ArrayRef<int64_t> rowDims,
+                                             ArrayRef<int64_t> indexMap) {
+    auto runs = getViewRuns(global, placement.view());
+    for (int64_t dim : rowDims) {
+      const auto *it = llvm::find(indexMap, dim);
+      if (it == indexMap.end() || !isSplitDim(placement, runs[dim]))
+        continue;
+      for (unsigned i = runs[dim].first; i < runs[dim].second; ++i)
+        if (isSplitDim(placement, {i, i + 1}))
+          return SplitLookup{unsigned(dim), i, unsigned(it - indexMap.begin())};
+    }
+    return std::nullopt;
+  }
+  static bool isSplitDim(const Placement &placement,
+                         std::pair<unsigned, unsigned> run) {
+    SmallVector<int64_t> split = placement.splitDims();
+    return llvm::any_of(split, [&](int64_t dim) {
+      return dim >= run.first && dim < run.second;
+    });
+  }
+
+  FailureOr<SmallVector<Value>> emitGather(hlo::GatherOp gather) {
+    hlo::GatherDimensionNumbersAttr dims = gather.getDimensionNumbers();
+    auto type = cast<RankedTensorType>(resultTypes[0]);
+    // Rows are taken one by one; other dimensions of the operand as a whole,
+    // so their local size is that of the shard.
+    SmallVector<int64_t> sizes(gather.getSliceSizes());
+    for (auto [dim, size] : llvm::enumerate(operandType(0).getShape()))
+      if (sizes[dim] == globalShape(0)[dim])
+        sizes[dim] = size;
+    NamedAttribute sliceSizes = attribute("slice_sizes", sizes);
+    std::optional<SplitLookup> lookup = findSplitLookup(
+        local.operandPlacements[0], globalShape(0), operandType(0).getShape(),
+        dims.getCollapsedSliceDims(), dims.getStartIndexMap());
+    if (!lookup)
+      return emitSame({sliceSizes});
+
+    // Indices are clamped to the whole dimension first, as gather does; then
+    // a row of this shard is looked up and any other is zero.
+    int64_t rows = operandType(0).getDimSize(lookup->dim);
+    if (rows == 0)
+      return SmallVector<Value>{emitSplat(0, type)};
+    auto indexType = operandType(1);
+    Value indices = hlo::ClampOp::create(
+        builder, loc, indexType, emitSplat(0, indexType), operands[1],
+        emitSplatScalarMax(lookup->dim, indexType));
+    Value offset = emitOffset(local.operandPlacements[0], lookup->viewDim,
+                              indexType.getElementType());
+    indices = shiftIndices(indices, dims.getIndexVectorDim(), lookup->component,
+                           offset);
+    Value component = indices;
+    int64_t vectorDim = dims.getIndexVectorDim();
+    SmallVector<int64_t> batchShape;
+    for (auto [dim, size] : llvm::enumerate(indexType.getShape()))
+      if (int64_t(dim) != vectorDim)
+        batchShape.push_back(size);
+    auto batchType =
+        RankedTensorType::get(batchShape, indexType.getElementType());
+    if (vectorDim < indexType.getRank()) {
+      SmallVector<int64_t> starts(indexType.getRank(), 0);
+      SmallVector<int64_t> limits(indexType.getShape());
+      SmallVector<int64_t> strides(indexType.getRank(), 1);
+      starts[vectorDim] = lookup->component;
+      limits[vectorDim] = lookup->component + 1;
+      component = hlo::SliceOp::create(builder, loc, component, starts, limits,
+                                       strides);
+      component = hlo::ReshapeOp::create(builder, loc, batchType, component);
+    }
+    Value isBelow = hlo::CompareOp::create(builder, loc, component,
+                                           emitSplat(rows, batchType),
+                                           hlo::ComparisonDirection::LT);
+    Value isAbove =
+        hlo::CompareOp::create(builder, loc, component, emitSplat(0, batchType),
+                               hlo::ComparisonDirection::GE);
+    Value isMine = hlo::AndOp::create(builder, loc, isBelow, isAbove);
+    Value rowsTaken =
+        emitSame(ValueRange{operands[0], indices}, {sliceSizes})[0];
+    SmallVector<int64_t> batchDims;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (!llvm::is_contained(dims.getOffsetDims(), dim))
+        batchDims.push_back(dim);
+    Value mask = hlo::BroadcastInDimOp::create(
+        builder, loc, type.clone(builder.getI1Type()), isMine,
+        builder.getDenseI64ArrayAttr(batchDims));
+    return SmallVector<Value>{hlo::SelectOp::create(
+        builder, loc, mask, rowsTaken, emitSplat(0, type))};
+  }
+
+  /// The last row of the whole dimension, as the upper bound of indices; only
+  /// the component that is looked up there is bounded by it, and the others
+  /// are clamped by gather itself, so the largest of all bounds would do too.
+  Value emitSplatScalarMax(unsigned dim, RankedTensorType indexType) {
+    hlo::GatherOp gather = cast<hlo::GatherOp>(op);
+    ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
+    int64_t vectorDim = gather.getDimensionNumbers().getIndexVectorDim();
+    if (vectorDim >= indexType.getRank() || map.size() == 1)
+      return emitSplat(globalShape(0)[dim] - 1, indexType);
+    // One bound per component, laid out along the index vector.
+    SmallVector<Attribute> bounds;
+    for (int64_t mapped : map)
+      bounds.push_back(builder.getIntegerAttr(
+          indexType.getElementType(),
+          globalShape(0)[mapped] - gather.getSliceSizes()[mapped]));
+    auto vectorType = RankedTensorType::get({int64_t(map.size())},
+                                            indexType.getElementType());
+    Value vector = hlo::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(vectorType, bounds));
+    return hlo::BroadcastInDimOp::create(
+        builder, loc, indexType, vector,
+        builder.getDenseI64ArrayAttr({vectorDim}));
+  }
+
+  /// Updates outside of the shard fall out of bounds and are dropped.
+  SmallVector<Value> emitScatter(hlo::ScatterOp scatter) {
+    hlo::ScatterDimensionNumbersAttr dims =
+        scatter.getScatterDimensionNumbers();
+    std::optional<SplitLookup> lookup = findSplitLookup(
+        local.operandPlacements[0], globalShape(0), operandType(0).getShape(),
+        dims.getInsertedWindowDims(), dims.getScatterDimsToOperandDims());
+    if (!lookup)
+      return emitSame({});
+    Value offset = emitOffset(local.operandPlacements[0], lookup->viewDim,
+                              operandType(1).getElementType());
+    Value indices = shiftIndices(operands[1], dims.getIndexVectorDim(),
+                                 lookup->component, offset);
+    return emitSame(ValueRange{operands[0], indices, operands[2]}, {});
+  }
+
+  /// Groups of features and batches that were split over devices.
+  SmallVector<Value> emitConvolution() {
+    auto conv = cast<hlo::ConvolutionOp>(op);
+    hlo::ConvDimensionNumbersAttr dims = conv.getDimensionNumbers();
+    int64_t features =
+        operandType(0).getDimSize(dims.getInputFeatureDimension());
+    int64_t perGroup =
+        operandType(1).getDimSize(dims.getKernelInputFeatureDimension());
+    int64_t batch = operandType(0).getDimSize(dims.getInputBatchDimension());
+    auto type = cast<RankedTensorType>(resultTypes[0]);
+    int64_t resultBatch = type.getDimSize(dims.getOutputBatchDimension());
+    if (llvm::is_contained(operandType(0).getShape(), 0) ||
+        llvm::is_contained(operandType(1).getShape(), 0) ||
+        llvm::is_contained(type.getShape(), 0))
+      return {emitSplat(0, type)};
+    return emitSame(
+        {builder.getNamedAttr("feature_group_count",
+                              builder.getI64IntegerAttr(features / perGroup)),
+         builder.getNamedAttr("batch_group_count",
+                              builder.getI64IntegerAttr(batch / resultBatch))});
+  }
+
+  OpBuilder &builder;
+  const LocalOperation &local;
+  Operation *op;
+  Location loc;
+  SmallVector<Type> resultTypes;
+  SmallVector<Value> operands;
+  bool isWidened = false;
+};
+
+} // namespace
+
+FailureOr<SmallVector<Value>> localize(OpBuilder &builder,
+                                       const LocalOperation &local) {
+  return Localizer(builder, local).run();
+}
+
+} // namespace whale

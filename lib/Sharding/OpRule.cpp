@@ -1,0 +1,154 @@
+//===- OpRule.cpp - How the dimensions of an operation relate -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/OpRule.h"
+#include "OpRuleBuilder.h"
+
+using namespace mlir;
+
+namespace whale {
+
+//===----------------------------------------------------------------------===//
+// OpRuleBuilder
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType tensorType(Operation *op, TensorRef tensor) {
+  Value value = tensor.isResult ? Value(op->getResult(tensor.index))
+                                : op->getOperand(tensor.index);
+  return cast<RankedTensorType>(value.getType());
+}
+
+OpRuleBuilder::OpRuleBuilder(Operation *op) : op(op) {
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    rule.operands.emplace_back(rank(operandRef(i)));
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    rule.results.emplace_back(rank(resultRef(i)));
+}
+
+DimFactors &OpRuleBuilder::dims(TensorRef tensor) {
+  return tensor.isResult ? rule.results[tensor.index]
+                         : rule.operands[tensor.index];
+}
+
+ArrayRef<int64_t> OpRuleBuilder::shape(TensorRef tensor) const {
+  return tensorType(op, tensor).getShape();
+}
+
+int64_t OpRuleBuilder::rank(TensorRef tensor) const {
+  return tensorType(op, tensor).getRank();
+}
+
+int64_t OpRuleBuilder::size(TensorRef tensor, unsigned dim) const {
+  return tensorType(op, tensor).getDimSize(dim);
+}
+
+std::optional<unsigned> OpRuleBuilder::factor(int64_t extent, FactorKind kind,
+                                              Reduction reduction) {
+  if (extent == 1)
+    return std::nullopt;
+  // Nothing can be cut out of an empty dimension.
+  if (extent == 0)
+    kind = FactorKind::Blocked;
+  rule.factors.push_back({extent, kind, reduction});
+  return rule.factors.size() - 1;
+}
+
+void OpRuleBuilder::append(TensorRef tensor, unsigned dim,
+                           std::optional<unsigned> factor) {
+  if (factor)
+    dims(tensor)[dim].push_back(*factor);
+}
+
+void OpRuleBuilder::same(ArrayRef<std::pair<TensorRef, unsigned>> places,
+                         FactorKind kind, Reduction reduction) {
+  auto [tensor, dim] = places.front();
+  std::optional<unsigned> shared = factor(size(tensor, dim), kind, reduction);
+  for (auto [tensor, dim] : places)
+    append(tensor, dim, shared);
+}
+
+void OpRuleBuilder::sameTail(ArrayRef<std::pair<TensorRef, unsigned>> places,
+                             int64_t tail) {
+  std::optional<unsigned> shared;
+  if (tail > 1)
+    shared = factor(tail);
+  for (auto [tensor, dim] : places) {
+    if (size(tensor, dim) == 0 || tail == 0)
+      continue;
+    append(tensor, dim, factor(size(tensor, dim) / tail, FactorKind::Blocked));
+    append(tensor, dim, shared);
+  }
+}
+
+void OpRuleBuilder::linear(ArrayRef<unsigned> operands) {
+  rule.linear.emplace_back(operands);
+}
+
+OpRule OpRuleBuilder::take() {
+  auto block = [&](TensorRef tensor) {
+    for (int64_t dim = 0; dim < rank(tensor); ++dim)
+      if (dims(tensor)[dim].empty())
+        append(tensor, dim, factor(size(tensor, dim), FactorKind::Blocked));
+  };
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    block(operandRef(i));
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    block(resultRef(i));
+  return std::move(rule);
+}
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+std::optional<OpRule> getOpRule(Operation *op) {
+  auto isStaticTensor = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  if (op->getNumResults() == 0 ||
+      !llvm::all_of(op->getOperandTypes(), isStaticTensor) ||
+      !llvm::all_of(op->getResultTypes(), isStaticTensor))
+    return std::nullopt;
+  for (auto family : {getElementwiseRule, getShapeRule, getReductionRule,
+                      getContractionRule, getIndexingRule})
+    if (std::optional<OpRule> rule = family(op))
+      return rule;
+  return std::nullopt;
+}
+
+std::optional<SubFactor> findSubFactor(const OpRule &rule,
+                                       const DimFactors &dims,
+                                       const DimPiece &piece) {
+  int64_t minor = 1;
+  for (unsigned factor : llvm::reverse(dims[piece.dim])) {
+    int64_t extent = rule.factors[factor].extent;
+    bool inside = piece.minor % minor == 0 &&
+                  piece.minor * piece.extent <= minor * extent &&
+                  (minor * extent) % (piece.minor * piece.extent) == 0;
+    if (inside && piece.minor >= minor)
+      return SubFactor{factor, piece.extent, piece.minor / minor};
+    minor *= extent;
+  }
+  return std::nullopt;
+}
+
+std::optional<DimPiece> findPiece(const OpRule &rule, const DimFactors &dims,
+                                  const SubFactor &sub) {
+  for (auto [dim, factors] : llvm::enumerate(dims)) {
+    int64_t minor = 1;
+    for (unsigned factor : llvm::reverse(factors)) {
+      if (factor == sub.factor)
+        return DimPiece{unsigned(dim), sub.extent, minor * sub.minor};
+      minor *= rule.factors[factor].extent;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace whale

@@ -1,0 +1,145 @@
+//===- ParameterSplits.cpp - Which dimension of each parameter is split --===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/ParameterSplits.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Whether `operand` is what a contraction, convolution or gather computes
+/// with (not the indices of a gather).
+static bool isHeavyUse(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+    return true;
+  return isa<hlo::GatherOp>(op) && operand.getOperandNumber() == 0;
+}
+
+/// Where a use hands its value on unchanged but for layout and precision.
+static Value passesOn(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
+          hlo::DynamicSliceOp, hlo::ReducePrecisionOp>(op))
+    return use.getOperandNumber() == 0 ? op->getResult(0) : Value();
+  if (isa<hlo::OptimizationBarrierOp>(op))
+    return op->getResult(use.getOperandNumber());
+  if (auto loop = dyn_cast<hlo::WhileOp>(op))
+    return loop.getBody().front().getArgument(use.getOperandNumber());
+  return {};
+}
+
+static bool hasHeavyUse(Value root,
+                        llvm::function_ref<bool(Operation *)> isSplit) {
+  llvm::SetVector<Value> values;
+  values.insert(root);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value value = values[i];
+    for (OpOperand &use : value.getUses()) {
+      if (isHeavyUse(use) && isSplit(use.getOwner()))
+        return true;
+      if (Value next = passesOn(use))
+        values.insert(next);
+      if (isa<YieldOp>(use.getOwner()))
+        values.insert(
+            use.getOwner()->getParentOp()->getResult(use.getOperandNumber()));
+    }
+  }
+  return false;
+}
+
+/// The argument's name with every number replaced, so that layers agree.
+static std::string roleOf(BlockArgument argument) {
+  auto name = dyn_cast<NameLoc>(argument.getLoc());
+  if (!name)
+    return ("#" + Twine(argument.getArgNumber())).str();
+  std::string role;
+  for (char c : name.getName().strref()) {
+    if (!llvm::isDigit(c))
+      role.push_back(c);
+    else if (role.empty() || role.back() != '#')
+      role.push_back('#');
+  }
+  return role;
+}
+
+SmallVector<ParameterGroup>
+findSplitParameters(func::FuncOp function, Factorization &factorization,
+                    llvm::function_ref<bool(Operation *)> isSplit,
+                    llvm::function_ref<bool(BlockArgument)> isParameter) {
+  llvm::MapVector<std::pair<StringAttr, Type>, ParameterGroup> groups;
+  auto keyOf = [&](const std::string &role, Type type) {
+    return std::make_pair(StringAttr::get(function.getContext(), role), type);
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getRank() < 2 || !isParameter(argument) ||
+        !hasHeavyUse(argument, isSplit))
+      continue;
+    SmallVector<DimPiece> pieces = factorization.getPieces(argument);
+    if (pieces.empty())
+      continue;
+    std::string role = roleOf(argument);
+    ParameterGroup &group = groups[keyOf(role, type)];
+    // Layers may differ in how their dimensions are used; cut them apart.
+    if (!group.parameters.empty() && group.pieces != pieces) {
+      role += ("@" + Twine(argument.getArgNumber())).str();
+      ParameterGroup &own = groups[keyOf(role, type)];
+      own = {role, {argument}, pieces};
+      continue;
+    }
+    group.name = role;
+    group.parameters.push_back(argument);
+    group.pieces = pieces;
+  }
+  SmallVector<ParameterGroup> result;
+  for (auto &entry : groups)
+    result.push_back(std::move(entry.second));
+  return result;
+}
+
+SmallVector<unsigned>
+chooseSplits(ArrayRef<ParameterGroup> groups,
+             llvm::function_ref<double(ArrayRef<unsigned>)> seconds) {
+  SmallVector<unsigned> choice;
+  for (const ParameterGroup &group : groups)
+    choice.push_back(group.pieces.size() - 1);
+  if (groups.empty())
+    return choice;
+  double best = seconds(choice);
+  constexpr int maxRounds = 4;
+  for (int round = 0; round < maxRounds; ++round) {
+    bool changed = false;
+    for (auto [index, group] : llvm::enumerate(groups)) {
+      unsigned kept = choice[index];
+      for (unsigned piece = 0; piece < group.pieces.size(); ++piece) {
+        if (piece == kept)
+          continue;
+        choice[index] = piece;
+        double cost = seconds(choice);
+        // A change must be worth more than rounding.
+        if (cost < best * (1 - 1e-9)) {
+          best = cost;
+          kept = piece;
+          changed = true;
+        }
+      }
+      choice[index] = kept;
+    }
+    if (!changed)
+      break;
+  }
+  return choice;
+}
+
+} // namespace whale

@@ -1,0 +1,68 @@
+//===- PlacementAttrs.cpp - Placements of values in the IR ---------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/PlacementAttrs.h"
+
+using namespace mlir;
+
+namespace whale {
+
+Value lookThroughTaskGraph(Value value) {
+  while (auto graph = value.getDefiningOp<TaskGraphOp>())
+    value =
+        graph.getYield()->getOperand(cast<OpResult>(value).getResultNumber());
+  return value;
+}
+
+static PlacementAttr getElement(Operation *op, StringRef name, unsigned index) {
+  auto list = op->getAttrOfType<ArrayAttr>(name);
+  if (!list || index >= list.size())
+    return {};
+  return dyn_cast<PlacementAttr>(list[index]);
+}
+
+PlacementAttr getPlacement(Value value) {
+  value = lookThroughTaskGraph(value);
+  if (auto reshard = value.getDefiningOp<ReshardOp>())
+    return reshard.getToAttr();
+  if (auto result = dyn_cast<OpResult>(value))
+    return getElement(result.getOwner(), placementsAttrName,
+                      result.getResultNumber());
+  auto argument = cast<BlockArgument>(value);
+  Operation *owner = argument.getOwner()->getParentOp();
+  if (auto function = dyn_cast<func::FuncOp>(owner))
+    return function.getArgAttrOfType<PlacementAttr>(argument.getArgNumber(),
+                                                    placementAttrName);
+  return getElement(owner, placementsAttrName, argument.getArgNumber());
+}
+
+PlacementAttr getWantedPlacement(OpOperand &operand) {
+  return getElement(operand.getOwner(), operandPlacementsAttrName,
+                    operand.getOperandNumber());
+}
+
+FailureOr<func::FuncOp> getMainFunction(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || function.isExternal())
+    return module.emitError("expects a function @main with a body");
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("expects a single block");
+  return function;
+}
+
+SmallVector<int64_t> getFeeds(func::FuncOp function) {
+  SmallVector<int64_t> feeds(function.getNumResults(), -1);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto result = function.getArgAttrOfType<IntegerAttr>(i, "whale.fed_by"))
+      if (result.getInt() >= 0 &&
+          result.getInt() < int64_t(function.getNumResults()))
+        feeds[result.getInt()] = i;
+  return feeds;
+}
+
+} // namespace whale

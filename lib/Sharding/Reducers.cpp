@@ -1,0 +1,113 @@
+//===- Reducers.cpp - What a reduction's region computes -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/Reducers.h"
+#include "mlir/IR/Matchers.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+std::optional<Reduction> getReductionKind(Region &body) {
+  using Kind = std::optional<Reduction>;
+  if (!body.hasOneBlock() || body.front().getOperations().size() != 2 ||
+      body.front().getNumArguments() != 2)
+    return std::nullopt;
+  Operation *op = &body.front().front();
+  Operation *terminator = body.front().getTerminator();
+  Value lhs = body.getArgument(0), rhs = body.getArgument(1);
+  if (op->getNumOperands() != 2 || terminator->getNumOperands() != 1 ||
+      terminator->getOperand(0).getDefiningOp() != op)
+    return std::nullopt;
+  if (!(op->getOperand(0) == lhs && op->getOperand(1) == rhs) &&
+      !(op->getOperand(0) == rhs && op->getOperand(1) == lhs))
+    return std::nullopt;
+  Type type = getElementTypeOrSelf(lhs.getType());
+  if (isa<ComplexType>(type))
+    return std::nullopt;
+  bool isBool = type.isInteger(1);
+  return llvm::TypeSwitch<Operation *, Kind>(op)
+      .Case([&](hlo::AddOp) { return isBool ? Reduction::Or : Reduction::Sum; })
+      .Case([&](hlo::MulOp) {
+        return isBool ? Reduction::And : Reduction::Product;
+      })
+      .Case([](hlo::MaxOp) { return Reduction::Max; })
+      .Case([](hlo::MinOp) { return Reduction::Min; })
+      .Case([&](hlo::AndOp) { return Reduction::And; })
+      .Case([&](hlo::OrOp) { return Reduction::Or; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+/// The splat element of a constant, looking through operations that keep it.
+static Attribute splatElement(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<hlo::BroadcastInDimOp, hlo::ReshapeOp, hlo::TransposeOp,
+            hlo::SliceOp>(op)) {
+      value = op->getOperand(0);
+      continue;
+    }
+    DenseElementsAttr constant;
+    if (matchPattern(op, m_Constant(&constant)) && constant.isSplat())
+      return constant.getSplatValue<Attribute>();
+    return {};
+  }
+  return {};
+}
+
+bool isIdentity(Reduction kind, Value value) {
+  Attribute element = splatElement(value);
+  if (auto attr = dyn_cast_or_null<FloatAttr>(element)) {
+    APFloat number = attr.getValue();
+    switch (kind) {
+    case Reduction::Sum:
+      return number.isZero();
+    case Reduction::Product:
+      return number.isExactlyValue(1.0);
+    case Reduction::Max:
+      return number.isInfinity() && number.isNegative();
+    case Reduction::Min:
+      return number.isInfinity() && !number.isNegative();
+    default:
+      return false;
+    }
+  }
+  if (auto attr = dyn_cast_or_null<IntegerAttr>(element)) {
+    APInt number = attr.getValue();
+    bool isSigned = !attr.getType().isUnsignedInteger();
+    bool isBool = number.getBitWidth() == 1;
+    switch (kind) {
+    case Reduction::Sum:
+    case Reduction::Or:
+      return number.isZero();
+    case Reduction::Product:
+      return number.isOne();
+    case Reduction::And:
+      return number.isAllOnes();
+    case Reduction::Max:
+      return isSigned && !isBool ? number.isMinSignedValue() : number.isZero();
+    case Reduction::Min:
+      return isSigned && !isBool ? number.isMaxSignedValue()
+                                 : number.isAllOnes();
+    }
+  }
+  return false;
+}
+
+bool isZero(Value value) {
+  Attribute element = splatElement(value);
+  if (auto attr = dyn_cast_or_null<FloatAttr>(element))
+    return attr.getValue().isZero();
+  if (auto attr = dyn_cast_or_null<IntegerAttr>(element))
+    return attr.getValue().isZero();
+  return false;
+}
+
+} // namespace whale

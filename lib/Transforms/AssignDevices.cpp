@@ -1,0 +1,88 @@
+//===- AssignDevices.cpp - Give each TaskGraph its virtual device --------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/SymbolTable.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Planner/VirtualDevices.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_ASSIGNDEVICES
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+/// A truthy entry of the module's whale.config.
+bool hasConfig(ModuleOp module, StringRef key) {
+  auto config = module->getAttrOfType<DictionaryAttr>("whale.config");
+  if (!config)
+    return false;
+  Attribute value = config.get(key);
+  if (auto flag = dyn_cast_or_null<BoolAttr>(value))
+    return flag.getValue();
+  return value != nullptr;
+}
+
+struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
+  using AssignDevicesBase::AssignDevicesBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> function = getMainFunction(module);
+    if (failed(function))
+      return signalPassFailure();
+    auto clusters = module.getOps<ClusterOp>();
+    if (clusters.empty()) {
+      module.emitError("has no whale.cluster; run whale-load-cluster first");
+      return signalPassFailure();
+    }
+
+    // Task graphs of one name share devices; the first use sets the order.
+    llvm::MapVector<StringRef, SmallVector<TaskGraphOp>> graphs;
+    function->walk(
+        [&](TaskGraphOp graph) { graphs[graph.getName()].push_back(graph); });
+    if (graphs.empty())
+      return;
+    std::vector<DeviceRequest> requests;
+    for (auto &[name, pieces] : graphs) {
+      DeviceRequest request{name.str(), std::nullopt};
+      for (TaskGraphOp graph : pieces)
+        if (StrategyAttr strategy = graph.getStrategyAttr())
+          if (!request.devices)
+            request.devices = strategy.getDevices();
+      requests.push_back(std::move(request));
+    }
+    VirtualDeviceOptions options;
+    options.wholeCluster = hasConfig(module, "num_task_graph");
+    options.unevenReplicas = hasConfig(module, "cluster.uneven_replicas");
+    int64_t count = (*clusters.begin()).getCluster().devices.size();
+    llvm::Expected<std::vector<VirtualDevice>> devices =
+        virtualDevices(requests, count, options);
+    if (!devices) {
+      emitError(graphs.front().second.front().getLoc())
+          << llvm::toString(devices.takeError());
+      return signalPassFailure();
+    }
+
+    OpBuilder builder(*function);
+    for (auto [index, entry] : llvm::enumerate(graphs)) {
+      std::string name = ("vd" + Twine(index)).str();
+      VirtualDeviceOp::create(builder, function->getLoc(), name,
+                              (*devices)[index]);
+      for (TaskGraphOp graph : entry.second)
+        graph.setVirtualDevice(name);
+    }
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,381 @@
+//===- Partition.cpp - One program for each rank class -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Ranks whose shards have the same shapes run the same function: the class.
+// Each class gets a copy of the step on local shapes, with every reshard
+// resolved to concrete collectives. What differs between the ranks of a class
+// (peers, offsets) follows from the placements and is filled in when the
+// program is emitted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Planner/Resolver.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/Localize.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include <map>
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_PARTITION
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+/// A reshard with the collectives that carry it out.
+struct ResolvedReshard {
+  int64_t firstChannel;
+  std::vector<Step> steps;
+};
+using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
+
+StringRef getCollectiveName(StepKind kind) {
+  switch (kind) {
+  case StepKind::LocalSlice:
+    return LocalSliceOp::getOperationName();
+  case StepKind::AllReduce:
+    return AllReduceOp::getOperationName();
+  case StepKind::ReduceScatter:
+    return ReduceScatterOp::getOperationName();
+  case StepKind::AllGather:
+    return AllGatherOp::getOperationName();
+  case StepKind::AllToAll:
+    return AllToAllOp::getOperationName();
+  case StepKind::Broadcast:
+    return BroadcastOp::getOperationName();
+  case StepKind::SendRecv:
+    return SendRecvOp::getOperationName();
+  }
+  llvm_unreachable("unknown step");
+}
+
+/// Writes the function of one rank class, with the shapes of its first rank.
+class RankClassBuilder {
+public:
+  RankClassBuilder(func::FuncOp main, ArrayRef<int64_t> ranks,
+                   const ResolvedReshards &reshards)
+      : main(main), device(ranks.front()), ranks(ranks), reshards(reshards),
+        builder(main.getContext()) {}
+
+  FailureOr<func::FuncOp> build(StringRef name) {
+    SmallVector<Type> inputs, outputs;
+    Operation *terminator = main.front().getTerminator();
+    for (BlockArgument argument : main.getArguments())
+      inputs.push_back(localTypeOrAbsent(argument));
+    for (Value result : terminator->getOperands())
+      outputs.push_back(localTypeOrAbsent(result));
+    auto function = func::FuncOp::create(
+        main.getLoc(), name, builder.getFunctionType(inputs, outputs));
+    function->setAttr("whale.ranks", builder.getDenseI64ArrayAttr(ranks));
+    Block *entry = function.addEntryBlock();
+    for (auto [argument, local] :
+         llvm::zip(main.getArguments(), entry->getArguments())) {
+      local.setLoc(argument.getLoc());
+      unsigned index = argument.getArgNumber();
+      if (DictionaryAttr attributes = main.getArgAttrDict(index))
+        function.setArgAttrs(index, attributes);
+      function.setArgAttr(index, globalTypeAttrName,
+                          TypeAttr::get(argument.getType()));
+      if (holds(argument))
+        values[argument] = local;
+    }
+    builder.setInsertionPointToStart(entry);
+    if (failed(visitBlock(main.front())))
+      return failure();
+
+    SmallVector<Value> results;
+    for (auto [index, result] : llvm::enumerate(terminator->getOperands())) {
+      if (DictionaryAttr attributes = main.getResultAttrDict(index))
+        function.setResultAttrs(index, attributes);
+      function.setResultAttr(index, globalTypeAttrName,
+                             TypeAttr::get(result.getType()));
+      function.setResultAttr(index, placementAttrName, getPlacement(result));
+      results.push_back(holds(result) ? values.lookup(result)
+                                      : emitAbsent(outputs[index]));
+    }
+    func::ReturnOp::create(builder, terminator->getLoc(), results);
+    return function;
+  }
+
+private:
+  bool holds(Value value) {
+    return getPlacement(value).getValue().box(device).has_value();
+  }
+
+  Type localTypeOrAbsent(Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    std::optional<RankedTensorType> local =
+        getLocalType(type, getPlacement(value).getValue(), device);
+    return local ? *local : getAbsentType(type);
+  }
+
+  Value emitAbsent(Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return hlo::ConstantOp::create(
+        builder, main.getLoc(),
+        DenseElementsAttr::get(tensor, ArrayRef<Attribute>()));
+  }
+
+  LogicalResult visitBlock(Block &block) {
+    for (Operation &op : block.without_terminator())
+      if (failed(visit(&op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto graph = dyn_cast<TaskGraphOp>(op)) {
+      if (failed(visitBlock(graph.getBody().front())))
+        return failure();
+      for (auto [result, yielded] :
+           llvm::zip(op->getResults(), graph.getYield()->getOperands()))
+        if (Value local = values.lookup(yielded))
+          values[result] = local;
+      return success();
+    }
+    if (isa<ReshardOp>(op))
+      return visitReshard(op);
+    if (op->getNumResults() == 0)
+      return op->emitError("has no results to place");
+    if (!holds(op->getResult(0)))
+      return success();
+    SmallVector<Value> operands;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value local = values.lookup(operand.get());
+      if (!local)
+        return op->emitError("operand #")
+               << operand.getOperandNumber() << " is not placed on device "
+               << device;
+      operands.push_back(local);
+    }
+    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+      return visitRegions(op, operands);
+
+    SmallVector<Placement> operandPlacements, resultPlacements;
+    for (Value operand : op->getOperands())
+      operandPlacements.push_back(getPlacement(operand).getValue());
+    for (Value result : op->getResults())
+      resultPlacements.push_back(getPlacement(result).getValue());
+    FailureOr<SmallVector<Value>> results = localize(
+        builder, {op, operandPlacements, resultPlacements, operands, device});
+    if (failed(results))
+      return failure();
+    for (auto [result, local] : llvm::zip(op->getResults(), *results))
+      values[result] = local;
+    return success();
+  }
+
+  /// The element type of the shards of a value.
+  static Type getElementType(RankedTensorType type,
+                             const Placement &placement) {
+    return getLocalType(type, placement, placement.devices().front())
+        ->getElementType();
+  }
+
+  /// A whole zero of half precision may stand for a partial sum, which is kept
+  /// in f32.
+  Value adapt(Value value, Type type) {
+    if (value.getType() == type)
+      return value;
+    return hlo::ConvertOp::create(builder, value.getLoc(), type, value);
+  }
+
+  /// A loop or branch on local shapes, its regions visited in turn.
+  LogicalResult visitRegions(Operation *op, SmallVector<Value> operands) {
+    OperationState state(op->getLoc(), op->getName());
+    for (Value result : op->getResults())
+      state.addTypes(localTypeOrAbsent(result));
+    for (unsigned i = 0; i < op->getNumRegions(); ++i)
+      state.addRegion();
+    for (auto [operand, result] : llvm::zip(operands, op->getResults()))
+      if (isa<hlo::WhileOp>(op))
+        operand = adapt(operand, localTypeOrAbsent(result));
+    state.addOperands(operands);
+    Operation *local = builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    for (auto [region, localRegion] :
+         llvm::zip(op->getRegions(), local->getRegions())) {
+      Block &block = localRegion.emplaceBlock();
+      for (BlockArgument argument : region.getArguments())
+        values[argument] =
+            block.addArgument(localTypeOrAbsent(argument), argument.getLoc());
+      builder.setInsertionPointToStart(&block);
+      if (failed(visitBlock(region.front())))
+        return failure();
+      Operation *terminator = region.front().getTerminator();
+      SmallVector<Value> yielded;
+      bool isCondition = isa<hlo::WhileOp>(op) && region.getRegionNumber() == 0;
+      for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+        Value local = values.lookup(value);
+        if (!isCondition)
+          local = adapt(local, localTypeOrAbsent(op->getResult(index)));
+        yielded.push_back(local);
+      }
+      hlo::ReturnOp::create(builder, terminator->getLoc(), yielded);
+    }
+    for (auto [result, localResult] :
+         llvm::zip(op->getResults(), local->getResults()))
+      values[result] = localResult;
+    return success();
+  }
+
+  LogicalResult visitReshard(Operation *op) {
+    const ResolvedReshard &resolved = reshards.at(op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value value = values.lookup(op->getOperand(0));
+    int64_t channel = resolved.firstChannel;
+    for (const Step &step : resolved.steps) {
+      std::optional<RankedTensorType> result =
+          getLocalType(type, step.to, device);
+      // A collective keeps the element type; what it reduced in f32 is rounded
+      // after it.
+      std::optional<RankedTensorType> rounded = result;
+      if (result)
+        result = result->clone(getElementType(type, step.from));
+      if (!value && !result) {
+        ++channel;
+        continue;
+      }
+      OperationState state(op->getLoc(), getCollectiveName(step.kind));
+      if (value)
+        state.addOperands(value);
+      if (result)
+        state.addTypes(*result);
+      MLIRContext *context = builder.getContext();
+      state.addAttribute("channel", builder.getI64IntegerAttr(channel++));
+      state.addAttribute("from", PlacementAttr::get(context, step.from));
+      state.addAttribute("to", PlacementAttr::get(context, step.to));
+      Operation *collective = builder.create(state);
+      value = result ? adapt(collective->getResult(0), *rounded) : Value();
+    }
+    values[op->getResult(0)] = value;
+    return success();
+  }
+
+  func::FuncOp main;
+  DeviceId device;
+  ArrayRef<int64_t> ranks;
+  const ResolvedReshards &reshards;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Value> values;
+};
+
+struct PartitionPass : impl::PartitionBase<PartitionPass> {
+  using PartitionBase::PartitionBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> main = getMainFunction(module);
+    if (failed(main))
+      return signalPassFailure();
+    if (failed(checkPlacements(*main)))
+      return signalPassFailure();
+    Topology topology;
+    int64_t deviceCount = 0;
+    for (ClusterOp cluster : module.getOps<ClusterOp>()) {
+      topology = Topology::of(cluster.getCluster());
+      deviceCount = cluster.getCluster().devices.size();
+    }
+
+    ResolvedReshards reshards;
+    llvm::SetVector<Attribute> placements;
+    int64_t channel = 0;
+    main->walk([&](ReshardOp reshard) {
+      const Placement &from = reshard.getFromAttr().getValue();
+      const Placement &to = reshard.getToAttr().getValue();
+      ResolvedReshard &resolved = reshards[reshard];
+      resolved.firstChannel = channel;
+      resolved.steps =
+          resolve(cast<RankedTensorType>(reshard.getType()).getShape(), from,
+                  to, topology);
+      channel += resolved.steps.size();
+      for (const Step &step : resolved.steps) {
+        placements.insert(PlacementAttr::get(&getContext(), step.from));
+        placements.insert(PlacementAttr::get(&getContext(), step.to));
+      }
+    });
+    collectPlacements(*main, placements);
+
+    // Ranks with equal local sizes under every placement are one class.
+    std::map<std::vector<int64_t>, std::vector<int64_t>> ranksOf;
+    std::vector<std::vector<int64_t>> order;
+    for (int64_t rank = 0; rank < deviceCount; ++rank) {
+      std::vector<int64_t> key;
+      for (Attribute attribute : placements) {
+        std::optional<Box> box =
+            cast<PlacementAttr>(attribute).getValue().box(rank);
+        key.push_back(box ? int64_t(box->size.size()) : -1);
+        if (box)
+          llvm::append_range(key, box->size);
+      }
+      auto [it, isNew] = ranksOf.try_emplace(key);
+      if (isNew)
+        order.push_back(key);
+      it->second.push_back(rank);
+    }
+    for (auto [index, key] : llvm::enumerate(order)) {
+      RankClassBuilder builder(*main, ranksOf[key], reshards);
+      FailureOr<func::FuncOp> function =
+          builder.build(("rank_class_" + Twine(index)).str());
+      if (failed(function))
+        return signalPassFailure();
+      module.push_back(*function);
+    }
+    main->erase();
+    for (VirtualDeviceOp device :
+         llvm::make_early_inc_range(module.getOps<VirtualDeviceOp>()))
+      device.erase();
+  }
+
+private:
+  /// Everything must have been placed, and every operand as it is wanted.
+  LogicalResult checkPlacements(func::FuncOp main) {
+    auto result = main.walk([&](Operation *op) {
+      if (op->hasAttr(operandPlacementsAttrName)) {
+        op->emitError("wants its operands placed otherwise; run "
+                      "whale-insert-reshards first");
+        return WalkResult::interrupt();
+      }
+      if (op == main || isa<TaskGraphOp, ReshardOp>(op))
+        return WalkResult::advance();
+      if (op->getNumResults() != 0 && op->getBlock()->getParentOp() &&
+          isPlacedRegion(op->getParentOp()) &&
+          !getPlacement(op->getResult(0))) {
+        op->emitError("has no placement; run whale-propagate first");
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  static bool isPlacedRegion(Operation *parent) {
+    return isa<func::FuncOp, TaskGraphOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(
+        parent);
+  }
+
+  static void collectPlacements(func::FuncOp main,
+                                llvm::SetVector<Attribute> &placements) {
+    for (BlockArgument argument : main.getArguments())
+      placements.insert(getPlacement(argument));
+    main.walk([&](Operation *op) {
+      if (auto list = op->getAttrOfType<ArrayAttr>(placementsAttrName))
+        placements.insert(list.begin(), list.end());
+    });
+  }
+};
+
+} // namespace
+} // namespace whale

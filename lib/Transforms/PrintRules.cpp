@@ -1,0 +1,90 @@
+//===- PrintRules.cpp - Show the sharding rule of every operation --------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/OpRule.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_PRINTRULES
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Factors are named a, b, ..., z, then f26, f27, ...
+void printFactor(raw_ostream &os, unsigned factor) {
+  if (factor < 26)
+    os << char('a' + factor);
+  else
+    os << 'f' << factor;
+}
+
+void printTensors(raw_ostream &os, ArrayRef<DimFactors> tensors) {
+  llvm::interleaveComma(tensors, os, [&](const DimFactors &dims) {
+    os << '[';
+    llvm::interleaveComma(dims, os, [&](ArrayRef<unsigned> factors) {
+      if (factors.empty())
+        os << '1';
+      for (unsigned factor : factors)
+        printFactor(os, factor);
+    });
+    os << ']';
+  });
+}
+
+std::string toString(const OpRule &rule) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printTensors(os, rule.operands);
+  os << " -> ";
+  printTensors(os, rule.results);
+  os << " where";
+  for (auto [index, factor] : llvm::enumerate(rule.factors)) {
+    os << (index ? ", " : " ");
+    printFactor(os, index);
+    os << '=' << factor.extent;
+    switch (factor.kind) {
+    case FactorKind::Parallel:
+      break;
+    case FactorKind::Reduction:
+      os << ' ' << stringifyReduction(factor.reduction);
+      break;
+    case FactorKind::MaskedGather:
+      os << " lookup";
+      break;
+    case FactorKind::MaskedScatter:
+      os << " update";
+      break;
+    case FactorKind::Blocked:
+      os << " whole";
+      break;
+    }
+  }
+  for (ArrayRef<unsigned> operands : rule.linear) {
+    os << "; linear in ";
+    llvm::interleave(operands, os, " and ");
+  }
+  return text;
+}
+
+struct PrintRulesPass : impl::PrintRulesBase<PrintRulesPass> {
+  using PrintRulesBase::PrintRulesBase;
+
+  void runOnOperation() final {
+    getOperation()->walk([](Operation *op) {
+      if (std::optional<OpRule> rule = getOpRule(op))
+        op->emitRemark(toString(*rule));
+    });
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,341 @@
+//===- Propagate.cpp - Decide where every value is placed ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Runs propagation along both axes of the devices (repetitions of the group,
+// devices inside one), chooses how parameters of split TaskGraphs are cut, and
+// writes the resulting placements on every operation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Factorization.h"
+#include "whale/Sharding/Mesh.h"
+#include "whale/Sharding/ParameterSplits.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Passes.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_PROPAGATE
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Constants and iotas are made where they are used: each user gets its own,
+/// so that one user's layout is no other's communication.
+void separateSources(func::FuncOp function) {
+  SmallVector<Operation *> sources;
+  function.walk([&](Operation *op) {
+    auto constant = dyn_cast<hlo::ConstantOp>(op);
+    if (isa<hlo::IotaOp>(op) || (constant && constant.getValue().isSplat()))
+      sources.push_back(op);
+  });
+  for (Operation *source : sources) {
+    for (OpOperand &use :
+         llvm::make_early_inc_range(source->getResult(0).getUses())) {
+      // In a loop it would be made again in each round, but it is cheap, and a
+      // kernel absorbs it.
+      OpBuilder builder(use.getOwner());
+      use.set(builder.clone(*source)->getResult(0));
+    }
+    source->erase();
+  }
+}
+
+class Placer {
+public:
+  Placer(func::FuncOp function, const Cluster &cluster)
+      : function(function), cluster(cluster), feeds(getFeeds(function)) {}
+
+  LogicalResult run() {
+    if (failed(collectMeshes()))
+      return failure();
+    separateSources(function);
+    Factorization factorization(function, feeds);
+
+    AxisPropagation batch(function, batchOptions(factorization));
+    batch.run();
+
+    AxisPropagation::Options options = innerOptions(batch);
+    if (failed(chooseParameterSplits(factorization, options)))
+      return failure();
+    AxisPropagation inner(function, options);
+    inner.run();
+    placeArguments(batch, inner);
+    writePlacements(batch, inner);
+    return success();
+  }
+
+private:
+  LogicalResult collectMeshes() {
+    ModuleOp module = function->getParentOfType<ModuleOp>();
+    std::vector<DeviceId> all;
+    for (size_t device = 0; device < cluster.devices.size(); ++device)
+      all.push_back(device);
+    wholeCluster = std::make_unique<Mesh>(
+        std::vector<std::vector<DeviceId>>{all}, cluster);
+    for (VirtualDeviceOp device : module.getOps<VirtualDeviceOp>()) {
+      std::vector<std::vector<DeviceId>> groups;
+      for (size_t i = 0; i < device.getNumGroups(); ++i) {
+        ArrayRef<int64_t> group = device.getGroup(i);
+        groups.emplace_back(group.begin(), group.end());
+      }
+      // Task graphs on the same devices share a mesh, so that values stay
+      // where they are between them.
+      std::unique_ptr<Mesh> &mesh = meshes[groups];
+      if (!mesh)
+        mesh = std::make_unique<Mesh>(groups, cluster);
+      meshOfSymbol[device.getSymNameAttr()] = mesh.get();
+    }
+    return success();
+  }
+
+  TaskGraphOp graphOf(Operation *op) const {
+    if (auto graph = dyn_cast<TaskGraphOp>(op))
+      return graph;
+    return op->getParentOfType<TaskGraphOp>();
+  }
+
+  const Mesh *meshOf(Operation *op) const {
+    TaskGraphOp graph = graphOf(op);
+    if (graph && graph.getVirtualDeviceAttr())
+      if (const Mesh *mesh =
+              meshOfSymbol.lookup(graph.getVirtualDeviceAttr().getAttr()))
+        return mesh;
+    return wholeCluster.get();
+  }
+
+  /// The policy of the axis inside a group.
+  AxisPolicy policyOf(Operation *op) const {
+    TaskGraphOp graph = graphOf(op);
+    StrategyAttr strategy = graph ? graph.getStrategyAttr() : StrategyAttr();
+    if (isa_and_nonnull<ReplicateAttr>(strategy))
+      return AxisPolicy::Batch;
+    if (isa_and_nonnull<SplitAttr>(strategy))
+      return AxisPolicy::Cheapest;
+    return AxisPolicy::Whole;
+  }
+
+  AxisPropagation::Options commonOptions() {
+    AxisPropagation::Options options;
+    options.devices = [this](Operation *op) -> const void * {
+      return meshOf(op);
+    };
+    options.passesPartials = [this](Operation *op) {
+      TaskGraphOp graph = graphOf(op);
+      return !graph || graph.getPhase() != Phase::Apply;
+    };
+    options.feeds = feeds;
+    options.flopsPerSecond = wholeCluster->getFlopsPerSecond() /
+                             std::max<size_t>(1, cluster.devices.size());
+    double bandwidth = cluster.network.bandwidth;
+    for (const NodeGroup &node : cluster.nodes)
+      bandwidth = std::min(bandwidth, node.link.bandwidth);
+    // Free links still cost the copy.
+    options.bytesPerSecond = std::min(bandwidth, 1e10);
+    return options;
+  }
+
+  /// The largest piece of the mini-batch dimension that the program keeps
+  /// together, if the argument carries it.
+  std::optional<AxisState> batchState(BlockArgument argument,
+                                      Factorization &factorization) {
+    auto dim = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                      "whale.batch_dim");
+    if (!dim)
+      return std::nullopt;
+    for (const DimPiece &piece : factorization.getPieces(argument))
+      if (int64_t(piece.dim) == dim.getInt())
+        return AxisState::split(piece);
+    return AxisState::replicated();
+  }
+
+  /// Everything follows the mini-batch: the layout along the repetitions of
+  /// groups, and what operations of replicate TaskGraphs do inside one.
+  AxisPropagation::Options batchOptions(Factorization &factorization) {
+    AxisPropagation::Options options = commonOptions();
+    options.policy = [this](Operation *op) {
+      return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
+                                               : AxisPolicy::Batch;
+    };
+    options.parts = [this](Operation *op) {
+      const Mesh *mesh = meshOf(op);
+      return std::max(mesh->getNumGroups(), mesh->getGroupSize());
+    };
+    for (BlockArgument argument : function.getArguments())
+      if (std::optional<AxisState> state = batchState(argument, factorization))
+        options.seeds[argument] = batchSeeds[argument] = *state;
+    return options;
+  }
+
+  AxisPropagation::Options innerOptions(const AxisPropagation &batch) {
+    AxisPropagation::Options options = commonOptions();
+    options.policy = [this](Operation *op) { return policyOf(op); };
+    options.parts = [this](Operation *op) {
+      return meshOf(op)->getGroupSize();
+    };
+    options.batchChoices = &batch.getChoices();
+    // The mini-batch is stored in shares where a replicate TaskGraph reads it,
+    // and whole where only others do.
+    for (auto [value, state] : batchSeeds) {
+      bool isShared = llvm::any_of(value.getUsers(), [&](Operation *user) {
+        return policyOf(user) == AxisPolicy::Batch;
+      });
+      options.seeds[value] = isShared ? state : AxisState::replicated();
+    }
+    return options;
+  }
+
+  LogicalResult chooseParameterSplits(Factorization &factorization,
+                                      AxisPropagation::Options &options) {
+    SmallVector<ParameterGroup> groups = findSplitParameters(
+        function, factorization,
+        [&](Operation *op) {
+          return policyOf(op) == AxisPolicy::Cheapest &&
+                 meshOf(op)->getGroupSize() > 1;
+        },
+        [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
+    auto seed = [&](ArrayRef<unsigned> choice) {
+      AxisPropagation::Options seeded = options;
+      for (auto [group, piece] : llvm::zip(groups, choice))
+        for (BlockArgument parameter : group.parameters) {
+          seeded.seeds[parameter] = AxisState::split(group.pieces[piece]);
+          seeded.parameters.insert(parameter);
+        }
+      return seeded;
+    };
+    SmallVector<unsigned> choice =
+        chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
+          AxisPropagation propagation(function, seed(candidate));
+          propagation.run();
+          return propagation.getSeconds();
+        });
+    options = seed(choice);
+    for (auto [group, piece] : llvm::zip(groups, choice)) {
+      const DimPiece &chosen = group.pieces[piece];
+      for (BlockArgument parameter : group.parameters)
+        emitRemark(parameter.getLoc())
+            << "argument " << parameter.getArgNumber()
+            << " is split along dimension " << chosen.dim << " in "
+            << chosen.extent << " grains";
+    }
+    return success();
+  }
+
+  /// An argument lives on the devices of the first operation that uses it.
+  void placeArguments(const AxisPropagation &batch,
+                      const AxisPropagation &inner) {
+    for (BlockArgument argument : function.getArguments()) {
+      Operation *first = nullptr;
+      for (Operation *user : argument.getUsers())
+        if (user != function.front().getTerminator() &&
+            (!first || comesBefore(user, first)))
+          first = user;
+      const Mesh *mesh = first ? meshOf(first) : wholeCluster.get();
+      argumentMesh[argument] = mesh;
+      function.setArgAttr(
+          argument.getArgNumber(), placementAttrName,
+          PlacementAttr::get(function.getContext(),
+                             place(mesh, argument, batch.getState(argument),
+                                   inner.getState(argument))));
+    }
+  }
+
+  bool comesBefore(Operation *a, Operation *b) {
+    Block &block = function.front();
+    Operation *topA = block.findAncestorOpInBlock(*a);
+    Operation *topB = block.findAncestorOpInBlock(*b);
+    return topA != topB && topA->isBeforeInBlock(topB);
+  }
+
+  Placement place(const Mesh *mesh, Value value, const AxisState &outer,
+                  const AxisState &inner) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return mesh->place(type.getShape(), outer, inner);
+  }
+
+  void writePlacements(const AxisPropagation &batch,
+                       const AxisPropagation &inner) {
+    MLIRContext *context = function.getContext();
+    auto attr = [&](const Placement &placement) -> Attribute {
+      return PlacementAttr::get(context, placement);
+    };
+    auto wanted = [&](OpOperand &operand, const Mesh *mesh) {
+      return attr(place(mesh, operand.get(), batch.getRequired(operand),
+                        inner.getRequired(operand)));
+    };
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op == function || isa<TaskGraphOp, YieldOp>(op))
+        return WalkResult::advance();
+      const Mesh *mesh = meshOf(op);
+      SmallVector<Attribute> operands, results;
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (op != function.front().getTerminator()) {
+          operands.push_back(wanted(operand, mesh));
+          continue;
+        }
+        // Results stay on the devices that make them, unless they feed an
+        // argument.
+        int64_t fed = feeds[operand.getOperandNumber()];
+        Value value = lookThroughTaskGraph(operand.get());
+        const Mesh *own = value.getDefiningOp() ? meshOf(value.getDefiningOp())
+                                                : argumentMesh.lookup(value);
+        if (fed >= 0)
+          own = argumentMesh.lookup(function.getArgument(fed));
+        operands.push_back(wanted(operand, own));
+      }
+      for (Value result : op->getResults())
+        results.push_back(attr(place(mesh, result, batch.getState(result),
+                                     inner.getState(result))));
+      if (!operands.empty())
+        op->setAttr(operandPlacementsAttrName,
+                    ArrayAttr::get(context, operands));
+      if (!results.empty())
+        op->setAttr(placementsAttrName, ArrayAttr::get(context, results));
+      // The bodies of reductions work on scalars.
+      if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+        return WalkResult::advance();
+      return WalkResult::skip();
+    });
+  }
+
+  func::FuncOp function;
+  const Cluster &cluster;
+  SmallVector<int64_t> feeds;
+  std::unique_ptr<Mesh> wholeCluster;
+  std::map<std::vector<std::vector<DeviceId>>, std::unique_ptr<Mesh>> meshes;
+  llvm::DenseMap<Attribute, const Mesh *> meshOfSymbol;
+  llvm::DenseMap<Value, AxisState> batchSeeds;
+  llvm::DenseMap<Value, const Mesh *> argumentMesh;
+};
+
+struct PropagatePass : impl::PropagateBase<PropagatePass> {
+  using PropagateBase::PropagateBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> function = getMainFunction(module);
+    if (failed(function))
+      return signalPassFailure();
+    auto clusters = module.getOps<ClusterOp>();
+    if (clusters.empty()) {
+      module.emitError("has no whale.cluster; run whale-load-cluster first");
+      return signalPassFailure();
+    }
+    Cluster cluster = (*clusters.begin()).getCluster();
+    if (failed(Placer(*function, cluster).run()))
+      return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace whale
