@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct RunOptions {
   Trace *trace = nullptr;
   /// False leaves donated arguments intact, for the price of a copy.
   bool donate = true;
+  /// Requesting a stop, from any thread, ends the run with an Error before its
+  /// next instruction (a loop that never ends, a user who interrupts).
+  std::stop_token stop;
 };
 
 /// A program in memory, with its ranks' threads and arenas. A handle: copies

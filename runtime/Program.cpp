@@ -1,0 +1,202 @@
+//===- Program.cpp - Load and run a compiled program ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Program.h"
+
+#include "Io.h"
+#include "executor/Executor.h"
+#include "program/Kernels.h"
+#include "whale/Runtime/Checksum.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace whale::runtime {
+
+struct Program::State {
+  // In the order of use: what stands later refers to what stands before.
+  std::unique_ptr<KernelLibrary> kernels;
+  std::unique_ptr<MappedFile> constants;
+  std::unique_ptr<Manifest> manifest;
+  std::unique_ptr<Executor> executor;
+  std::mutex mutex;
+};
+
+/// Compares the files with checksums.txt, where there is one.
+static void verifyChecksums(const std::filesystem::path &directory,
+                            const std::vector<std::string> &files) {
+  std::filesystem::path path = directory / "checksums.txt";
+  if (!std::filesystem::exists(path))
+    return;
+  MappedFile sums(path);
+  std::string_view text = sums.text();
+  std::map<std::string, std::string> expected;
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    size_t gap = line.find("  ");
+    if (end == std::string_view::npos || gap == std::string_view::npos)
+      throw Error(path.string() + ": must have lines of a hash, two spaces "
+                                  "and a file name");
+    expected.emplace(line.substr(gap + 2), line.substr(0, gap));
+    text.remove_prefix(end + 1);
+  }
+  for (const std::string &file : files) {
+    auto it = expected.find(file);
+    if (it == expected.end())
+      throw Error(path.string() + ": has no line for " + file);
+    MappedFile mapped(directory / file);
+    if (Checksum::of(mapped.text()) != it->second)
+      throw Error((directory / file).string() +
+                  ": differs from its checksum: the program was damaged or "
+                  "edited");
+  }
+}
+
+Program::Program(std::shared_ptr<State> state) : state(std::move(state)) {}
+
+Program Program::load(const std::filesystem::path &directory,
+                      const LoadOptions &options) {
+  auto state = std::make_shared<State>();
+  std::filesystem::path path = directory / "manifest.json";
+  if (!std::filesystem::is_directory(directory))
+    throw Error(directory.string() + ": is not a program directory");
+  MappedFile text(path);
+  verifyChecksums(directory, {"manifest.json"});
+
+  ManifestContext context;
+  context.file = path.string();
+  context.openKernels = [&](const std::string &file) {
+    verifyChecksums(directory, {file});
+    state->kernels = std::make_unique<KernelLibrary>(directory / file);
+    return state->kernels.get();
+  };
+  context.constantsSize = [&](const std::string &file) {
+    verifyChecksums(directory, {file});
+    state->constants = std::make_unique<MappedFile>(directory / file);
+    return static_cast<int64_t>(state->constants->size());
+  };
+  state->manifest = readManifest(text.text(), context);
+
+  int64_t threads = options.threadsPerRank;
+  if (threads <= 0) {
+    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    auto ranks = static_cast<int64_t>(state->manifest->classOf.size());
+    threads = std::max<int64_t>(1, cores / ranks);
+  }
+  try {
+    state->executor = std::make_unique<Executor>(
+        *state->manifest, state->constants ? state->constants->data() : nullptr,
+        threads);
+  } catch (const std::exception &error) {
+    throw Error(directory.string() + ": " + error.what());
+  }
+  return Program(std::move(state));
+}
+
+const std::string &Program::name() const { return state->manifest->name; }
+size_t Program::rankCount() const { return state->manifest->classOf.size(); }
+const std::vector<Parameter> &Program::arguments() const {
+  return state->manifest->arguments;
+}
+const std::vector<Parameter> &Program::results() const {
+  return state->manifest->results;
+}
+const std::string &Program::plan() const { return state->manifest->plan; }
+
+/// "arg3 (params['w'])".
+static std::string describe(const Parameter &parameter) {
+  return parameter.label.empty()
+             ? parameter.name
+             : parameter.name + " (" + parameter.label + ")";
+}
+
+static void checkArguments(const std::vector<Parameter> &parameters,
+                           std::span<const Array> arguments) {
+  if (arguments.size() != parameters.size())
+    throw Error("the program takes " + std::to_string(parameters.size()) +
+                " arguments, " + std::to_string(arguments.size()) +
+                " were given");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter &parameter = parameters[i];
+    const Array &array = arguments[i];
+    if (!array)
+      throw Error(describe(parameter) + ": no array was given");
+    if (array.isDonated())
+      throw Error(describe(parameter) +
+                  ": the array was donated to a program before");
+    if (array.dtype() != parameter.dtype)
+      throw Error(describe(parameter) + ": must be " +
+                  std::string(whale::runtime::name(parameter.dtype)) +
+                  ", the array is " +
+                  std::string(whale::runtime::name(array.dtype())));
+    if (array.shape() != parameter.shape)
+      throw Error(describe(parameter) + ": must have shape " +
+                  toString(parameter.shape) + ", the array has " +
+                  toString(array.shape()));
+  }
+}
+
+/// Memory for a result in place of an argument: the argument's own if nobody
+/// else uses it.
+static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
+  if (buffer && (!buffer->writable || buffer.use_count() > 1)) {
+    auto copy = Buffer::allocate(buffer->bytes);
+    if (buffer->bytes)
+      std::memcpy(copy->data.get(), buffer->data.get(),
+                  static_cast<size_t>(buffer->bytes));
+    buffer = std::move(copy);
+  }
+  return buffer;
+}
+
+std::vector<Array> Program::run(std::span<const Array> arguments,
+                                const RunOptions &options) const {
+  const Manifest &manifest = *state->manifest;
+  std::lock_guard lock(state->mutex);
+  checkArguments(manifest.arguments, arguments);
+  size_t rankCount = this->rankCount();
+
+  Bindings inputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Array array = arguments[i].relayout(manifest.arguments[i].layout);
+    auto &shards = inputs.emplace_back();
+    for (size_t rank = 0; rank < rankCount; ++rank)
+      shards.push_back(array.shard(rank));
+  }
+  for (size_t i = 0; options.donate && i < arguments.size(); ++i)
+    if (manifest.arguments[i].donated)
+      arguments[i].donate();
+
+  Bindings outputs;
+  for (const Parameter &result : manifest.results) {
+    auto &shards = outputs.emplace_back();
+    for (size_t rank = 0; rank < rankCount; ++rank) {
+      const std::optional<Box> &box = result.layout->boxes[rank];
+      if (!box)
+        shards.emplace_back();
+      else if (result.alias)
+        shards.push_back(takeOver(inputs[*result.alias][rank]));
+      else
+        shards.push_back(
+            Buffer::allocate(box->elements() * byteSize(result.dtype)));
+    }
+  }
+  state->executor->run(inputs, outputs, options);
+
+  std::vector<Array> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Parameter &result = manifest.results[i];
+    results.push_back(Array::fromShards(result.dtype, result.shape,
+                                        result.layout, std::move(outputs[i])));
+  }
+  return results;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,318 @@
+//===- Convolution.cpp - Convolutions on a CPU ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Plain f32 (and, where the processor has it, bf16) convolutions go to oneDNN.
+// Everything else that stablehlo.convolution can say (dilated operands, batch
+// groups, reversal, cropping, other types) becomes matrix products of unrolled
+// patches, a bounded number of output positions at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cpu/Gemm.h"
+#include "device/cpu/Operations.h"
+#include "device/cpu/Parallel.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace whale::runtime {
+
+static std::vector<int64_t> stridesOf(const Shape &shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+PreparedConvolution::PreparedConvolution(const Convolution &convolution,
+                                         CpuContext &context)
+    : op(convolution) {
+  if (elementCount(op.outShape) == 0)
+    return;
+  direct = prepareDirect(context);
+  if (direct)
+    return;
+  std::vector<int64_t> strides = stridesOf(op.lhsShape);
+  for (size_t d = 0; d < op.windows.size(); ++d) {
+    const Convolution::Window &window = op.windows[d];
+    int64_t positions = op.outShape[op.outDims.spatial[d]];
+    int64_t kernel = op.rhsShape[op.rhsDims.spatial[d]];
+    int64_t extent = op.lhsShape[op.lhsDims.spatial[d]];
+    std::vector<int64_t> &table = offsets.emplace_back();
+    table.reserve(positions * kernel);
+    for (int64_t o = 0; o < positions; ++o)
+      for (int64_t k = 0; k < kernel; ++k) {
+        int64_t step = window.reversed ? kernel - 1 - k : k;
+        int64_t at = o * window.stride + step * window.rhsDilation - window.low;
+        bool inside = at >= 0 && at % window.lhsDilation == 0 &&
+                      at / window.lhsDilation < extent;
+        table.push_back(inside ? at / window.lhsDilation *
+                                     strides[op.lhsDims.spatial[d]]
+                               : -1);
+      }
+  }
+}
+
+bool PreparedConvolution::prepareDirect(CpuContext &context) {
+  using Dims = dnnl::memory::dims;
+  using Type = dnnl::memory::data_type;
+  Type type;
+  if (op.lhsType == DType::F32)
+    type = Type::f32;
+  else if (op.lhsType == DType::BF16)
+    type = Type::bf16;
+  else
+    return false;
+  bool sameOut = op.outType == op.lhsType;
+  if (op.rhsType != op.lhsType || (!sameOut && op.outType != DType::F32))
+    return false;
+  Type outType = sameOut ? type : Type::f32;
+  size_t spatial = op.windows.size();
+  if (spatial < 1 || spatial > 3 || op.batchGroups != 1 ||
+      elementCount(op.lhsShape) == 0 || elementCount(op.rhsShape) == 0)
+    return false;
+  // A gradient with respect to a kernel has an image-sized kernel, for which
+  // oneDNN's forward convolutions are not made.
+  constexpr int64_t largestKernel = 15;
+  for (size_t d = 0; d < spatial; ++d) {
+    const Convolution::Window &window = op.windows[d];
+    if (window.lhsDilation != 1 || window.reversed || window.low < 0 ||
+        window.high < 0 || op.rhsShape[op.rhsDims.spatial[d]] > largestKernel)
+      return false;
+  }
+
+  auto lhsStrides = stridesOf(op.lhsShape), rhsStrides = stridesOf(op.rhsShape);
+  auto outStrides = stridesOf(op.outShape);
+  auto order = [&](const Convolution::Dimensions &dims,
+                   const std::vector<int64_t> &values) {
+    Dims result = {values[dims.first], values[dims.second]};
+    for (int64_t dim : dims.spatial)
+      result.push_back(values[dim]);
+    return result;
+  };
+  // oneDNN's kernel dimensions are [group,] output feature, input feature, ...
+  Convolution::Dimensions kernel = op.rhsDims;
+  std::swap(kernel.first, kernel.second);
+  Dims rhsDims = order(kernel, op.rhsShape);
+  Dims rhsSteps = order(kernel, rhsStrides);
+  if (op.featureGroups > 1) {
+    rhsDims[0] /= op.featureGroups;
+    rhsDims.insert(rhsDims.begin(), op.featureGroups);
+    rhsSteps.insert(rhsSteps.begin(), rhsDims[1] * rhsSteps[0]);
+  }
+  Dims strides, dilations, low, high;
+  for (const Convolution::Window &window : op.windows) {
+    strides.push_back(window.stride);
+    dilations.push_back(window.rhsDilation - 1);
+    low.push_back(window.low);
+    high.push_back(window.high);
+  }
+  try {
+    Dims lhsDims = order(op.lhsDims, op.lhsShape);
+    Dims outDims = order(op.outDims, op.outShape);
+    lhsSide.given = {lhsDims, type, order(op.lhsDims, lhsStrides)};
+    rhsSide.given = {rhsDims, type, rhsSteps};
+    outSide.given = {outDims, outType, order(op.outDims, outStrides)};
+    auto any = [](const Dims &dims, Type type) {
+      return dnnl::memory::desc(dims, type, dnnl::memory::format_tag::any);
+    };
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::convolution_forward::primitive_desc desc(
+        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training,
+                                        dnnl::algorithm::convolution_direct,
+                                        any(lhsDims, type), any(rhsDims, type),
+                                        any(outDims, outType), strides,
+                                        dilations, low, high),
+        attributes, context.engine);
+    if (std::strstr(desc.impl_info_str(), "ref"))
+      return false;
+    lhsSide.wanted = desc.src_desc();
+    rhsSide.wanted = desc.weights_desc();
+    outSide.wanted = desc.dst_desc();
+    scratchDesc = desc.scratchpad_desc();
+    primitive = dnnl::convolution_forward(desc);
+    auto prepare = [&](Side &side, const dnnl::memory::desc &from,
+                       const dnnl::memory::desc &to) {
+      side.reordered = side.given != side.wanted;
+      if (side.reordered)
+        side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(
+            context.engine, from, context.engine, to));
+    };
+    prepare(lhsSide, lhsSide.given, lhsSide.wanted);
+    prepare(rhsSide, rhsSide.given, rhsSide.wanted);
+    prepare(outSide, outSide.wanted, outSide.given);
+  } catch (const dnnl::error &) {
+    return false; // not these parameters, or not on this processor
+  }
+  return true;
+}
+
+void PreparedConvolution::runDirect(CpuContext &context, const void *lhs,
+                                    const void *rhs, void *out) const {
+  auto memory = [&](const dnnl::memory::desc &desc, const void *data) {
+    return dnnl::memory(desc, context.engine, const_cast<void *>(data));
+  };
+  auto temporary = [&](const dnnl::memory::desc &desc, size_t slot) {
+    return memory(
+        desc, context.scratch.get(slot, static_cast<int64_t>(desc.get_size())));
+  };
+  auto input = [&](const Side &side, const void *data, size_t slot) {
+    dnnl::memory given = memory(side.given, data);
+    if (!side.reordered)
+      return given;
+    dnnl::memory wanted = temporary(side.wanted, slot);
+    side.reorder.execute(context.stream, given, wanted);
+    return wanted;
+  };
+  dnnl::memory lhsMemory = input(lhsSide, lhs, 0);
+  dnnl::memory rhsMemory = input(rhsSide, rhs, 1);
+  dnnl::memory given = memory(outSide.given, out);
+  dnnl::memory result =
+      outSide.reordered ? temporary(outSide.wanted, 2) : given;
+  primitive.execute(context.stream,
+                    {{DNNL_ARG_SRC, lhsMemory},
+                     {DNNL_ARG_WEIGHTS, rhsMemory},
+                     {DNNL_ARG_DST, result},
+                     {DNNL_ARG_SCRATCHPAD, temporary(scratchDesc, 3)}});
+  if (outSide.reordered)
+    outSide.reorder.execute(context.stream, result, given);
+  context.stream.wait();
+}
+
+template <typename T>
+void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
+                                    const void *rhs, void *out) const {
+  auto lhsStrides = stridesOf(op.lhsShape), rhsStrides = stridesOf(op.rhsShape);
+  auto outStrides = stridesOf(op.outShape);
+  size_t spatial = op.windows.size();
+  int64_t groups = op.featureGroups * op.batchGroups; // one of them is 1
+  int64_t batch = op.outShape[op.outDims.first];
+  int64_t features = op.rhsShape[op.rhsDims.first];
+  int64_t outputs = op.rhsShape[op.rhsDims.second] / groups;
+  int64_t positions = 1, taps = 1;
+  for (size_t d = 0; d < spatial; ++d) {
+    positions *= op.outShape[op.outDims.spatial[d]];
+    taps *= op.rhsShape[op.rhsDims.spatial[d]];
+  }
+  int64_t depth = taps * features, rows = batch * positions;
+  constexpr int64_t patchBytes = 4 << 20, fewestRows = 16;
+  int64_t block = std::max(
+      fewestRows, patchBytes / std::max<int64_t>(depth * sizeof(T), 1));
+  block = std::min(block, rows);
+
+  T *weights = context.scratch.get<T>(0, depth * outputs);
+  T *patches = context.scratch.get<T>(1, block * depth);
+  T *products = context.scratch.get<T>(2, block * outputs);
+
+  int64_t lhsBatch = lhsStrides[op.lhsDims.first];
+  int64_t lhsFeature = lhsStrides[op.lhsDims.second];
+  for (int64_t group = 0; group < groups; ++group) {
+    int64_t firstOutput = group * outputs;
+    int64_t lhsStart = op.featureGroups > 1 ? group * features * lhsFeature
+                                            : group * batch * lhsBatch;
+    dispatch(op.rhsType, [&]<typename Storage>() {
+      if constexpr (!isOpaque<Storage>) {
+        auto *from = static_cast<const Storage *>(rhs) +
+                     firstOutput * rhsStrides[op.rhsDims.second];
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          int64_t rest = tap, offset = 0;
+          for (size_t d = spatial; d-- > 0;) {
+            int64_t dim = op.rhsDims.spatial[d];
+            offset += rest % op.rhsShape[dim] * rhsStrides[dim];
+            rest /= op.rhsShape[dim];
+          }
+          for (int64_t i = 0; i < features; ++i)
+            for (int64_t o = 0; o < outputs; ++o)
+              weights[(tap * features + i) * outputs + o] =
+                  toProduct<T>(from[offset + i * rhsStrides[op.rhsDims.first] +
+                                    o * rhsStrides[op.rhsDims.second]]);
+        }
+      }
+    });
+
+    for (int64_t row0 = 0; row0 < rows; row0 += block) {
+      int64_t count = std::min(block, rows - row0);
+      int64_t parts = count * depth < 65536 ? 1 : context.threads;
+      dispatch(op.lhsType, [&]<typename Storage>() {
+        if constexpr (!isOpaque<Storage>) {
+          auto *from = static_cast<const Storage *>(lhs) + lhsStart;
+          parallelFor(count, parts, [&](int64_t begin, int64_t end) {
+            // Offsets of one position's taps, dimension by dimension.
+            std::vector<int64_t> reach, next;
+            for (int64_t r = begin; r < end; ++r) {
+              int64_t rest = (row0 + r) % positions;
+              reach.assign(1, (row0 + r) / positions * lhsBatch);
+              for (size_t d = 0, inner = positions; d < spatial; ++d) {
+                int64_t extent = op.outShape[op.outDims.spatial[d]];
+                int64_t kernel = op.rhsShape[op.rhsDims.spatial[d]];
+                inner /= extent;
+                const int64_t *table =
+                    &offsets[d][rest / static_cast<int64_t>(inner) * kernel];
+                rest %= static_cast<int64_t>(inner);
+                next.clear();
+                for (int64_t base : reach)
+                  for (int64_t k = 0; k < kernel; ++k)
+                    next.push_back(base < 0 || table[k] < 0 ? -1
+                                                            : base + table[k]);
+                std::swap(reach, next);
+              }
+              T *patch = patches + r * depth;
+              for (int64_t tap = 0; tap < taps; ++tap, patch += features) {
+                if (reach[tap] < 0) {
+                  std::fill(patch, patch + features, T());
+                  continue;
+                }
+                const Storage *source = from + reach[tap];
+                for (int64_t i = 0; i < features; ++i)
+                  patch[i] = toProduct<T>(source[i * lhsFeature]);
+              }
+            }
+          });
+        }
+      });
+      gemm(count, outputs, depth, patches, weights, products, context.threads);
+      dispatch(op.outType, [&]<typename Storage>() {
+        if constexpr (!isOpaque<Storage>) {
+          auto *to = static_cast<Storage *>(out) +
+                     firstOutput * outStrides[op.outDims.second];
+          for (int64_t r = 0; r < count; ++r) {
+            int64_t rest = (row0 + r) % positions;
+            int64_t offset =
+                (row0 + r) / positions * outStrides[op.outDims.first];
+            for (size_t d = spatial; d-- > 0;) {
+              int64_t dim = op.outDims.spatial[d];
+              offset += rest % op.outShape[dim] * outStrides[dim];
+              rest /= op.outShape[dim];
+            }
+            for (int64_t o = 0; o < outputs; ++o)
+              to[offset + o * outStrides[op.outDims.second]] =
+                  fromProduct<Storage>(products[r * outputs + o]);
+          }
+        }
+      });
+    }
+  }
+}
+
+void PreparedConvolution::run(CpuContext &context, const void *lhs,
+                              const void *rhs, void *out) const {
+  if (elementCount(op.outShape) == 0)
+    return;
+  if (direct) {
+    runDirect(context, lhs, rhs, out);
+    return;
+  }
+  dispatchProduct(op.lhsType, op.rhsType, op.outType,
+                  [&]<typename T>() { runPacked<T>(context, lhs, rhs, out); });
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,134 @@
+//===- Gemm.cpp - Products of dense matrices --------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cpu/Gemm.h"
+
+#include "device/cpu/Parallel.h"
+#include "whale/Runtime/Error.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+
+namespace whale::runtime {
+
+/// Rows of C in blocks over threads, panels of B that stay in cache; each
+/// element of C sums over k in ascending order whatever the blocks.
+template <typename T>
+static void blockedGemm(int64_t m, int64_t n, int64_t k, const T *a, const T *b,
+                        T *c, int64_t threads) {
+  constexpr int64_t panelK = 128, panelN = 512;
+  double work = static_cast<double>(m) * n * k;
+  int64_t parts = work < 1e5 ? 1 : threads;
+  parallelFor(m, parts, [&](int64_t begin, int64_t end) {
+    std::fill(c + begin * n, c + end * n, T());
+    for (int64_t n0 = 0; n0 < n; n0 += panelN) {
+      int64_t n1 = std::min(n0 + panelN, n);
+      for (int64_t k0 = 0; k0 < k; k0 += panelK) {
+        int64_t k1 = std::min(k0 + panelK, k);
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t p = k0; p < k1; ++p) {
+            T factor = a[i * k + p];
+            const T *row = b + p * n;
+            T *sum = c + i * n;
+            for (int64_t j = n0; j < n1; ++j)
+              sum[j] += factor * row[j];
+          }
+      }
+    }
+  });
+}
+
+template <typename T>
+void gemm(int64_t m, int64_t n, int64_t k, const T *a, const T *b, T *c,
+          int64_t threads) {
+  blockedGemm(m, n, k, a, b, c, threads);
+}
+
+template <>
+void gemm<float>(int64_t m, int64_t n, int64_t k, const float *a,
+                 const float *b, float *c, int64_t threads) {
+  if (m == 0 || n == 0)
+    return;
+  if (k == 0) {
+    std::fill(c, c + m * n, 0.0f);
+    return;
+  }
+  if (dnnl_sgemm('N', 'N', m, n, k, 1.0f, a, k, b, n, 0.0f, c, n) !=
+      dnnl_success)
+    throw Error("oneDNN could not compute a matrix product");
+}
+
+template void gemm<double>(int64_t, int64_t, int64_t, const double *,
+                           const double *, double *, int64_t);
+template void gemm<uint64_t>(int64_t, int64_t, int64_t, const uint64_t *,
+                             const uint64_t *, uint64_t *, int64_t);
+template void gemm<std::complex<float>>(int64_t, int64_t, int64_t,
+                                        const std::complex<float> *,
+                                        const std::complex<float> *,
+                                        std::complex<float> *, int64_t);
+template void gemm<std::complex<double>>(int64_t, int64_t, int64_t,
+                                         const std::complex<double> *,
+                                         const std::complex<double> *,
+                                         std::complex<double> *, int64_t);
+
+static int64_t partsFor(int64_t elements, int64_t threads) {
+  return elements < 65536 ? 1 : threads;
+}
+
+template <typename T>
+void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
+                int64_t columns, int64_t columnStride, T *dst,
+                int64_t threads) {
+  dispatch(dtype, [&]<typename Storage>() {
+    if constexpr (!isOpaque<Storage>) {
+      auto *from = static_cast<const Storage *>(src);
+      parallelFor(rows, partsFor(rows * columns, threads),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i)
+                      for (int64_t j = 0; j < columns; ++j)
+                        dst[i * columns + j] = toProduct<T>(
+                            from[i * rowStride + j * columnStride]);
+                  });
+    }
+  });
+}
+
+template <typename T>
+void unpackMatrix(DType dtype, void *dst, int64_t rows, int64_t rowStride,
+                  int64_t columns, int64_t columnStride, const T *src,
+                  int64_t threads) {
+  dispatch(dtype, [&]<typename Storage>() {
+    if constexpr (!isOpaque<Storage>) {
+      auto *to = static_cast<Storage *>(dst);
+      parallelFor(rows, partsFor(rows * columns, threads),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i)
+                      for (int64_t j = 0; j < columns; ++j)
+                        to[i * rowStride + j * columnStride] =
+                            fromProduct<Storage>(src[i * columns + j]);
+                  });
+    }
+  });
+}
+
+#define INSTANTIATE(...)                                                       \
+  template void packMatrix<__VA_ARGS__>(DType, const void *, int64_t, int64_t, \
+                                        int64_t, int64_t, __VA_ARGS__ *,       \
+                                        int64_t);                              \
+  template void unpackMatrix<__VA_ARGS__>(DType, void *, int64_t, int64_t,     \
+                                          int64_t, int64_t,                    \
+                                          const __VA_ARGS__ *, int64_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(uint64_t)
+INSTANTIATE(std::complex<float>)
+INSTANTIATE(std::complex<double>)
+#undef INSTANTIATE
+
+} // namespace whale::runtime

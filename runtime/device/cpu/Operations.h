@@ -1,0 +1,82 @@
+//===- Operations.h - Products on a CPU device ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H
+#define WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H
+
+#include "device/cpu/Scratch.h"
+#include "program/Manifest.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace whale::runtime {
+
+/// What an operation needs of its device.
+struct CpuContext {
+  dnnl::engine engine;
+  dnnl::stream stream;
+  Scratch scratch;
+  int64_t threads;
+};
+
+/// An instruction made ready for its shapes: through oneDNN where it can, else
+/// by converting to dense matrices.
+class PreparedMatmul {
+public:
+  PreparedMatmul(const Matmul &matmul, CpuContext &context);
+  void run(CpuContext &context, const void *lhs, const void *rhs,
+           void *out) const;
+
+private:
+  bool prepareDirect(CpuContext &context);
+  template <typename T>
+  void runPacked(CpuContext &context, const void *lhs, const void *rhs,
+                 void *out) const;
+
+  Matmul op;
+  /// `op` computes the transpose of the original product: lhs is its rhs.
+  bool transposed = false;
+  bool empty = false;
+  dnnl::primitive primitive;
+  dnnl::memory::desc lhsDesc, rhsDesc, outDesc, scratchDesc;
+  bool direct = false;
+};
+
+class PreparedConvolution {
+public:
+  PreparedConvolution(const Convolution &convolution, CpuContext &context);
+  void run(CpuContext &context, const void *lhs, const void *rhs,
+           void *out) const;
+
+private:
+  bool prepareDirect(CpuContext &context);
+  void runDirect(CpuContext &context, const void *lhs, const void *rhs,
+                 void *out) const;
+  template <typename T>
+  void runPacked(CpuContext &context, const void *lhs, const void *rhs,
+                 void *out) const;
+
+  Convolution op;
+  bool direct = false;
+  dnnl::primitive primitive;
+  /// The tensors as they lie, and as the primitive wants them.
+  struct Side {
+    dnnl::memory::desc given, wanted;
+    dnnl::reorder reorder;
+    bool reordered = false;
+  };
+  Side lhsSide, rhsSide, outSide;
+  dnnl::memory::desc scratchDesc;
+  /// For each spatial dimension and each pair of output and kernel position:
+  /// the offset in lhs, or -1 where the kernel meets padding.
+  std::vector<std::vector<int64_t>> offsets;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H

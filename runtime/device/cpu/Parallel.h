@@ -1,0 +1,33 @@
+//===- Parallel.h - The threads of one rank ---------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Loops over the rank's threads run in the OpenMP runtime that oneDNN uses too:
+// a second pool of threads would compete with the first for the same cores.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CPU_PARALLEL_H
+#define WHALE_RUNTIME_DEVICE_CPU_PARALLEL_H
+
+#include <cstdint>
+#include <functional>
+
+namespace whale::runtime {
+
+/// Says how many threads parallel regions begun by this thread get.
+void setThreadCount(int64_t threads);
+
+/// Calls `body(begin, end)` for `parts` nearly equal consecutive ranges that
+/// make up [0, count), perhaps at once; returns when all are done, with the
+/// first exception if any threw.
+void parallelFor(int64_t count, int64_t parts,
+                 const std::function<void(int64_t, int64_t)> &body);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_DEVICE_CPU_PARALLEL_H

@@ -1,0 +1,250 @@
+//===- Executor.cpp - Runs a program on its ranks ---------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/Executor.h"
+
+#include "Numeric.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace whale::runtime {
+
+Executor::Executor(const Manifest &manifest, char *constants,
+                   int64_t threadsPerRank)
+    : manifest(manifest), constants(constants), ranks(manifest.classOf.size()),
+      transport(createLocalTransport(manifest)),
+      threads(static_cast<int64_t>(manifest.classOf.size())) {
+  for (Rank &rank : ranks)
+    rank.device = createCpuDevice(threadsPerRank);
+  threads.run([&](int64_t rank) { ranks[rank].device->attachThread(); });
+}
+
+void Executor::fail(const std::string &what) {
+  {
+    std::lock_guard lock(errorMutex);
+    if (!firstError)
+      firstError = what;
+  }
+  transport->abort();
+}
+
+void Executor::run(const Bindings &arguments, const Bindings &results,
+                   const RunOptions &options) {
+  auto begin = Trace::Clock::now();
+  firstError.reset();
+  transport->reset();
+  if (options.trace)
+    options.trace->beginStep(ranks.size());
+  std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
+  threads.run([&](int64_t rank) {
+    try {
+      runRank(rank, arguments, results, options);
+    } catch (const Aborted &) {
+    } catch (const std::exception &error) {
+      fail("rank " + std::to_string(rank) + ": " + error.what());
+    }
+  });
+  {
+    std::lock_guard lock(errorMutex);
+    if (firstError)
+      throw Error(*firstError);
+  }
+  if (!options.stats)
+    return;
+  std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
+  options.stats->stepSeconds = seconds.count();
+  options.stats->ranks.clear();
+  for (Rank &rank : ranks)
+    options.stats->ranks.push_back(std::move(rank.stats));
+}
+
+void Executor::runRank(int64_t rank, const Bindings &arguments,
+                       const Bindings &results, const RunOptions &options) {
+  Rank &self = ranks[rank];
+  self.trace = options.trace;
+  self.stats = RankStats();
+  auto begin = Trace::Clock::now();
+  bind(rank, arguments, results);
+  execute(rank, manifest.classes[manifest.classOf[rank]].instructions);
+  transport->finish(rank);
+  std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
+  self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
+  self.stats.peakBytes =
+      residentBytes(rank, arguments, results) + self.device->scratchBytes();
+}
+
+void Executor::bind(int64_t rank, const Bindings &arguments,
+                    const Bindings &results) {
+  Rank &self = ranks[rank];
+  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  if (!self.arena)
+    self.arena = Buffer::allocate(rankClass.arenaBytes);
+  auto position =
+      std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
+      rankClass.ranks.begin();
+  auto shard = [&](const Bindings &bindings, int64_t index) -> void * {
+    const auto &buffer = bindings[index][rank];
+    return buffer ? buffer->data.get() : nullptr;
+  };
+  self.memory.clear();
+  for (const BufferInfo &buffer : rankClass.buffers) {
+    switch (buffer.space) {
+    case Space::Arena:
+      self.memory.push_back(static_cast<char *>(self.arena->data.get()) +
+                            buffer.offset);
+      break;
+    case Space::Argument:
+      self.memory.push_back(shard(arguments, buffer.index));
+      break;
+    case Space::Result:
+      self.memory.push_back(shard(results, buffer.index));
+      break;
+    case Space::Constant:
+      self.memory.push_back(constants + buffer.offset);
+      break;
+    case Space::RankConstant:
+      self.memory.push_back(
+          const_cast<uint8_t *>(buffer.values[position].data()));
+      break;
+    }
+  }
+}
+
+int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
+                                const Bindings &results) const {
+  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  std::set<const void *> counted;
+  int64_t bytes = rankClass.arenaBytes;
+  for (const Bindings *bindings : {&arguments, &results})
+    for (const auto &shards : *bindings)
+      if (shards[rank] && counted.insert(shards[rank]->data.get()).second)
+        bytes += shards[rank]->bytes;
+  std::set<std::pair<int64_t, int64_t>> ranges;
+  for (const BufferInfo &buffer : rankClass.buffers)
+    if (buffer.space == Space::RankConstant ||
+        (buffer.space == Space::Constant &&
+         ranges.emplace(buffer.offset, buffer.bytes).second))
+      bytes += buffer.bytes;
+  return bytes;
+}
+
+void Executor::execute(int64_t rank,
+                       const std::vector<Instruction> &instructions) {
+  Trace *trace = ranks[rank].trace;
+  for (const Instruction &instruction : instructions) {
+    if (transport->aborted())
+      throw Aborted();
+    // Loops and cases appear by what is in them.
+    bool nested = std::holds_alternative<While>(instruction.operation) ||
+                  std::holds_alternative<Case>(instruction.operation);
+    if (nested) {
+      execute(rank, instruction);
+      continue;
+    }
+    Trace::Clock::time_point begin;
+    if (trace)
+      begin = Trace::Clock::now();
+    try {
+      execute(rank, instruction);
+    } catch (const Aborted &) {
+      throw;
+    } catch (const std::exception &error) {
+      throw Error("'" + instruction.label + "': " + error.what());
+    }
+    if (trace)
+      trace->add(rank, instruction.label,
+                 std::holds_alternative<Comm>(instruction.operation)
+                     ? Queue::Communication
+                     : Queue::Compute,
+                 begin, Trace::Clock::now());
+  }
+}
+
+/// The index of a case's branch: the last one stands for all that don't exist.
+static size_t branchOf(const void *memory, DType dtype, size_t branches) {
+  uint64_t index = dispatch(dtype, [&]<typename T>() -> uint64_t {
+    if constexpr (isOpaque<T>) {
+      return 0;
+    } else {
+      using Compute = typename Element<T>::Compute;
+      if constexpr (std::is_integral_v<Compute>) {
+        T stored;
+        std::memcpy(&stored, memory, sizeof(T));
+        // A negative index becomes a large one.
+        return static_cast<uint64_t>(
+            static_cast<int64_t>(Element<T>::load(stored)));
+      }
+      return 0;
+    }
+  });
+  return static_cast<size_t>(std::min<uint64_t>(index, branches - 1));
+}
+
+void Executor::communicate(int64_t rank, const Comm &comm) {
+  Rank &self = ranks[rank];
+  auto begin = Trace::Clock::now();
+  Traffic traffic = transport->run(rank, *comm.channel,
+                                   comm.src ? self.memory[*comm.src] : nullptr,
+                                   comm.dst ? self.memory[*comm.dst] : nullptr);
+  std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
+  CollectiveStats &stats = self.stats.collectives[comm.channel->kind];
+  ++stats.count;
+  stats.bytesSent += traffic.sent;
+  stats.bytesReceived += traffic.received;
+  self.stats.communicationSeconds += seconds.count();
+}
+
+void Executor::execute(int64_t rank, const Instruction &instruction) {
+  Rank &self = ranks[rank];
+  const std::vector<void *> &memory = self.memory;
+  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  auto gather = [&](const std::vector<BufferIndex> &buffers, size_t at) {
+    self.list.resize(std::max(self.list.size(), at + buffers.size()));
+    for (BufferIndex buffer : buffers)
+      self.list[at++] = memory[buffer];
+  };
+  if (auto *launch = std::get_if<KernelLaunch>(&instruction.operation)) {
+    gather(launch->buffers, 0);
+    self.device->launch(*launch, self.list.data());
+  } else if (auto *copy = std::get_if<Copy>(&instruction.operation)) {
+    self.device->copy(memory[copy->dst], memory[copy->src],
+                      rankClass.buffers[copy->dst].bytes);
+  } else if (auto *matmul = std::get_if<Matmul>(&instruction.operation)) {
+    self.device->matmul(*matmul, memory[matmul->lhs], memory[matmul->rhs],
+                        memory[matmul->out]);
+  } else if (auto *conv = std::get_if<Convolution>(&instruction.operation)) {
+    self.device->convolution(*conv, memory[conv->lhs], memory[conv->rhs],
+                             memory[conv->out]);
+  } else if (auto *call = std::get_if<Call>(&instruction.operation)) {
+    gather(call->inputs, 0);
+    gather(call->outputs, call->inputs.size());
+    std::span<void *const> all = self.list;
+    call->function(all.first(call->inputs.size()),
+                   all.subspan(call->inputs.size(), call->outputs.size()));
+  } else if (auto *comm = std::get_if<Comm>(&instruction.operation)) {
+    communicate(rank, *comm);
+  } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
+    while (true) {
+      execute(rank, loop->cond);
+      // An empty loop would otherwise never see that another rank failed.
+      if (transport->aborted())
+        throw Aborted();
+      if (!*static_cast<const uint8_t *>(memory[loop->predicate]))
+        return;
+      execute(rank, loop->body);
+    }
+  } else if (auto *choice = std::get_if<Case>(&instruction.operation)) {
+    size_t branch = branchOf(memory[choice->index], choice->indexType,
+                             choice->branches.size());
+    execute(rank, choice->branches[branch]);
+  }
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,68 @@
+//===- Executor.h - Runs a program on its ranks -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
+#define WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
+
+#include "device/Device.h"
+#include "executor/RankThreads.h"
+#include "transport/Transport.h"
+
+namespace whale::runtime {
+
+/// The shards of the arguments or the results: by parameter, then by rank.
+using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+
+/// Walks each rank's instructions on a thread of its own.
+class Executor {
+public:
+  /// `manifest` and `constants` outlive the executor.
+  Executor(const Manifest &manifest, char *constants, int64_t threadsPerRank);
+
+  /// Executes once. Throws Error with the first rank and instruction that
+  /// failed, after all ranks have stopped.
+  void run(const Bindings &arguments, const Bindings &results,
+           const RunOptions &options);
+
+private:
+  struct Rank {
+    std::unique_ptr<Device> device;
+    std::shared_ptr<Buffer> arena;
+    /// Addresses of the class's buffers, and a list to give to kernels.
+    std::vector<void *> memory;
+    std::vector<void *> list;
+    RankStats stats;
+    Trace *trace = nullptr;
+  };
+
+  void runRank(int64_t rank, const Bindings &arguments, const Bindings &results,
+               const RunOptions &options);
+  void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
+  void execute(int64_t rank, const std::vector<Instruction> &instructions);
+  void execute(int64_t rank, const Instruction &instruction);
+  void communicate(int64_t rank, const Comm &comm);
+  int64_t residentBytes(int64_t rank, const Bindings &arguments,
+                        const Bindings &results) const;
+  /// Keeps the first error of a run and stops all ranks.
+  void fail(const std::string &what);
+
+  const Manifest &manifest;
+  char *constants;
+  std::vector<Rank> ranks;
+  std::unique_ptr<Transport> transport;
+
+  std::mutex errorMutex;
+  std::optional<std::string> firstError;
+
+  // Last: its threads stop before what they use goes.
+  RankThreads threads;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EXECUTOR_EXECUTOR_H

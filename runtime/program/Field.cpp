@@ -1,0 +1,149 @@
+//===- Field.cpp - Checked access to JSON -----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "program/Field.h"
+
+#include "whale/Runtime/Error.h"
+
+#include <charconv>
+
+namespace whale::runtime {
+
+void Field::fail(const std::string &what) const {
+  throw Error(path + (path.ends_with(':') ? " " : ": ") + what);
+}
+
+/// "manifest.json:" + "name" -> "manifest.json: name", then "name.child".
+static std::string join(const std::string &path, const std::string &key) {
+  return path + (path.ends_with(':') ? " " : ".") + key;
+}
+
+Field Field::at(const std::string &key) const {
+  if (!value->is_object())
+    fail("must be an object");
+  auto it = value->find(key);
+  if (it == value->end())
+    fail("has no field '" + key + "'");
+  return Field(&*it, join(path, key));
+}
+
+std::optional<Field> Field::find(const std::string &key) const {
+  if (!value->is_object())
+    fail("must be an object");
+  auto it = value->find(key);
+  if (it == value->end() || it->is_null())
+    return std::nullopt;
+  return Field(&*it, join(path, key));
+}
+
+size_t Field::size() const {
+  if (!value->is_array())
+    fail("must be a list");
+  return value->size();
+}
+
+Field Field::operator[](size_t index) const {
+  if (index >= size())
+    fail("must have more than " + std::to_string(index) + " elements");
+  return Field(&(*value)[index], path + "[" + std::to_string(index) + "]");
+}
+
+std::vector<std::string> Field::keys() const {
+  if (!value->is_object())
+    fail("must be an object");
+  std::vector<std::string> result;
+  for (auto it = value->begin(); it != value->end(); ++it)
+    result.push_back(it.key());
+  return result;
+}
+
+/// The integer that `value` holds, if it is one that fits.
+static std::optional<int64_t> asInteger(const nlohmann::json &value) {
+  if (value.is_number_unsigned()) {
+    uint64_t number = value.get<uint64_t>();
+    if (number > static_cast<uint64_t>(Field::maximum))
+      return std::nullopt;
+    return static_cast<int64_t>(number);
+  }
+  if (value.is_number_integer())
+    return value.get<int64_t>();
+  return std::nullopt;
+}
+
+int64_t Field::integer(int64_t low, int64_t high) const {
+  std::optional<int64_t> number = asInteger(*value);
+  if (!number || *number < low || *number > high)
+    fail("must be an integer " +
+         (high == maximum
+              ? "of at least " + std::to_string(low)
+              : "from " + std::to_string(low) + " to " + std::to_string(high)));
+  return *number;
+}
+
+double Field::number() const {
+  if (!value->is_number())
+    fail("must be a number");
+  return value->get<double>();
+}
+
+bool Field::boolean() const {
+  if (!value->is_boolean())
+    fail("must be true or false");
+  return value->get<bool>();
+}
+
+const std::string &Field::text() const {
+  if (!value->is_string())
+    fail("must be a string");
+  return value->get_ref<const std::string &>();
+}
+
+std::vector<int64_t> Field::integers(int64_t low, int64_t high) const {
+  std::vector<int64_t> result;
+  size_t count = size();
+  result.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    std::optional<int64_t> number = asInteger((*value)[i]);
+    if (!number || *number < low || *number > high)
+      (*this)[i].integer(low, high);
+    result.push_back(*number);
+  }
+  return result;
+}
+
+Shape Field::shape() const {
+  constexpr size_t mostDimensions = 32;
+  Shape shape = integers(0);
+  if (shape.size() > mostDimensions)
+    fail("has more than 32 dimensions");
+  int64_t product = 1;
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(product, extent ? extent : 1, &product) ||
+        product >= (int64_t(1) << 56))
+      fail("is too large");
+  return shape;
+}
+
+DType Field::dtype() const {
+  std::optional<DType> dtype = parseDType(text());
+  if (!dtype)
+    fail("unknown element type '" + text() + "'");
+  return *dtype;
+}
+
+std::optional<int64_t> parseDecimal(const std::string &text) {
+  int64_t number = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  // The one spelling of each number, so that no two keys mean the same.
+  if (error != std::errc() || number < 0 || std::to_string(number) != text)
+    return std::nullopt;
+  return number;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,75 @@
+//===- Field.h - Checked access to JSON -------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A value of a JSON document with its path in it, so that what is wrong with it
+// is reported as "manifest.json: classes[0].buffers[3].offset: must be ...".
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_PROGRAM_FIELD_H
+#define WHALE_RUNTIME_PROGRAM_FIELD_H
+
+#include "whale/Runtime/DType.h"
+#include "whale/Runtime/Layout.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+class Field {
+public:
+  static constexpr int64_t maximum = std::numeric_limits<int64_t>::max();
+
+  Field(const nlohmann::json &value, std::string file)
+      : value(&value), path(std::move(file) + ":") {}
+
+  /// Throws Error with this field's path.
+  [[noreturn]] void fail(const std::string &what) const;
+
+  const nlohmann::json &json() const { return *value; }
+
+  /// The member `key` of this object, which must be there.
+  Field at(const std::string &key) const;
+  /// The same, or nothing where it is missing or null.
+  std::optional<Field> find(const std::string &key) const;
+  /// The number of elements of this list.
+  size_t size() const;
+  Field operator[](size_t index) const;
+  /// The keys of this object.
+  std::vector<std::string> keys() const;
+
+  /// An integer in [low, high].
+  int64_t integer(int64_t low = 0, int64_t high = maximum) const;
+  double number() const;
+  bool boolean() const;
+  const std::string &text() const;
+  std::vector<int64_t> integers(int64_t low = 0, int64_t high = maximum) const;
+  /// Extents of at most 32 dimensions whose product, zeros left out, is below
+  /// 2^56.
+  Shape shape() const;
+  DType dtype() const;
+
+private:
+  Field(const nlohmann::json *value, std::string path)
+      : value(value), path(std::move(path)) {}
+
+  const nlohmann::json *value;
+  std::string path;
+};
+
+/// The rank or channel that a decimal key names, or nothing.
+std::optional<int64_t> parseDecimal(const std::string &text);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_PROGRAM_FIELD_H

@@ -1,0 +1,189 @@
+//===- ReadClass.cpp - Decode the buffers of a rank class -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Numeric.h"
+#include "program/Reader.h"
+
+#include <cstring>
+
+namespace whale::runtime {
+
+namespace {
+/// Writes a JSON number as an element of a dtype.
+struct EncodeNumber {
+  const Field &field;
+  uint8_t *out;
+
+  template <typename T>
+  void operator()() const {
+    const nlohmann::json &value = field.json();
+    if constexpr (isOpaque<T>) {
+      field.fail("numbers of this element type cannot be written");
+    } else {
+      using Compute = typename Element<T>::Compute;
+      T element;
+      if constexpr (std::is_integral_v<Compute>) {
+        if (value.is_boolean())
+          element = Element<T>::store(static_cast<Compute>(value.get<bool>()));
+        else if (value.is_number_unsigned())
+          element =
+              Element<T>::store(static_cast<Compute>(value.get<uint64_t>()));
+        else if (value.is_number_integer())
+          element =
+              Element<T>::store(static_cast<Compute>(value.get<int64_t>()));
+        else
+          field.fail("must be an integer");
+        auto back = Element<T>::load(element);
+        bool same = value.is_boolean() ? back == Compute(value.get<bool>())
+                    : value.is_number_unsigned()
+                        ? std::cmp_equal(widen(back), value.get<uint64_t>())
+                        : std::cmp_equal(widen(back), value.get<int64_t>());
+        if (!same)
+          field.fail("does not fit in its element type");
+      } else {
+        element = Element<T>::store(static_cast<Compute>(field.number()));
+      }
+      std::memcpy(out, &element, sizeof(element));
+    }
+  }
+
+  /// std::cmp_equal takes no bool.
+  template <typename C>
+  static auto widen(C value) {
+    if constexpr (std::is_same_v<C, bool>)
+      return static_cast<int>(value);
+    else
+      return value;
+  }
+};
+} // namespace
+
+static std::vector<std::vector<uint8_t>>
+readValues(const Field &field, const BufferInfo &buffer, size_t ranks) {
+  if (field.size() != ranks)
+    field.fail("must have one list for each of the " + std::to_string(ranks) +
+               " ranks of the class");
+  std::vector<std::vector<uint8_t>> result;
+  int64_t bytes = byteSize(buffer.dtype);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    Field list = field[rank];
+    if (static_cast<int64_t>(list.size()) != elementCount(buffer.shape))
+      list.fail("must have " + std::to_string(elementCount(buffer.shape)) +
+                " elements");
+    std::vector<uint8_t> &values = result.emplace_back(buffer.bytes);
+    for (size_t i = 0; i < list.size(); ++i) {
+      Field number = list[i];
+      dispatch(buffer.dtype, EncodeNumber{number, &values[i * bytes]});
+    }
+  }
+  return result;
+}
+
+/// Checks a buffer that is a shard against the boxes of the class's ranks.
+static void checkShard(const Field &field, const BufferInfo &buffer,
+                       const Parameter &parameter,
+                       const std::vector<int64_t> &ranks) {
+  if (buffer.dtype != parameter.dtype)
+    field.at("dtype").fail("must be that of " + parameter.name + ": " +
+                           std::string(name(parameter.dtype)));
+  for (int64_t rank : ranks) {
+    const std::optional<Box> &box = parameter.layout->boxes[rank];
+    int64_t elements = box ? box->elements() : 0;
+    if (elements != elementCount(buffer.shape))
+      field.at("shape").fail(
+          "has " + std::to_string(elementCount(buffer.shape)) +
+          " elements, the box of " + parameter.name + " on rank " +
+          std::to_string(rank) + " has " + std::to_string(elements));
+  }
+}
+
+/// An offset such that `bytes` from it lie within `size`, aligned for `dtype`.
+static int64_t readOffset(const Field &field, const BufferInfo &buffer,
+                          int64_t size, const std::string &what) {
+  int64_t offset = field.integer();
+  if (offset > size || buffer.bytes > size - offset)
+    field.fail("the buffer's " + std::to_string(buffer.bytes) +
+               " bytes reach out of the " + what + " of " +
+               std::to_string(size));
+  if (offset % byteSize(buffer.dtype))
+    field.fail("must be a multiple of the element size");
+  return offset;
+}
+
+static BufferInfo readBuffer(const Field &field, const ManifestReader &reader,
+                             const RankClass &rankClass) {
+  const Manifest &manifest = reader.manifest;
+  BufferInfo buffer;
+  buffer.dtype = field.at("dtype").dtype();
+  buffer.shape = field.at("shape").shape();
+  buffer.bytes = field.at("bytes").integer();
+  if (buffer.bytes != elementCount(buffer.shape) * byteSize(buffer.dtype))
+    field.at("bytes").fail(
+        "must be " +
+        std::to_string(elementCount(buffer.shape) * byteSize(buffer.dtype)) +
+        " for " + std::string(name(buffer.dtype)) + toString(buffer.shape));
+
+  Field space = field.at("space");
+  auto readIndex = [&](const std::vector<Parameter> &parameters) {
+    buffer.index = field.at("index").integer(
+        0, static_cast<int64_t>(parameters.size()) - 1);
+    checkShard(field, buffer, parameters[buffer.index], rankClass.ranks);
+  };
+  if (space.text() == "arena") {
+    buffer.space = Space::Arena;
+    buffer.offset =
+        readOffset(field.at("offset"), buffer, rankClass.arenaBytes, "arena");
+  } else if (space.text() == "argument") {
+    buffer.space = Space::Argument;
+    readIndex(manifest.arguments);
+  } else if (space.text() == "result") {
+    buffer.space = Space::Result;
+    readIndex(manifest.results);
+  } else if (space.text() == "constant") {
+    buffer.space = Space::Constant;
+    buffer.offset = readOffset(field.at("offset"), buffer, reader.constantsSize,
+                               "constants");
+  } else if (space.text() == "rank_constant") {
+    buffer.space = Space::RankConstant;
+    buffer.values =
+        readValues(field.at("values"), buffer, rankClass.ranks.size());
+  } else {
+    space.fail("must be 'arena', 'argument', 'result', 'constant' or "
+               "'rank_constant'");
+  }
+  return buffer;
+}
+
+void ManifestReader::readClass(const Field &field, RankClass &rankClass) {
+  rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
+  Field buffers = field.at("buffers");
+  for (size_t i = 0; i < buffers.size(); ++i)
+    rankClass.buffers.push_back(readBuffer(buffers[i], *this, rankClass));
+  rankClass.instructions =
+      InstructionReader(*this, rankClass).readList(field.at("instructions"));
+}
+
+bool overlap(const Manifest &manifest, const BufferInfo &a,
+             const BufferInfo &b) {
+  if (a.bytes == 0 || b.bytes == 0)
+    return false;
+  /// The space and index that say whose memory it is.
+  auto owner = [&](const BufferInfo &buffer) -> std::pair<Space, int64_t> {
+    if (buffer.space != Space::Result)
+      return {buffer.space, buffer.index};
+    if (auto alias = manifest.results[buffer.index].alias)
+      return {Space::Argument, *alias};
+    return {Space::Result, buffer.index};
+  };
+  if (a.space == Space::RankConstant || b.space == Space::RankConstant)
+    return &a == &b;
+  return owner(a) == owner(b) && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,370 @@
+//===- ReadInstructions.cpp - Decode instructions ---------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Numeric.h"
+#include "program/Kernels.h"
+#include "program/Reader.h"
+
+#include <algorithm>
+
+namespace whale::runtime {
+
+BufferIndex InstructionReader::readBuffer(const Field &field) const {
+  return field.integer(0, static_cast<int64_t>(rankClass.buffers.size()) - 1);
+}
+
+void InstructionReader::checkWritable(const Field &field,
+                                      BufferIndex index) const {
+  const BufferInfo &buffer = info(index);
+  if (buffer.space == Space::Constant || buffer.space == Space::RankConstant)
+    field.fail("is a constant and cannot be written");
+  if (buffer.space != Space::Argument)
+    return;
+  for (const Parameter &result : reader.manifest.results)
+    if (result.alias == buffer.index)
+      return;
+  field.fail("is an argument that no result is an alias of: it cannot be "
+             "written");
+}
+
+BufferIndex
+InstructionReader::readOutput(const Field &field,
+                              const std::vector<BufferIndex> &inputs) const {
+  BufferIndex output = readBuffer(field);
+  checkWritable(field, output);
+  for (BufferIndex input : inputs)
+    if (overlap(reader.manifest, info(input), info(output)))
+      field.fail("overlaps buffer " + std::to_string(input));
+  return output;
+}
+
+KernelLaunch InstructionReader::readKernel(const Field &field) {
+  const std::string &symbol = field.at("symbol").text();
+  if (!reader.kernels)
+    field.fail("the program has no kernels");
+  KernelLaunch launch;
+  launch.function = reader.kernels->find(symbol);
+  if (!launch.function)
+    field.at("symbol").fail("there is no kernel '" + symbol + "' in " +
+                            reader.manifest.kernelsFile);
+  launch.extent = field.at("extent").integer();
+  Field buffers = field.at("buffers");
+  double bytes = 0;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    launch.buffers.push_back(readBuffer(buffers[i]));
+    bytes += static_cast<double>(info(launch.buffers.back()).bytes);
+  }
+  auto flops = field.find("flops"), touched = field.find("bytes");
+  launch.work = std::max(flops ? flops->number() : 0,
+                         touched ? touched->number() : bytes);
+
+  if (!reader.signatures)
+    return launch;
+  auto it = reader.signatures->find(symbol);
+  if (it == reader.signatures->end())
+    field.at("symbol").fail("kernel_signatures has no '" + symbol + "'");
+  const KernelSignature &signature = it->second;
+  if (launch.extent != signature.extent)
+    field.at("extent").fail("the kernel has extent " +
+                            std::to_string(signature.extent));
+  if (launch.buffers.size() != signature.bytes.size())
+    buffers.fail("the kernel takes " + std::to_string(signature.bytes.size()) +
+                 " buffers");
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    if (info(launch.buffers[i]).bytes != signature.bytes[i])
+      buffers[i].fail("the kernel takes " + std::to_string(signature.bytes[i]) +
+                      " bytes here");
+    if (i >= signature.inputs)
+      checkWritable(buffers[i], launch.buffers[i]);
+  }
+  return launch;
+}
+
+Copy InstructionReader::readCopy(const Field &field) {
+  Copy copy;
+  copy.src = readBuffer(field.at("src"));
+  copy.dst = readBuffer(field.at("dst"));
+  checkWritable(field.at("dst"), copy.dst);
+  if (info(copy.src).bytes != info(copy.dst).bytes)
+    field.fail("src and dst have different sizes");
+  return copy;
+}
+
+/// Checks that `strides` stay within a buffer's elements.
+static void checkReach(const Field &field, const BufferInfo &buffer,
+                       const std::string &what,
+                       std::span<const std::pair<int64_t, int64_t>> strides) {
+  int64_t last = 0;
+  for (auto [size, stride] : strides) {
+    if (size == 0)
+      return;
+    int64_t reach;
+    if (__builtin_mul_overflow(size - 1, stride, &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      field.fail("the strides of " + what + " are too large");
+  }
+  if (last >= elementCount(buffer.shape))
+    field.fail("the strides of " + what + " reach element " +
+               std::to_string(last) + " of a buffer of " +
+               std::to_string(elementCount(buffer.shape)));
+}
+
+/// Whether every index has an element of its own. Sorted by stride, each must
+/// step over all that the ones before it reach: true of every permuted or
+/// sliced dense tensor.
+static bool isInjective(std::vector<std::pair<int64_t, int64_t>> strides) {
+  std::sort(strides.begin(), strides.end(),
+            [](auto a, auto b) { return a.second < b.second; });
+  int64_t reach = 0;
+  for (auto [size, stride] : strides) {
+    if (size <= 1)
+      continue;
+    if (stride <= reach)
+      return false;
+    reach += (size - 1) * stride;
+  }
+  return true;
+}
+
+Matmul InstructionReader::readMatmul(const Field &field) {
+  Matmul matmul;
+  matmul.lhs = readBuffer(field.at("lhs"));
+  matmul.rhs = readBuffer(field.at("rhs"));
+  matmul.out = readOutput(field.at("out"), {matmul.lhs, matmul.rhs});
+  const BufferInfo &lhs = info(matmul.lhs), &rhs = info(matmul.rhs);
+  const BufferInfo &out = info(matmul.out);
+  matmul.lhsType = lhs.dtype;
+  matmul.rhsType = rhs.dtype;
+  matmul.outType = out.dtype;
+  for (DType dtype : {lhs.dtype, rhs.dtype, out.dtype})
+    if (!hasArithmetic(dtype))
+      field.fail("there is no product of " + std::string(name(dtype)));
+  if ((isComplex(lhs.dtype) || isComplex(rhs.dtype)) && !isComplex(out.dtype))
+    field.fail("the product of complex numbers is complex");
+  if (isInteger(out.dtype) && (!isInteger(lhs.dtype) || !isInteger(rhs.dtype)))
+    field.fail("the product of floating-point numbers is one");
+
+  constexpr int64_t most = int64_t(1) << 56;
+  std::vector<std::pair<int64_t, int64_t>> lhsReach, rhsReach, outReach;
+  Field batch = field.at("batch");
+  if (batch.size() > 32)
+    batch.fail("has more than 32 dimensions");
+  for (size_t i = 0; i < batch.size(); ++i) {
+    auto entry = batch[i].integers(0, most);
+    if (entry.size() != 4)
+      batch[i].fail("must be [size, lhs stride, rhs stride, out stride]");
+    matmul.batch.push_back({entry[0], entry[1], entry[2], entry[3]});
+    lhsReach.emplace_back(entry[0], entry[1]);
+    rhsReach.emplace_back(entry[0], entry[2]);
+    outReach.emplace_back(entry[0], entry[3]);
+  }
+  auto readTriple = [&](const char *key, int64_t &size, int64_t &first,
+                        int64_t &second) {
+    Field triple = field.at(key);
+    auto entry = triple.integers(0, most);
+    if (entry.size() != 3)
+      triple.fail("must be [size, stride, stride]");
+    size = entry[0];
+    first = entry[1];
+    second = entry[2];
+  };
+  readTriple("m", matmul.m, matmul.mLhs, matmul.mOut);
+  readTriple("n", matmul.n, matmul.nRhs, matmul.nOut);
+  readTriple("k", matmul.k, matmul.kLhs, matmul.kRhs);
+  lhsReach.insert(lhsReach.end(),
+                  {{matmul.m, matmul.mLhs}, {matmul.k, matmul.kLhs}});
+  rhsReach.insert(rhsReach.end(),
+                  {{matmul.n, matmul.nRhs}, {matmul.k, matmul.kRhs}});
+  outReach.insert(outReach.end(),
+                  {{matmul.m, matmul.mOut}, {matmul.n, matmul.nOut}});
+  checkReach(field, lhs, "lhs", lhsReach);
+  checkReach(field, rhs, "rhs", rhsReach);
+  checkReach(field, out, "out", outReach);
+  bool empty = std::any_of(outReach.begin(), outReach.end(),
+                           [](auto dim) { return dim.first == 0; });
+  if (!empty && !isInjective(outReach))
+    field.fail("the strides of out give two indices one element");
+  // Broadcast operands can ask for any amount of work from few elements.
+  double work = static_cast<double>(matmul.k);
+  for (auto [size, stride] : outReach)
+    work *= static_cast<double>(size);
+  if (work > 1e18)
+    field.fail("the product is too large");
+  return matmul;
+}
+
+Convolution InstructionReader::readConvolution(const Field &field) {
+  BufferIndex lhs = readBuffer(field.at("lhs"));
+  BufferIndex rhs = readBuffer(field.at("rhs"));
+  BufferIndex out = readOutput(field.at("out"), {lhs, rhs});
+  Convolution convolution =
+      decodeConvolution(field, info(lhs), info(rhs), info(out));
+  convolution.lhs = lhs;
+  convolution.rhs = rhs;
+  convolution.out = out;
+  return convolution;
+}
+
+Call InstructionReader::readCall(const Field &field) {
+  Call call;
+  nlohmann::json empty = nlohmann::json::object();
+  auto config = field.find("config");
+  LibraryRequest request{
+      {}, {}, config ? config->json() : empty, [&](const std::string &symbol) {
+        return reader.kernels ? reader.kernels->find(symbol) : nullptr;
+      }};
+  auto tensor = [&](BufferIndex index) {
+    return LibraryRequest::Tensor{info(index).dtype, info(index).shape};
+  };
+  Field inputs = field.at("inputs"), outputs = field.at("outputs");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    call.inputs.push_back(readBuffer(inputs[i]));
+    request.inputs.push_back(tensor(call.inputs.back()));
+  }
+  std::vector<BufferIndex> taken = call.inputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    call.outputs.push_back(readOutput(outputs[i], taken));
+    taken.push_back(call.outputs.back());
+    request.outputs.push_back(tensor(call.outputs.back()));
+  }
+  Field function = field.at("function");
+  const LibraryFactory *factory = findLibraryFunction(function.text());
+  if (!factory)
+    function.fail("there is no library function '" + function.text() + "'");
+  try {
+    call.function = (*factory)(request);
+  } catch (const Error &error) {
+    field.fail(error.what());
+  }
+  return call;
+}
+
+Comm InstructionReader::readComm(const Field &field) {
+  Field number = field.at("channel");
+  auto it = reader.manifest.channels.find(number.integer());
+  if (it == reader.manifest.channels.end())
+    number.fail("there is no such channel");
+  const Channel &channel = it->second;
+  Comm comm{&channel, std::nullopt, std::nullopt};
+  ManifestReader::Use use;
+  auto readSide = [&](const char *key, std::optional<BufferIndex> &index,
+                      std::optional<Shape> &shape) {
+    auto side = field.find(key);
+    if (!side)
+      return;
+    index = readBuffer(*side);
+    shape = info(*index).shape;
+    if (info(*index).dtype != channel.dtype)
+      side->fail("must have the channel's dtype " +
+                 std::string(name(channel.dtype)));
+  };
+  readSide("src", comm.src, use.src);
+  readSide("dst", comm.dst, use.dst);
+  if (comm.dst)
+    checkWritable(field.at("dst"), *comm.dst);
+  if (comm.src && comm.dst &&
+      overlap(reader.manifest, info(*comm.src), info(*comm.dst))) {
+    // An all-reduce in place reads and writes the very same elements.
+    bool same = info(*comm.src).offset == info(*comm.dst).offset &&
+                info(*comm.src).bytes == info(*comm.dst).bytes;
+    if (channel.groups.empty() || !same)
+      field.fail("src and dst overlap");
+  }
+  for (int64_t rank : rankClass.ranks) {
+    if (!std::binary_search(channel.participants.begin(),
+                            channel.participants.end(), rank))
+      number.fail("rank " + std::to_string(rank) +
+                  " is no participant of channel " +
+                  std::to_string(channel.number));
+    if (!reader.uses[channel.number].emplace(rank, use).second)
+      number.fail("the class uses channel " + std::to_string(channel.number) +
+                  " twice");
+  }
+  return comm;
+}
+
+While InstructionReader::readWhile(const Field &field) {
+  While loop;
+  loop.cond = readList(field.at("cond"));
+  Field predicate = field.at("predicate");
+  loop.predicate = readBuffer(predicate);
+  if (info(loop.predicate).dtype != DType::I1 ||
+      info(loop.predicate).bytes != 1)
+    predicate.fail("must be one i1");
+  loop.body = readList(field.at("body"));
+  return loop;
+}
+
+Case InstructionReader::readCase(const Field &field) {
+  Case result;
+  Field index = field.at("index");
+  result.index = readBuffer(index);
+  result.indexType = info(result.index).dtype;
+  if (!isInteger(result.indexType) ||
+      elementCount(info(result.index).shape) != 1)
+    index.fail("must be one integer");
+  Field branches = field.at("branches");
+  if (branches.size() == 0)
+    branches.fail("must not be empty");
+  for (size_t i = 0; i < branches.size(); ++i)
+    result.branches.push_back(readList(branches[i]));
+  return result;
+}
+
+Instruction InstructionReader::read(const Field &field) {
+  Instruction instruction;
+  Field op = field.at("op");
+  const std::string &name = op.text();
+  if (auto label = field.find("label"))
+    instruction.label = label->text();
+  if (name == "kernel") {
+    instruction.operation = readKernel(field);
+    if (instruction.label.empty())
+      instruction.label = field.at("symbol").text();
+  } else if (name == "copy") {
+    instruction.operation = readCopy(field);
+  } else if (name == "matmul") {
+    instruction.operation = readMatmul(field);
+  } else if (name == "convolution") {
+    instruction.operation = readConvolution(field);
+  } else if (name == "call") {
+    instruction.operation = readCall(field);
+    if (instruction.label.empty())
+      instruction.label = field.at("function").text();
+  } else if (name == "comm") {
+    Comm comm = readComm(field);
+    if (instruction.label.empty())
+      instruction.label =
+          comm.channel->kind + " " + std::to_string(comm.channel->number);
+    instruction.operation = comm;
+  } else if (name == "while") {
+    instruction.operation = readWhile(field);
+  } else if (name == "case") {
+    instruction.operation = readCase(field);
+  } else {
+    op.fail("unknown instruction '" + name + "'");
+  }
+  if (instruction.label.empty())
+    instruction.label = name;
+  return instruction;
+}
+
+std::vector<Instruction> InstructionReader::readList(const Field &list) {
+  constexpr int deepest = 64;
+  if (depth > deepest)
+    list.fail("loops and cases are nested too deep");
+  ++depth;
+  std::vector<Instruction> result;
+  result.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i)
+    result.push_back(read(list[i]));
+  --depth;
+  return result;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,315 @@
+//===- whale-run.cpp - Run a compiled program -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the arguments of a program from a safetensors file, runs it for one or
+// more steps, and writes its results to another.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Io.h"
+#include "whale/Runtime/Program.h"
+#include "whale/Runtime/Safetensors.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace whale::runtime;
+
+namespace {
+struct Options {
+  std::string program, inputs, outputs, data, stats, trace;
+  int64_t steps = 1;
+  int64_t threads = 0;
+};
+
+/// The tensors of the two input files as arguments of a program.
+class Inputs {
+public:
+  Inputs(const Program &program, const Options &options);
+
+  /// The arguments of step `step`, without those that results feed.
+  void fill(std::vector<Array> &arguments, int64_t step) const;
+
+private:
+  using File = SafetensorsFile;
+  void checkNames(const File &file, const std::string &path, bool data) const;
+  const File::Tensor &check(const File &file, const std::string &path,
+                            const Parameter &parameter, bool data) const;
+  Array read(const File &file, const Parameter &parameter,
+             const File::Tensor &tensor, int64_t row) const;
+
+  const Program &program;
+  File inputs, data;
+  /// For each argument: its tensor in one of the files.
+  struct Source {
+    const File::Tensor *tensor;
+    bool data;
+  };
+  std::vector<Source> sources;
+};
+} // namespace
+
+static std::string describe(const Parameter &parameter) {
+  return parameter.label.empty()
+             ? parameter.name
+             : parameter.name + " (" + parameter.label + ")";
+}
+
+/// An empty file holds no tensors.
+static SafetensorsFile openFile(const std::string &path) {
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) == 0 && !error)
+    return SafetensorsFile();
+  return SafetensorsFile::open(path);
+}
+
+Inputs::Inputs(const Program &program, const Options &options)
+    : program(program) {
+  inputs = openFile(options.inputs);
+  checkNames(inputs, options.inputs, /*data=*/false);
+  if (!options.data.empty()) {
+    data = openFile(options.data);
+    checkNames(data, options.data, /*data=*/true);
+  }
+  for (const Parameter &parameter : program.arguments()) {
+    bool inData = data.tensors().count(parameter.name) != 0;
+    bool inInputs = inputs.tensors().count(parameter.name) != 0;
+    if (inData && inInputs)
+      throw Error(options.data + ": tensor '" + parameter.name +
+                  "' stands in " + options.inputs + " too");
+    if (!inData && !inInputs)
+      throw Error(options.inputs + ": there is no tensor '" + parameter.name +
+                  "', which the program takes" +
+                  (parameter.label.empty() ? "" : " as " + parameter.label));
+    sources.push_back(
+        {&check(inData ? data : inputs, inData ? options.data : options.inputs,
+                parameter, inData),
+         inData});
+  }
+}
+
+void Inputs::checkNames(const File &file, const std::string &path,
+                        bool data) const {
+  for (const auto &[name, tensor] : file.tensors()) {
+    auto it = std::find_if(
+        program.arguments().begin(), program.arguments().end(),
+        [&](const Parameter &parameter) { return parameter.name == name; });
+    if (it == program.arguments().end())
+      throw Error(path + ": tensor '" + name +
+                  "' is no argument of the program, which takes " +
+                  std::to_string(program.arguments().size()));
+    if (data && it->role != Role::Batch)
+      throw Error(path + ": tensor '" + name +
+                  "' is no batch argument of the program");
+  }
+}
+
+const SafetensorsFile::Tensor &Inputs::check(const File &file,
+                                             const std::string &path,
+                                             const Parameter &parameter,
+                                             bool data) const {
+  const File::Tensor &tensor = file.tensors().at(parameter.name);
+  std::string where = path + ": tensor '" + parameter.name + "'";
+  std::string_view dtype = safetensorsName(parameter.dtype);
+  if (dtype.empty())
+    throw Error(where + ": safetensors has no dtype for " +
+                std::string(name(parameter.dtype)));
+  if (tensor.dtype != dtype)
+    throw Error(where + " is " + tensor.dtype + ", the program takes " +
+                std::string(dtype));
+  Shape shape = tensor.shape;
+  if (data) {
+    if (shape.empty() || shape[0] == 0)
+      throw Error(where + " must have a leading dimension of at least one "
+                          "batch");
+    shape.erase(shape.begin());
+  }
+  if (shape != parameter.shape)
+    throw Error(where + " has shape " + toString(tensor.shape) +
+                ", the program takes " + (data ? "batches of " : "") +
+                toString(parameter.shape));
+
+  // Elements that their dtype doesn't have would be undefined to the kernels.
+  auto checkBytes = [&](auto allowed) {
+    if (!std::all_of(tensor.data, tensor.data + tensor.bytes, allowed))
+      throw Error(where + " has elements out of the range of " +
+                  std::string(name(parameter.dtype)));
+  };
+  auto inRange = [](int low, int high) {
+    return [=](uint8_t byte) {
+      int value = low < 0 ? static_cast<int8_t>(byte) : byte;
+      return value >= low && value <= high;
+    };
+  };
+  switch (parameter.dtype) {
+  case DType::I1:
+    checkBytes(inRange(0, 1));
+    break;
+  case DType::I2:
+    checkBytes(inRange(-2, 1));
+    break;
+  case DType::I4:
+    checkBytes(inRange(-8, 7));
+    break;
+  case DType::UI2:
+    checkBytes(inRange(0, 3));
+    break;
+  case DType::UI4:
+  case DType::F4E2M1FN:
+    checkBytes(inRange(0, 15));
+    break;
+  case DType::F6E2M3FN:
+  case DType::F6E3M2FN:
+    checkBytes(inRange(0, 63));
+    break;
+  default:
+    break;
+  }
+  return tensor;
+}
+
+Array Inputs::read(const File &file, const Parameter &parameter,
+                   const File::Tensor &tensor, int64_t row) const {
+  int64_t bytes = elementCount(parameter.shape) * byteSize(parameter.dtype);
+  const uint8_t *bytesOfRow = tensor.data + row * bytes;
+  // Several ranks cut their shards out of the mapped file. A single one would
+  // compute on it in place, where it may not be aligned.
+  if (program.rankCount() == 1)
+    return Array::fromHost(parameter.dtype, parameter.shape, bytesOfRow);
+  return Array::adopt(parameter.dtype, parameter.shape,
+                      std::shared_ptr<const void>(file.owner(), bytesOfRow));
+}
+
+void Inputs::fill(std::vector<Array> &arguments, int64_t step) const {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Parameter &parameter = program.arguments()[i];
+    const auto &[tensor, fromData] = sources[i];
+    if (fromData)
+      arguments[i] = read(data, parameter, *tensor, step % tensor->shape[0]);
+    else if (!arguments[i] || arguments[i].isDonated())
+      arguments[i] = read(inputs, parameter, *tensor, 0);
+  }
+}
+
+/// With several steps, each piece of state must have a next value.
+static void checkFeedback(const Program &program, const Options &options) {
+  if (options.steps <= 1)
+    return;
+  for (const Parameter &parameter : program.arguments())
+    if ((parameter.role == Role::State || parameter.donated) &&
+        !parameter.fedBy)
+      throw Error(options.program + ": " + describe(parameter) +
+                  " is state, but the program does not say which result is "
+                  "its next value: --steps needs it compiled with --feedback");
+}
+
+static void checkResults(const Program &program, const Options &options) {
+  for (const Parameter &result : program.results())
+    if (safetensorsName(result.dtype).empty())
+      throw Error(options.outputs + ": " + describe(result) +
+                  ": safetensors has no dtype for " +
+                  std::string(name(result.dtype)));
+}
+
+static void run(const Options &options) {
+  LoadOptions loadOptions;
+  loadOptions.threadsPerRank = options.threads;
+  Program program = Program::load(options.program, loadOptions);
+  checkFeedback(program, options);
+  checkResults(program, options);
+  Inputs inputs(program, options);
+
+  // Opened first: a path that can't be written is said before the work.
+  {
+    FileWriter probe(options.outputs);
+  }
+  std::unique_ptr<FileWriter> statsFile, traceFile;
+  if (!options.stats.empty())
+    statsFile = std::make_unique<FileWriter>(options.stats);
+  if (!options.trace.empty())
+    traceFile = std::make_unique<FileWriter>(options.trace);
+  Stats stats;
+  Trace trace;
+  RunOptions runOptions;
+  if (statsFile)
+    runOptions.stats = &stats;
+  if (traceFile)
+    runOptions.trace = &trace;
+
+  std::vector<Array> arguments(program.arguments().size()), results;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (step > 0)
+      for (size_t i = 0; i < arguments.size(); ++i)
+        if (auto result = program.arguments()[i].fedBy)
+          arguments[i] = results[*result];
+    // A donated result that feeds the next step is not needed here any more.
+    results.clear();
+    inputs.fill(arguments, step);
+    results = program.run(arguments, runOptions);
+  }
+
+  std::vector<TensorToWrite> tensors;
+  for (size_t i = 0; i < results.size(); ++i)
+    tensors.push_back({program.results()[i].name, program.results()[i].dtype,
+                       program.results()[i].shape,
+                       [&, i](void *out) { results[i].toHost(out); }});
+  writeSafetensors(options.outputs, tensors);
+  auto write = [](FileWriter &file, const std::string &text) {
+    file.write(text.data(), text.size());
+    file.commit();
+  };
+  if (statsFile)
+    write(*statsFile, stats.json());
+  if (traceFile)
+    write(*traceFile, trace.json());
+}
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app("Runs a compiled program: tensors in, tensors out.",
+               "whale-run");
+  app.add_option("program", options.program, "Program directory (OUT.whale)")
+      ->required();
+  app.add_option("--inputs", options.inputs,
+                 "Safetensors file with arg0, arg1, ...; an empty file for a "
+                 "program without arguments")
+      ->required();
+  app.add_option("--outputs", options.outputs,
+                 "Safetensors file for result0, result1, ... of the last step")
+      ->required();
+  app.add_option("--data", options.data,
+                 "Safetensors file with batch arguments, each with a leading "
+                 "dimension of batches: step i takes batch i, cycling");
+  app.add_option("--steps", options.steps,
+                 "Number of steps; results feed the arguments of the next")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--stats", options.stats,
+                 "JSON file for the memory and communication of the last step");
+  app.add_option("--trace", options.trace,
+                 "JSON file for a timeline (Chrome trace events, opens in "
+                 "Perfetto)");
+  app.add_option("--threads", options.threads,
+                 "Threads of each rank; by default the ranks share the cores")
+      ->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+    run(options);
+    return 0;
+  } catch (const CLI::CallForHelp &help) {
+    return app.exit(help);
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: out of memory\n");
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,338 @@
+//===- ExecutorTest.cpp - Whole programs, written by hand -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "library/Library.h"
+#include "whale/Runtime/Checksum.h"
+#include "whale/Runtime/Program.h"
+
+#include "ProgramFiles.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+using namespace whale::runtime;
+using namespace whale::runtime::test;
+using nlohmann::json;
+
+namespace {
+
+Array floats(const Shape &shape, std::vector<float> values) {
+  return Array::fromHost(DType::F32, shape, values.data());
+}
+
+std::vector<float> valuesOf(const Array &array) {
+  std::vector<float> values(elementCount(array.shape()));
+  array.toHost(values.data());
+  return values;
+}
+
+class ExecutorTest : public ::testing::Test {
+protected:
+  Program load(const json &manifest) {
+    writeFile(directory.path() / "manifest.json", manifest.dump());
+    return Program::load(directory.path());
+  }
+  std::string loadError(const json &manifest) {
+    try {
+      load(manifest);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  /// arg0 + arg1 -> result0, one rank.
+  json addProgram() {
+    compileKernels(directory.path(), kernelSource);
+    json root = emptyManifest(1);
+    root["kernels"] = "kernels.so";
+    root["arguments"] = {replicated("arg0", "f32", {8}, 1),
+                         replicated("arg1", "f32", {8}, 1)};
+    root["results"] = {replicated("result0", "f32", {8}, 1)};
+    root["classes"][0]["buffers"] = {shardBuffer("argument", 0, "f32", {8}),
+                                     shardBuffer("argument", 1, "f32", {8}),
+                                     shardBuffer("result", 0, "f32", {8})};
+    root["classes"][0]["instructions"] = {{{"op", "kernel"},
+                                           {"symbol", "add"},
+                                           {"buffers", {0, 1, 2}},
+                                           {"extent", 8}}};
+    return root;
+  }
+
+  TemporaryDirectory directory;
+};
+
+TEST_F(ExecutorTest, RunsAKernel) {
+  Program program = load(addProgram());
+  EXPECT_EQ(program.rankCount(), 1u);
+  EXPECT_EQ(program.arguments()[1].name, "arg1");
+  Array x = floats({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+  std::vector<Array> results = program.run(std::vector{x, x});
+  EXPECT_EQ(valuesOf(results[0]),
+            (std::vector<float>{2, 4, 6, 8, 10, 12, 14, 16}));
+  EXPECT_FALSE(x.isDonated());
+  // A result is an argument as it lies.
+  results = program.run(std::vector{results[0], x});
+  EXPECT_EQ(valuesOf(results[0])[7], 24);
+}
+
+TEST_F(ExecutorTest, RefusesWrongArguments) {
+  Program program = load(addProgram());
+  Array x = floats({8}, std::vector<float>(8));
+  Array shorter = floats({4}, std::vector<float>(4));
+  std::vector<int32_t> integers(8);
+  Array other = Array::fromHost(DType::I32, {8}, integers.data());
+  auto errorOf = [&](std::vector<Array> arguments) -> std::string {
+    try {
+      program.run(arguments);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(errorOf({x}), "the program takes 2 arguments, 1 were given");
+  EXPECT_EQ(errorOf({x, shorter}),
+            "arg1: must have shape [8], the array has [4]");
+  EXPECT_EQ(errorOf({x, other}), "arg1: must be f32, the array is i32");
+  EXPECT_EQ(errorOf({x, Array()}), "arg1: no array was given");
+  EXPECT_EQ(errorOf({x, x}), "");
+}
+
+TEST_F(ExecutorTest, DonatedArgumentsAreTakenOver) {
+  json root = addProgram();
+  root["arguments"][0]["donated"] = true;
+  root["results"][0]["alias"] = 0;
+  Program program = load(root);
+  auto ones = std::vector<float>(8, 1);
+  Array x = floats({8}, ones), y = floats({8}, ones);
+  const void *memory = x.wholeData();
+  std::vector<Array> results = program.run(std::vector{x, y});
+  EXPECT_EQ(results[0].wholeData(), memory);
+  EXPECT_TRUE(x.isDonated());
+  EXPECT_FALSE(y.isDonated());
+  EXPECT_THROW(program.run(std::vector{x, y}), Error);
+  EXPECT_EQ(valuesOf(results[0]), std::vector<float>(8, 2));
+
+  // Kept when told so, copied when somebody else holds the memory.
+  RunOptions keep;
+  keep.donate = false;
+  std::vector<Array> again = program.run(std::vector{results[0], y}, keep);
+  EXPECT_EQ(valuesOf(results[0]), std::vector<float>(8, 2));
+  EXPECT_EQ(valuesOf(again[0]), std::vector<float>(8, 3));
+  auto shared = results[0].shard(0);
+  again = program.run(std::vector{results[0], y});
+  EXPECT_NE(again[0].wholeData(), shared->data.get());
+  EXPECT_EQ(*static_cast<float *>(shared->data.get()), 2);
+
+  // Memory that is only borrowed is never written.
+  auto owner = std::make_shared<std::vector<float>>(8, 5.0f);
+  Array adopted = Array::adopt(
+      DType::F32, {8}, std::shared_ptr<const void>(owner, owner->data()));
+  again = program.run(std::vector{adopted, y});
+  EXPECT_EQ(*owner, std::vector<float>(8, 5));
+  EXPECT_EQ(valuesOf(again[0]), std::vector<float>(8, 6));
+
+  // One array twice: the copy that is read stays as it was.
+  Array both = floats({8}, ones);
+  again = program.run(std::vector{both, both});
+  EXPECT_EQ(valuesOf(again[0]), std::vector<float>(8, 2));
+}
+
+/// What richProgram computes, rank by rank.
+std::vector<float> richOracle(const std::vector<float> &state, int rank) {
+  // add, all-reduce over two equal ranks, times the constant matrix.
+  std::vector<float> sum(16), product(16);
+  for (int i = 0; i < 16; ++i)
+    sum[i] = 2 * (state[i] + static_cast<float>(i));
+  for (int m = 0; m < 4; ++m)
+    for (int n = 0; n < 4; ++n)
+      for (int k = 0; k < 4; ++k)
+        product[m * 4 + n] += sum[m * 4 + k] * static_cast<float>(k * 4 + n);
+  // The loop counts from the rank to 3; the last branch doubles.
+  for (float &value : product)
+    value *= 2;
+  for (int m = 0; m < 4; ++m)
+    std::sort(product.begin() + m * 4, product.begin() + m * 4 + 4);
+  return product;
+}
+
+TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
+  richProgram(directory.path());
+  Program program = Program::load(directory.path());
+  EXPECT_EQ(program.rankCount(), 4u);
+  EXPECT_EQ(program.plan(), R"({"task_graphs":[]})");
+  std::vector<float> state(16), batch(32);
+  std::iota(state.begin(), state.end(), -3.0f);
+  std::iota(batch.begin(), batch.end(), 100.0f);
+  Stats stats;
+  Trace trace;
+  RunOptions options;
+  options.stats = &stats;
+  options.trace = &trace;
+  Array x = floats({4, 4}, state);
+  for (int step = 0; step < 3; ++step) {
+    std::vector<Array> results =
+        program.run(std::vector{x, floats({8, 4}, batch)}, options);
+    state = richOracle(state, 0);
+    EXPECT_EQ(valuesOf(results[0]), state);
+    EXPECT_EQ(valuesOf(results[1]), batch);
+    EXPECT_EQ(results[1].shard(3), nullptr);
+    x = results[0];
+  }
+
+  ASSERT_EQ(stats.ranks.size(), 4u);
+  const CollectiveStats &reduce = stats.ranks[0].collectives["all_reduce"];
+  EXPECT_EQ(reduce.count, 1);
+  EXPECT_EQ(reduce.bytesSent, 64);
+  EXPECT_EQ(reduce.bytesReceived, 64);
+  const CollectiveStats &gather = stats.ranks[0].collectives["all_gather"];
+  EXPECT_EQ(gather.bytesReceived, 3 * 32);
+  EXPECT_EQ(gather.bytesSent, 2 * 32);
+  EXPECT_EQ(stats.ranks[3].collectives["all_gather"].bytesSent, 3 * 32);
+  EXPECT_EQ(stats.ranks[3].collectives["all_gather"].bytesReceived, 0);
+  // Arena, state (taken over by the result), batch, gathered, constants.
+  EXPECT_GE(stats.ranks[0].peakBytes, 512 + 64 + 32 + 128 + 64 + 4 + 4);
+  EXPECT_TRUE(json::parse(stats.json()).contains("ranks"));
+
+  json events = json::parse(trace.json())["traceEvents"];
+  int communications = 0;
+  for (const json &event : events)
+    communications += event["ph"] == "X" && event["cat"] == "communication";
+  EXPECT_EQ(communications, 3 * 4 * 2);
+}
+
+TEST_F(ExecutorTest, FailingRankStopsTheOthers) {
+  registerLibraryFunction("test.fail", [](const LibraryRequest &) {
+    return [](std::span<void *const>, std::span<void *const>) {
+      throw Error("out of luck");
+    };
+  });
+  json root = richProgram(directory.path());
+  json &instructions = root["classes"][1]["instructions"];
+  json call = {{"op", "call"},
+               {"function", "test.fail"},
+               {"label", "roulette"},
+               {"inputs", json::array()},
+               {"outputs", json::array()}};
+  instructions.insert(instructions.begin() + 1, call);
+  Program program = load(root);
+  Array state = floats({4, 4}, std::vector<float>(16));
+  Array batch = floats({8, 4}, std::vector<float>(32));
+  RunOptions keep;
+  keep.donate = false;
+  for (int round = 0; round < 3; ++round) {
+    auto begin = std::chrono::steady_clock::now();
+    try {
+      program.run(std::vector{state, batch}, keep);
+      FAIL();
+    } catch (const Error &error) {
+      EXPECT_STREQ(error.what(), "rank 3: 'roulette': out of luck");
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(1));
+  }
+}
+
+TEST_F(ExecutorTest, AnEndlessLoopCanBeStopped) {
+  json root = richProgram(directory.path());
+  for (json &cls : root["classes"])
+    for (json &instruction : cls["instructions"])
+      if (instruction["op"] == "while")
+        instruction["body"] = json::array();
+  Program program = load(root);
+  std::stop_source source;
+  RunOptions options;
+  options.stop = source.get_token();
+  std::thread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    source.request_stop();
+  });
+  try {
+    program.run(std::vector{floats({4, 4}, std::vector<float>(16)),
+                            floats({8, 4}, std::vector<float>(32))},
+                options);
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "the run was stopped");
+  }
+  user.join();
+}
+
+TEST_F(ExecutorTest, DifferentOrdersOfCollectivesAreAnError) {
+  json root = richProgram(directory.path());
+  json &instructions = root["classes"][1]["instructions"];
+  std::swap(instructions[1], instructions[2]);
+  // Channel 2 before 1 on rank 3 would still work out if ranks 0 to 2 did not
+  // wait for it in channel 1 first: rank 1 does.
+  Program program = load(root);
+  Array state = floats({4, 4}, std::vector<float>(16));
+  Array batch = floats({8, 4}, std::vector<float>(32));
+  EXPECT_THROW(program.run(std::vector{state, batch}), Error);
+}
+
+TEST_F(ExecutorTest, ThreadsSplitAKernelInRanges) {
+  compileKernels(directory.path(), kernelSource);
+  constexpr int64_t n = 200'003;
+  json root = emptyManifest(1);
+  root["kernels"] = "kernels.so";
+  root["arguments"] = {replicated("arg0", "f32", {n}, 1)};
+  root["results"] = {replicated("result0", "f32", {n}, 1)};
+  root["classes"][0]["buffers"] = {shardBuffer("argument", 0, "f32", {n}),
+                                   shardBuffer("result", 0, "f32", {n})};
+  root["classes"][0]["instructions"] = {{{"op", "kernel"},
+                                         {"symbol", "scale"},
+                                         {"buffers", {0, 1}},
+                                         {"extent", n}}};
+  writeFile(directory.path() / "manifest.json", root.dump());
+  LoadOptions options;
+  options.threadsPerRank = 3;
+  Program program = Program::load(directory.path(), options);
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.0f);
+  auto results = program.run(std::vector{floats({n}, values)});
+  for (float &value : values)
+    value *= 2;
+  EXPECT_EQ(valuesOf(results[0]), values);
+}
+
+TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
+  json root = emptyManifest(1);
+  EXPECT_EQ(loadError(root), "");
+  std::string file = (directory.path() / "manifest.json").string();
+  root["version"] = 2;
+  EXPECT_EQ(loadError(root),
+            file + ": version: the program has version 2, this runtime reads "
+                   "up to version 1: it needs a newer Whale");
+  root["version"] = 1;
+  root["target"] = "none";
+  EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
+  EXPECT_THROW(Program::load("/nonexistent"), Error);
+}
+
+TEST_F(ExecutorTest, ChecksumsFindDamage) {
+  richProgram(directory.path());
+  std::string sums;
+  for (const char *file : {"manifest.json", "kernels.so", "constants.bin"})
+    sums += checksumLine(file, readFile(directory.path() / file));
+  writeFile(directory.path() / "checksums.txt", sums);
+  EXPECT_NO_THROW(Program::load(directory.path()));
+  for (const char *file : {"manifest.json", "kernels.so", "constants.bin"}) {
+    std::string bytes = readFile(directory.path() / file);
+    std::string damaged = bytes;
+    damaged[damaged.size() / 2] ^= 1;
+    writeFile(directory.path() / file, damaged);
+    EXPECT_THROW(Program::load(directory.path()), Error);
+    writeFile(directory.path() / file, bytes);
+  }
+  EXPECT_NO_THROW(Program::load(directory.path()));
+}
+
+} // namespace

@@ -1,0 +1,214 @@
+//===- MatmulTest.cpp - Matrix products against loops -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Numeric.h"
+#include "device/Device.h"
+#include "device/cpu/Gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <random>
+
+using namespace whale::runtime;
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+/// Small multiples of a quarter: exact in every float type here, so that sums
+/// in any order agree exactly.
+Bytes randomElements(std::mt19937 &random, DType dtype, int64_t count) {
+  Bytes bytes(count * byteSize(dtype));
+  dispatch(dtype, [&]<typename T>() {
+    if constexpr (!isOpaque<T>)
+      for (int64_t i = 0; i < count; ++i) {
+        using Compute = typename Element<T>::Compute;
+        float value = isInteger(dtype)
+                          ? static_cast<float>(random() % 4)
+                          : static_cast<float>(int(random() % 9) - 4) / 4;
+        T element = Element<T>::store(static_cast<Compute>(value));
+        std::memcpy(&bytes[i * sizeof(T)], &element, sizeof(T));
+      }
+  });
+  return bytes;
+}
+
+template <typename T>
+T loadProduct(DType dtype, const Bytes &bytes, int64_t index) {
+  return dispatch(dtype, [&]<typename Storage>() -> T {
+    if constexpr (isOpaque<Storage>) {
+      return T();
+    } else {
+      Storage value;
+      std::memcpy(&value, &bytes[index * sizeof(Storage)], sizeof(Storage));
+      return toProduct<T>(value);
+    }
+  });
+}
+
+template <typename T>
+void storeProduct(DType dtype, Bytes &bytes, int64_t index, T value) {
+  dispatch(dtype, [&]<typename Storage>() {
+    if constexpr (!isOpaque<Storage>) {
+      Storage stored = fromProduct<Storage>(value);
+      std::memcpy(&bytes[index * sizeof(Storage)], &stored, sizeof(Storage));
+    }
+  });
+}
+
+void oracle(const Matmul &op, const Bytes &lhs, const Bytes &rhs, Bytes &out) {
+  int64_t batches = 1;
+  for (const auto &dim : op.batch)
+    batches *= dim.size;
+  dispatchProduct(op.lhsType, op.rhsType, op.outType, [&]<typename T>() {
+    for (int64_t b = 0; b < batches; ++b) {
+      int64_t lhsOffset = 0, rhsOffset = 0, outOffset = 0, rest = b;
+      for (size_t d = op.batch.size(); d-- > 0;) {
+        int64_t i = rest % op.batch[d].size;
+        rest /= op.batch[d].size;
+        lhsOffset += i * op.batch[d].lhs;
+        rhsOffset += i * op.batch[d].rhs;
+        outOffset += i * op.batch[d].out;
+      }
+      for (int64_t m = 0; m < op.m; ++m)
+        for (int64_t n = 0; n < op.n; ++n) {
+          T sum = T();
+          for (int64_t k = 0; k < op.k; ++k)
+            sum += loadProduct<T>(op.lhsType, lhs,
+                                  lhsOffset + m * op.mLhs + k * op.kLhs) *
+                   loadProduct<T>(op.rhsType, rhs,
+                                  rhsOffset + n * op.nRhs + k * op.kRhs);
+          storeProduct<T>(op.outType, out,
+                          outOffset + m * op.mOut + n * op.nOut, sum);
+        }
+    }
+  });
+}
+
+/// Gives random dimensions strides in a random order, with random gaps;
+/// returns the elements that the tensor needs.
+int64_t randomStrides(std::mt19937 &random,
+                      std::vector<std::pair<int64_t, int64_t *>> dims,
+                      bool broadcast) {
+  std::shuffle(dims.begin(), dims.end(), random);
+  int64_t stride = random() % 4 ? 1 : 2;
+  int64_t last = 0;
+  for (auto &[size, out] : dims) {
+    *out = broadcast && random() % 6 == 0 ? 0 : stride;
+    if (size == 0)
+      return 0;
+    last += (size - 1) * *out;
+    if (*out)
+      stride *= size;
+    if (random() % 4 == 0)
+      stride += static_cast<int64_t>(random() % 3);
+  }
+  return last + 1;
+}
+
+TEST(MatmulTest, RandomStridesTypesAndBatches) {
+  std::mt19937 random(3);
+  const std::array<DType, 3> types[] = {
+      {DType::F32, DType::F32, DType::F32},
+      {DType::BF16, DType::BF16, DType::BF16},
+      {DType::BF16, DType::BF16, DType::F32},
+      {DType::F16, DType::F16, DType::F16},
+      {DType::F16, DType::F16, DType::F32},
+      {DType::F32, DType::F32, DType::BF16},
+      {DType::F64, DType::F64, DType::F64},
+      {DType::F32, DType::F32, DType::F64},
+      {DType::I32, DType::I32, DType::I32},
+      {DType::I8, DType::I8, DType::I32},
+      {DType::UI8, DType::I8, DType::I16},
+      {DType::I64, DType::I64, DType::I64},
+      {DType::I1, DType::I1, DType::I1},
+      {DType::I4, DType::I4, DType::I4},
+      {DType::C64, DType::C64, DType::C64},
+      {DType::C128, DType::F32, DType::C128},
+      {DType::F8E4M3FN, DType::F8E5M2, DType::F32}};
+  auto device = createCpuDevice(2);
+  device->attachThread();
+  // The device finds prepared instructions by address: they all stay.
+  std::deque<Matmul> ops;
+  auto size = [&](int64_t most) -> int64_t {
+    return random() % 12 == 0 ? random() % 2 : 1 + random() % most;
+  };
+  for (int round = 0; round < 1500; ++round) {
+    auto [lhsType, rhsType, outType] = types[random() % std::size(types)];
+    Matmul &op = ops.emplace_back();
+    op.lhsType = lhsType;
+    op.rhsType = rhsType;
+    op.outType = outType;
+    op.m = size(9);
+    op.n = size(9);
+    op.k = size(9);
+    for (size_t i = random() % 4; i > 0; --i)
+      op.batch.push_back({size(4), 0, 0, 0});
+    std::vector<std::pair<int64_t, int64_t *>> lhs = {{op.m, &op.mLhs},
+                                                      {op.k, &op.kLhs}};
+    std::vector<std::pair<int64_t, int64_t *>> rhs = {{op.n, &op.nRhs},
+                                                      {op.k, &op.kRhs}};
+    std::vector<std::pair<int64_t, int64_t *>> out = {{op.m, &op.mOut},
+                                                      {op.n, &op.nOut}};
+    for (auto &dim : op.batch) {
+      lhs.emplace_back(dim.size, &dim.lhs);
+      rhs.emplace_back(dim.size, &dim.rhs);
+      out.emplace_back(dim.size, &dim.out);
+    }
+    Bytes a = randomElements(random, lhsType, randomStrides(random, lhs, true));
+    Bytes b = randomElements(random, rhsType, randomStrides(random, rhs, true));
+    Bytes c(randomStrides(random, out, false) * byteSize(outType), 0x11);
+    Bytes expected = c;
+    oracle(op, a, b, expected);
+    device->matmul(op, a.data(), b.data(), c.data());
+    ASSERT_EQ(c, expected) << round << " " << name(lhsType) << " x "
+                           << name(rhsType) << " -> " << name(outType);
+    // Prepared now; the same again.
+    std::fill(c.begin(), c.end(), 0x11);
+    device->matmul(op, a.data(), b.data(), c.data());
+    ASSERT_EQ(c, expected) << round;
+  }
+}
+
+TEST(MatmulTest, LargeProductIsCloseAndRepeatable) {
+  std::mt19937 random(5);
+  Matmul op = {};
+  op.lhsType = op.rhsType = op.outType = DType::F32;
+  op.m = 150;
+  op.n = 130;
+  op.k = 300;
+  op.mLhs = 300;
+  op.kLhs = 1;
+  op.kRhs = 130;
+  op.nRhs = 1;
+  op.mOut = 130;
+  op.nOut = 1;
+  std::vector<float> a(op.m * op.k), b(op.k * op.n), c(op.m * op.n), d = c;
+  std::normal_distribution<float> normal;
+  for (float &x : a)
+    x = normal(random);
+  for (float &x : b)
+    x = normal(random);
+  auto device = createCpuDevice(2);
+  device->attachThread();
+  device->matmul(op, a.data(), b.data(), c.data());
+  device->matmul(op, a.data(), b.data(), d.data());
+  EXPECT_EQ(std::memcmp(c.data(), d.data(), c.size() * 4), 0);
+  for (int64_t m = 0; m < op.m; m += 7)
+    for (int64_t n = 0; n < op.n; n += 11) {
+      double sum = 0;
+      for (int64_t k = 0; k < op.k; ++k)
+        sum += double(a[m * op.k + k]) * b[k * op.n + n];
+      EXPECT_NEAR(c[m * op.n + n], sum, 1e-3);
+    }
+}
+
+} // namespace
