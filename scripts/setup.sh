@@ -34,20 +34,19 @@ if ((${#missing[@]})); then
   rm -f "$log"
 fi
 
-# Python packages, pinned.
-python=$(command -v python3.11 || command -v python3)
-[[ -x .venv/bin/python ]] || "$python" -m venv .venv
-stamp=.venv/requirements.sha256
-if ! sha256sum --check --status "$stamp" 2>/dev/null; then
-  say "Installing Python packages into .venv"
-  .venv/bin/python -m pip install -q --disable-pip-version-check \
-    -r requirements.txt
-  sha256sum requirements.txt >"$stamp"
-fi
-site=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
-path=$PWD/python
-if [[ $(cat "$site/whale.pth" 2>/dev/null) != "$path" ]]; then
-  echo "$path" >"$site/whale.pth"
+# Python packages, pinned; a linked environment is left as it is.
+if [[ ! -L .venv ]]; then
+  python=$(command -v python3.11 || command -v python3)
+  [[ -x .venv/bin/python ]] || "$python" -m venv .venv
+  stamp=.venv/requirements.sha256
+  if ! sha256sum --check --status "$stamp" 2>/dev/null; then
+    say "Installing Python packages into .venv"
+    .venv/bin/python -m pip install -q --disable-pip-version-check \
+      -r requirements.txt
+    sha256sum requirements.txt >"$stamp"
+  fi
+  site=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
+  echo "$PWD/python" >"$site/whale.pth"
 fi
 
 # The compiler, the runtime and the extension.

@@ -223,7 +223,6 @@ def test_compile_errors_name_their_cause():
     bad = {"nodes": [{"devices": [{"kind": "abacus"}]}]}
     with pytest.raises(wh.CompileError, match=r"error: .*abacus"):
         wh.jit(lambda x: x, cluster=bad)(1.0)
-    wh.init(wh.Config({"num_task_graph": 2}))
     callback = wh.jit(lambda x: jax.pure_callback(lambda x: x, x, x), cluster=1)
     with pytest.raises(wh.CompileError, match="error: "):
         callback(jnp.float32(1))
@@ -274,3 +273,23 @@ def test_the_readmes_example():
     values: dict = {}
     exec(code, values)  # noqa: S102
     assert float(values["value"]) < 1
+
+
+def test_the_demo(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "examples" / "gpt" / "train.py",
+            *"--steps 3 --layers 1 --width 32 --context 16 --batch 8".split(),
+            *("--save", tmp_path / "gpt.whale"),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={"PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "cpu"},
+    )
+    assert "compiled for 4 ranks" in done.stdout
+    difference = re.search(r"at most (\S+) of their value", done.stdout)
+    assert float(difference.group(1)) < 1e-4
+    assert wh.load(tmp_path / "gpt.whale").rank_count == 4
