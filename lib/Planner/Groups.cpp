@@ -14,8 +14,8 @@
 
 #include "Flow.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include <map>
 
 using namespace llvm;

@@ -15,6 +15,7 @@
 #include "whale/Planner/Resolver.h"
 #include "Flow.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include <map>
 
 using namespace llvm;
