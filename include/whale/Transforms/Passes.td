@@ -139,4 +139,41 @@ def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "Give every value of a rank class a place in memory";
+  let description = [{
+    Assigns a buffer to each value of the functions with `whale.ranks`, and
+    writes the plan as attributes:
+    - on the function `whale.buffers`, the list of buffers (in the arena at an
+      offset, an argument's or result's own, a constant), `whale.arena_bytes`,
+      and `whale.result_buffers`, the buffer of each result;
+    - on a result `whale.alias`, the donated argument whose buffer it takes;
+    - on an operation `whale.out`, the buffers of its results. Argument i of the
+      function has buffer i, arguments of a loop's regions have those of the
+      loop's results;
+    - on an operation `whale.copies`, pairs of buffers (from, to) to copy
+      before it; on a terminator, at its place.
+
+    Values share buffers where one ends as the other begins: in place where a
+    kernel allows it, loop-carried values from one iteration to the next,
+    results in the buffers of donated arguments after their last read. The
+    plan is checked by running it on symbols.
+
+    Example: two kernels, the second in place.
+    ```mlir
+    func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
+        attributes {whale.arena_bytes = 64 : i64, whale.buffers = [
+          {argument = 0 : i64, bytes = 16 : i64},
+          {arena = 0 : i64, bytes = 16 : i64},
+          {bytes = 4 : i64, result = 0 : i64} ],
+        whale.ranks = array<i64: 0>, whale.result_buffers = array<i64: 2>} {
+      %0 = whale.launch @k0(%arg0) {whale.out = array<i64: 1>}
+        : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = whale.launch @k1(%0) {inplace = array<i64: 0>,
+        whale.out = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+      ...
+    ```
+  }];
+}
+
 #endif // WHALE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,31 @@
+//===- ElementType.h - Element types in program files -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PROGRAM_ELEMENTTYPE_H
+#define WHALE_PROGRAM_ELEMENTTYPE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <string>
+
+namespace whale {
+
+/// The name of an element type in a program's manifest ("f32", "ui8",
+/// "complex<f32>"): how MLIR prints it.
+std::string getDTypeName(mlir::Type element);
+
+/// Bytes that an element takes in memory. Every element takes whole bytes; 0
+/// for types that a program cannot hold.
+int64_t getElementBytes(mlir::Type element);
+
+/// Bytes of a dense tensor of static shape.
+int64_t getTensorBytes(mlir::ShapedType type);
+
+} // namespace whale
+
+#endif // WHALE_PROGRAM_ELEMENTTYPE_H

@@ -1,0 +1,35 @@
+//===- ElementType.cpp - Element types in program files ---------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/ElementType.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace whale {
+
+std::string getDTypeName(Type element) {
+  std::string name;
+  llvm::raw_string_ostream(name) << element;
+  return name;
+}
+
+int64_t getElementBytes(Type element) {
+  if (auto complex = dyn_cast<ComplexType>(element))
+    return 2 * getElementBytes(complex.getElementType());
+  if (element.isIntOrFloat())
+    return (element.getIntOrFloatBitWidth() + 7) / 8;
+  return 0;
+}
+
+int64_t getTensorBytes(ShapedType type) {
+  return type.getNumElements() * getElementBytes(type.getElementType());
+}
+
+} // namespace whale

@@ -1,0 +1,161 @@
+// RUN: whale-opt %s -whale-plan-buffers -split-input-file | FileCheck %s
+
+module {
+  module @kernels {
+    func.func @k0(%0: memref<4xf32>, %1: memref<4xf32>, %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+    func.func @k1(%0: memref<4xf32>, %1: memref<f32>, %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+  }
+
+  // The second kernel works in place; the reshape is another look at it.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-SAME: whale.arena_bytes = 64
+  // CHECK-SAME: whale.buffers = [{argument = 0 : i64, bytes = 16 : i64},
+  // CHECK-SAME: {arena = 0 : i64, bytes = 16 : i64},
+  // CHECK-SAME: {bytes = 4 : i64, result = 0 : i64}]
+  // CHECK-SAME: whale.result_buffers = array<i64: 2>
+  func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK: whale.launch @k0(%{{.*}}) {whale.out = array<i64: 1>}
+    %0 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+    // CHECK: whale.launch @k0(%{{.*}}) {inplace = array<i64: 0>, whale.out = array<i64: 1>}
+    %1 = whale.launch @k0(%0) {inplace = array<i64: 0>}
+       : (tensor<4xf32>) -> tensor<4xf32>
+    // CHECK: stablehlo.reshape %{{.*}} {whale.out = array<i64: 1>}
+    %2 = stablehlo.reshape %1 : (tensor<4xf32>) -> tensor<2x2xf32>
+    %3 = stablehlo.reshape %2 : (tensor<2x2xf32>) -> tensor<4xf32>
+    // CHECK: whale.launch @k1(%{{.*}}) {whale.out = array<i64: 2>}
+    %4 = whale.launch @k1(%3) : (tensor<4xf32>) -> tensor<f32>
+    return %4 : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  module @kernels {
+    func.func @update(%0: memref<4xf32>, %1: memref<4xf32>, %2: memref<4xf32>,
+                      %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+  }
+
+  // The first donated argument is read after its update, the second is not.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-SAME: -> (tensor<4xf32>, tensor<4xf32> {whale.alias = 1 : i64})
+  // CHECK-SAME: whale.result_buffers = array<i64: [[R0:[0-9]+]], 1>
+  func.func @rank_class_0(
+      %arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32},
+      %arg1: tensor<4xf32> {whale.donated, whale.fed_by = 1 : i64})
+      -> (tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK: whale.out = array<i64: [[R0]]>
+    %0 = whale.launch @update(%arg0, %arg1) {inplace = array<i64: 0>}
+       : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // CHECK: whale.out = array<i64: 1>
+    %1 = whale.launch @update(%arg1, %arg0) {inplace = array<i64: 0>}
+       : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  module @kernels {
+    func.func @update(%0: memref<4xf32>, %1: memref<4xf32>,
+                      %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+  }
+
+  // What one class of ranks cannot do in place, no class does.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-NOT: whale.alias
+  // CHECK: return {whale.copies = array<i64: 1, 2>}
+  // CHECK-NOT: whale.alias
+  // CHECK: return {whale.copies = array<i64: 0, 2>}
+  func.func @rank_class_0(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+      -> (tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    %0 = whale.launch @update(%arg0) {inplace = array<i64: 0>}
+       : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %0 : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func @rank_class_1(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+      -> (tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 1>} {
+    %0 = whale.launch @update(%arg0) {inplace = array<i64: 0>}
+       : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %arg0 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+module {
+  module @kernels {
+    func.func @less(%0: memref<i32>, %1: memref<i32>, %2: memref<i8>,
+                    %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+    func.func @next(%0: memref<i32>, %1: memref<i32>, %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+    func.func @row(%0: memref<8x4xf32>, %1: memref<i32>, %2: memref<8x4xf32>,
+                   %b: index, %e: index)
+        attributes {whale.extent = 1 : i64} {
+      return
+    }
+  }
+
+  // The array that the loop fills stays where it is; the counter starts from
+  // a constant, which is copied once. The limit is no iteration's to change.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK: %[[N:.*]] = stablehlo.constant {whale.out = array<i64: [[NB:.*]]>} dense<8>
+  // CHECK: stablehlo.while
+  // CHECK-SAME: whale.copies = array<i64: [[C:.*]], [[I:[0-9]+]]>
+  // CHECK-SAME: whale.out = array<i64: [[I]], [[NB]], [[Y:[0-9]+]]>
+  // CHECK: whale.launch @row{{.*}}whale.out = array<i64: [[Y]]>
+  // CHECK: whale.launch @next{{.*}}whale.out = array<i64: [[I]]>
+  // CHECK-NOT: whale.copies
+  // CHECK: return
+  func.func @rank_class_0(%arg0: tensor<8x4xf32> {tf.aliasing_output = 0 : i32})
+      -> tensor<8x4xf32> attributes {whale.ranks = array<i64: 0>} {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %eight = stablehlo.constant dense<8> : tensor<i32>
+    %0:3 = stablehlo.while(%i = %zero, %n = %eight, %ys = %arg0)
+        : tensor<i32>, tensor<i32>, tensor<8x4xf32>
+    cond {
+      %p = whale.launch @less(%i, %n)
+         : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %1 = whale.launch @row(%ys, %i) {updates = array<i64: 0>}
+         : (tensor<8x4xf32>, tensor<i32>) -> tensor<8x4xf32>
+      %2 = whale.launch @next(%i) {inplace = array<i64: 0>}
+         : (tensor<i32>) -> tensor<i32>
+      stablehlo.return %2, %n, %1 : tensor<i32>, tensor<i32>, tensor<8x4xf32>
+    }
+    return %0#2 : tensor<8x4xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK: return {whale.copies = array<i64: 0, 1, 0, 2>}
+func.func @rank_class_0(%arg0: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  return %arg0, %arg0 : tensor<4xf32>, tensor<4xf32>
+}
