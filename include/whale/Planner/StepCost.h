@@ -1,0 +1,30 @@
+//===- StepCost.h - What a resolver step costs ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns a step of the resolver into the exchanges that the cost model knows.
+//
+
+#ifndef WHALE_PLANNER_STEPCOST_H
+#define WHALE_PLANNER_STEPCOST_H
+
+#include "whale/Planner/Cells.h"
+#include "whale/Planner/CostModel.h"
+
+namespace whale {
+
+/// What the groups of a step exchange, for elements of so many bytes. Empty for
+/// a step that communicates nothing.
+std::vector<Exchange> exchangesOf(const CellTable &table, int64_t elementBytes);
+
+/// Seconds of a step.
+double stepSeconds(const CostModel &model, const Step &step,
+                   int64_t elementBytes, const Topology &topology = {});
+
+} // namespace whale
+
+#endif // WHALE_PLANNER_STEPCOST_H
