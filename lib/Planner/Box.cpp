@@ -186,6 +186,8 @@ std::optional<Box> whale::convertBox(const Box &box, ArrayRef<int64_t> from,
     return box;
   if (box.empty()) {
     Box none = Box::whole(to);
+    if (to.empty())
+      return std::nullopt; // a scalar has no empty part
     if (!none.empty())
       none.size.front() = 0;
     return none;

@@ -104,17 +104,6 @@ func.func @more_devices(%x: tensor<8xf32>) {
 // -----
 
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
-#whole = #whale.placement<[8] on [0]>
-func.func @fewer_devices(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_reduce' op device 1 of 'from' isn't in 'to'}}
-  %0 = whale.all_reduce %x channel 0 from #terms to #whole
-      : (tensor<8xf32>) -> tensor<8xf32>
-  return
-}
-
-// -----
-
-#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
 func.func @all_reduce_box(%x: tensor<8xf32>) {
   // expected-error@+1 {{'whale.all_reduce' op the box of device 0 in 'from' isn't inside that in 'to'}}
@@ -190,11 +179,11 @@ func.func @gather_terms(%x: tensor<8xf32>) {
 
 // -----
 
-#whole = #whale.placement<[8] replicate 2 on [0, 1]>
-#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
-func.func @becomes_partial(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_to_all' op device 0 has one of 1 terms in 'from' and one of 2 in 'to'}}
-  %0 = whale.all_to_all %x channel 0 from #whole to #terms
+#inner = #whale.placement<[8] partial sum 2 replicate 2 on [0, 1, 2, 3]>
+#whole = #whale.placement<[8] replicate 2 replicate 2 on [0, 1, 2, 3]>
+func.func @exchange_terms(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.all_to_all' op device 0 has one of 2 terms in 'from' and one of 1 in 'to'}}
+  %0 = whale.all_to_all %x channel 0 from #inner to #whole
       : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -273,5 +262,16 @@ func.func @unknown_device(%x: tensor<8xf32>) {
   // expected-error@+1 {{'whale.all_to_all' op device 2 of 'to' isn't in 'from'}}
   %0 = whale.all_to_all %x channel 0 from #whole to #parts
       : (tensor<8xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+// A view of one element has empty parts, that of a scalar has none.
+#none = #whale.placement<[1] split 0 (1, 0) on [0, 1]>
+#whole = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @scalar(%x: tensor<1xf32>) attributes {whale.ranks = array<i64: 1>} {
+  // expected-error@+1 {{'whale.all_reduce' op reduces nothing}}
+  %0 = whale.all_reduce channel 0 from #none to #whole : () -> tensor<f32>
   return
 }

@@ -65,14 +65,16 @@ static std::optional<Holdings> holdingsIn(const Placement &placement,
 static std::optional<Sides> compare(CollectiveOp op) {
   const Placement &from = op.getFrom().getValue();
   const Placement &to = op.getTo().getValue();
-  std::optional<CommonView> view = commonRefinement(from.view(), to.view());
-  if (!view)
-    return std::nullopt;
-  std::optional<Holdings> fromSide = holdingsIn(from, view->extents);
-  std::optional<Holdings> toSide = holdingsIn(to, view->extents);
-  if (!fromSide || !toSide)
-    return std::nullopt;
-  return Sides{std::move(*fromSide), std::move(*toSide)};
+  SmallVector<Extents> views = {Extents(from.view()), Extents(to.view())};
+  if (auto common = commonRefinement(from.view(), to.view()))
+    views.push_back(common->extents);
+  for (ArrayRef<int64_t> view : views) {
+    std::optional<Holdings> fromSide = holdingsIn(from, view);
+    std::optional<Holdings> toSide = holdingsIn(to, view);
+    if (fromSide && toSide)
+      return Sides{std::move(*fromSide), std::move(*toSide)};
+  }
+  return std::nullopt;
 }
 
 /// As above, for collectives that exchange boxes.
@@ -102,6 +104,18 @@ static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
              << device << " in '" << innerName << "' isn't inside that in '"
              << outerName << "'";
   }
+  return success();
+}
+
+/// Each device that holds elements in `to` has the same box in `from`.
+static LogicalResult verifySameBoxes(CollectiveOp op, const Sides &sides) {
+  if (failed(verifyInside(op, sides.to, "to", sides.from, "from")))
+    return failure();
+  for (const auto &[device, holding] : sides.to)
+    if (!holding.box.empty() &&
+        !holding.box.contains(sides.from.lookup(device).box))
+      return op.emitOpError("the box of device ")
+             << device << " in 'from' isn't inside that in 'to'";
   return success();
 }
 
@@ -243,21 +257,32 @@ static LogicalResult verifyCommon(CollectiveOp op) {
 // Constraints of each collective
 //===----------------------------------------------------------------------===//
 
+/// No elements, no constraints besides those of all collectives.
+static bool isEmpty(CollectiveOp op) {
+  return volumeOf(op.getFrom().getValue().view()) == 0;
+}
+
 LogicalResult AllReduceOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
-  return success(
-      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
-      succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
-      succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
-      succeeded(verifyFewerTerms(op, sides)));
+  if (failed(verifyCommon(op)))
+    return failure();
+  if (isEmpty(op))
+    return success();
+  return success(succeeded(compare(op, sides)) &&
+                 succeeded(verifySameBoxes(op, sides)) &&
+                 succeeded(verifyFewerTerms(op, sides)));
 }
 
 LogicalResult ReduceScatterOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
+  if (failed(verifyCommon(op)))
+    return failure();
+  if (isEmpty(op))
+    return success();
   return success(
-      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
+      succeeded(compare(op, sides)) &&
       succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
       succeeded(verifyFewerTerms(op, sides)));
 }
@@ -265,9 +290,12 @@ LogicalResult ReduceScatterOp::verify() {
 LogicalResult AllGatherOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
+  if (failed(verifyCommon(op)))
+    return failure();
+  if (isEmpty(op) || getTo().getValue().isPartial())
+    return success();
   return success(
-      succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
-      succeeded(verifyKnown(op, sides)) &&
+      succeeded(compare(op, sides)) && succeeded(verifyKnown(op, sides)) &&
       succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
       succeeded(verifySameTerms(op, sides)));
 }
@@ -275,7 +303,11 @@ LogicalResult AllGatherOp::verify() {
 LogicalResult AllToAllOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
-  return success(succeeded(verifyCommon(op)) && succeeded(compare(op, sides)) &&
+  if (failed(verifyCommon(op)))
+    return failure();
+  if (isEmpty(op) || getTo().getValue().isPartial())
+    return success();
+  return success(succeeded(compare(op, sides)) &&
                  succeeded(verifyKnown(op, sides)) &&
                  succeeded(verifySameTerms(op, sides)));
 }
@@ -283,11 +315,15 @@ LogicalResult AllToAllOp::verify() {
 LogicalResult BroadcastOp::verify() {
   CollectiveOp op(*this);
   Sides sides;
-  if (failed(verifyCommon(op)) || failed(compare(op, sides)))
+  if (failed(verifyCommon(op)))
     return failure();
   for (auto [placement, name] : {std::pair(getFrom(), "from"), {getTo(), "to"}})
     if (placement.getValue().isPartial())
       return emitOpError("'") << name << "' is partial";
+  if (isEmpty(op))
+    return success();
+  if (failed(compare(op, sides)))
+    return failure();
   for (const auto &[device, holding] : sides.to)
     if (llvm::none_of(sides.from, [&](const auto &source) {
           return source.second.box.contains(holding.box);
@@ -303,8 +339,7 @@ LogicalResult LocalSliceOp::verify() {
   CollectiveOp op(*this);
   if (failed(verifyCommon(op)))
     return failure();
-  // What is partial may be filled with the reduction's identity instead.
-  if (getTo().getValue().isPartial())
+  if (isEmpty(op) || getTo().getValue().isPartial())
     return success();
   if (getFrom().getValue().isPartial())
     return emitOpError("'from' is partial and 'to' isn't");

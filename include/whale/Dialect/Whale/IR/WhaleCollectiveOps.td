@@ -43,6 +43,8 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
       of each rank's box in `from`, up to merging or splitting adjacent
       dimensions, and the result's that in `to`. A rank that holds no element
       has no operand (or result), or one without elements.
+
+    Of a value without elements, only these are required.
   }];
 }
 
@@ -61,7 +63,7 @@ def Whale_AllReduceOp : Whale_Collective<"all_reduce"> {
 
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
-    - Each device that holds elements has the same box in both.
+    - Each device that holds elements in `to` has the same box in `from`.
     - No device has more terms pending in `to` than in `from`, and one has
       fewer.
   }] # sharedConstraints;
@@ -103,12 +105,14 @@ def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
     ```
 
     **Constraints:**
-    - All parts are boxes in a view common to `from` and `to`.
-    - Each device that holds elements in `to` is in `from`.
-    - The box of each device that holds elements in `from` lies in its box in
-      `to`.
-    - Each device that holds elements in `to` has as many terms pending in
-      both.
+    - Unless `to` is partial, in which case terms may be sliced or filled with
+      the reduction's identity besides:
+      - All parts are boxes in a view common to `from` and `to`.
+      - Each device that holds elements in `to` is in `from`.
+      - The box of each device that holds elements in `from` lies in its box
+        in `to`.
+      - Each device that holds elements in `to` has as many terms pending in
+        both.
   }] # sharedConstraints;
 }
 
@@ -125,10 +129,12 @@ def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
     ```
 
     **Constraints:**
-    - All parts are boxes in a view common to `from` and `to`.
-    - Each device that holds elements in `to` is in `from`.
-    - Each device that holds elements in `to` has as many terms pending in
-      both.
+    - Unless `to` is partial, in which case terms may be sliced or filled with
+      the reduction's identity besides:
+      - All parts are boxes in a view common to `from` and `to`.
+      - Each device that holds elements in `to` is in `from`.
+      - Each device that holds elements in `to` has as many terms pending in
+        both.
   }] # sharedConstraints;
 }
 
