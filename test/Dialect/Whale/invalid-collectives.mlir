@@ -245,7 +245,7 @@ func.func @slice_box(%x: tensor<3xf32>) {
 // -----
 
 // Boxes of one view need not be boxes of the other.
-#rows = #whale.placement<[6, 4] split 0 (1, 5) on [0, 1]>
+#rows = #whale.placement<[6, 4] split 1 (1, 3) on [0, 1]>
 #flat = #whale.placement<[24] split 0 (5, 19) on [0, 1]>
 func.func @no_box(%x: tensor<4xf32>) {
   // expected-error@+1 {{'whale.all_to_all' op 'from' and 'to' have no view in common in which all parts are boxes}}
@@ -271,7 +271,7 @@ func.func @unknown_device(%x: tensor<8xf32>) {
 #none = #whale.placement<[1] split 0 (1, 0) on [0, 1]>
 #whole = #whale.placement<[] replicate 2 on [0, 1]>
 func.func @scalar(%x: tensor<1xf32>) attributes {whale.ranks = array<i64: 1>} {
-  // expected-error@+1 {{'whale.all_reduce' op reduces nothing}}
+  // expected-error@+1 {{'whale.all_reduce' op the box of device 1 in 'to' isn't inside that in 'from'}}
   %0 = whale.all_reduce channel 0 from #none to #whole : () -> tensor<f32>
   return
 }
