@@ -469,6 +469,8 @@ static Match matchTraffic(const Flow &flow, const Topology &topology) {
           remote = true;
         }
   if (!remote) {
+    if (flow.from.isPartial() && !flow.to.isPartial())
+      return {};
     for (const Receiver &receiver : table.receivers)
       for (const Cell &cell : receiver.cells)
         if (cell.contributions.size() > 1)
@@ -545,6 +547,10 @@ Match whale::matchStep(const Flow &flow, const Topology &topology) {
     if (std::optional<Match> match = Matcher(flow, topology).run()) {
       if (match->groups.empty())
         match->kind = StepKind::LocalSlice;
+      // Terms of no elements: a slice reduces nothing, so it is the batch of no
+      // messages.
+      if (match->kind == StepKind::LocalSlice && flow.from.isPartial())
+        match->kind = StepKind::SendRecv;
       return *match;
     }
   }

@@ -103,6 +103,14 @@ TEST(Resolver, EmptyShares) {
             "broadcast {1, 0} 8");
 }
 
+TEST(Resolver, TermsOfNothing) {
+  EXPECT_EQ(plan("[8] split 0 (8, 0) {on [0], partial sum 2 on [1, 2]}",
+                 "[8] split 0 (8, 0) {on [0], replicate 2 on [1, 2]}"),
+            "send_recv 0");
+  EXPECT_EQ(plan("[0] partial sum 2 on [0, 1]", "[0] replicate 2 on [0, 1]"),
+            "send_recv 0");
+}
+
 TEST(Resolver, GroupsSideBySide) {
   EXPECT_EQ(plan("[8, 4] split 0 (3, 5) partial sum 2 on [0 to 3]",
                  "[8, 4] split 0 (3, 5) replicate 2 on [0 to 3]"),
