@@ -11,6 +11,180 @@
 
 include "mlir/Pass/PassBase.td"
 
+def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "inline every function into @main";
+  let description = [{
+    JAX outlines functions (`jit`, `closed_call`, the bodies of scans) whose
+    operations hold names relative to their call. Every `func.call` and
+    `stablehlo.composite`, inside regions too, is replaced by the body of what
+    it calls, and the name paths of the call and of each operation are composed
+    into one. A function that is called from several places is inlined into
+    each; the ids of its scopes then get the number of the call as a suffix, so
+    that each call's scope is its own. Functions that nothing refers to any
+    more are removed. Recursion is an error.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("jit(s)/jit(f)")
+      return %0 : tensor<8xf32>
+    }
+    func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32> loc("whale:split:2:0:/neg")
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32>
+          loc("jit(s)/jit(f)/whale:split:2:0:/neg")
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
+def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
+  let summary = "read strategies and phases from name paths";
+  let description = [{
+    Sets `whale.strategy` and `whale.phase` on every operation of `@main`, also
+    inside while loops and branches. What is written by hand on an operation
+    wins. Else the innermost scope `whale:KIND:COUNT:ID:NAME` of its name path
+    is its strategy, and it is backward if `transpose(` stands in the path.
+    Scopes of one name are one TaskGraph, and so are the forward and backward
+    operations of one scope without a name; the attribute's `scope` numbers the
+    TaskGraphs in order of first use.
+
+    Where nothing is backward, everything is forward. Else operations that are
+    neither forward nor backward by their path (no `jvp(`) are `apply` if they
+    use gradients, or if they only serve the update of an argument whose next
+    value is a result (`whale.fed_by`, or the first order-preserving match).
+
+    Operations outside of every scope take the module's
+    `whale.default_strategy`; without one they join the TaskGraph of their
+    latest producer. Operations of the apply phase follow the parameter that
+    they update, constants their users.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.tanh %x : tensor<8xf32>
+        loc("jit(s)/jvp(whale:split:4:7:head)/tanh")
+    %1 = stablehlo.negate %0 : tensor<8xf32>
+        loc("jit(s)/transpose(jvp(whale:split:4:7:head))/neg")
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+        : tensor<8xf32>
+    %1 = stablehlo.negate %0 {whale.phase = #whale.phase<backward>,
+        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+        : tensor<8xf32>
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", /*default=*/"\"none\"",
+           "default strategy of text without one: replicate, split or none">
+  ];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
+  let summary = "replace the operations of chlo by StableHLO";
+  let description = [{
+    JAX leaves some functions to the compiler as operations of the `chlo`
+    dialect. They become formulas with the accuracy of XLA's own: `f64` is
+    computed in `f64`, every other float type in `f32`. `chlo.top_k` becomes a
+    stable sort and a slice, `chlo.ragged_dot` a masked `dot_general`.
+    An operation without an expansion is an error.
+
+    Example:
+    ```mlir
+    %0 = chlo.square %x : tensor<8xf32> -> tensor<8xf32>
+    %1 = chlo.is_inf %0 : tensor<8xf32> -> tensor<8xi1>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.multiply %x, %x : tensor<8xf32>
+    %cst = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
+    %1 = stablehlo.abs %0 : tensor<8xf32>
+    %2 = stablehlo.compare EQ, %1, %cst, FLOAT
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
+  let summary = "rewrite programs into what partitioning expects";
+  let description = [{
+    - Reductions start from the identity of their operation, so that a partial
+      result holds an initial value never instead of once a device; outside of
+      loops, adding scatters start from zeros, for the same reason.
+    - Carried values that a while loop returns as they came (the constants of
+      `lax.scan`) become values from outside.
+    - Branches with a constant index are inlined, optimization barriers, no-op
+      converts, reshapes, transposes and broadcasts removed, chains of them
+      merged, constants re-shaped; dead code is removed.
+    - Annotations for other partitioners (`sdy.sharding_constraint`, `sdy.mesh`,
+      `custom_call @Sharding`) are dropped with a remark for each kind.
+    - What a partitioned step can't do (callbacks, other custom calls, infeed,
+      collectives, dynamic shapes) is an error that names it.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    %1 = stablehlo.add %init, %0 : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
+  let summary = "make @main a sequence of task graphs";
+  let description = [{
+    Orders the operations of `@main` so that those of one strategy and phase
+    stand in few runs, and puts each run into a `whale.task_graph` with its
+    FLOPs and bytes. Every operation then stands in exactly one. The current
+    task graph goes on as long as an operation of it is ready; forward goes
+    before backward, backward before apply. Constants and iotas are copied into
+    each task graph that uses them. Operations without `whale.strategy` have the
+    module's `whale.default_strategy`; without that, the task graph has none:
+    every device computes it.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+          whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+          : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = whale.task_graph "head" forward
+          strategy #whale.split<devices = 4, name = "head", scope = 0>
+          flops 8 bytes 64 -> tensor<8xf32> {
+        %1 = stablehlo.tanh %x : tensor<8xf32>
+        whale.yield %1 : tensor<8xf32>
+      }
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Placement
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,33 @@
+//===- Attributes.h - Attributes of annotated operations --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The names of the discardable attributes by which annotated text and the
+// passes up to the forming of task graphs talk to each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TRANSFORMS_ATTRIBUTES_H
+#define WHALE_TRANSFORMS_ATTRIBUTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace whale {
+
+/// On an operation: a StrategyAttr.
+inline constexpr llvm::StringLiteral kStrategyAttr = "whale.strategy";
+/// On an operation: a PhaseAttr.
+inline constexpr llvm::StringLiteral kPhaseAttr = "whale.phase";
+/// On the module: the StrategyAttr of operations outside every scope.
+inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
+    "whale.default_strategy";
+/// On an argument of @main: the index of the result that is its next value.
+inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
+
+} // namespace whale
+
+#endif // WHALE_TRANSFORMS_ATTRIBUTES_H

@@ -1,0 +1,48 @@
+//===- OpCost.h - FLOPs and bytes of operations -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Estimates from types and attributes alone. All sums saturate at the largest
+// int64_t.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TRANSFORMS_OPCOST_H
+#define WHALE_TRANSFORMS_OPCOST_H
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+#include <optional>
+
+namespace whale {
+
+/// Floating-point (or integer) operations that `op` does, those in its regions
+/// included: 2 m n k for products, 2 for each tap of a convolution that is not
+/// a zero of dilation, one for each element of elementwise operations, none for
+/// moving data. A while loop counts as often as its trip count says, or once; a
+/// branch as its most expensive alternative.
+int64_t opFlops(mlir::Operation *op);
+
+/// Bytes that `op` reads and writes: its operands and results, none for
+/// constants and operations that only re-shape; loops and branches as for
+/// `opFlops`.
+int64_t opBytes(mlir::Operation *op);
+
+/// `a` + `b`, at most the largest number.
+int64_t addCosts(int64_t a, int64_t b);
+
+/// How often the body of a counted loop runs: a carried counter with a constant
+/// start and step is compared with a constant.
+std::optional<int64_t> tripCount(mlir::stablehlo::WhileOp loop);
+
+/// Bytes of a tensor of static shape as the runtime stores it: i1 and the
+/// 4-bit types take one byte. 0 for anything else.
+int64_t tensorBytes(mlir::Type type);
+
+} // namespace whale
+
+#endif // WHALE_TRANSFORMS_OPCOST_H

@@ -1,0 +1,48 @@
+//===- CarryAttributes.cpp - Keep strategies across rewrites --------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CarryAttributes.h"
+#include "whale/Transforms/Attributes.h"
+
+using namespace mlir;
+
+namespace whale {
+
+void CarryAttributes::notifyOperationInserted(Operation *op,
+                                              OpBuilder::InsertPoint previous) {
+  // What is only moved has its attributes.
+  if (!previous.isSet())
+    fresh.insert(op);
+}
+
+void CarryAttributes::notifyOperationModified(Operation *op) {
+  if (!fresh.contains(op))
+    carryFrom(op);
+}
+
+void CarryAttributes::notifyOperationReplaced(Operation *op,
+                                              ValueRange replacement) {
+  carryFrom(op);
+}
+
+void CarryAttributes::notifyOperationErased(Operation *op) {
+  op->walk([&](Operation *nested) { fresh.remove(nested); });
+}
+
+void CarryAttributes::carryFrom(Operation *op) {
+  for (Operation *created : fresh) {
+    if (created == op)
+      continue;
+    for (StringRef name : {kStrategyAttr, kPhaseAttr})
+      if (Attribute attr = op->getAttr(name); attr && !created->hasAttr(name))
+        created->setAttr(name, attr);
+  }
+  fresh.clear();
+}
+
+} // namespace whale

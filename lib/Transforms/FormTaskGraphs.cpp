@@ -1,0 +1,190 @@
+//===- FormTaskGraphs.cpp - Regions of one strategy and phase -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormTaskGraphs/Schedule.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace whale {
+#define GEN_PASS_DEF_FORMTASKGRAPHS
+#include "whale/Transforms/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+/// Costs nothing to compute again: goes into every region that uses it.
+bool isCopied(Operation *op) {
+  return op->hasTrait<OpTrait::ConstantLike>() || isa<stablehlo::IotaOp>(op);
+}
+
+class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
+  using FormTaskGraphsBase::FormTaskGraphsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto main = module.lookupSymbol<func::FuncOp>("main");
+    if (!main || main.isExternal() || !main.getBody().hasOneBlock()) {
+      module.emitError("expects a function '@main' with one block");
+      return signalPassFailure();
+    }
+    body = &main.front();
+    defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
+    for (Operation &op : body->without_terminator())
+      if (isa<TaskGraphOp>(op)) {
+        op.emitError("stands in '@main', whose task graphs are to be formed");
+        return signalPassFailure();
+      }
+
+    reserveNames();
+    copyConstants();
+    SmallVector<Operation *> ops;
+    SmallVector<TaskGraphKey> keys;
+    for (Operation &op : body->without_terminator()) {
+      ops.push_back(&op);
+      keys.push_back(keyOf(&op));
+    }
+    SmallVector<size_t> order = scheduleByKey(ops, keys);
+    for (size_t begin = 0, end; begin < order.size(); begin = end) {
+      end = begin + 1;
+      while (end < order.size() && keys[order[end]] == keys[order[begin]])
+        ++end;
+      SmallVector<Operation *> piece;
+      for (size_t i = begin; i < end; ++i)
+        piece.push_back(ops[order[i]]);
+      form(keys[order[begin]], piece);
+    }
+  }
+
+  TaskGraphKey keyOf(Operation *op) {
+    auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+    auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
+    return {strategy ? strategy : defaultStrategy,
+            phase ? phase.getValue() : Phase::Forward};
+  }
+
+  /// Gives every user outside the constant's own region a copy of its own;
+  /// copies of one region are merged by `form`.
+  void copyConstants() {
+    for (Operation &op :
+         llvm::make_early_inc_range(body->without_terminator())) {
+      if (!isCopied(&op))
+        continue;
+      DenseMap<std::pair<Attribute, unsigned>, Operation *> copies;
+      for (OpOperand &use : llvm::make_early_inc_range(op.getUses())) {
+        Operation *user = body->findAncestorOpInBlock(*use.getOwner());
+        if (user == body->getTerminator())
+          continue;
+        auto [strategy, phase] = keyOf(user);
+        Operation *&copy = copies[{strategy, static_cast<unsigned>(phase)}];
+        if (!copy) {
+          copy = OpBuilder(&op).clone(op);
+          setKey(copy, {strategy, phase});
+        }
+        use.set(copy->getResult(0));
+      }
+      if (op.use_empty())
+        op.erase();
+    }
+  }
+
+  void setKey(Operation *op, TaskGraphKey key) {
+    if (key.strategy)
+      op->setAttr(kStrategyAttr, key.strategy);
+    else
+      op->removeAttr(kStrategyAttr);
+    op->setAttr(kPhaseAttr, PhaseAttr::get(op->getContext(), key.phase));
+  }
+
+  /// Moves the operations of `piece` into a task graph before the terminator.
+  void form(TaskGraphKey key, ArrayRef<Operation *> piece) {
+    DenseSet<Operation *> inside(piece.begin(), piece.end());
+    SmallVector<Value> outputs;
+    int64_t flops = 0, bytes = 0;
+    for (Operation *op : piece) {
+      flops = addCosts(flops, opFlops(op));
+      bytes = addCosts(bytes, opBytes(op));
+      for (Value result : op->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return !inside.contains(body->findAncestorOpInBlock(*user));
+            }))
+          outputs.push_back(result);
+    }
+
+    OpBuilder builder(body->getTerminator());
+    MLIRContext *context = builder.getContext();
+    auto graph = TaskGraphOp::create(
+        builder, piece.front()->getLoc(), ValueRange(outputs).getTypes(),
+        builder.getStringAttr(nameOf(key.strategy)),
+        PhaseAttr::get(context, key.phase), key.strategy,
+        /*virtual_device=*/FlatSymbolRefAttr(),
+        builder.getI64IntegerAttr(flops), builder.getI64IntegerAttr(bytes));
+    Block *block = builder.createBlock(&graph.getBody());
+    for (Operation *op : piece) {
+      op->moveBefore(block, block->end());
+      op->walk([&](Operation *nested) { dropKey(nested, key); });
+    }
+    builder.setInsertionPointToEnd(block);
+    YieldOp::create(builder, graph.getLoc(), outputs);
+    for (auto [value, result] : llvm::zip_equal(outputs, graph.getResults()))
+      value.replaceUsesWithIf(result, [&](OpOperand &use) {
+        return !graph->isAncestor(use.getOwner());
+      });
+  }
+
+  /// What the task graph says, its operations needn't repeat.
+  void dropKey(Operation *op, TaskGraphKey key) {
+    if (op->getAttr(kStrategyAttr) == key.strategy)
+      op->removeAttr(kStrategyAttr);
+    auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
+    if (phase && phase.getValue() == key.phase)
+      op->removeAttr(kPhaseAttr);
+  }
+
+  /// The name that the task graphs of one TaskGraph share, and no others.
+  std::string nameOf(StrategyAttr strategy) {
+    auto [it, isNew] = names.try_emplace(strategy);
+    if (!isNew)
+      return it->second;
+    std::string base = "default";
+    if (strategy && !strategy.getName().empty())
+      return it->second = strategy.getName().str();
+    if (strategy && strategy.getScope())
+      base = "scope" + std::to_string(*strategy.getScope());
+    else if (strategy != defaultStrategy)
+      base = isa<SplitAttr>(strategy) ? "split" : "replicate";
+    std::string name = base;
+    for (int i = 1; used.contains(name); ++i)
+      name = base + "_" + std::to_string(i);
+    used.insert(name);
+    return it->second = name;
+  }
+
+  /// Names of scopes are the user's; all others give way to them.
+  void reserveNames() {
+    if (defaultStrategy)
+      used.insert(defaultStrategy.getName());
+    for (Operation &op : *body)
+      if (auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr))
+        used.insert(strategy.getName());
+  }
+
+  Block *body = nullptr;
+  StrategyAttr defaultStrategy;
+  DenseMap<Attribute, std::string> names;
+  llvm::StringSet<> used;
+};
+
+} // namespace

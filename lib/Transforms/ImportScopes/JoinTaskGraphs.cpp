@@ -1,0 +1,166 @@
+//===- JoinTaskGraphs.cpp - TaskGraphs of operations outside of scopes ----===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepAnalysis.h"
+#include "whale/Transforms/Feedback.h"
+
+using namespace mlir;
+
+namespace whale {
+
+namespace {
+
+class Joiner {
+public:
+  Joiner(Step &step, func::FuncOp main) : step(step), body(&main.front()) {
+    for (auto [index, result] : llvm::enumerate(findFeedback(main)))
+      if (result)
+        isState.insert(index);
+  }
+
+  /// Forward and backward operations: the latest producer, else a user.
+  void joinGradient() {
+    for (auto &[op, info] : step)
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply)
+        info.strategy = fromProducers(op, info);
+    for (auto &[op, info] : llvm::reverse(step))
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply)
+        info.strategy = fromUsers(op, /*ofApply=*/false);
+  }
+
+  /// Apply operations: the parameter that they update.
+  void joinApply() {
+    findParameters();
+    for (auto &[op, info] : step)
+      if (!info.strategy && !info.constant && info.phase == Phase::Apply)
+        info.strategy = fromUpdate(op);
+    for (auto &[op, info] : llvm::reverse(step))
+      if (!info.strategy && !info.constant && info.phase == Phase::Apply)
+        info.strategy = fromUsers(op, /*ofApply=*/true);
+  }
+
+  void joinConstants() {
+    for (auto &[op, info] : llvm::reverse(step))
+      if (info.constant && !info.strategy)
+        info.strategy = fromUsers(op, /*ofApply=*/true);
+  }
+
+private:
+  const StepOp *lookup(Operation *op) {
+    auto it = step.find(ancestorInMain(op, body));
+    return it == step.end() ? nullptr : &it->second;
+  }
+
+  /// A backward operation prefers the TaskGraph of the forward value that it
+  /// uses to that of the cotangent, which is the one behind.
+  StrategyAttr fromProducers(Operation *op, const StepOp &info) {
+    Operation *latest = nullptr;
+    bool latestIsForward = false;
+    forEachOperand(op, [&](Value value) {
+      Operation *producer = ancestorInMain(value.getDefiningOp(), body);
+      const StepOp *from = lookup(producer);
+      if (!from || from->constant || !from->strategy)
+        return;
+      bool isForward =
+          info.phase == Phase::Backward && from->phase == Phase::Forward;
+      if (!latest || (isForward && !latestIsForward) ||
+          (isForward == latestIsForward && latest->isBeforeInBlock(producer))) {
+        latest = producer;
+        latestIsForward = isForward;
+      }
+    });
+    return latest ? lookup(latest)->strategy : nullptr;
+  }
+
+  StrategyAttr fromUsers(Operation *op, bool ofApply) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers()) {
+      Operation *ancestor = ancestorInMain(user, body);
+      const StepOp *info = lookup(ancestor);
+      if (!info || !info->strategy || (info->phase == Phase::Apply && !ofApply))
+        continue;
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+    return first ? lookup(first)->strategy : nullptr;
+  }
+
+  /// A state argument belongs to the TaskGraph that first uses it forward.
+  void findParameters() {
+    for (auto &[op, info] : step) {
+      if (!info.strategy || info.phase == Phase::Apply)
+        continue;
+      StrategyAttr strategy = info.strategy;
+      forEachOperand(op, [&](Value value) {
+        auto argument = dyn_cast<BlockArgument>(value);
+        if (argument && argument.getOwner() == body &&
+            isState.contains(argument.getArgNumber()))
+          parameters.try_emplace(value, strategy);
+      });
+    }
+  }
+
+  /// The operand of the update's shape decides, a parameter before a gradient;
+  /// a factor that all updates share has another shape.
+  StrategyAttr fromUpdate(Operation *op) {
+    StrategyAttr best;
+    int bestRank = 0;
+    forEachOperand(op, [&](Value value) {
+      StrategyAttr strategy = parameters.lookup(value);
+      bool isParameter = static_cast<bool>(strategy);
+      if (!isParameter) {
+        const StepOp *from = lookup(value.getDefiningOp());
+        if (!from || from->constant)
+          return;
+        strategy = from->strategy;
+      }
+      if (!strategy)
+        return;
+      bool sameShape = op->getNumResults() != 0 &&
+                       getShape(value) == getShape(op->getResult(0));
+      int rank = 1 + 2 * sameShape + isParameter;
+      if (rank > bestRank) {
+        best = strategy;
+        bestRank = rank;
+      }
+    });
+    return best;
+  }
+
+  static ArrayRef<int64_t> getShape(Value value) {
+    auto type = dyn_cast<ShapedType>(value.getType());
+    return type ? type.getShape() : ArrayRef<int64_t>();
+  }
+
+  Step &step;
+  Block *body;
+  DenseSet<unsigned> isState;
+  DenseMap<Value, StrategyAttr> parameters;
+};
+
+} // namespace
+
+void joinTaskGraphs(Step &step, func::FuncOp main,
+                    StrategyAttr defaultStrategy) {
+  Joiner joiner(step, main);
+  if (defaultStrategy) {
+    for (auto &[op, info] : step)
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply)
+        info.strategy = defaultStrategy;
+  } else {
+    joiner.joinGradient();
+  }
+  joiner.joinApply();
+  if (defaultStrategy)
+    for (auto &[op, info] : step)
+      if (!info.strategy && !info.constant)
+        info.strategy = defaultStrategy;
+  joiner.joinConstants();
+}
+
+} // namespace whale

@@ -1,0 +1,137 @@
+//===- ControlFlowPatterns.cpp - Loops, branches, barriers ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace whale::normalize {
+
+namespace {
+
+// Pattern: optimization_barrier(x) -> x
+//
+// It keeps XLA from merging what remat computes again with its first copy;
+// nothing here merges equal operations.
+struct RemoveBarrier : OpRewritePattern<stablehlo::OptimizationBarrierOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::OptimizationBarrierOp op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, op.getOperands());
+    return success();
+  }
+};
+
+// Pattern: while(c, x) { body(c, x) -> c, y } -> while(x) { body(c, x) -> y }
+//
+// A carried value that the body returns as it came is a value from outside.
+struct DropInvariants : OpRewritePattern<stablehlo::WhileOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::WhileOp op,
+                                PatternRewriter &rewriter) const override {
+    Block &cond = op.getCond().front(), &body = op.getBody().front();
+    Operation *next = body.getTerminator();
+    llvm::BitVector invariant(op->getNumOperands());
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (next->getOperand(i) == body.getArgument(i) ||
+          next->getOperand(i) == op->getOperand(i))
+        invariant.set(i);
+    if (invariant.none())
+      return failure();
+
+    SmallVector<Value> carried;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Value value = op->getOperand(i);
+      if (!invariant.test(i)) {
+        carried.push_back(value);
+        continue;
+      }
+      rewriter.replaceAllUsesWith(cond.getArgument(i), value);
+      rewriter.replaceAllUsesWith(body.getArgument(i), value);
+    }
+    rewriter.modifyOpInPlace(next, [&] { next->eraseOperands(invariant); });
+    rewriter.modifyOpInPlace(op, [&] {
+      cond.eraseArguments(invariant);
+      body.eraseArguments(invariant);
+    });
+    auto loop = stablehlo::WhileOp::create(
+        rewriter, op.getLoc(), ValueRange(carried).getTypes(), carried,
+        op->getDiscardableAttrDictionary().getValue());
+    rewriter.inlineRegionBefore(op.getCond(), loop.getCond(),
+                                loop.getCond().end());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    SmallVector<Value> results;
+    for (unsigned i = 0, kept = 0; i < op->getNumResults(); ++i)
+      results.push_back(invariant.test(i) ? op->getOperand(i)
+                                          : loop->getResult(kept++));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+/// Replaces `op` by the operations of `region`, which has no arguments.
+void inlineBranch(PatternRewriter &rewriter, Operation *op, Region &region) {
+  Block *block = &region.front();
+  Operation *terminator = block->getTerminator();
+  SmallVector<Value> results(terminator->getOperands());
+  rewriter.eraseOp(terminator);
+  rewriter.inlineBlockBefore(block, op);
+  rewriter.replaceOp(op, results);
+}
+
+// Pattern: case(constant) { branches } -> the branch
+struct InlineConstantCase : OpRewritePattern<stablehlo::CaseOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::CaseOp op,
+                                PatternRewriter &rewriter) const override {
+    DenseIntElementsAttr index;
+    if (!matchPattern(op.getIndex(), m_Constant(&index)))
+      return failure();
+    int64_t chosen = (*index.begin()).getSExtValue();
+    int64_t count = op.getBranches().size();
+    // An index out of bounds means the last branch.
+    if (chosen < 0 || chosen >= count)
+      chosen = count - 1;
+    inlineBranch(rewriter, op, op.getBranches()[chosen]);
+    return success();
+  }
+};
+
+// Pattern: if(constant) { a } else { b } -> a or b
+struct InlineConstantIf : OpRewritePattern<stablehlo::IfOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::IfOp op,
+                                PatternRewriter &rewriter) const override {
+    DenseIntElementsAttr predicate;
+    if (!matchPattern(op.getPred(), m_Constant(&predicate)))
+      return failure();
+    bool isTrue = !(*predicate.begin()).isZero();
+    inlineBranch(rewriter, op,
+                 isTrue ? op.getTrueBranch() : op.getFalseBranch());
+    return success();
+  }
+};
+
+} // namespace
+
+void populateControlFlowPatterns(RewritePatternSet &patterns) {
+  patterns
+      .add<DropInvariants, InlineConstantCase, InlineConstantIf, RemoveBarrier>(
+          patterns.getContext());
+}
+
+} // namespace whale::normalize

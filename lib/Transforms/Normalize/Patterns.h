@@ -1,0 +1,33 @@
+//===- Patterns.h - Patterns of whale-normalize -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_NORMALIZE_PATTERNS_H
+#define WHALE_LIB_TRANSFORMS_NORMALIZE_PATTERNS_H
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace whale::normalize {
+
+/// Operations that only re-shape, broadcast or convert.
+void populateShapePatterns(mlir::RewritePatternSet &patterns);
+/// Reductions and scatters that start from something else than an identity.
+void populateReductionPatterns(mlir::RewritePatternSet &patterns);
+/// Loops, branches, barriers.
+void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
+
+/// Removes annotations for other partitioners (sdy, `custom_call @Sharding`),
+/// with a remark for each kind of them that said something.
+void dropShardings(mlir::ModuleOp module);
+
+/// Fails with an error at the first operation of @main that Whale can't
+/// partition or run, which names the operation or the call's target.
+mlir::LogicalResult verifySupported(mlir::ModuleOp module);
+
+} // namespace whale::normalize
+
+#endif // WHALE_LIB_TRANSFORMS_NORMALIZE_PATTERNS_H

@@ -1,0 +1,170 @@
+//===- ReductionPatterns.cpp - Reductions that start from identities ------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace whale::normalize {
+
+namespace {
+
+/// The operation that `region` applies to its two arguments, or null.
+Operation *getReducer(Region &region) {
+  Block &block = region.front();
+  if (block.getNumArguments() != 2 || !llvm::hasNItems(block, 2))
+    return nullptr;
+  Operation *op = &block.front();
+  if (op->getNumOperands() != 2 || op->getNumResults() != 1 ||
+      block.getTerminator()->getOperands() != op->getResults())
+    return nullptr;
+  Value a = block.getArgument(0), b = block.getArgument(1);
+  Value x = op->getOperand(0), y = op->getOperand(1);
+  return (x == a && y == b) || (x == b && y == a) ? op : nullptr;
+}
+
+/// The number that doesn't change what `reducer` combines it with.
+Attribute getIdentity(Operation *reducer) {
+  auto type = cast<RankedTensorType>(reducer->getResult(0).getType());
+  Type element = type.getElementType();
+  Builder b(reducer->getContext());
+  if (auto floatType = dyn_cast<FloatType>(element)) {
+    const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
+    bool isMax = isa<stablehlo::MaxOp>(reducer);
+    if (isMax || isa<stablehlo::MinOp>(reducer)) {
+      if (!APFloat::semanticsHasInf(semantics))
+        return nullptr;
+      return b.getFloatAttr(floatType, APFloat::getInf(semantics, isMax));
+    }
+    if (isa<stablehlo::AddOp>(reducer))
+      return b.getFloatAttr(floatType, APFloat::getZero(semantics));
+    if (isa<stablehlo::MulOp>(reducer))
+      return b.getFloatAttr(floatType, APFloat::getOne(semantics));
+    return nullptr;
+  }
+  auto intType = dyn_cast<IntegerType>(element);
+  if (!intType)
+    return nullptr;
+  unsigned width = intType.getWidth();
+  bool isUnsigned = intType.isUnsigned() || width == 1;
+  auto get = [&](APInt value) { return IntegerAttr::get(intType, value); };
+  if (isa<stablehlo::AddOp, stablehlo::OrOp, stablehlo::XorOp>(reducer))
+    return get(APInt::getZero(width));
+  if (isa<stablehlo::MulOp>(reducer))
+    return get(APInt(width, 1));
+  if (isa<stablehlo::AndOp>(reducer))
+    return get(APInt::getAllOnes(width));
+  if (isa<stablehlo::MaxOp>(reducer))
+    return get(isUnsigned ? APInt::getZero(width)
+                          : APInt::getSignedMinValue(width));
+  if (isa<stablehlo::MinOp>(reducer))
+    return get(isUnsigned ? APInt::getMaxValue(width)
+                          : APInt::getSignedMaxValue(width));
+  return nullptr;
+}
+
+/// Whether `value` is a splat of `identity`; both zeros are that of a sum.
+bool isSplatOf(Value value, Attribute identity) {
+  DenseElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
+    return false;
+  if (auto number = dyn_cast<FloatAttr>(identity))
+    return constant.getSplatValue<APFloat>() == number.getValue();
+  return constant.getSplatValue<Attribute>() == identity;
+}
+
+Value createSplat(PatternRewriter &rewriter, Location loc, Type type,
+                  Attribute value) {
+  return stablehlo::ConstantOp::create(
+      rewriter, loc, DenseElementsAttr::get(cast<ShapedType>(type), value));
+}
+
+Value combine(PatternRewriter &rewriter, Location loc, Operation *reducer,
+              Value lhs, Value rhs) {
+  OperationState state(loc, reducer->getName(), {lhs, rhs}, {lhs.getType()});
+  return rewriter.create(state)->getResult(0);
+}
+
+// Pattern: reduce(x, init) -> op(init, reduce(x, identity of op))
+//
+// A partial result then holds the initial value never instead of once a device.
+struct ReduceFromIdentity : OpRewritePattern<stablehlo::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() != 1)
+      return failure();
+    Operation *reducer = getReducer(op.getBody());
+    Value init = op.getInitValues()[0];
+    // A reducer may work in a wider type than its input.
+    if (!reducer || reducer->getResult(0).getType() != init.getType())
+      return failure();
+    Attribute identity = getIdentity(reducer);
+    if (!identity || isSplatOf(init, identity))
+      return failure();
+    Location loc = op.getLoc();
+    rewriter.setInsertionPointAfter(op);
+    Value first = stablehlo::BroadcastInDimOp::create(
+        rewriter, loc, op.getResult(0).getType(), init,
+        rewriter.getDenseI64ArrayAttr({}));
+    rewriter.setInsertionPoint(op);
+    Value start = createSplat(rewriter, loc, init.getType(), identity);
+    rewriter.setInsertionPointAfterValue(first);
+    Value result = combine(rewriter, loc, reducer, first, op.getResult(0));
+    rewriter.replaceAllUsesExcept(op.getResult(0), result,
+                                  result.getDefiningOp());
+    rewriter.modifyOpInPlace(op,
+                             [&] { op.getInitValuesMutable().assign(start); });
+    return success();
+  }
+};
+
+// Pattern: scatter-add(x, i, u) -> x + scatter-add(zeros, i, u)
+//
+// The scatter's result may then be a partial sum. In loops, where an
+// accumulator is updated in place, that would cost a pass over it each time.
+struct ScatterIntoZeros : OpRewritePattern<stablehlo::ScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() != 1 || op->getParentOfType<stablehlo::WhileOp>())
+      return failure();
+    Operation *reducer = getReducer(op.getUpdateComputation());
+    Value input = op.getInputs()[0];
+    if (!isa_and_nonnull<stablehlo::AddOp>(reducer) ||
+        cast<RankedTensorType>(input.getType()).getElementType() !=
+            cast<RankedTensorType>(reducer->getResult(0).getType())
+                .getElementType())
+      return failure();
+    Attribute zero = getIdentity(reducer);
+    if (!zero || isSplatOf(input, zero))
+      return failure();
+    Location loc = op.getLoc();
+    Value zeros = createSplat(rewriter, loc, input.getType(), zero);
+    rewriter.setInsertionPointAfter(op);
+    Value result = combine(rewriter, loc, reducer, input, op.getResult(0));
+    rewriter.replaceAllUsesExcept(op.getResult(0), result,
+                                  result.getDefiningOp());
+    rewriter.modifyOpInPlace(op, [&] { op.getInputsMutable().assign(zeros); });
+    return success();
+  }
+};
+
+} // namespace
+
+void populateReductionPatterns(RewritePatternSet &patterns) {
+  patterns.add<ReduceFromIdentity, ScatterIntoZeros>(patterns.getContext());
+}
+
+} // namespace whale::normalize

@@ -1,0 +1,289 @@
+//===- OpCost.cpp - FLOPs and bytes of operations -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Transforms/OpCost.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace whale {
+
+namespace {
+
+constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+
+int64_t add(int64_t a, int64_t b) { return addCosts(a, b); }
+int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? kLargest : product;
+}
+
+int64_t elements(Type type) {
+  auto shaped = dyn_cast<RankedTensorType>(type);
+  if (!shaped || !shaped.hasStaticShape())
+    return 0;
+  int64_t count = 1;
+  for (int64_t extent : shaped.getShape())
+    count = multiply(count, extent);
+  return count;
+}
+
+int64_t elements(Value value) { return elements(value.getType()); }
+
+int64_t log2Ceil(int64_t n) { return n < 2 ? 1 : llvm::Log2_64_Ceil(n); }
+
+/// Operations of a region that computes one element.
+int64_t opsInside(Region &region) {
+  int64_t count = 0;
+  for (Block &block : region)
+    for (Operation &op : block.without_terminator())
+      count = add(count, opFlops(&op));
+  return std::max<int64_t>(count, 1);
+}
+
+bool movesData(Operation *op) {
+  return op->hasTrait<OpTrait::ConstantLike>() ||
+         isa<stablehlo::BitcastConvertOp, stablehlo::BroadcastInDimOp,
+             stablehlo::ConcatenateOp, stablehlo::DynamicSliceOp,
+             stablehlo::DynamicUpdateSliceOp, stablehlo::GatherOp,
+             stablehlo::IotaOp, stablehlo::OptimizationBarrierOp,
+             stablehlo::PadOp, stablehlo::ReshapeOp, stablehlo::ReverseOp,
+             stablehlo::SliceOp, stablehlo::TransposeOp>(op) ||
+         op->hasTrait<OpTrait::IsTerminator>();
+}
+
+int64_t dotFlops(stablehlo::DotGeneralOp op) {
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType());
+  int64_t flops = multiply(2, elements(op.getResult()));
+  for (int64_t dim : op.getDotDimensionNumbers().getLhsContractingDimensions())
+    flops = multiply(flops, lhs.getDimSize(dim));
+  return flops;
+}
+
+int64_t convolutionFlops(stablehlo::ConvolutionOp op) {
+  auto kernel = cast<RankedTensorType>(op.getRhs().getType());
+  int64_t outputs = kernel.getDimSize(
+      op.getDimensionNumbers().getKernelOutputFeatureDimension());
+  if (outputs == 0)
+    return 0;
+  int64_t taps = elements(kernel) / outputs;
+  int64_t flops = multiply(multiply(2, elements(op.getResult())), taps);
+  // A dilated input is zero in all but one of so many places.
+  if (std::optional<ArrayRef<int64_t>> dilation = op.getLhsDilation())
+    for (int64_t factor : *dilation)
+      flops /= std::max<int64_t>(factor, 1);
+  return flops;
+}
+
+int64_t windowSize(ArrayRef<int64_t> window) {
+  int64_t size = 1;
+  for (int64_t extent : window)
+    size = multiply(size, extent);
+  return size;
+}
+
+int64_t reduceWindowFlops(stablehlo::ReduceWindowOp op) {
+  auto input = cast<RankedTensorType>(op.getInputs()[0].getType());
+  auto output = cast<RankedTensorType>(op.getResult(0).getType());
+  // A window that spans its dimension and keeps its extent is a running sum.
+  int64_t size = 1;
+  for (auto [dim, extent] : llvm::enumerate(op.getWindowDimensions()))
+    if (extent != input.getDimSize(dim) ||
+        output.getDimSize(dim) != input.getDimSize(dim))
+      size = multiply(size, extent);
+  return multiply(multiply(elements(output), size), opsInside(op.getBody()));
+}
+
+int64_t sortFlops(stablehlo::SortOp op) {
+  auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
+  if (type.getRank() == 0)
+    return 0;
+  int64_t dim = op.getDimension();
+  int64_t extent = type.getDimSize(dim < 0 ? dim + type.getRank() : dim);
+  return multiply(multiply(elements(type), log2Ceil(extent)),
+                  opsInside(op.getComparator()));
+}
+
+using Cost = int64_t (*)(Operation *);
+
+int64_t regionCost(Region &region, Cost cost) {
+  int64_t sum = 0;
+  for (Block &block : region)
+    for (Operation &op : block)
+      sum = add(sum, cost(&op));
+  return sum;
+}
+
+/// The cost of operations that consist of steps; none for all others.
+std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return multiply(tripCount(loop).value_or(1),
+                    add(regionCost(loop.getCond(), cost),
+                        regionCost(loop.getBody(), cost)));
+  bool isBranch = isa<stablehlo::CaseOp, stablehlo::IfOp>(op);
+  if (!isBranch && (op->getNumRegions() == 0 ||
+                    isa<stablehlo::StablehloDialect>(op->getDialect())))
+    return std::nullopt;
+  int64_t total = 0;
+  for (Region &region : op->getRegions()) {
+    int64_t one = regionCost(region, cost);
+    total = isBranch ? std::max(total, one) : add(total, one);
+  }
+  return total;
+}
+
+} // namespace
+
+int64_t addCosts(int64_t a, int64_t b) {
+  int64_t sum;
+  return llvm::AddOverflow(a, b, sum) ? kLargest : sum;
+}
+
+int64_t opFlops(Operation *op) {
+  if (std::optional<int64_t> cost = controlFlowCost(op, opFlops))
+    return *cost;
+  if (movesData(op) || op->getNumResults() == 0)
+    return 0;
+  return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case(dotFlops)
+      .Case(convolutionFlops)
+      .Case(reduceWindowFlops)
+      .Case(sortFlops)
+      .Case([](stablehlo::ReduceOp reduce) {
+        return multiply(elements(reduce.getInputs()[0]),
+                        opsInside(reduce.getBody()));
+      })
+      .Case([](stablehlo::ScatterOp scatter) {
+        return multiply(elements(scatter.getUpdates()[0]),
+                        opsInside(scatter.getUpdateComputation()));
+      })
+      .Case([](stablehlo::SelectAndScatterOp op) {
+        int64_t window = 1;
+        if (std::optional<ArrayRef<int64_t>> extents = op.getWindowDimensions())
+          window = windowSize(*extents);
+        return multiply(elements(op.getSource()), window);
+      })
+      .Case([](stablehlo::FftOp fft) {
+        int64_t length = windowSize(fft.getFftLength());
+        return multiply(multiply(5, elements(fft.getResult())),
+                        log2Ceil(length));
+      })
+      .Case([](stablehlo::CholeskyOp op) {
+        auto type = cast<RankedTensorType>(op.getResult().getType());
+        return multiply(elements(type), type.getShape().back()) / 3;
+      })
+      .Case([](stablehlo::TriangularSolveOp op) {
+        auto a = cast<RankedTensorType>(op.getA().getType());
+        return multiply(elements(op.getResult()), a.getShape().back());
+      })
+      .Default([](Operation *op) { return elements(op->getResult(0)); });
+}
+
+int64_t opBytes(Operation *op) {
+  if (std::optional<int64_t> cost = controlFlowCost(op, opBytes))
+    return *cost;
+  if (op->hasTrait<OpTrait::ConstantLike>() ||
+      op->hasTrait<OpTrait::IsTerminator>() ||
+      isa<stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(op))
+    return 0;
+  int64_t bytes = 0;
+  for (Type type : op->getOperandTypes())
+    bytes = add(bytes, tensorBytes(type));
+  for (Type type : op->getResultTypes())
+    bytes = add(bytes, tensorBytes(type));
+  return bytes;
+}
+
+int64_t tensorBytes(Type type) {
+  auto shaped = dyn_cast<RankedTensorType>(type);
+  if (!shaped)
+    return 0;
+  Type element = shaped.getElementType();
+  int64_t width = 0;
+  if (auto complex = dyn_cast<ComplexType>(element))
+    width = 2 * complex.getElementType().getIntOrFloatBitWidth();
+  else if (element.isIntOrFloat())
+    width = element.getIntOrFloatBitWidth();
+  return multiply(elements(type), llvm::divideCeil(width, 8));
+}
+
+namespace {
+
+std::optional<int64_t> constantInt(Value value) {
+  DenseIntElementsAttr attr;
+  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
+    return std::nullopt;
+  return attr.getElementType().isUnsignedInteger()
+             ? attr.getSplatValue<APInt>().getZExtValue()
+             : attr.getSplatValue<APInt>().getSExtValue();
+}
+
+/// The value that `value` of the condition or body has before the first trip,
+/// if it is a constant.
+std::optional<int64_t> limitOf(stablehlo::WhileOp loop, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner()->getParentOp() != loop)
+      return std::nullopt;
+    unsigned index = argument.getArgNumber();
+    Value next = loop.getBody().front().getTerminator()->getOperand(index);
+    if (next != loop.getBody().getArgument(index))
+      return std::nullopt;
+    return constantInt(loop.getOperands()[index]);
+  }
+  return constantInt(value);
+}
+
+} // namespace
+
+std::optional<int64_t> tripCount(stablehlo::WhileOp loop) {
+  auto compare = loop.getCond()
+                     .front()
+                     .getTerminator()
+                     ->getOperand(0)
+                     .getDefiningOp<stablehlo::CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  auto direction = compare.getComparisonDirection();
+  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+  using Direction = stablehlo::ComparisonDirection;
+  if (direction == Direction::GT || direction == Direction::GE) {
+    std::swap(lhs, rhs);
+    direction = direction == Direction::GT ? Direction::LT : Direction::LE;
+  }
+  if (direction != Direction::LT && direction != Direction::LE)
+    return std::nullopt;
+  auto counter = dyn_cast<BlockArgument>(lhs);
+  if (!counter || counter.getOwner() != &loop.getCond().front())
+    return std::nullopt;
+
+  unsigned index = counter.getArgNumber();
+  std::optional<int64_t> start = constantInt(loop.getOperands()[index]);
+  std::optional<int64_t> limit = limitOf(loop, rhs);
+  Value next = loop.getBody().front().getTerminator()->getOperand(index);
+  auto increment = next.getDefiningOp<stablehlo::AddOp>();
+  if (!start || !limit || !increment)
+    return std::nullopt;
+  Value argument = loop.getBody().getArgument(index);
+  Value step = increment.getLhs() == argument   ? increment.getRhs()
+               : increment.getRhs() == argument ? increment.getLhs()
+                                                : Value();
+  std::optional<int64_t> stride = step ? constantInt(step) : std::nullopt;
+  if (!stride || *stride < 1)
+    return std::nullopt;
+  int64_t last = direction == Direction::LE ? add(*limit, 1) : *limit;
+  if (last <= *start)
+    return 0;
+  return llvm::divideCeil(static_cast<uint64_t>(last) -
+                              static_cast<uint64_t>(*start),
+                          static_cast<uint64_t>(*stride));
+}
+
+} // namespace whale
