@@ -254,6 +254,21 @@ ParseResult stablehlo::parseSelectOpType(OpAsmParser &parser, Type &pred,
 // Operands and attributes
 //===----------------------------------------------------------------------===//
 
+void stablehlo::printComparisonType(OpAsmPrinter &printer, Operation *op,
+                                    ComparisonTypeAttr type) {
+  if (!type)
+    return;
+  printer << ", ";
+  printEnum(printer, op, type);
+}
+
+ParseResult stablehlo::parseComparisonType(OpAsmParser &parser,
+                                           ComparisonTypeAttr &type) {
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  return parseEnum(parser, type);
+}
+
 void stablehlo::printVariadicOperandWithAttribute(OpAsmPrinter &printer,
                                                   Operation *,
                                                   OperandRange operands) {

@@ -1,4 +1,4 @@
-//===- StableHLOReductionOps.cpp - x ----------------------------*- C++ -*-===//
+//===- StableHLOReductionOps.cpp - Reductions -------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Checks.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"
@@ -13,6 +14,10 @@
 
 using namespace mlir;
 using namespace mlir::stablehlo;
+using whale::Checker;
+using whale::elementType;
+using whale::mayBeEqual;
+using whale::tensorType;
 
 #define GET_OP_CLASSES
 #include "whale/Dialect/StableHLO/IR/StableHLOReductionOps.cpp.inc"
@@ -103,7 +108,9 @@ static ParseResult buildCompactReducer(OpAsmParser &parser, SMLoc nameLoc,
   Type type = RankedTensorType::get({}, tensor.getElementType());
   Block &block = result.addRegion()->emplaceBlock();
   block.addArguments({type, type}, {loc, loc});
-  OpBuilder builder = OpBuilder::atBlockEnd(&block);
+  // The region has no parent yet, which could give the context.
+  OpBuilder builder(parser.getContext());
+  builder.setInsertionPointToEnd(&block);
   OperationState state(loc, name, block.getArguments(), type);
   Operation *reducer = builder.create(state);
   ReturnOp::create(builder, loc, reducer->getResults());
@@ -172,4 +179,191 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
   lhs.append(rhs);
   return parser.parseRegion(*result.addRegion(), lhs);
+}
+
+//===----------------------------------------------------------------------===//
+// ReduceOp and ReduceWindowOp: inference
+//===----------------------------------------------------------------------===//
+
+/// The inputs of a variadic reduction: at least one, all of one shape, each
+/// with an initial value of its element type.
+static LogicalResult verifyReductionInputs(const Checker &check,
+                                           ValueRange inputs,
+                                           ValueRange inits) {
+  if (inputs.empty())
+    return check.error("expects at least one input");
+  auto first = tensorType(inputs.front().getType());
+  for (auto [input, init] : llvm::zip_equal(inputs, inits)) {
+    auto inputType = tensorType(input.getType());
+    auto initType = tensorType(init.getType());
+    if (failed(check.sameShape("each input", inputType.getShape(),
+                               first.getShape())) ||
+        failed(
+            check.sameShape("each initial value", initType.getShape(), {})) ||
+        failed(
+            check.sameElements("input and initial value", inputType, initType)))
+      return failure();
+  }
+  return success();
+}
+
+/// The element type in which the region accumulates input `index`; without a
+/// region yet, that of the input.
+static Type accumulatorType(RegionRange regions, ValueRange inputs,
+                            size_t index) {
+  Type input = elementType(inputs[index].getType());
+  if (regions.empty() || !regions.front() || regions.front()->empty())
+    return input;
+  Block &block = regions.front()->front();
+  if (index >= block.getNumArguments())
+    return input;
+  auto argument =
+      dyn_cast<RankedTensorType>(block.getArgument(index).getType());
+  return argument ? argument.getElementType() : input;
+}
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> location,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  ValueRange inputs = adaptor.getInputs();
+  // reduce_c1, reduce_c2, reduce_c3
+  if (failed(verifyReductionInputs(check, inputs, adaptor.getInitValues())))
+    return failure();
+  auto first = tensorType(inputs.front().getType());
+  // reduce_c4, reduce_c5
+  ArrayRef<int64_t> dimensions = adaptor.getDimensions();
+  if (failed(check.rangeAndUnique("dimensions", dimensions, first.getRank())))
+    return failure();
+  // reduce_c7, reduce_c8
+  SmallVector<int64_t> shape;
+  for (int64_t i = 0; i < first.getRank(); ++i)
+    if (!llvm::is_contained(dimensions, i))
+      shape.push_back(first.getDimSize(i));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    results.push_back(RankedTensorType::get(
+        shape, accumulatorType(adaptor.getRegions(), inputs, i)));
+  return success();
+}
+
+LogicalResult ReduceOp::verifyRegions() {
+  // reduce_c6
+  return Checker(*this).reducer(getBody(), getInputs().getTypes(),
+                                getInitValues().getTypes());
+}
+
+LogicalResult ReduceWindowOp::inferReturnTypes(MLIRContext *context,
+                                               std::optional<Location> location,
+                                               Adaptor adaptor,
+                                               SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  ValueRange inputs = adaptor.getInputs();
+  // reduce_window_c1, c2, c3
+  if (failed(verifyReductionInputs(check, inputs, adaptor.getInitValues())))
+    return failure();
+  auto first = tensorType(inputs.front().getType());
+  // reduce_window_c4 to c12
+  if (failed(check.count("window_dimensions",
+                         adaptor.getWindowDimensions().size(),
+                         first.getRank())))
+    return failure();
+  FailureOr<whale::Window> window = whale::getWindow(
+      check, adaptor.getWindowDimensions(), adaptor.getWindowStrides(),
+      adaptor.getPadding(), adaptor.getBaseDilations(),
+      adaptor.getWindowDilations());
+  if (failed(window))
+    return failure();
+  // reduce_window_c14, c15, c16
+  FailureOr<SmallVector<int64_t>> shape =
+      whale::getWindowCounts(check, first.getShape(), *window);
+  if (failed(shape))
+    return failure();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    results.push_back(RankedTensorType::get(
+        *shape, accumulatorType(adaptor.getRegions(), inputs, i)));
+  return success();
+}
+
+LogicalResult ReduceWindowOp::verifyRegions() {
+  // reduce_window_c13
+  return Checker(*this).reducer(getBody(), getInputs().getTypes(),
+                                getInitValues().getTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// SelectAndScatterOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SelectAndScatterOp::verify() {
+  Checker check(*this);
+  RankedTensorType operand = getOperand().getType();
+  RankedTensorType source = getSource().getType();
+  // select_and_scatter_c1, c3
+  if (failed(check.sameElements("operand and source", operand, source)) ||
+      failed(check.sameElements("operand and initial value", operand,
+                                getInitValue().getType())))
+    return failure();
+  // select_and_scatter_c4 to c8
+  SmallVector<int64_t> ones(operand.getRank(), 1);
+  ArrayRef<int64_t> sizes = getWindowDimensions().value_or(ones);
+  if (failed(check.count("window_dimensions", sizes.size(), operand.getRank())))
+    return failure();
+  FailureOr<whale::Window> window =
+      whale::getWindow(check, sizes, getWindowStrides(), getPadding(),
+                       std::nullopt, std::nullopt);
+  if (failed(window))
+    return failure();
+  // select_and_scatter_c2
+  FailureOr<SmallVector<int64_t>> windows =
+      whale::getWindowCounts(check, operand.getShape(), *window);
+  if (failed(windows) ||
+      failed(check.sameShape("the source", source.getShape(), *windows)))
+    return failure();
+  // select_and_scatter_c9, c10
+  if (failed(check.comparator(getSelect(), operand)) ||
+      failed(check.reducer(getScatter(), source, getInitValue().getType())))
+    return failure();
+  // select_and_scatter_c11, c12
+  return success(succeeded(check.sameShape("the result", getType().getShape(),
+                                           operand.getShape())) &&
+                 succeeded(check.sameElements(
+                     "result and region", getType(),
+                     getScatter().front().getArgument(0).getType())));
+}
+
+//===----------------------------------------------------------------------===//
+// MapOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MapOp::verify() {
+  Checker check(*this);
+  // map_c2
+  if (getInputs().empty())
+    return check.error("expects at least one input");
+  // map_c3
+  auto first = tensorType(getInputs().front().getType());
+  if (!llvm::equal(getDimensions(), llvm::seq<int64_t>(0, first.getRank())))
+    return check.error("expects dimensions 0 to ", first.getRank(),
+                       " in order");
+  // map_c4
+  Block &block = getComputation().front();
+  auto terminator =
+      dyn_cast_if_present<ReturnOp>(block.empty() ? nullptr : &block.back());
+  if (!terminator || terminator.getNumOperands() != 1 ||
+      terminator.getOperand(0).getType() !=
+          RankedTensorType::get({}, getType().getElementType()))
+    return check.error("expects a region that returns one element of the "
+                       "result");
+  if (failed(check.count("region arguments", block.getNumArguments(),
+                         getInputs().size())))
+    return failure();
+  for (auto [argument, input] :
+       llvm::zip_equal(block.getArguments(), getInputs()))
+    if (argument.getType() !=
+        RankedTensorType::get({}, elementType(input.getType())))
+      return check.error("expects region arguments that are elements of the "
+                         "inputs (got ",
+                         argument.getType(), ")");
+  return success();
 }

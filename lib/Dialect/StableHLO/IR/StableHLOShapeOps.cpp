@@ -1,4 +1,4 @@
-//===- StableHLOShapeOps.cpp - x --------------------------------*- C++ -*-===//
+//===- StableHLOShapeOps.cpp - Shapes and data movement ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Checks.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"
@@ -13,6 +14,10 @@
 
 using namespace mlir;
 using namespace mlir::stablehlo;
+using whale::Checker;
+using whale::elementType;
+using whale::mayBeEqual;
+using whale::tensorType;
 
 #define GET_OP_CLASSES
 #include "whale/Dialect/StableHLO/IR/StableHLOShapeOps.cpp.inc"
@@ -93,4 +98,271 @@ OpFoldResult PadOp::fold(FoldAdaptor) {
                     llvm::all_of(getEdgePaddingHigh(), isZero) &&
                     llvm::all_of(getInteriorPadding(), isZero);
   return isIdentity ? getOperand() : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers and inference
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location> location,
+                                           Adaptor adaptor,
+                                           SmallVectorImpl<Type> &results) {
+  // constant_c1
+  results.push_back(adaptor.getValue().getType());
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  // iota_c1
+  return Checker(*this).inRange("iota_dimension",
+                                static_cast<int64_t>(getIotaDimension()),
+                                getType().getRank());
+}
+
+/// The checks that both forms of broadcast_in_dim share.
+static LogicalResult verifyBroadcast(const Checker &check,
+                                     RankedTensorType operand,
+                                     RankedTensorType result,
+                                     ArrayRef<int64_t> dimensions) {
+  // broadcast_in_dim_c1, c2, c3, c4
+  if (failed(check.sameElements("operand and result", operand, result)) ||
+      failed(check.count("broadcast_dimensions", dimensions.size(),
+                         operand.getRank())) ||
+      failed(check.rangeAndUnique("broadcast_dimensions", dimensions,
+                                  result.getRank())))
+    return failure();
+  // broadcast_in_dim_c5
+  for (auto [i, dimension] : llvm::enumerate(dimensions)) {
+    int64_t size = operand.getDimSize(i);
+    if (size != 1 && !mayBeEqual(size, result.getDimSize(dimension)))
+      return check.error("expects size 1 or ", result.getDimSize(dimension),
+                         " of operand dimension ", i, " (got ", size, ")");
+  }
+  return success();
+}
+
+LogicalResult BroadcastInDimOp::verify() {
+  return verifyBroadcast(Checker(*this), getOperand().getType(), getType(),
+                         getBroadcastDimensions());
+}
+
+/// The product of the sizes, std::nullopt if it can't be represented.
+static std::optional<int64_t> countElements(ArrayRef<int64_t> shape) {
+  if (llvm::is_contained(shape, 0))
+    return 0;
+  int64_t product = 1;
+  for (int64_t size : shape)
+    if (llvm::MulOverflow(product, size, product))
+      return std::nullopt;
+  return product;
+}
+
+LogicalResult ReshapeOp::verify() {
+  Checker check(*this);
+  RankedTensorType from = getOperand().getType(), to = getType();
+  if (failed(check.sameElements("operand and result", from, to)))
+    return failure();
+  if (!from.hasStaticShape() || !to.hasStaticShape())
+    return success();
+  // reshape_c2
+  std::optional<int64_t> fromCount = countElements(from.getShape());
+  std::optional<int64_t> toCount = countElements(to.getShape());
+  if (!fromCount || fromCount != toCount)
+    return check.error("expects as many elements in the result as in the "
+                       "operand (got ",
+                       to, " of ", from, ")");
+  return success();
+}
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  auto operand = tensorType(adaptor.getOperand().getType());
+  ArrayRef<int64_t> permutation = adaptor.getPermutation();
+  // transpose_c2
+  if (failed(check.count("dimensions in permutation", permutation.size(),
+                         operand.getRank())) ||
+      failed(
+          check.rangeAndUnique("permutation", permutation, operand.getRank())))
+    return failure();
+  // transpose_c3
+  SmallVector<int64_t> shape;
+  for (int64_t dimension : permutation)
+    shape.push_back(operand.getDimSize(dimension));
+  results.push_back(RankedTensorType::get(shape, operand.getElementType()));
+  return success();
+}
+
+LogicalResult ReverseOp::verify() {
+  // reverse_c2, reverse_c3
+  return Checker(*this).rangeAndUnique("dimensions", getDimensions(),
+                                       getType().getRank());
+}
+
+LogicalResult ConcatenateOp::inferReturnTypes(MLIRContext *context,
+                                              std::optional<Location> location,
+                                              Adaptor adaptor,
+                                              SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  // concatenate_c3
+  if (adaptor.getInputs().empty())
+    return check.error("expects at least one input");
+  auto first = tensorType(adaptor.getInputs().front().getType());
+  int64_t dimension = adaptor.getDimension();
+  // concatenate_c4
+  if (failed(check.inRange("dimension", dimension, first.getRank())))
+    return failure();
+  SmallVector<int64_t> shape(first.getShape());
+  __int128 total = 0;
+  bool isDynamic = false;
+  for (Type input : adaptor.getInputs().getTypes()) {
+    auto type = tensorType(input);
+    // concatenate_c1
+    if (failed(check.sameElements("inputs", first, type)))
+      return failure();
+    // concatenate_c2
+    SmallVector<int64_t> others(type.getShape());
+    if (type.getRank() == first.getRank())
+      others[dimension] = first.getDimSize(dimension);
+    if (failed(check.sameShape("each input, but for the dimension,", others,
+                               first.getShape())))
+      return failure();
+    for (auto [i, size] : llvm::enumerate(others))
+      if (ShapedType::isDynamic(shape[i]))
+        shape[i] = size;
+    isDynamic |= type.isDynamicDim(dimension);
+    total += isDynamic ? 0 : type.getDimSize(dimension);
+  }
+  // concatenate_c5, concatenate_c6
+  std::optional<int64_t> size = whale::toSize(total);
+  if (!size)
+    return check.error("expects a result whose size can be represented");
+  shape[dimension] = isDynamic ? ShapedType::kDynamic : *size;
+  results.push_back(RankedTensorType::get(shape, first.getElementType()));
+  return success();
+}
+
+LogicalResult PadOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> location,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  auto operand = tensorType(adaptor.getOperand().getType());
+  int64_t rank = operand.getRank();
+  ArrayRef<int64_t> low = adaptor.getEdgePaddingLow();
+  ArrayRef<int64_t> high = adaptor.getEdgePaddingHigh();
+  ArrayRef<int64_t> interior = adaptor.getInteriorPadding();
+  // pad_c1, pad_c2, pad_c3
+  if (failed(check.sameElements("operand and padding value", operand,
+                                adaptor.getPaddingValue().getType())) ||
+      failed(check.count("edge_padding_low values", low.size(), rank)) ||
+      failed(check.count("edge_padding_high values", high.size(), rank)) ||
+      failed(check.count("interior_padding values", interior.size(), rank)) ||
+      failed(check.atLeast("interior_padding", interior, 0)))
+    return failure();
+  // pad_c4
+  SmallVector<int64_t> shape;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (operand.isDynamicDim(i)) {
+      shape.push_back(ShapedType::kDynamic);
+      continue;
+    }
+    __int128 size = operand.getDimSize(i);
+    std::optional<int64_t> padded = whale::toSize(
+        size + low[i] + high[i] + (size == 0 ? 0 : (size - 1) * interior[i]));
+    if (!padded)
+      return check.error("expects padding that leaves dimension ", i,
+                         " a size that can be represented");
+    shape.push_back(*padded);
+  }
+  results.push_back(RankedTensorType::get(shape, operand.getElementType()));
+  return success();
+}
+
+LogicalResult GetDimensionSizeOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &results) {
+  // get_dimension_size_c1
+  auto operand = tensorType(adaptor.getOperand().getType());
+  if (failed(
+          Checker(location, getOperationName())
+              .inRange("dimension", adaptor.getDimension(), operand.getRank())))
+    return failure();
+  results.push_back(RankedTensorType::get({}, IntegerType::get(context, 32)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Forms whose shape is an operand
+//===----------------------------------------------------------------------===//
+
+/// The shape operand has an element for each dimension of the result.
+static LogicalResult verifyShapeOperand(const Checker &check, StringRef name,
+                                        RankedTensorType shape, int64_t rank) {
+  if (!mayBeEqual(shape.getDimSize(0), rank))
+    return check.error("expects ", rank, " elements of ", name, " (got ",
+                       shape.getDimSize(0), ")");
+  return success();
+}
+
+LogicalResult DynamicBroadcastInDimOp::verify() {
+  Checker check(*this);
+  int64_t rank = getOperand().getType().getRank();
+  // dynamic_broadcast_in_dim_c7
+  if (failed(verifyBroadcast(check, getOperand().getType(), getType(),
+                             getBroadcastDimensions())) ||
+      failed(verifyShapeOperand(check, "output_dimensions",
+                                getOutputDimensions().getType(),
+                                getType().getRank())))
+    return failure();
+  // dynamic_broadcast_in_dim_c8, c9, c10
+  SmallVector<int64_t> known;
+  for (auto dimensions :
+       {getKnownExpandingDimensions(), getKnownNonexpandingDimensions()})
+    if (dimensions)
+      known.append(dimensions->begin(), dimensions->end());
+  return check.rangeAndUnique("known dimensions", known, rank);
+}
+
+LogicalResult DynamicIotaOp::verify() {
+  Checker check(*this);
+  // dynamic_iota_c1, dynamic_iota_c2
+  return success(succeeded(check.inRange(
+                     "iota_dimension", static_cast<int64_t>(getIotaDimension()),
+                     getType().getRank())) &&
+                 succeeded(verifyShapeOperand(check, "output_shape",
+                                              getOutputShape().getType(),
+                                              getType().getRank())));
+}
+
+LogicalResult DynamicPadOp::verify() {
+  Checker check(*this);
+  RankedTensorType operand = getOperand().getType();
+  // dynamic_pad_c1, dynamic_pad_c2
+  if (failed(check.sameElements("operand and padding value", operand,
+                                getPaddingValue().getType())) ||
+      failed(check.sameElements("operand and result", operand, getType())) ||
+      failed(check.count("dimensions of the result", getType().getRank(),
+                         operand.getRank())))
+    return failure();
+  for (Value amount :
+       {getEdgePaddingLow(), getEdgePaddingHigh(), getInteriorPadding()})
+    if (failed(verifyShapeOperand(
+            check, "padding", tensorType(amount.getType()), operand.getRank())))
+      return failure();
+  return success();
+}
+
+LogicalResult DynamicReshapeOp::verify() {
+  Checker check(*this);
+  // dynamic_reshape_c1, dynamic_reshape_c4
+  return success(
+      succeeded(check.sameElements("operand and result", getOperand().getType(),
+                                   getType())) &&
+      succeeded(verifyShapeOperand(check, "output_shape",
+                                   getOutputShape().getType(),
+                                   getType().getRank())));
 }

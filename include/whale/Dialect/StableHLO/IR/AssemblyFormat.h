@@ -9,6 +9,7 @@
 #ifndef WHALE_DIALECT_STABLEHLO_IR_ASSEMBLYFORMAT_H
 #define WHALE_DIALECT_STABLEHLO_IR_ASSEMBLYFORMAT_H
 
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
@@ -57,6 +58,27 @@ ParseResult parseSameOperandsAndResultType(OpAsmParser &parser,
   return parseEqualTypes(parser, ArrayRef(all).drop_back(),
                          *ArrayRef(all).back());
 }
+
+/// The keyword of an enumeration, without the space that the attribute's own
+/// form begins with.
+template <typename EnumAttrT>
+void printEnum(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
+  printer << attr.getValue();
+}
+
+template <typename EnumAttrT>
+ParseResult parseEnum(OpAsmParser &parser, EnumAttrT &attr) {
+  auto value = FieldParser<decltype(attr.getValue())>::parse(parser);
+  if (failed(value))
+    return failure();
+  attr = EnumAttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+/// `, SIGNED` or nothing.
+void printComparisonType(OpAsmPrinter &printer, Operation *,
+                         ComparisonTypeAttr type);
+ParseResult parseComparisonType(OpAsmParser &parser, ComparisonTypeAttr &type);
 
 void printVariadicSameOperandsAndResultType(OpAsmPrinter &printer, Operation *,
                                             OperandRange operands,

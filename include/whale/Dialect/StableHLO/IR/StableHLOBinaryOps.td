@@ -230,14 +230,14 @@ def StableHLO_CompareOp
     CArg<"::mlir::stablehlo::ComparisonType",
          "::mlir::stablehlo::ComparisonType::NOTYPE">:$type)>];
   let assemblyFormat = [{
-    $comparison_direction `,` $lhs `,` $rhs (`,` $compare_type^)?
-    attr-dict `:` functional-type(operands, results)
+    custom<Enum>($comparison_direction) `,` $lhs `,` $rhs ``
+    custom<ComparisonType>($compare_type) attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def StableHLO_SelectOp
-    : StableHLO_InferredOp<"select", [Pure, Elementwise]> {
+// Not Elementwise: the predicate may be of rank 0.
+def StableHLO_SelectOp : StableHLO_InferredOp<"select", [Pure]> {
   let summary = "Choice between two tensors";
   let description = [{
     Elements of `on_true` where `pred` holds, of `on_false` elsewhere. `pred` may

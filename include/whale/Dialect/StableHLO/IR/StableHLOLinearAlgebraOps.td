@@ -155,7 +155,7 @@ def StableHLO_FftOp : StableHLO_InferredOp<"fft", [Pure]> {
     StableHLO_FftTypeAttr:$fft_type, DenseI64ArrayAttr:$fft_length);
   let results = (outs HLO_FpOrComplexTensor);
   let assemblyFormat = [{
-    $operand `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict
+    $operand `,` `type` `=` custom<Enum>($fft_type) `,` `length` `=` $fft_length attr-dict
     `:` functional-type(operands, results)
   }];
 }

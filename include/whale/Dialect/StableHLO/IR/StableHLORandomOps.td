@@ -28,7 +28,7 @@ def StableHLO_RngOp : StableHLO_InferredOp<"rng"> {
     HLO_DimensionTensor:$shape, StableHLO_RngDistributionAttr:$rng_distribution);
   let results = (outs HLO_Tensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $shape `,` `distribution` `=` $rng_distribution attr-dict `:`
+    $a `,` $b `,` $shape `,` `distribution` `=` custom<Enum>($rng_distribution) attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -49,7 +49,7 @@ def StableHLO_RngBitGeneratorOp
                        HLO_Tensor:$initial_state);
   let results = (outs HLO_Tensor:$output_state, HLO_Tensor:$output);
   let assemblyFormat = [{
-    $initial_state `,` `algorithm` `=` $rng_algorithm attr-dict `:`
+    $initial_state `,` `algorithm` `=` custom<Enum>($rng_algorithm) attr-dict `:`
     functional-type(operands, results)
   }];
   let hasVerifier = 1;
