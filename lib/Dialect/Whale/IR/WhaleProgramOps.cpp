@@ -23,6 +23,11 @@ using namespace whale;
 // Helpers
 //===----------------------------------------------------------------------===//
 
+/// A buffer element takes at least one byte.
+static unsigned storedWidth(Type element) {
+  return std::max(8u, element.getIntOrFloatBitWidth());
+}
+
 /// `inplace` and `updates` name, for each result, an operand with a buffer of
 /// the same size, or -1.
 static LogicalResult verifySharing(Operation *op, StringRef name,
@@ -42,7 +47,7 @@ static LogicalResult verifySharing(Operation *op, StringRef name,
     auto from = cast<ShapedType>(op->getOperand(operand).getType());
     auto to = cast<ShapedType>(op->getResult(result).getType());
     if (from.getNumElements() != to.getNumElements() ||
-        from.getElementTypeBitWidth() != to.getElementTypeBitWidth())
+        storedWidth(from.getElementType()) != storedWidth(to.getElementType()))
       return op->emitOpError("'")
              << name << "' lets result " << result << " of type " << to
              << " share the buffer of operand " << operand << " of type "
@@ -56,7 +61,8 @@ static bool fits(Type tensor, Type buffer) {
   auto value = cast<ShapedType>(tensor);
   auto memref = dyn_cast<MemRefType>(buffer);
   return memref && memref.getShape() == value.getShape() &&
-         memref.getElementTypeBitWidth() == value.getElementTypeBitWidth();
+         storedWidth(memref.getElementType()) ==
+             storedWidth(value.getElementType());
 }
 
 /// The types of a kernel's arguments: inputs, outputs, begin, end.

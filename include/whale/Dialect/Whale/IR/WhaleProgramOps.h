@@ -31,6 +31,9 @@ inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
 /// Bytes read and written by one launch.
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
+/// A unit attribute: no iteration of an innermost loop of the kernel depends on
+/// another through memory.
+inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
 } // namespace whale
 
 #define GET_OP_CLASSES
