@@ -11,4 +11,129 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LowerLibraryOps
+    : Pass<"whale-lower-library-ops", "::mlir::func::FuncOp"> {
+  let summary = "Makes library calls of contractions and convolutions";
+  let description = [{
+    A `stablehlo.dot_general` becomes a `whale.matmul`: its dimensions are
+    grouped into batches, m, n and k, each with a stride in every buffer, so
+    that transposed operands are read where they lie. Dimensions of one group
+    that do not lie one behind the other in an operand need a
+    `stablehlo.transpose` first. A `stablehlo.convolution` becomes a
+    `whale.convolution`.
+
+    Example:
+
+    ```mlir
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
+       : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = whale.matmul %a, %b {batch = array<i64>, m = array<i64: 4, 8, 16>,
+        n = array<i64: 16, 8, 1>, k = array<i64: 8, 1, 1>}
+      : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def StableHLOToLinalg
+    : Pass<"whale-stablehlo-to-linalg", "::mlir::func::FuncOp"> {
+  let summary = "Lowers StableHLO to linalg and hand-built kernels";
+  let description = [{
+    Elementwise operations, moves of elements and reductions become
+    `linalg.generic` on tensors, reads at computed places `tensor.extract` in
+    their bodies; operations that write at computed places or walk in an order
+    (scatter, dynamic_update_slice, sort, windows) become `whale.kernel`.
+    Integers lose their sign, with casts where a value meets an operation that
+    stays: constants, reshapes, `while` and `case` (whose bodies are lowered),
+    collectives, and library operations. An operation that cannot be lowered is
+    an error at its location.
+
+    Example:
+
+    ```mlir
+    %0 = stablehlo.exponential %x : tensor<8xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %e = tensor.empty() : tensor<8xf32>
+    %0 = linalg.generic {indexing_maps = [#id, #id],
+                         iterator_types = ["parallel"]}
+        ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = math.exp %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::whale::WhaleDialect"
+  ];
+}
+
+def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Fuses parallel linalg operations into their consumers";
+  let description = [{
+    A parallel operation moves into the operation that uses its result, so that
+    the value in between is never stored. What is cheap moves into all its
+    users; what is not is computed once, in its first user, and kept as one
+    more result of it if there are others. A value is not recomputed for each
+    point of a dimension that it does not have, unless it is cheap or that
+    dimension is the inner loop.
+
+    Example: the sum of squares is one loop.
+
+    ```mlir
+    %0 = linalg.generic ... { arith.mulf %x, %x }
+    %1 = linalg.generic ... iterator_types = ["reduction"] ins(%0) { addf }
+    ```
+
+    becomes
+
+    ```mlir
+    %1 = linalg.generic ... iterator_types = ["reduction"] ins(%x)
+        { mulf; addf }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Makes functions of @kernels and launches of all loops";
+  let description = [{
+    Each linalg operation becomes a loop nest over buffers, together with the
+    operation that fills its initial value. Each nest, and each
+    `whale.kernel`, moves into a function of the module `@kernels`; the same
+    nest is emitted once. In its place stands a `whale.launch`. Casts between
+    signed and unsigned integers disappear.
+
+    Example:
+
+    ```mlir
+    %0 = linalg.generic ... ins(%x : tensor<8xf32>) { arith.negf }
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = whale.launch @k0(%x) {inplace = array<i64: 0>}
+       : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::whale::WhaleDialect"
+  ];
+}
+
 #endif // WHALE_CONVERSION_PASSES_TD

@@ -1,0 +1,44 @@
+//===- CompileKernels.h - Kernels to native code -------------- -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From the module of kernels to a shared library.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_CONVERSION_COMPILEKERNELS_H
+#define WHALE_CONVERSION_COMPILEKERNELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace whale {
+
+struct CompileKernelsOptions {
+  /// The processor to compile for; the one of this machine if empty.
+  std::string cpu;
+  /// Modules that are compiled at the same time; 0 lets the number of
+  /// processors decide.
+  unsigned threads = 0;
+  /// Where to write the optimized LLVM IR, if anywhere (one file for each
+  /// thread, numbered).
+  std::string dumpLLVM;
+};
+
+/// Compiles each function of `kernels` (the module that whale-outline-kernels
+/// makes; it is not changed) to native code in the shared library `path`. A
+/// function `@k` becomes the C function
+///
+///   void k(void **buffers, int64_t begin, int64_t end);
+///
+/// with the function's memrefs, inputs then outputs, as `buffers`. Emits a
+/// diagnostic at the module if the linker or the code generator fails.
+llvm::LogicalResult compileKernels(mlir::ModuleOp kernels, llvm::StringRef path,
+                                   const CompileKernelsOptions &options = {});
+
+} // namespace whale
+
+#endif // WHALE_CONVERSION_COMPILEKERNELS_H

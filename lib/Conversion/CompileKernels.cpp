@@ -1,0 +1,404 @@
+//===- CompileKernels.cpp - Kernels to native code ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The LLVM half: optimization for this processor, vector math from libmvec,
+// object files made on several threads, one shared library.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Conversion/CompileKernels.h"
+#include "KernelsToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace mlir;
+using namespace whale;
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A shared library of the system, found as the dynamic linker finds it.
+struct SystemLibrary {
+  void *handle;
+  std::string path;
+
+  SystemLibrary(const char *name, const char *symbol)
+      : handle(dlopen(name, RTLD_LAZY)) {
+    Dl_info info;
+    if (handle && dlsym(handle, symbol) && dladdr(dlsym(handle, symbol), &info))
+      path = info.dli_fname;
+  }
+  bool has(const std::string &symbol) const {
+    return handle && dlsym(handle, symbol.c_str());
+  }
+};
+
+const SystemLibrary &getLibmvec() {
+  static SystemLibrary library("libmvec.so.1", "_ZGVbN4v_expf");
+  return library;
+}
+
+const SystemLibrary &getLibm() {
+  static SystemLibrary library("libm.so.6", "expf");
+  return library;
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM IR
+//===----------------------------------------------------------------------===//
+
+/// Tells the optimizer that a math function computes nothing but its result,
+/// and which vector versions of it this machine has.
+void describeMathFunction(llvm::Function &function,
+                          const llvm::TargetMachine &machine) {
+  function.setDoesNotAccessMemory();
+  function.setDoesNotThrow();
+  function.setWillReturn();
+  // errno is not set, and the result is only a result.
+  StringRef features = machine.getTargetFeatureString();
+  bool isFloat = function.getReturnType()->isFloatTy();
+  struct Version {
+    char letter;
+    unsigned bits;
+    bool available;
+  };
+  SmallVector<std::string> versions;
+  llvm::Module &module = *function.getParent();
+  SmallVector<llvm::GlobalValue *> used;
+  for (Version version :
+       {Version{'b', 128, true}, Version{'d', 256, features.contains("+avx2")},
+        Version{'e', 512, features.contains("+avx512f")}}) {
+    unsigned lanes = version.bits / (isFloat ? 32 : 64);
+    std::string name =
+        ("_ZGV" + Twine(version.letter) + "N" + Twine(lanes) +
+         std::string(function.arg_size(), 'v') + "_" + function.getName())
+            .str();
+    if (!version.available || !getLibmvec().has(name))
+      continue;
+    auto *vector = llvm::FixedVectorType::get(function.getReturnType(), lanes);
+    SmallVector<llvm::Type *> arguments(function.arg_size(), vector);
+    auto callee = module.getOrInsertFunction(
+        name, llvm::FunctionType::get(vector, arguments, false));
+    auto *declaration = cast<llvm::Function>(callee.getCallee());
+    declaration->setDoesNotAccessMemory();
+    declaration->setDoesNotThrow();
+    declaration->setWillReturn();
+    used.push_back(declaration);
+    versions.push_back(name);
+  }
+  if (versions.empty())
+    return;
+  llvm::appendToCompilerUsed(module, used);
+  auto attribute =
+      llvm::Attribute::get(module.getContext(), "vector-function-abi-variant",
+                           llvm::join(versions, ","));
+  for (llvm::User *user : function.users())
+    if (auto *call = dyn_cast<llvm::CallInst>(user))
+      call->addFnAttr(attribute);
+}
+
+/// Says of the innermost loops that no iteration depends on another through
+/// memory. Buffers may be the same (a kernel that works in place), so nothing
+/// can be said of the pointers.
+void markParallelLoops(llvm::Function &function) {
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  llvm::LLVMContext &context = function.getContext();
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost())
+      continue;
+    auto *group = llvm::MDNode::getDistinct(context, {});
+    auto *property = llvm::MDNode::get(
+        context,
+        {llvm::MDString::get(context, "llvm.loop.parallel_accesses"), group});
+    auto *id = llvm::MDNode::getDistinct(context, {nullptr, property});
+    id->replaceOperandWith(0, id);
+    loop->setLoopID(id);
+    // Rotation makes the latch of the header.
+    if (loop->isLoopExiting(loop->getHeader()))
+      loop->getHeader()->getTerminator()->setMetadata("llvm.loop", id);
+    for (llvm::BasicBlock *block : loop->blocks())
+      for (llvm::Instruction &instruction : *block)
+        if (isa<llvm::LoadInst, llvm::StoreInst>(instruction))
+          instruction.setMetadata(llvm::LLVMContext::MD_access_group, group);
+  }
+}
+
+/// Makes `function`, of one pointer for each buffer, callable as
+/// `name(void **buffers, int64_t begin, int64_t end)`.
+void addEntryPoint(llvm::Function &function) {
+  llvm::Module &module = *function.getParent();
+  llvm::LLVMContext &context = module.getContext();
+  std::string name = function.getName().str();
+  function.setName(name + ".body");
+  function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  function.addFnAttr(llvm::Attribute::AlwaysInline);
+  auto *pointer = llvm::PointerType::get(context, 0);
+  auto *number = llvm::Type::getInt64Ty(context);
+  auto *entry = llvm::Function::Create(
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                              {pointer, number, number}, false),
+      llvm::GlobalValue::ExternalLinkage, name, module);
+  for (StringRef key : {"target-cpu", "target-features"})
+    if (function.hasFnAttribute(key))
+      entry->addFnAttr(function.getFnAttribute(key));
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", entry));
+  SmallVector<llvm::Value *> arguments;
+  unsigned buffers = function.arg_size() - 2;
+  for (unsigned buffer = 0; buffer < buffers; ++buffer) {
+    auto *address =
+        builder.CreateConstInBoundsGEP1_64(pointer, entry->getArg(0), buffer);
+    auto *load = builder.CreateLoad(pointer, address);
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                      llvm::MDNode::get(context, {}));
+    arguments.push_back(load);
+  }
+  arguments.push_back(entry->getArg(1));
+  arguments.push_back(entry->getArg(2));
+  builder.CreateCall(&function, arguments);
+  builder.CreateRetVoid();
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  tuning.LoopInterleaving = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+/// One part of the kernels on its way to an object file.
+class Part {
+public:
+  Part(ModuleOp module, const CompileKernelsOptions &options, unsigned number)
+      : module(module), options(options), number(number) {}
+
+  /// Compiles the part to the file `object`; an empty string if all is well.
+  std::string compile(StringRef object);
+
+private:
+  std::unique_ptr<llvm::TargetMachine> createMachine(std::string &error);
+
+  ModuleOp module;
+  const CompileKernelsOptions &options;
+  unsigned number;
+};
+
+std::unique_ptr<llvm::TargetMachine> Part::createMachine(std::string &error) {
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  std::string cpu = options.cpu, features;
+  if (cpu.empty()) {
+    cpu = llvm::sys::getHostCPUName().str();
+    SmallVector<std::string> list;
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      list.push_back((feature.second ? "+" : "-") + feature.first().str());
+    features = llvm::join(list, ",");
+  }
+  llvm::TargetOptions targetOptions;
+  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu, features, targetOptions, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
+}
+
+std::string Part::compile(StringRef object) {
+  llvm::StringSet<> parallel;
+  SmallVector<std::string> names;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    names.push_back(function.getSymName().str());
+    if (function->hasAttr(kParallelAttrName))
+      parallel.insert(names.back());
+  }
+  if (failed(lowerKernelsToLLVM(module)))
+    return "a kernel could not be lowered to LLVM";
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context, "kernels");
+  if (!llvmModule)
+    return "a kernel could not be translated to LLVM IR";
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(error);
+  if (!machine)
+    return error;
+  llvmModule->setDataLayout(machine->createDataLayout());
+  llvmModule->setTargetTriple(machine->getTargetTriple());
+  for (llvm::Function &function : *llvmModule) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine->getTargetCPU());
+    function.addFnAttr("target-features", machine->getTargetFeatureString());
+  }
+  SmallVector<llvm::Function *> declarations;
+  for (llvm::Function &function : *llvmModule)
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        function.getReturnType()->isFloatingPointTy())
+      declarations.push_back(&function);
+  for (llvm::Function *function : declarations)
+    describeMathFunction(*function, *machine);
+  for (const std::string &name : names) {
+    llvm::Function *function = llvmModule->getFunction(name);
+    if (parallel.contains(name))
+      markParallelLoops(*function);
+    addEntryPoint(*function);
+  }
+  optimize(*llvmModule, *machine);
+  std::error_code code;
+  if (!options.dumpLLVM.empty()) {
+    llvm::raw_fd_ostream dump(
+        (options.dumpLLVM + "." + Twine(number) + ".ll").str(), code);
+    if (!code)
+      llvmModule->print(dump, nullptr);
+  }
+  llvm::raw_fd_ostream os(object, code);
+  if (code)
+    return "cannot write " + object.str() + ": " + code.message();
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, os, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return "the target cannot emit object files";
+  passes.run(*llvmModule);
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+std::string link(ArrayRef<std::string> objects, StringRef path) {
+  llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName("ld.lld");
+  if (!linker)
+    linker = llvm::sys::findProgramByName("ld.lld-22");
+  if (!linker)
+    return "cannot find the linker ld.lld";
+  SmallVector<StringRef> arguments{"ld.lld", "-shared", "--build-id=none", "-o",
+                                   path};
+  for (const std::string &object : objects)
+    arguments.push_back(object);
+  for (const SystemLibrary *library : {&getLibm(), &getLibmvec()})
+    if (!library->path.empty())
+      arguments.push_back(library->path);
+  SmallString<64> log;
+  if (llvm::sys::fs::createTemporaryFile("whale-link", "log", log))
+    return "cannot write a temporary file";
+  llvm::FileRemover remover(log);
+  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
+                                          StringRef(log)};
+  std::string error;
+  int status = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt,
+                                         redirects, 0, 0, &error);
+  if (status == 0)
+    return "";
+  if (auto text = llvm::MemoryBuffer::getFile(log))
+    error += (*text)->getBuffer().str();
+  return "ld.lld failed: " + error;
+}
+
+} // namespace
+
+LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
+                                    const CompileKernelsOptions &options) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  MLIRContext *context = kernels.getContext();
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  context->loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect,
+                       func::FuncDialect>();
+
+  // Deal the kernels out to parts of about the same amount of code.
+  SmallVector<func::FuncOp> functions(kernels.getOps<func::FuncOp>());
+  unsigned threads = options.threads
+                         ? options.threads
+                         : llvm::hardware_concurrency().compute_thread_count();
+  if (!context->isMultithreadingEnabled())
+    threads = 1;
+  threads = std::clamp<unsigned>(functions.size() / 4, 1, threads);
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<size_t> weights(threads, 0);
+  for (unsigned number = 0; number < threads; ++number)
+    modules.push_back(ModuleOp::create(kernels.getLoc()));
+  for (func::FuncOp function : functions) {
+    size_t lightest = llvm::min_element(weights) - weights.begin();
+    size_t weight = 0;
+    function.walk([&](Operation *) { ++weight; });
+    weights[lightest] += weight;
+    modules[lightest]->push_back(function.clone());
+  }
+
+  SmallVector<std::string> objects(threads), errors(threads);
+  std::vector<std::unique_ptr<llvm::FileRemover>> removers;
+  for (std::string &object : objects) {
+    SmallString<64> name;
+    if (llvm::sys::fs::createTemporaryFile("whale-kernels", "o", name))
+      return kernels.emitError("cannot write a temporary file");
+    object = name.str();
+    removers.push_back(std::make_unique<llvm::FileRemover>(name));
+  }
+  auto compile = [&](unsigned number) {
+    errors[number] =
+        Part(*modules[number], options, number).compile(objects[number]);
+  };
+  if (threads == 1) {
+    compile(0);
+  } else {
+    llvm::DefaultThreadPool pool(llvm::hardware_concurrency(threads));
+    for (unsigned number = 0; number < threads; ++number)
+      pool.async(compile, number);
+    pool.wait();
+  }
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return kernels.emitError("cannot compile the kernels: ") << error;
+  if (std::string error = link(objects, path); !error.empty())
+    return kernels.emitError("cannot link the kernels: ") << error;
+  return success();
+}

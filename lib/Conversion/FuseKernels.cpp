@@ -1,0 +1,310 @@
+//===- FuseKernels.cpp - whale-fuse-kernels -------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which operations become one loop. The rewrite itself is linalg's; what to
+// fuse, and what to compute twice, is decided here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Iterators.h"
+#include "whale/Conversion/Passes.h"
+
+namespace whale {
+#define GEN_PASS_DEF_FUSEKERNELS
+#include "whale/Conversion/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using linalg::GenericOp;
+
+/// Beyond these a fused loop runs out of registers and the compiler of time.
+static constexpr unsigned kMaxBuffers = 24;
+static constexpr unsigned kMaxBody = 300;
+/// An operation of at most this size may be computed again for each user.
+static constexpr unsigned kCheapBody = 4;
+
+//===----------------------------------------------------------------------===//
+// Properties
+//===----------------------------------------------------------------------===//
+
+static bool isParallel(GenericOp op) {
+  return op.getNumReductionLoops() == 0 &&
+         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+           return !op.payloadUsesValueFromOperand(&init);
+         });
+}
+
+static unsigned getBodySize(GenericOp op) {
+  unsigned size = 0;
+  op.getRegion().walk([&](Operation *inner) {
+    if (!isa<arith::ConstantOp, linalg::YieldOp>(inner))
+      ++size;
+  });
+  return size;
+}
+
+/// Cheaper to compute again than to store and load: little arithmetic on one
+/// operand.
+static bool isCheap(GenericOp op) {
+  unsigned whole = 0;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (op.getMatchingIndexingMap(input).getNumResults() != 0)
+      ++whole;
+  if (whole > 1)
+    return false;
+  bool heavy = false;
+  op.getRegion().walk([&](Operation *inner) {
+    heavy |= isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp,
+                 arith::RemSIOp, arith::RemUIOp, tensor::ExtractOp>(inner) ||
+             inner->getNumRegions() != 0 ||
+             (isa_and_nonnull<math::MathDialect>(inner->getDialect()) &&
+              !isa<math::AbsFOp, math::CopySignOp>(inner));
+  });
+  return !heavy && getBodySize(op) <= kCheapBody;
+}
+
+/// The operations, in the same block, that use a result of `op`; null stands
+/// for users elsewhere.
+static SmallVector<Operation *> getUsers(GenericOp op) {
+  SmallVector<Operation *> users;
+  for (Operation *user : op->getUsers()) {
+    Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+    if (!llvm::is_contained(users, ancestor))
+      users.push_back(ancestor);
+  }
+  return users;
+}
+
+/// Each loop of the consumer appears in the map, so no element of the operand
+/// is read twice.
+static bool readsOnce(AffineMap map) {
+  for (unsigned dim = 0; dim < map.getNumDims(); ++dim)
+    if (!map.isFunctionOfDim(dim))
+      return false;
+  return true;
+}
+
+/// The operand varies with the outer loops only: what is computed from it is
+/// computed outside of the inner loops.
+static bool isPrefix(AffineMap map) {
+  for (auto [position, expr] : llvm::enumerate(map.getResults()))
+    if (expr != getAffineDimExpr(position, map.getContext()))
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Rewrites
+//===----------------------------------------------------------------------===//
+
+/// The same tensor read through the same map is one operand.
+static GenericOp mergeInputs(RewriterBase &rewriter, GenericOp op) {
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<unsigned> replacedBy;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    unsigned place = 0;
+    while (place < inputs.size() &&
+           (inputs[place] != input->get() || maps[place] != map))
+      ++place;
+    if (place == inputs.size()) {
+      inputs.push_back(input->get());
+      maps.push_back(map);
+    }
+    replacedBy.push_back(place);
+  }
+  if (inputs.size() == op.getInputs().size())
+    return op;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    maps.push_back(op.getMatchingIndexingMap(&init));
+  rewriter.setInsertionPoint(op);
+  auto merged =
+      GenericOp::create(rewriter, op.getLoc(), op.getResultTypes(), inputs,
+                        op.getOutputs(), maps, op.getIteratorTypesArray());
+  Block &from = op.getRegion().front();
+  merged.getRegion().takeBody(op.getRegion());
+  llvm::BitVector drop(from.getNumArguments());
+  SmallVector<int> first(inputs.size(), -1);
+  for (auto [number, place] : llvm::enumerate(replacedBy)) {
+    if (first[place] < 0) {
+      first[place] = number;
+      continue;
+    }
+    from.getArgument(number).replaceAllUsesWith(from.getArgument(first[place]));
+    drop.set(number);
+  }
+  from.eraseArguments(drop);
+  rewriter.replaceOp(op, merged.getResults());
+  return merged;
+}
+
+/// Results that nobody uses are not stored.
+static void dropUnusedResults(RewriterBase &rewriter, GenericOp op) {
+  SmallVector<Value> outs;
+  SmallVector<Type> types;
+  SmallVector<AffineMap> maps;
+  SmallVector<Value> yielded;
+  Block &body = op.getRegion().front();
+  llvm::BitVector drop(body.getNumArguments());
+  for (OpOperand *input : op.getDpsInputOperands())
+    maps.push_back(op.getMatchingIndexingMap(input));
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    OpResult result = op.getTiedOpResult(&init);
+    if (result.use_empty() && !op.payloadUsesValueFromOperand(&init)) {
+      drop.set(init.getOperandNumber());
+      continue;
+    }
+    outs.push_back(init.get());
+    types.push_back(result.getType());
+    maps.push_back(op.getMatchingIndexingMap(&init));
+    yielded.push_back(
+        body.getTerminator()->getOperand(result.getResultNumber()));
+  }
+  if (drop.none() || outs.empty())
+    return;
+  rewriter.setInsertionPoint(op);
+  auto smaller = GenericOp::create(rewriter, op.getLoc(), types, op.getInputs(),
+                                   outs, maps, op.getIteratorTypesArray());
+  body.getTerminator()->setOperands(yielded);
+  smaller.getRegion().takeBody(op.getRegion());
+  smaller.getRegion().front().eraseArguments(drop);
+  unsigned next = 0;
+  for (auto [number, result] : llvm::enumerate(op->getResults()))
+    if (!drop.test(op.getNumDpsInputs() + number))
+      result.replaceAllUsesWith(smaller->getResult(next++));
+  rewriter.eraseOp(op);
+}
+
+namespace {
+
+class Fuser {
+public:
+  explicit Fuser(MLIRContext *context) : rewriter(context) {}
+
+  /// Fuses producers into `op` as long as there are any; returns what `op`
+  /// became.
+  GenericOp run(GenericOp op) {
+    op = mergeInputs(rewriter, op);
+    while (true) {
+      GenericOp fused;
+      for (OpOperand *input : op.getDpsInputOperands())
+        if ((fused = tryFuse(op, input)))
+          break;
+      if (!fused)
+        return op;
+      op = mergeInputs(rewriter, fused);
+    }
+  }
+
+private:
+  GenericOp tryFuse(GenericOp consumer, OpOperand *input) {
+    auto producer = input->get().getDefiningOp<GenericOp>();
+    if (!producer || producer->getBlock() != consumer->getBlock() ||
+        !isParallel(producer) || !linalg::areElementwiseOpsFusable(input))
+      return {};
+    if (producer->getNumOperands() + consumer->getNumOperands() > kMaxBuffers ||
+        getBodySize(producer) + getBodySize(consumer) > kMaxBody)
+      return {};
+    AffineMap map = consumer.getMatchingIndexingMap(input);
+    bool cheap = isCheap(producer);
+    SmallVector<Operation *> users = getUsers(producer);
+    bool once = readsOnce(map);
+    if (!cheap && !once && !isPrefix(map))
+      return {};
+    // Read in several ways, it cannot disappear with one of them.
+    auto uses = llvm::count_if(producer->getUses(), [&](OpOperand &use) {
+      return consumer->isAncestor(use.getOwner());
+    });
+    if (users.size() == 1 && uses == 1)
+      return fuse(consumer, input);
+    if (cheap)
+      return fuseCopy(consumer, input);
+    if (uses != 1)
+      return {};
+    // Kept as a result of the first user, before all others need it.
+    bool isFirst = llvm::all_of(users, [&](Operation *user) {
+      return user && (user == consumer || consumer->isBeforeInBlock(user));
+    });
+    if (!isFirst || !map.isPermutation())
+      return {};
+    return fuse(consumer, input);
+  }
+
+  GenericOp fuseCopy(GenericOp consumer, OpOperand *input) {
+    auto producer = input->get().getDefiningOp<GenericOp>();
+    unsigned number = cast<OpResult>(input->get()).getResultNumber();
+    rewriter.setInsertionPoint(consumer);
+    auto copy = cast<GenericOp>(rewriter.clone(*producer));
+    rewriter.modifyOpInPlace(consumer,
+                             [&] { input->set(copy->getResult(number)); });
+    GenericOp fused = fuse(consumer, input);
+    if (!fused) {
+      rewriter.modifyOpInPlace(
+          consumer, [&] { input->set(producer->getResult(number)); });
+      rewriter.eraseOp(copy);
+    }
+    return fused;
+  }
+
+  /// What others use of the producer becomes a result of the fused operation.
+  GenericOp fuse(GenericOp consumer, OpOperand *input) {
+    auto producer = input->get().getDefiningOp<GenericOp>();
+    rewriter.setInsertionPoint(consumer);
+    auto result = linalg::fuseElementwiseOps(rewriter, input);
+    if (failed(result))
+      return {};
+    for (auto [from, to] : result->replacements)
+      rewriter.replaceUsesWithIf(from, to, [&](OpOperand &use) {
+        return use.getOwner() != producer && use.getOwner() != result->fusedOp;
+      });
+    rewriter.eraseOp(consumer);
+    if (producer->use_empty())
+      rewriter.eraseOp(producer);
+    return cast<GenericOp>(result->fusedOp);
+  }
+
+  IRRewriter rewriter;
+};
+
+struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
+  void runOnOperation() override {
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) {
+      if (!isa<GenericOp>(block->getParentOp()))
+        blocks.push_back(block);
+    });
+    Fuser fuser(&getContext());
+    for (Block *block : blocks) {
+      SmallVector<GenericOp> generics(block->getOps<GenericOp>());
+      for (GenericOp op : generics)
+        fuser.run(op);
+    }
+    // Producers that every user has computed for itself.
+    getOperation()->walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
+        [&](Operation *op) {
+          if (isOpTriviallyDead(op))
+            op->erase();
+        });
+    SmallVector<GenericOp> generics;
+    getOperation().walk([&](GenericOp op) { generics.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (GenericOp op : generics)
+      dropUnusedResults(rewriter, op);
+  }
+};
+
+} // namespace

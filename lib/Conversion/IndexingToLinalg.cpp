@@ -1,0 +1,232 @@
+//===- IndexingToLinalg.cpp - Gather and dynamic slices -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads at computed places become tensor.extract in a parallel linalg
+// operation; dynamic_update_slice becomes a kernel that writes only the slice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+/// Pattern: gather(x, i) -> x[clamp(i) + offset]
+struct GatherToLinalg : OpRewritePattern<stablehlo::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::GatherOp op,
+                                PatternRewriter &rewriter) const override {
+    auto from = cast<RankedTensorType>(op.getOperand().getType());
+    auto to = cast<RankedTensorType>(op.getType());
+    auto starts = cast<RankedTensorType>(op.getStartIndices().getType());
+    RankedTensorType storage = getStorageType(to);
+    Value source = stored(rewriter, op.getOperand());
+    Value indices = stored(rewriter, op.getStartIndices());
+    if (!storage || !source || !indices)
+      return failure();
+    auto numbers = op.getDimensionNumbers();
+    int64_t vectorDim = numbers.getIndexVectorDim();
+
+    // The result's dimensions are offsets into a slice or places of an index.
+    SmallVector<int64_t> batchDims;
+    for (int64_t dim = 0; dim < to.getRank(); ++dim)
+      if (!llvm::is_contained(numbers.getOffsetDims(), dim))
+        batchDims.push_back(dim);
+    auto batchDimOf = [&](int64_t indicesDim) {
+      return batchDims[indicesDim < vectorDim ? indicesDim : indicesDim - 1];
+    };
+
+    // One input for each component of the index.
+    SmallVector<Input> inputs;
+    for (size_t part = 0; part < numbers.getStartIndexMap().size(); ++part) {
+      SmallVector<AffineExpr> exprs;
+      for (int64_t dim = 0; dim < starts.getRank(); ++dim)
+        exprs.push_back(dim == vectorDim
+                            ? rewriter.getAffineConstantExpr(part)
+                            : rewriter.getAffineDimExpr(batchDimOf(dim)));
+      inputs.push_back({indices, AffineMap::get(to.getRank(), 0, exprs,
+                                                rewriter.getContext())});
+    }
+    auto generic = makeParallel(
+        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
+        inputs,
+        [&](OpBuilder &b, Location loc,
+            ValueRange elements) -> FailureOr<SmallVector<Value>> {
+          SmallVector<Value> place(from.getRank());
+          for (auto [operandDim, indicesDim] :
+               llvm::zip_equal(numbers.getOperandBatchingDims(),
+                               numbers.getStartIndicesBatchingDims()))
+            place[operandDim] =
+                linalg::IndexOp::create(b, loc, batchDimOf(indicesDim));
+          unsigned nextOffset = 0;
+          for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+            if (place[dim] ||
+                llvm::is_contained(numbers.getCollapsedSliceDims(), dim))
+              continue;
+            place[dim] = linalg::IndexOp::create(
+                b, loc, numbers.getOffsetDims()[nextOffset++]);
+          }
+          for (auto [dim, element] :
+               llvm::zip_equal(numbers.getStartIndexMap(), elements)) {
+            Value start = clampIndex(
+                b, loc, toIndex(b, loc, element, starts.getElementType()), 0,
+                from.getDimSize(dim) - op.getSliceSizes()[dim]);
+            place[dim] = place[dim]
+                             ? arith::AddIOp::create(b, loc, start, place[dim])
+                                   .getResult()
+                             : start;
+          }
+          for (Value &index : place)
+            if (!index) // Collapsed, of size one, and not indexed.
+              index = constantIndex(b, loc, 0);
+          return SmallVector<Value>{
+              tensor::ExtractOp::create(b, loc, source, place)};
+        });
+    if (failed(generic))
+      return failure();
+    replaceWithStored(rewriter, op, generic->getResults());
+    return success();
+  }
+};
+
+/// Pattern: dynamic_slice(x, i) -> x[clamp(i) + offset]
+struct DynamicSliceToLinalg : OpRewritePattern<stablehlo::DynamicSliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::DynamicSliceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto from = cast<RankedTensorType>(op.getOperand().getType());
+    auto to = cast<RankedTensorType>(op.getType());
+    RankedTensorType storage = getStorageType(to);
+    Value source = stored(rewriter, op.getOperand());
+    if (!storage || !source)
+      return failure();
+    SmallVector<Input> inputs;
+    SmallVector<int> inputOf;
+    SmallVector<int64_t> constants;
+    for (auto [dim, start] : llvm::enumerate(op.getStartIndices())) {
+      inputOf.push_back(-1);
+      constants.push_back(0);
+      int64_t room = from.getDimSize(dim) - to.getDimSize(dim);
+      if (room == 0)
+        continue;
+      if (auto constant = dyn_cast_or_null<IntegerAttr>(matchSplat(start))) {
+        constants.back() =
+            std::clamp<int64_t>(constant.getValue().getSExtValue(), 0, room);
+        continue;
+      }
+      inputOf.back() = inputs.size();
+      inputs.push_back(
+          {stored(rewriter, start),
+           AffineMap::get(to.getRank(), 0, rewriter.getContext())});
+    }
+    auto generic = makeParallel(
+        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
+        inputs,
+        [&](OpBuilder &b, Location loc,
+            ValueRange elements) -> FailureOr<SmallVector<Value>> {
+          SmallVector<Value> place;
+          for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+            Value start;
+            if (inputOf[dim] < 0) {
+              start = constantIndex(b, loc, constants[dim]);
+            } else {
+              Type type =
+                  getElementTypeOrSelf(op.getStartIndices()[dim].getType());
+              start = clampIndex(b, loc,
+                                 toIndex(b, loc, elements[inputOf[dim]], type),
+                                 0, from.getDimSize(dim) - to.getDimSize(dim));
+            }
+            place.push_back(arith::AddIOp::create(
+                b, loc, start, linalg::IndexOp::create(b, loc, dim)));
+          }
+          return SmallVector<Value>{
+              tensor::ExtractOp::create(b, loc, source, place)};
+        });
+    if (failed(generic))
+      return failure();
+    replaceWithStored(rewriter, op, generic->getResults());
+    return success();
+  }
+};
+
+/// Pattern: dynamic_update_slice(x, u, i) -> a kernel that stores u into the
+/// buffer of x.
+struct DynamicUpdateSliceToKernel
+    : OpRewritePattern<stablehlo::DynamicUpdateSliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::DynamicUpdateSliceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto update = cast<RankedTensorType>(op.getUpdate().getType());
+    RankedTensorType storage = getStorageType(type);
+    if (!storage)
+      return failure();
+    if (update.getNumElements() == 0) {
+      rewriter.replaceOp(op, op.getOperand());
+      return success();
+    }
+    SmallVector<Value> inputs{stored(rewriter, op.getOperand()),
+                              stored(rewriter, op.getUpdate())};
+    for (Value start : op.getStartIndices())
+      inputs.push_back(stored(rewriter, start));
+    int64_t rank = type.getRank();
+    int64_t extent = rank == 0 ? 1 : update.getDimSize(0);
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), storage, inputs, extent,
+        [&](KernelBuilder &k) -> LogicalResult {
+          SmallVector<Value> starts;
+          for (int64_t dim = 0; dim < rank; ++dim) {
+            Type element =
+                getElementTypeOrSelf(op.getStartIndices()[dim].getType());
+            starts.push_back(clampIndex(
+                k.b, k.loc, toIndex(k.b, k.loc, k.load(2 + dim, {}), element),
+                0, type.getDimSize(dim) - update.getDimSize(dim)));
+          }
+          auto copy = [&](ValueRange from) {
+            SmallVector<Value> to;
+            for (auto [index, start] : llvm::zip_equal(from, starts))
+              to.push_back(k.add(index, start));
+            k.store(k.load(1, from), inputs.size(), to);
+          };
+          if (rank == 0) {
+            copy({});
+            return success();
+          }
+          k.loop(k.begin, k.end, [&](Value outer) {
+            k.nest(update.getShape().drop_front(), [&](ValueRange inner) {
+              SmallVector<Value> from{outer};
+              llvm::append_range(from, inner);
+              copy(from);
+            });
+          });
+          return success();
+        });
+    if (failed(kernel))
+      return failure();
+    kernel->setUpdates(ArrayRef<int64_t>{0});
+    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+};
+
+} // namespace
+
+void whale::populateIndexingPatterns(RewritePatternSet &patterns) {
+  patterns
+      .add<GatherToLinalg, DynamicSliceToLinalg, DynamicUpdateSliceToKernel>(
+          patterns.getContext());
+}

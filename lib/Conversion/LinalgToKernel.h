@@ -1,0 +1,31 @@
+//===- LinalgToKernel.h - One linalg operation as a loop nest - -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns a linalg.generic on tensors into a whale.kernel: loops over flat
+// buffers, ordered and merged so that the innermost one runs over neighbours in
+// memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_LINALGTOKERNEL_H
+#define WHALE_LIB_CONVERSION_LINALGTOKERNEL_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+
+namespace whale {
+
+/// Replaces `op` by a kernel, together with the operations that fill its
+/// initial values (which are left without a use). All index maps must be
+/// linear.
+KernelOp convertToKernel(mlir::RewriterBase &rewriter,
+                         mlir::linalg::GenericOp op);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_LINALGTOKERNEL_H

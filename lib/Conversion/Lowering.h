@@ -1,0 +1,116 @@
+//===- Lowering.h - StableHLO to linalg patterns -------------- -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the patterns of whale-stablehlo-to-linalg share. Every pattern takes its
+// operands through stored(), so all it builds is free of signs, and replaces
+// the operation through replaceWithStored().
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_LOWERING_H
+#define WHALE_LIB_CONVERSION_LOWERING_H
+
+#include "ScalarOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/PatternMatch.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+
+namespace whale {
+
+/// `value` with elements in stored form; a cast where that is another type.
+/// Null if the elements have no stored form.
+mlir::Value stored(mlir::OpBuilder &b, mlir::Value value);
+
+/// Replaces `op` by values in stored form, cast back to its result types.
+void replaceWithStored(mlir::PatternRewriter &rewriter, mlir::Operation *op,
+                       mlir::ValueRange values);
+
+/// The element that all of `value` is known to be, or null.
+mlir::Attribute matchSplat(mlir::Value value);
+
+using BodyFn =
+    llvm::function_ref<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
+        mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+
+/// An input of a parallel generic: a stored tensor and how it is indexed.
+struct Input {
+  mlir::Value tensor;
+  mlir::AffineMap map;
+};
+
+/// A linalg.generic with only parallel loops over `shape`, one element of each
+/// result (of a stored element type) per iteration. The body gets one element
+/// of each input; its failure removes the operation again.
+mlir::FailureOr<mlir::linalg::GenericOp>
+makeParallel(mlir::PatternRewriter &rewriter, mlir::Location loc,
+             llvm::ArrayRef<int64_t> shape, mlir::TypeRange elements,
+             llvm::ArrayRef<Input> inputs, BodyFn body);
+
+/// An i1 or integer scalar as an index, by the sign of its StableHLO type.
+mlir::Value toIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                    mlir::Type type);
+
+/// `value` forced into [low, high].
+mlir::Value clampIndex(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value value, int64_t low, int64_t high);
+
+mlir::Value constantIndex(mlir::OpBuilder &b, mlir::Location loc,
+                          int64_t value);
+
+/// Builds the loops of a whale.kernel. Buffers are the memrefs of the inputs,
+/// then of the outputs; i1 is seen as i1, and kept as i8.
+struct KernelBuilder {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  llvm::SmallVector<mlir::Value> buffers;
+  mlir::Value begin, end;
+
+  mlir::Value index(int64_t value) { return constantIndex(b, loc, value); }
+  mlir::Value load(unsigned buffer, mlir::ValueRange indices);
+  /// Loads an element of a tensor of StableHLO type `type`, i1 as i1.
+  mlir::Value loadScalar(unsigned buffer, mlir::ValueRange indices,
+                         mlir::Type type);
+  void store(mlir::Value value, unsigned buffer, mlir::ValueRange indices);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  /// A loop from `from` to `to`; the body gets the counter.
+  void loop(mlir::Value from, mlir::Value to,
+            llvm::function_ref<void(mlir::Value)> body);
+  /// A nest of loops from 0 over `sizes`.
+  void nest(llvm::ArrayRef<int64_t> sizes,
+            llvm::function_ref<void(mlir::ValueRange)> body);
+  /// The body runs if `condition`.
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
+                      mlir::Value rhs);
+  /// True if 0 <= value < size.
+  mlir::Value inside(mlir::Value value, int64_t size);
+};
+
+/// A whale.kernel from stored tensors to stored results. The body's failure
+/// removes the operation again.
+mlir::FailureOr<KernelOp>
+makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc,
+           mlir::TypeRange results, mlir::ValueRange inputs, int64_t extent,
+           llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
+
+/// The type of the buffer of a stored tensor: i1 takes a byte.
+mlir::MemRefType getBufferType(mlir::Type tensor);
+
+void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
+void populateShapePatterns(mlir::RewritePatternSet &patterns);
+void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
+void populateReductionPatterns(mlir::RewritePatternSet &patterns);
+void populateWindowPatterns(mlir::RewritePatternSet &patterns);
+void populateScatterPatterns(mlir::RewritePatternSet &patterns);
+void populateSortPatterns(mlir::RewritePatternSet &patterns);
+void populateRandomPatterns(mlir::RewritePatternSet &patterns);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_LOWERING_H

@@ -1,0 +1,154 @@
+//===- OutlineKernels.cpp - whale-outline-kernels -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is left of linalg becomes loops, all loops become functions of @kernels,
+// and launches stand in their place.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LinalgToKernel.h"
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Iterators.h"
+#include "whale/Conversion/Passes.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace whale {
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "whale/Conversion/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+/// Pattern: linalg.generic { yield constant } -> stablehlo.constant
+static bool replaceByConstant(RewriterBase &rewriter, linalg::GenericOp op) {
+  if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0)
+    return false;
+  Attribute value;
+  if (!matchPattern(op.getRegion().front().getTerminator()->getOperand(0),
+                    m_Constant(&value)))
+    return false;
+  rewriter.setInsertionPoint(op);
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+      op, DenseElementsAttr::get(
+              cast<RankedTensorType>(op->getResult(0).getType()), value));
+  return true;
+}
+
+namespace {
+
+/// The functions of @kernels, one for each different body.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp module) {
+    kernels = dyn_cast_or_null<ModuleOp>(
+        SymbolTable::lookupSymbolIn(module, kKernelsModuleName));
+    if (!kernels) {
+      OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+      kernels = ModuleOp::create(b, module.getLoc(), kKernelsModuleName);
+    }
+  }
+
+  void outline(RewriterBase &rewriter, KernelOp kernel) {
+    StringRef symbol = intern(kernel);
+    rewriter.setInsertionPoint(kernel);
+    rewriter.replaceOpWithNewOp<LaunchOp>(
+        kernel, kernel.getResultTypes(),
+        FlatSymbolRefAttr::get(kernel.getContext(), symbol), kernel.getInputs(),
+        kernel.getInplaceAttr(), kernel.getUpdatesAttr());
+  }
+
+private:
+  StringRef intern(KernelOp kernel) {
+    OpBuilder b = OpBuilder::atBlockEnd(kernels.getBody());
+    Block &body = kernel.getBody().front();
+    auto type = b.getFunctionType(body.getArgumentTypes(), {});
+    // The name is given when the body turns out to be a new one.
+    auto function = func::FuncOp::create(b, kernel.getLoc(), "k", type);
+    function->setAttr(kExtentAttrName, kernel.getExtentAttr());
+    for (StringRef name : {kFlopsAttrName, kBytesAttrName, kParallelAttrName})
+      if (Attribute value = kernel->getAttr(name))
+        function->setAttr(name, value);
+    function.getBody().takeBody(kernel.getBody());
+    b.setInsertionPointToEnd(&function.getBody().front());
+    func::ReturnOp::create(b, kernel.getLoc());
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    function.print(os, OpPrintingFlags().useLocalScope().assumeVerified());
+    auto [it, isNew] = symbols.try_emplace(text);
+    if (isNew) {
+      it->second = ("k" + Twine(symbols.size() - 1)).str();
+      function.setSymName(it->second);
+    } else {
+      function.erase();
+    }
+    return it->second;
+  }
+
+  ModuleOp kernels;
+  llvm::StringMap<std::string> symbols;
+};
+
+struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    KernelTable table(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      convertGenerics(rewriter, function);
+      SmallVector<KernelOp> kernels;
+      function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
+      for (KernelOp kernel : kernels)
+        table.outline(rewriter, kernel);
+      removeCasts(function);
+    }
+  }
+
+  /// From the last to the first, so that what fills an initial value is still
+  /// a linalg operation when its user takes it in.
+  static void convertGenerics(IRRewriter &rewriter, func::FuncOp function) {
+    SmallVector<linalg::GenericOp> generics;
+    function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
+    for (linalg::GenericOp op : llvm::reverse(generics)) {
+      if (op->use_empty())
+        rewriter.eraseOp(op);
+      else if (!replaceByConstant(rewriter, op))
+        convertToKernel(rewriter, op);
+    }
+    function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
+        [&](Operation *op) {
+          if (isa<tensor::EmptyOp, stablehlo::ConstantOp,
+                  UnrealizedConversionCastOp>(op) &&
+              op->use_empty())
+            rewriter.eraseOp(op);
+        });
+  }
+
+  /// A launch takes and gives buffers, whatever the sign: its results get the
+  /// type that the operations around it want.
+  static void removeCasts(func::FuncOp function) {
+    SmallVector<UnrealizedConversionCastOp> casts;
+    function.walk(
+        [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+    for (UnrealizedConversionCastOp cast : casts) {
+      Value from = cast.getOperand(0), to = cast.getResult(0);
+      if (from.getDefiningOp<LaunchOp>())
+        from.setType(to.getType());
+      to.replaceAllUsesWith(from);
+      cast.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,276 @@
+//===- ReductionToLinalg.cpp - Reductions ---------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// stablehlo.reduce with any body over several operands; sums of half precision
+// are accumulated in f32.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+/// The operation if the body is one addition or multiplication of its two
+/// arguments: worth accumulating in a wider type.
+static Operation *matchAccumulation(Block &body) {
+  if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
+    return nullptr;
+  Operation *op = &body.front();
+  if (!isa<stablehlo::AddOp, stablehlo::MulOp>(op) ||
+      body.back().getOperand(0) != op->getResult(0))
+    return nullptr;
+  Value lhs = body.getArgument(0), rhs = body.getArgument(1);
+  bool uses = (op->getOperand(0) == lhs && op->getOperand(1) == rhs) ||
+              (op->getOperand(0) == rhs && op->getOperand(1) == lhs);
+  return uses ? op : nullptr;
+}
+
+/// Partial sums may be formed in any order, products too.
+static void allowReassociation(Block &body) {
+  for (Operation &op : body)
+    if (isa<arith::AddFOp, arith::MulFOp>(op))
+      op.setAttr("fastmath",
+                 arith::FastMathFlagsAttr::get(op.getContext(),
+                                               arith::FastMathFlags::reassoc));
+}
+
+namespace {
+
+struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Block &body = op.getBody().front();
+    auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+
+    Operation *accumulation = matchAccumulation(body);
+    Type element = from.getElementType();
+    bool widen = accumulation && isa<FloatType>(element) &&
+                 element.getIntOrFloatBitWidth() <= 16;
+
+    SmallVector<AffineExpr> kept;
+    SmallVector<utils::IteratorType> iterators;
+    for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+      bool reduced = llvm::is_contained(op.getDimensions(), dim);
+      iterators.push_back(reduced ? utils::IteratorType::reduction
+                                  : utils::IteratorType::parallel);
+      if (!reduced)
+        kept.push_back(rewriter.getAffineDimExpr(dim));
+    }
+    AffineMap identity = rewriter.getMultiDimIdentityMap(from.getRank());
+    AffineMap outMap =
+        AffineMap::get(from.getRank(), 0, kept, rewriter.getContext());
+
+    SmallVector<Value> inputs, inits;
+    SmallVector<Type> types;
+    for (auto [input, init] :
+         llvm::zip_equal(op.getInputs(), op.getInitValues())) {
+      inputs.push_back(stored(rewriter, input));
+      Type wanted = widen ? rewriter.getF32Type() : Type();
+      FailureOr<Value> filled = fill(rewriter, loc, init, shape, wanted);
+      if (!inputs.back() || failed(filled))
+        return failure();
+      inits.push_back(*filled);
+      types.push_back(filled->getType());
+    }
+    SmallVector<AffineMap> maps(inputs.size(), identity);
+    maps.append(inits.size(), outMap);
+    bool failedBody = false;
+    auto generic = linalg::GenericOp::create(
+        rewriter, loc, types, inputs, inits, maps, iterators,
+        [&](OpBuilder &b, Location, ValueRange arguments) {
+          size_t count = inputs.size();
+          if (widen) {
+            Value value = toCompute(b, loc, arguments[0], element);
+            Value result =
+                isa<stablehlo::AddOp>(accumulation)
+                    ? arith::AddFOp::create(b, loc, arguments[1], value)
+                          .getResult()
+                    : arith::MulFOp::create(b, loc, arguments[1], value)
+                          .getResult();
+            linalg::YieldOp::create(b, loc, result);
+            return;
+          }
+          // StableHLO passes what is accumulated first.
+          SmallVector<Value> ordered(arguments.drop_front(count));
+          llvm::append_range(ordered, arguments.take_front(count));
+          auto results = emitScalarBlock(b, body, ordered);
+          failedBody = failed(results);
+          linalg::YieldOp::create(b, loc,
+                                  failedBody
+                                      ? ValueRange(arguments.drop_front(count))
+                                      : ValueRange(*results));
+        });
+    if (failedBody) {
+      rewriter.eraseOp(generic);
+      return failure();
+    }
+    if (accumulation)
+      allowReassociation(generic.getRegion().front());
+    SmallVector<Value> results(generic.getResults());
+    if (widen) {
+      auto narrow = makeParallel(
+          rewriter, loc, shape, getStorageType(element),
+          Input{results[0], rewriter.getMultiDimIdentityMap(shape.size())},
+          [&](OpBuilder &b, Location,
+              ValueRange values) -> FailureOr<SmallVector<Value>> {
+            return SmallVector<Value>{fromCompute(b, loc, values[0], element)};
+          });
+      results[0] = narrow->getResult(0);
+    }
+    replaceWithStored(rewriter, op, results);
+    return success();
+  }
+
+  /// The initial value of type `wanted` (null: as stored) for each element.
+  static FailureOr<Value> fill(PatternRewriter &rewriter, Location loc,
+                               Value init, ArrayRef<int64_t> shape,
+                               Type wanted) {
+    Type element = getElementTypeOrSelf(init.getType());
+    Type storage = wanted ? wanted : getStorageType(element);
+    if (!storage || !getStorageType(element))
+      return failure();
+    Attribute constant = matchSplat(init);
+    SmallVector<Input> inputs;
+    if (!constant)
+      inputs.push_back(
+          {stored(rewriter, init),
+           AffineMap::get(shape.size(), 0, rewriter.getContext())});
+    auto generic = makeParallel(
+        rewriter, loc, shape, storage, inputs,
+        [&](OpBuilder &b, Location,
+            ValueRange values) -> FailureOr<SmallVector<Value>> {
+          Value value =
+              constant ? makeConstant(b, loc, constant, element) : values[0];
+          if (wanted)
+            value = toCompute(b, loc, value, element);
+          return SmallVector<Value>{value};
+        });
+    if (failed(generic))
+      return failure();
+    return generic->getResult(0);
+  }
+};
+
+/// Pattern: a contraction of types that the library does not multiply is a
+/// reduction.
+struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getType());
+    auto numbers = op.getDotDimensionNumbers();
+    Value lhs = stored(rewriter, op.getLhs());
+    Value rhs = stored(rewriter, op.getRhs());
+    Type element = type.getElementType();
+    Type storage = getStorageType(element);
+    if (!lhs || !rhs || !storage)
+      return failure();
+    Type accumulator = storage;
+    if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 16)
+      accumulator = rewriter.getF32Type();
+    Type lhsElement = getElementTypeOrSelf(op.getLhs().getType());
+    Type rhsElement = getElementTypeOrSelf(op.getRhs().getType());
+    Type computed = isa<FloatType>(element) ? accumulator : element;
+
+    // Loops: the dimensions of the result, then the contracted ones.
+    unsigned loops =
+        type.getRank() + numbers.getLhsContractingDimensions().size();
+    auto exprsOf = [&](Value value, ArrayRef<int64_t> batch,
+                       ArrayRef<int64_t> contracting, unsigned free) {
+      SmallVector<AffineExpr> exprs;
+      for (int64_t dim = 0, rank = cast<ShapedType>(value.getType()).getRank();
+           dim < rank; ++dim) {
+        unsigned loop;
+        if (const auto *it = llvm::find(batch, dim); it != batch.end())
+          loop = it - batch.begin();
+        else if (const auto *it = llvm::find(contracting, dim);
+                 it != contracting.end())
+          loop = type.getRank() + (it - contracting.begin());
+        else
+          loop = free++;
+        exprs.push_back(rewriter.getAffineDimExpr(loop));
+      }
+      return AffineMap::get(loops, 0, exprs, rewriter.getContext());
+    };
+    ArrayRef<int64_t> batch = numbers.getLhsBatchingDimensions();
+    unsigned lhsFree = cast<ShapedType>(lhs.getType()).getRank() -
+                       batch.size() -
+                       numbers.getLhsContractingDimensions().size();
+    SmallVector<AffineMap> maps{
+        exprsOf(lhs, batch, numbers.getLhsContractingDimensions(),
+                batch.size()),
+        exprsOf(rhs, numbers.getRhsBatchingDimensions(),
+                numbers.getRhsContractingDimensions(), batch.size() + lhsFree),
+        AffineMap::getMultiDimIdentityMap(loops, rewriter.getContext())
+            .getMajorSubMap(type.getRank())};
+    SmallVector<utils::IteratorType> iterators(loops,
+                                               utils::IteratorType::reduction);
+    std::fill_n(iterators.begin(), type.getRank(),
+                utils::IteratorType::parallel);
+    auto init =
+        makeParallel(rewriter, loc, type.getShape(), accumulator, {},
+                     [&](OpBuilder &b, Location,
+                         ValueRange) -> FailureOr<SmallVector<Value>> {
+                       return SmallVector<Value>{arith::ConstantOp::create(
+                           b, loc, b.getZeroAttr(accumulator))};
+                     });
+    auto generic = linalg::GenericOp::create(
+        rewriter, loc, RankedTensorType::get(type.getShape(), accumulator),
+        ValueRange{lhs, rhs}, init->getResults(), maps, iterators,
+        [&](OpBuilder &b, Location, ValueRange values) {
+          Value x = convertScalar(b, loc, values[0], lhsElement, computed);
+          Value y = convertScalar(b, loc, values[1], rhsElement, computed);
+          Value sum;
+          if (isa<FloatType>(accumulator))
+            sum = arith::AddFOp::create(b, loc, values[2],
+                                        arith::MulFOp::create(b, loc, x, y));
+          else if (accumulator.isInteger(1))
+            sum = arith::OrIOp::create(b, loc, values[2],
+                                       arith::AndIOp::create(b, loc, x, y));
+          else
+            sum = arith::AddIOp::create(b, loc, values[2],
+                                        arith::MulIOp::create(b, loc, x, y));
+          linalg::YieldOp::create(b, loc, sum);
+        });
+    for (Operation &inner : generic.getRegion().front())
+      if (isa<arith::AddFOp>(inner))
+        inner.setAttr("fastmath",
+                      arith::FastMathFlagsAttr::get(
+                          op.getContext(), arith::FastMathFlags::reassoc));
+    Value result = generic.getResult(0);
+    if (accumulator != storage) {
+      auto narrow = makeParallel(
+          rewriter, loc, type.getShape(), storage,
+          Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
+          [&](OpBuilder &b, Location,
+              ValueRange values) -> FailureOr<SmallVector<Value>> {
+            return SmallVector<Value>{fromCompute(b, loc, values[0], element)};
+          });
+      result = narrow->getResult(0);
+    }
+    replaceWithStored(rewriter, op, result);
+    return success();
+  }
+};
+
+} // namespace
+
+void whale::populateReductionPatterns(RewritePatternSet &patterns) {
+  patterns.add<ReduceToLinalg, DotGeneralToLinalg>(patterns.getContext());
+}

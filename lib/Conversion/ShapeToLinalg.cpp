@@ -1,0 +1,363 @@
+//===- ShapeToLinalg.cpp - Operations that move elements ------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Broadcast, transpose, slice, reverse, iota, pad and concatenate: each is an
+// index map, so that fusion makes them disappear.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+/// Replaces `op` by a copy of its first operand read through `map`.
+static LogicalResult replaceByMap(PatternRewriter &rewriter, Operation *op,
+                                  ArrayRef<AffineExpr> exprs) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  RankedTensorType storage = getStorageType(type);
+  if (!storage)
+    return failure();
+  Input input{stored(rewriter, op->getOperand(0)),
+              AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext())};
+  auto generic =
+      makeParallel(rewriter, op->getLoc(), storage.getShape(),
+                   storage.getElementType(), input,
+                   [](OpBuilder &, Location,
+                      ValueRange elements) -> FailureOr<SmallVector<Value>> {
+                     return SmallVector<Value>(elements);
+                   });
+  if (failed(generic))
+    return failure();
+  replaceWithStored(rewriter, op, generic->getResults());
+  return success();
+}
+
+/// Replaces `op` by a constant if its first operand is the same everywhere.
+static LogicalResult replaceBySplat(PatternRewriter &rewriter, Operation *op) {
+  Attribute splat = matchSplat(op->getOperand(0));
+  if (!splat)
+    return failure();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+      op, DenseElementsAttr::get(type, splat));
+  return success();
+}
+
+namespace {
+
+struct BroadcastToLinalg : OpRewritePattern<stablehlo::BroadcastInDimOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::BroadcastInDimOp op,
+                                PatternRewriter &rewriter) const override {
+    if (succeeded(replaceBySplat(rewriter, op)))
+      return success();
+    auto from = cast<RankedTensorType>(op.getOperand().getType());
+    auto to = cast<RankedTensorType>(op.getType());
+    SmallVector<AffineExpr> exprs;
+    for (auto [dim, target] : llvm::enumerate(op.getBroadcastDimensions()))
+      exprs.push_back(from.getDimSize(dim) == to.getDimSize(target)
+                          ? rewriter.getAffineDimExpr(target)
+                          : rewriter.getAffineConstantExpr(0));
+    return replaceByMap(rewriter, op, exprs);
+  }
+};
+
+struct TransposeToLinalg : OpRewritePattern<stablehlo::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (succeeded(replaceBySplat(rewriter, op)))
+      return success();
+    SmallVector<AffineExpr> exprs(op.getPermutation().size());
+    for (auto [dim, source] : llvm::enumerate(op.getPermutation()))
+      exprs[source] = rewriter.getAffineDimExpr(dim);
+    return replaceByMap(rewriter, op, exprs);
+  }
+};
+
+struct SliceToLinalg : OpRewritePattern<stablehlo::SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::SliceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (succeeded(replaceBySplat(rewriter, op)))
+      return success();
+    ArrayRef<int64_t> from =
+        cast<RankedTensorType>(op.getOperand().getType()).getShape();
+    ArrayRef<int64_t> to = cast<RankedTensorType>(op.getType()).getShape();
+    SmallVector<AffineExpr> exprs;
+    for (auto [dim, start, stride] :
+         llvm::enumerate(op.getStartIndices(), op.getStrides())) {
+      AffineExpr expr = rewriter.getAffineDimExpr(dim) * stride + start;
+      // A plain counter would have to run over all of the operand.
+      if (expr.getKind() == AffineExprKind::DimId && from[dim] != to[dim])
+        expr = expr % from[dim];
+      exprs.push_back(expr);
+    }
+    return replaceByMap(rewriter, op, exprs);
+  }
+};
+
+struct ReverseToLinalg : OpRewritePattern<stablehlo::ReverseOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReverseOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    SmallVector<AffineExpr> exprs;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      AffineExpr expr = rewriter.getAffineDimExpr(dim);
+      if (llvm::is_contained(op.getDimensions(), dim))
+        expr = -expr + (type.getDimSize(dim) - 1);
+      exprs.push_back(expr);
+    }
+    return replaceByMap(rewriter, op, exprs);
+  }
+};
+
+struct IotaToLinalg : OpRewritePattern<stablehlo::IotaOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::IotaOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    RankedTensorType storage = getStorageType(type);
+    if (!storage)
+      return failure();
+    auto generic = makeParallel(
+        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(), {},
+        [&](OpBuilder &b, Location loc,
+            ValueRange) -> FailureOr<SmallVector<Value>> {
+          Value index = linalg::IndexOp::create(b, loc, op.getIotaDimension());
+          Value number = arith::IndexCastOp::create(
+              b, loc,
+              type.getElementType().isF64() ? b.getI64Type() : b.getI32Type(),
+              index);
+          Type element = type.getElementType();
+          if (isa<IntegerType>(element) &&
+              element.getIntOrFloatBitWidth() == 64)
+            return SmallVector<Value>{arith::IndexCastOp::create(
+                b, loc, storage.getElementType(), index)};
+          return SmallVector<Value>{
+              convertScalar(b, loc, number, number.getType(), element)};
+        });
+    if (failed(generic))
+      return failure();
+    replaceWithStored(rewriter, op, generic->getResults());
+    return success();
+  }
+};
+
+/// Pattern: pad(x, v) -> if inside { x[...] } else { v }
+///
+/// Branches, not clamped indices: the vectorizer makes masked loads of them.
+struct PadToLinalg : OpRewritePattern<stablehlo::PadOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::PadOp op,
+                                PatternRewriter &rewriter) const override {
+    auto from = cast<RankedTensorType>(op.getOperand().getType());
+    auto to = cast<RankedTensorType>(op.getType());
+    RankedTensorType storage = getStorageType(to);
+    Value source = stored(rewriter, op.getOperand());
+    if (!storage || !source)
+      return failure();
+    Attribute constant = matchSplat(op.getPaddingValue());
+    SmallVector<Input> inputs;
+    if (!constant)
+      inputs.push_back(
+          {stored(rewriter, op.getPaddingValue()),
+           AffineMap::get(to.getRank(), 0, rewriter.getContext())});
+    auto generic = makeParallel(
+        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
+        inputs,
+        [&](OpBuilder &b, Location loc,
+            ValueRange elements) -> FailureOr<SmallVector<Value>> {
+          Value padding =
+              constant ? makeConstant(b, loc, constant, to.getElementType())
+                       : elements[0];
+          if (from.getNumElements() == 0)
+            return SmallVector<Value>{padding};
+          Value inside;
+          SmallVector<Value> indices;
+          auto require = [&](Value condition) {
+            inside = inside ? arith::AndIOp::create(b, loc, inside, condition)
+                                  .getResult()
+                            : condition;
+          };
+          for (int64_t dim = 0; dim < to.getRank(); ++dim) {
+            int64_t low = op.getEdgePaddingLow()[dim];
+            int64_t high = op.getEdgePaddingHigh()[dim];
+            int64_t step = op.getInteriorPadding()[dim] + 1;
+            int64_t size = from.getDimSize(dim);
+            Value index = linalg::IndexOp::create(b, loc, dim);
+            if (low != 0)
+              index = arith::SubIOp::create(b, loc, index,
+                                            constantIndex(b, loc, low));
+            int64_t span = (size - 1) * step + 1;
+            if (low > 0 || high > 0)
+              require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                            index,
+                                            constantIndex(b, loc, span)));
+            if (step > 1) {
+              Value stepValue = constantIndex(b, loc, step);
+              Value rest = arith::RemUIOp::create(b, loc, index, stepValue);
+              require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                            rest, constantIndex(b, loc, 0)));
+              index = arith::DivUIOp::create(b, loc, index, stepValue);
+            }
+            indices.push_back(index);
+          }
+          if (!inside)
+            return SmallVector<Value>{
+                tensor::ExtractOp::create(b, loc, source, indices)};
+          auto branch = scf::IfOp::create(
+              b, loc, inside,
+              [&](OpBuilder &b, Location loc) {
+                Value value =
+                    tensor::ExtractOp::create(b, loc, source, indices);
+                scf::YieldOp::create(b, loc, value);
+              },
+              [&](OpBuilder &b, Location loc) {
+                scf::YieldOp::create(b, loc, padding);
+              });
+          return SmallVector<Value>{branch.getResult(0)};
+        });
+    if (failed(generic))
+      return failure();
+    replaceWithStored(rewriter, op, generic->getResults());
+    return success();
+  }
+};
+
+/// Pattern: concatenate(a, b) -> if i < size(a) { a[i] } else { b[i - size] }
+struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// More than these are copied one after the other.
+  static constexpr size_t kMaxBranches = 4;
+
+  LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    RankedTensorType storage = getStorageType(type);
+    if (!storage)
+      return failure();
+    SmallVector<Value> sources;
+    for (Value input : op.getInputs())
+      if (cast<ShapedType>(input.getType()).getNumElements() != 0)
+        sources.push_back(stored(rewriter, input));
+    int64_t dim = op.getDimension();
+    if (sources.size() > kMaxBranches)
+      return copyEach(op, storage, sources, dim, rewriter);
+    auto generic = makeParallel(
+        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(), {},
+        [&](OpBuilder &b, Location loc,
+            ValueRange) -> FailureOr<SmallVector<Value>> {
+          SmallVector<Value> indices;
+          for (int64_t d = 0; d < type.getRank(); ++d)
+            indices.push_back(linalg::IndexOp::create(b, loc, d));
+          return SmallVector<Value>{
+              choose(b, loc, sources, indices, dim, /*offset=*/0)};
+        });
+    if (failed(generic))
+      return failure();
+    replaceWithStored(rewriter, op, generic->getResults());
+    return success();
+  }
+
+  /// The element of the first source that reaches beyond the index.
+  static Value choose(OpBuilder &b, Location loc, ArrayRef<Value> sources,
+                      ArrayRef<Value> indices, int64_t dim, int64_t offset) {
+    auto extract = [&](OpBuilder &b, Location loc) -> Value {
+      SmallVector<Value> local(indices);
+      local[dim] = arith::SubIOp::create(b, loc, indices[dim],
+                                         constantIndex(b, loc, offset));
+      return tensor::ExtractOp::create(b, loc, sources[0], local);
+    };
+    if (sources.size() == 1)
+      return extract(b, loc);
+    int64_t next =
+        offset + cast<ShapedType>(sources[0].getType()).getDimSize(dim);
+    Value here =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, indices[dim],
+                              constantIndex(b, loc, next));
+    auto branch = scf::IfOp::create(
+        b, loc, here,
+        [&](OpBuilder &b, Location loc) {
+          scf::YieldOp::create(b, loc, extract(b, loc));
+        },
+        [&](OpBuilder &b, Location loc) {
+          scf::YieldOp::create(
+              b, loc, choose(b, loc, sources.drop_front(), indices, dim, next));
+        });
+    return branch.getResult(0);
+  }
+
+  static LogicalResult copyEach(stablehlo::ConcatenateOp op,
+                                RankedTensorType type, ArrayRef<Value> sources,
+                                int64_t dim, PatternRewriter &rewriter) {
+    int64_t extent = dim == 0 ? 1 : type.getDimSize(0);
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), type, sources, extent,
+        [&](KernelBuilder &k) -> LogicalResult {
+          int64_t offset = 0;
+          for (auto [number, source] : llvm::enumerate(sources)) {
+            SmallVector<int64_t> shape(
+                cast<ShapedType>(source.getType()).getShape());
+            auto copy = [&](ArrayRef<Value> outer, ValueRange inner) {
+              SmallVector<Value> from(outer);
+              llvm::append_range(from, inner);
+              SmallVector<Value> to(from);
+              to[dim] = k.add(to[dim], k.index(offset));
+              k.store(k.load(number, from), sources.size(), to);
+            };
+            if (dim == 0)
+              k.nest(shape, [&](ValueRange all) { copy({}, all); });
+            else
+              k.loop(k.begin, k.end, [&](Value outer) {
+                k.nest(ArrayRef(shape).drop_front(),
+                       [&](ValueRange inner) { copy(outer, inner); });
+              });
+            offset += shape[dim];
+          }
+          return success();
+        });
+    if (failed(kernel))
+      return failure();
+    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+};
+
+/// Pattern: a reshape of what is the same everywhere is a constant.
+struct ReshapeOfSplat : OpRewritePattern<stablehlo::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    return replaceBySplat(rewriter, op);
+  }
+};
+
+} // namespace
+
+void whale::populateShapePatterns(RewritePatternSet &patterns) {
+  patterns
+      .add<BroadcastToLinalg, TransposeToLinalg, SliceToLinalg, ReverseToLinalg,
+           IotaToLinalg, PadToLinalg, ConcatenateToLinalg, ReshapeOfSplat>(
+          patterns.getContext());
+}

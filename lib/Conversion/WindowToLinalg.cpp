@@ -1,0 +1,419 @@
+//===- WindowToLinalg.cpp - Window operations -----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// reduce_window, in linear time where it is a running reduction, and
+// select_and_scatter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+/// One dimension of a window.
+struct WindowDim {
+  int64_t size = 1, stride = 1, baseDilation = 1, dilation = 1;
+  int64_t low = 0, high = 0;
+
+  bool isTrivial() const {
+    return size == 1 && stride == 1 && baseDilation == 1 && low == 0 &&
+           high == 0;
+  }
+};
+
+template <typename Op>
+SmallVector<WindowDim> getWindow(Op op, ArrayRef<int64_t> sizes) {
+  SmallVector<WindowDim> window(sizes.size());
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    window[dim].size = size;
+  if (auto strides = op.getWindowStrides())
+    for (auto [dim, stride] : llvm::enumerate(*strides))
+      window[dim].stride = stride;
+  if (auto padding = op.getPadding())
+    for (auto [place, value] :
+         llvm::enumerate(padding->template getValues<int64_t>()))
+      (place % 2 ? window[place / 2].high : window[place / 2].low) = value;
+  return window;
+}
+
+/// Where the window that starts at `output` has its element `offset` in the
+/// input, and whether that is inside.
+struct Place {
+  SmallVector<Value> indices;
+  Value inside;
+};
+
+Place findPlace(KernelBuilder &k, ArrayRef<WindowDim> window,
+                ArrayRef<int64_t> shape, ValueRange output, ValueRange offset) {
+  Place place;
+  auto require = [&](Value condition) {
+    place.inside = place.inside ? arith::AndIOp::create(k.b, k.loc,
+                                                        place.inside, condition)
+                                      .getResult()
+                                : condition;
+  };
+  for (auto [dim, w] : llvm::enumerate(window)) {
+    Value index = k.mul(output[dim], k.index(w.stride));
+    index = k.add(index, k.mul(offset[dim], k.index(w.dilation)));
+    index = k.add(index, k.index(-w.low));
+    int64_t span = (shape[dim] - 1) * w.baseDilation + 1;
+    if (!w.isTrivial())
+      require(k.inside(index, span));
+    if (w.baseDilation > 1) {
+      Value dilation = k.index(w.baseDilation);
+      Value rest = arith::RemUIOp::create(k.b, k.loc, index, dilation);
+      require(k.compare(arith::CmpIPredicate::eq, rest, k.index(0)));
+      index = arith::DivUIOp::create(k.b, k.loc, index, dilation);
+    }
+    place.indices.push_back(index);
+  }
+  if (!place.inside)
+    place.inside = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+  return place;
+}
+
+/// Runs `body(carried)` for each element of a nest of loops and returns what
+/// is carried in the end.
+SmallVector<Value>
+carryNest(KernelBuilder &k, ArrayRef<int64_t> sizes, ValueRange initial,
+          function_ref<SmallVector<Value>(ValueRange, ValueRange)> body,
+          SmallVector<Value> counters = {}) {
+  if (counters.size() == sizes.size())
+    return body(counters, initial);
+  auto loop =
+      scf::ForOp::create(k.b, k.loc, k.index(0),
+                         k.index(sizes[counters.size()]), k.index(1), initial);
+  {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    counters.push_back(loop.getInductionVar());
+    SmallVector<Value> next =
+        carryNest(k, sizes, loop.getRegionIterArgs(), body, counters);
+    scf::YieldOp::create(k.b, k.loc, next);
+  }
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Loops over the elements of `shape`, the first dimension from begin to end.
+void overElements(KernelBuilder &k, ArrayRef<int64_t> shape,
+                  function_ref<void(ValueRange)> body) {
+  if (shape.empty()) {
+    body({});
+    return;
+  }
+  k.loop(k.begin, k.end, [&](Value outer) {
+    k.nest(shape.drop_front(), [&](ValueRange inner) {
+      SmallVector<Value> all{outer};
+      llvm::append_range(all, inner);
+      body(all);
+    });
+  });
+}
+
+int64_t getExtent(ArrayRef<int64_t> shape) {
+  return shape.empty() ? 1 : shape[0];
+}
+
+struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReduceWindowOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<WindowDim> window = getWindow(op, op.getWindowDimensions());
+    if (auto dilations = op.getBaseDilations())
+      for (auto [dim, dilation] : llvm::enumerate(*dilations))
+        window[dim].baseDilation = dilation;
+    if (auto dilations = op.getWindowDilations())
+      for (auto [dim, dilation] : llvm::enumerate(*dilations))
+        window[dim].dilation = dilation;
+
+    SmallVector<Value> inputs;
+    SmallVector<Type> types, elements;
+    for (Value input : op.getInputs())
+      inputs.push_back(stored(rewriter, input));
+    for (Value init : op.getInitValues())
+      inputs.push_back(stored(rewriter, init));
+    for (Type type : op.getResultTypes()) {
+      types.push_back(getStorageType(cast<RankedTensorType>(type)));
+      elements.push_back(getElementTypeOrSelf(type));
+      if (!types.back())
+        return failure();
+    }
+    auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+    auto to = cast<RankedTensorType>(op->getResult(0).getType());
+    std::optional<int64_t> axis = findRunningAxis(window, from, to);
+    int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), types, inputs, extent,
+        [&](KernelBuilder &k) -> LogicalResult {
+          if (axis)
+            return buildRunning(k, op, *axis, window[*axis].low == 0, elements);
+          return buildWindow(k, op, window, elements);
+        });
+    if (failed(kernel))
+      return failure();
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+
+  /// The only dimension with a window, if the window is the whole axis and one
+  /// side is padded so that element i reduces what is before (or after) i.
+  static std::optional<int64_t> findRunningAxis(ArrayRef<WindowDim> window,
+                                                RankedTensorType from,
+                                                RankedTensorType to) {
+    std::optional<int64_t> axis;
+    for (auto [dim, w] : llvm::enumerate(window)) {
+      if (w.isTrivial())
+        continue;
+      int64_t size = from.getDimSize(dim);
+      bool whole = w.size == size && w.stride == 1 && w.baseDilation == 1 &&
+                   w.dilation == 1 && to.getDimSize(dim) == size &&
+                   ((w.low == size - 1 && w.high == 0) ||
+                    (w.low == 0 && w.high == size - 1));
+      if (!whole || axis)
+        return std::nullopt;
+      axis = dim;
+    }
+    return axis;
+  }
+
+  static FailureOr<SmallVector<Value>>
+  combine(KernelBuilder &k, stablehlo::ReduceWindowOp op, ValueRange carried,
+          ValueRange indices, ArrayRef<Type> elements) {
+    SmallVector<Value> arguments(carried);
+    for (auto [number, element] : llvm::enumerate(elements))
+      arguments.push_back(k.loadScalar(number, indices, element));
+    return emitScalarBlock(k.b, op.getBody().front(), arguments);
+  }
+
+  static SmallVector<Value> loadInits(KernelBuilder &k,
+                                      ArrayRef<Type> elements) {
+    SmallVector<Value> inits;
+    for (auto [number, element] : llvm::enumerate(elements))
+      inits.push_back(k.loadScalar(elements.size() + number, {}, element));
+    return inits;
+  }
+
+  static LogicalResult buildWindow(KernelBuilder &k,
+                                   stablehlo::ReduceWindowOp op,
+                                   ArrayRef<WindowDim> window,
+                                   ArrayRef<Type> elements) {
+    auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+    auto to = cast<RankedTensorType>(op->getResult(0).getType());
+    bool good = true;
+    SmallVector<Value> inits = loadInits(k, elements);
+    overElements(k, to.getShape(), [&](ValueRange output) {
+      SmallVector<Value> results = carryNest(
+          k, op.getWindowDimensions(), inits,
+          [&](ValueRange offset, ValueRange carried) {
+            Place place = findPlace(k, window, from.getShape(), output, offset);
+            auto branch =
+                scf::IfOp::create(k.b, k.loc, carried.getTypes(), place.inside,
+                                  /*withElseRegion=*/true);
+            OpBuilder::InsertionGuard guard(k.b);
+            k.b.setInsertionPointToStart(branch.thenBlock());
+            auto next = combine(k, op, carried, place.indices, elements);
+            good &= succeeded(next);
+            scf::YieldOp::create(k.b, k.loc,
+                                 good ? ValueRange(*next) : carried);
+            k.b.setInsertionPointToStart(branch.elseBlock());
+            scf::YieldOp::create(k.b, k.loc, carried);
+            return SmallVector<Value>(branch.getResults());
+          });
+      for (auto [number, result] : llvm::enumerate(results))
+        k.store(result, 2 * elements.size() + number, output);
+    });
+    return success(good);
+  }
+
+  /// Element by element along the axis, all other dimensions inside, so that
+  /// the inner loop reads and writes neighbours.
+  static LogicalResult buildRunning(KernelBuilder &k,
+                                    stablehlo::ReduceWindowOp op, int64_t axis,
+                                    bool reversed, ArrayRef<Type> elements) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    int64_t size = type.getDimSize(axis);
+    SmallVector<int64_t> inner(type.getShape().drop_front(axis + 1));
+    size_t count = elements.size();
+    bool good = true;
+    auto step = [&](ValueRange outer, Value position) {
+      Value current = position, previous;
+      if (reversed) {
+        current =
+            arith::SubIOp::create(k.b, k.loc, k.index(size - 1), position);
+        previous = k.add(current, k.index(1));
+      } else {
+        previous = k.add(position, k.index(-1));
+      }
+      k.nest(inner, [&](ValueRange rest) {
+        auto at = [&](Value index) {
+          SmallVector<Value> all(outer);
+          all.push_back(index);
+          llvm::append_range(all, rest);
+          return all;
+        };
+        // The first element is combined with the initial value.
+        Value first = k.compare(arith::CmpIPredicate::eq, position, k.index(0));
+        SmallVector<Type> carriedTypes;
+        for (Type element : elements)
+          carriedTypes.push_back(getStorageType(element));
+        auto branch = scf::IfOp::create(k.b, k.loc, carriedTypes, first,
+                                        /*withElseRegion=*/true);
+        {
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToStart(branch.thenBlock());
+          scf::YieldOp::create(k.b, k.loc, loadInits(k, elements));
+          k.b.setInsertionPointToStart(branch.elseBlock());
+          SmallVector<Value> values;
+          for (auto [number, element] : llvm::enumerate(elements))
+            values.push_back(
+                k.loadScalar(2 * count + number, at(previous), element));
+          scf::YieldOp::create(k.b, k.loc, values);
+        }
+        auto next = combine(k, op, branch.getResults(), at(current), elements);
+        good &= succeeded(next);
+        if (good)
+          for (auto [number, value] : llvm::enumerate(*next))
+            k.store(value, 2 * count + number, at(current));
+      });
+    };
+    auto along = [&](ValueRange outer) {
+      k.loop(k.index(0), k.index(size),
+             [&](Value position) { step(outer, position); });
+    };
+    if (axis == 0) {
+      along({});
+      return success(good);
+    }
+    k.loop(k.begin, k.end, [&](Value first) {
+      k.nest(type.getShape().slice(1, axis - 1), [&](ValueRange others) {
+        SmallVector<Value> outer{first};
+        llvm::append_range(outer, others);
+        along(outer);
+      });
+    });
+    return success(good);
+  }
+};
+
+/// Pattern: select_and_scatter fills the result with the initial value, then
+/// adds each source element at the place its window selects. Windows of
+/// different leading elements are disjoint if the first dimension has none.
+struct SelectAndScatterToKernel
+    : OpRewritePattern<stablehlo::SelectAndScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::SelectAndScatterOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    RankedTensorType storage = getStorageType(type);
+    if (!storage)
+      return failure();
+    SmallVector<int64_t> sizes(type.getRank(), 1);
+    if (auto dimensions = op.getWindowDimensions())
+      sizes.assign(dimensions->begin(), dimensions->end());
+    SmallVector<WindowDim> window = getWindow(op, sizes);
+    SmallVector<Value> inputs{stored(rewriter, op.getOperand()),
+                              stored(rewriter, op.getSource()),
+                              stored(rewriter, op.getInitValue())};
+    bool split = !window.empty() && window[0].isTrivial();
+    Type element = type.getElementType();
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), storage, inputs, split ? type.getDimSize(0) : 1,
+        [&](KernelBuilder &k) -> LogicalResult {
+          auto over = [&](ArrayRef<int64_t> shape,
+                          function_ref<void(ValueRange)> body) {
+            if (split)
+              overElements(k, shape, body);
+            else
+              k.nest(shape, body);
+          };
+          Value init = k.loadScalar(2, {}, element);
+          over(type.getShape(), [&](ValueRange all) { k.store(init, 3, all); });
+          bool good = true;
+          over(source.getShape(), [&](ValueRange output) {
+            good &= succeeded(scatterOne(k, op, window, sizes, output));
+          });
+          return success(good);
+        });
+    if (failed(kernel))
+      return failure();
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+
+  static LogicalResult scatterOne(KernelBuilder &k,
+                                  stablehlo::SelectAndScatterOp op,
+                                  ArrayRef<WindowDim> window,
+                                  ArrayRef<int64_t> sizes, ValueRange output) {
+    auto type = cast<RankedTensorType>(op.getType());
+    Type element = type.getElementType();
+    // Carried: whether anything is selected, its value, its place.
+    SmallVector<Value> carried;
+    carried.push_back(
+        arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false)));
+    carried.push_back(k.loadScalar(2, {}, element));
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      carried.push_back(k.index(0));
+    bool good = true;
+    SmallVector<Value> selected =
+        carryNest(k, sizes, carried, [&](ValueRange offset, ValueRange now) {
+          Place place = findPlace(k, window, type.getShape(), output, offset);
+          auto branch =
+              scf::IfOp::create(k.b, k.loc, now.getTypes(), place.inside,
+                                /*withElseRegion=*/true);
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToStart(branch.thenBlock());
+          Value value = k.loadScalar(0, place.indices, element);
+          auto keep =
+              emitScalarBlock(k.b, op.getSelect().front(), {now[1], value});
+          good &= succeeded(keep);
+          Value keepOld = now[0];
+          if (good)
+            keepOld = arith::AndIOp::create(k.b, k.loc, now[0], (*keep)[0]);
+          SmallVector<Value> next;
+          next.push_back(
+              arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
+          next.push_back(
+              arith::SelectOp::create(k.b, k.loc, keepOld, now[1], value));
+          for (auto [old, index] :
+               llvm::zip_equal(now.drop_front(2), place.indices))
+            next.push_back(
+                arith::SelectOp::create(k.b, k.loc, keepOld, old, index));
+          scf::YieldOp::create(k.b, k.loc, next);
+          k.b.setInsertionPointToStart(branch.elseBlock());
+          scf::YieldOp::create(k.b, k.loc, now);
+          return SmallVector<Value>(branch.getResults());
+        });
+    k.when(selected[0], [&] {
+      ValueRange place = ArrayRef(selected).drop_front(2);
+      Value old = k.loadScalar(3, place, element);
+      Value add = k.loadScalar(1, output, element);
+      auto sum = emitScalarBlock(k.b, op.getScatter().front(), {old, add});
+      good &= succeeded(sum);
+      if (good)
+        k.store((*sum)[0], 3, place);
+    });
+    return success(good);
+  }
+};
+
+} // namespace
+
+void whale::populateWindowPatterns(RewritePatternSet &patterns) {
+  patterns.add<ReduceWindowToKernel, SelectAndScatterToKernel>(
+      patterns.getContext());
+}
