@@ -112,7 +112,7 @@ private:
   /// stored in every iteration.
   bool isAccumulated(unsigned number) {
     if (op.getNumReductionLoops() == 0)
-      return false;
+      return op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
     for (unsigned dim = 0; dim < sizes.size(); ++dim)
       if (isReduction(op.getIteratorTypesArray()[dim]) &&
@@ -624,10 +624,7 @@ void Nest::emitLevel(OpBuilder &b, unsigned level) {
   if (level < numOuter) {
     makeLoop(level, [&] { emitLevel(b, level + 1); });
   } else if (!innerParallel) {
-    if (level == loops.size() && op.getNumReductionLoops() == 0)
-      emitElement(b, level, {});
-    else
-      emitReduction(b, level);
+    emitReduction(b, level);
   } else {
     // The accumulators lie in the result: set, then add line by line.
     unsigned last = loops.size() - 1;

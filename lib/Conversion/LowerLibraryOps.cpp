@@ -142,9 +142,6 @@ struct DotGeneralToMatmul : OpRewritePattern<stablehlo::DotGeneralOp> {
     llvm::append_range(rhs.contracting, numbers.getRhsContractingDimensions());
     lhs.findFree();
     rhs.findFree();
-    if (!makeLibraryTypes(rewriter, op, lhs.value, rhs.value) ||
-        !isLibraryType(type.getElementType()) || type.getNumElements() == 0)
-      return failure();
     int64_t contracted = 1;
     for (int64_t dim : lhs.contracting)
       contracted *= lhs.shape()[dim];
@@ -153,6 +150,9 @@ struct DotGeneralToMatmul : OpRewritePattern<stablehlo::DotGeneralOp> {
           op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
       return success();
     }
+    if (!makeLibraryTypes(rewriter, op, lhs.value, rhs.value) ||
+        !isLibraryType(type.getElementType()) || type.getNumElements() == 0)
+      return failure();
 
     // Contract in the order in which the right operand lies in memory.
     SmallVector<int64_t> order(lhs.contracting.size());

@@ -243,7 +243,8 @@ struct RngBitGeneratorToLinalg
     Value block = arith::DivUIOp::create(s.b, s.loc, position, s.c64(perBlock));
     Value lane = arith::RemUIOp::create(s.b, s.loc, position, s.c64(perBlock));
     Value low = s.add(words[1], block);
-    Value high = words.size() == 3 ? words[2] : s.c64(0);
+    // XLA reads a state of two words backwards: the key is the upper half.
+    Value high = words.size() == 3 ? words[2] : words[0];
     high = s.add(high, carry(s, low, words[1]));
     std::array<Value, 4> out = philox(
         s, {s.low(low), s.high(low), s.low(high), s.high(high)}, words[0]);

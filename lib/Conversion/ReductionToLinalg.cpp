@@ -56,6 +56,18 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
     ArrayRef<int64_t> shape =
         cast<RankedTensorType>(op->getResult(0).getType()).getShape();
 
+    // A reduction of nothing.
+    if (from.getNumElements() == 0) {
+      SmallVector<Value> filled;
+      for (Value init : op.getInitValues()) {
+        FailureOr<Value> value = fill(rewriter, loc, init, shape, Type());
+        if (failed(value))
+          return failure();
+        filled.push_back(*value);
+      }
+      replaceWithStored(rewriter, op, filled);
+      return success();
+    }
     Operation *accumulation = matchAccumulation(body);
     Type element = from.getElementType();
     bool widen = accumulation && isa<FloatType>(element) &&
