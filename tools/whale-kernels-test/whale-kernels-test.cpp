@@ -22,6 +22,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "whale/Conversion/CompileKernels.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -55,6 +56,20 @@ static llvm::cl::opt<bool> fuse("fuse", llvm::cl::init(true),
 static llvm::cl::opt<std::string>
     dumpLLVM("dump-llvm", llvm::cl::desc("Prefix of files with LLVM IR"));
 
+/// Drops what only says how values are sharded.
+static void dropShardings(ModuleOp module) {
+  SmallVector<Operation *> found;
+  module.walk([&](Operation *op) {
+    if (isa<sdy::SdyDialect>(op->getDialect()))
+      found.push_back(op);
+  });
+  for (Operation *op : found) {
+    if (op->getNumResults() == 1)
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+    op->erase();
+  }
+}
+
 /// Puts the bodies of called functions in the place of calls.
 static void inlineCalls(ModuleOp module) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
@@ -86,8 +101,8 @@ static void inlineCalls(ModuleOp module) {
 
 static LogicalResult runTest() {
   DialectRegistry registry;
-  registry
-      .insert<func::FuncDialect, stablehlo::StablehloDialect, WhaleDialect>();
+  registry.insert<func::FuncDialect, sdy::SdyDialect,
+                  stablehlo::StablehloDialect, WhaleDialect>();
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   auto file = openInputFile(inputFile);
@@ -99,6 +114,7 @@ static LogicalResult runTest() {
   if (!module)
     return failure();
 
+  dropShardings(*module);
   inlineCalls(*module);
   auto start = std::chrono::steady_clock::now();
   auto report = [&](StringRef what) {

@@ -1,0 +1,44 @@
+// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels -split-input-file | FileCheck %s
+
+// The squares are never stored.
+// CHECK-LABEL: @sum_of_squares
+// CHECK-COUNT-2: linalg.generic
+// CHECK: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK-NOT: linalg.generic
+func.func @sum_of_squares(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.multiply %x, %x : tensor<4x8xf32>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.add
+      across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// An exponential with two users is computed once, and kept.
+// CHECK-LABEL: @kept
+// CHECK: linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<8xf32>, tensor<8xf32>)
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: linalg.generic
+func.func @kept(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.exponential %x : tensor<8xf32>
+  %1 = stablehlo.add %0, %x : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A row is not computed again for each line.
+// CHECK-LABEL: @not_repeated
+// CHECK: math.exp
+// CHECK: linalg.generic
+// CHECK: arith.addf
+func.func @not_repeated(%x: tensor<8xf32>, %y: tensor<4x8xf32>)
+    -> tensor<4x8xf32> {
+  %0 = stablehlo.exponential %x : tensor<8xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1]
+      : (tensor<8xf32>) -> tensor<4x8xf32>
+  %2 = stablehlo.add %1, %y : tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}

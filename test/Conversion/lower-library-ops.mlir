@@ -1,0 +1,83 @@
+// RUN: whale-opt %s -whale-lower-library-ops -split-input-file | FileCheck %s
+
+// A transposed operand is read with other strides.
+// CHECK-LABEL: @transposed
+// CHECK-NOT: transpose
+// CHECK: whale.matmul %arg0, %arg1
+// CHECK-SAME: batch = array<i64>
+// CHECK-SAME: k = array<i64: 8, 1, 1>
+// CHECK-SAME: m = array<i64: 4, 8, 16>
+// CHECK-SAME: n = array<i64: 16, 8, 1>
+func.func @transposed(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>)
+    -> tensor<4x16xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
+      : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}
+
+// -----
+
+// Two batch dimensions that lie one in the other are one.
+// CHECK-LABEL: @batch
+// CHECK: whale.matmul %arg0, %arg1
+// CHECK-SAME: batch = array<i64: 6, 20, 35, 28>
+func.func @batch(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x7xf32>)
+    -> tensor<2x3x4x7xf32> {
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0, 1] x [0, 1],
+      contracting_dims = [3] x [2]
+      : (tensor<2x3x4x5xf32>, tensor<2x3x5x7xf32>) -> tensor<2x3x4x7xf32>
+  return %0 : tensor<2x3x4x7xf32>
+}
+
+// -----
+
+// The contracted dimensions have no single stride in the left operand.
+// CHECK-LABEL: @gathered
+// CHECK: stablehlo.transpose %arg0, dims = [1, 0, 2]
+// CHECK: whale.matmul
+// CHECK-SAME: k = array<i64: 10, 1, 7>
+func.func @gathered(%a: tensor<2x4x5xf32>, %b: tensor<2x5x7xf32>)
+    -> tensor<4x7xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [0, 2] x [0, 1]
+      : (tensor<2x4x5xf32>, tensor<2x5x7xf32>) -> tensor<4x7xf32>
+  return %0 : tensor<4x7xf32>
+}
+
+// -----
+
+// The library does not multiply integers.
+// CHECK-LABEL: @integers
+// CHECK: stablehlo.dot_general
+func.func @integers(%a: tensor<4x8xi32>, %b: tensor<8x2xi32>)
+    -> tensor<4x2xi32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xi32>, tensor<8x2xi32>) -> tensor<4x2xi32>
+  return %0 : tensor<4x2xi32>
+}
+
+// -----
+
+// A sum of nothing.
+// CHECK-LABEL: @nothing
+// CHECK: stablehlo.constant dense<0.000000e+00> : tensor<4x2xf32>
+func.func @nothing(%a: tensor<4x0xf32>, %b: tensor<0x2xf32>)
+    -> tensor<4x2xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x0xf32>, tensor<0x2xf32>) -> tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @convolution
+// CHECK: whale.convolution %arg0, %arg1
+// CHECK-SAME: padding = array<i64: 1, 1, 1, 1>
+func.func @convolution(%x: tensor<2x8x8x3xf32>, %k: tensor<3x3x3x4xf32>)
+    -> tensor<2x8x8x4xf32> {
+  %0 = stablehlo.convolution(%x, %k)
+      dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {stride = [1, 1], pad = [[1, 1], [1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x8x8x4xf32>
+  return %0 : tensor<2x8x8x4xf32>
+}

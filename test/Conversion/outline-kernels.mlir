@@ -1,0 +1,62 @@
+// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-outline-kernels -split-input-file | FileCheck %s
+
+// The same loop is one kernel.
+// CHECK-LABEL: @twice
+// CHECK: whale.launch @k0(%arg0) {inplace = array<i64: 0>}
+// CHECK: whale.launch @k0(%arg1) {inplace = array<i64: 0>}
+// CHECK: module @kernels
+// CHECK: func.func @k0(%arg0: memref<4x8xf32>, %arg1: memref<4x8xf32>, %arg2: index, %arg3: index)
+// CHECK-SAME: whale.extent = 32 : i64
+// CHECK: scf.for {{.*}} = %arg2 to %arg3
+// CHECK-NOT: func.func @k1
+func.func @twice(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = stablehlo.negate %a : tensor<4x8xf32>
+  %1 = stablehlo.negate %b : tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A sum along lines is carried in a register.
+// CHECK-LABEL: @row_sum
+// CHECK: func.func @k0
+// CHECK-SAME: whale.extent = 4 : i64
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: memref.store
+func.func @row_sum(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add
+      across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A sum of lines is added line by line, so that the inner loop is contiguous.
+// CHECK-LABEL: @column_sum
+// CHECK: func.func @k0
+// CHECK-SAME: whale.extent = 8 : i64
+// CHECK: scf.for {{.*}} = %arg2 to %arg3
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} = %arg2 to %arg3
+func.func @column_sum(%x: tensor<4x8xf32>) -> tensor<8xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add
+      across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// What flows between launches keeps the sign that others see; i1 is a byte.
+// CHECK-LABEL: @types
+// CHECK-NOT: unrealized_conversion_cast
+// CHECK: whale.launch @k0({{.*}}) {{.*}}: (tensor<8xui8>, tensor<8xui8>) -> tensor<8xi1>
+// CHECK: func.func @k0(%arg0: memref<8xi8>, %arg1: memref<8xi8>, %arg2: memref<8xi8>
+func.func @types(%a: tensor<8xui8>, %b: tensor<8xui8>) -> tensor<8xi1> {
+  %0 = stablehlo.compare LT, %a, %b, UNSIGNED
+      : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xi1>
+  return %0 : tensor<8xi1>
+}

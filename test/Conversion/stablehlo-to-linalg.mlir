@@ -1,0 +1,98 @@
+// RUN: whale-opt %s -whale-stablehlo-to-linalg -split-input-file | FileCheck %s
+
+// CHECK-LABEL: @add
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel"]
+// CHECK: arith.addf
+func.func @add(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.add %a, %b : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+// A constant that is the same everywhere needs no operand.
+// CHECK-LABEL: @splat
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<8xf32>)
+// CHECK: %[[TWO:.*]] = arith.constant 2.0
+// CHECK: arith.mulf %{{.*}}, %[[TWO]]
+func.func @splat(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %c = stablehlo.constant dense<2.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %1 = stablehlo.multiply %a, %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
+// Unsigned operands choose unsigned operations on signless scalars.
+// CHECK-LABEL: @unsigned
+// CHECK: builtin.unrealized_conversion_cast %arg0 : tensor<8xui32> to tensor<8xi32>
+// CHECK: arith.maxui
+// CHECK: builtin.unrealized_conversion_cast {{.*}} : tensor<8xi32> to tensor<8xui32>
+func.func @unsigned(%a: tensor<8xui32>, %b: tensor<8xui32>) -> tensor<8xui32> {
+  %0 = stablehlo.maximum %a, %b : tensor<8xui32>
+  return %0 : tensor<8xui32>
+}
+
+// -----
+
+// Sums of half precision are accumulated in f32.
+// CHECK-LABEL: @half_sum
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+// CHECK-SAME: outs(%{{.*}} : tensor<4xf32>)
+// CHECK: arith.extf
+// CHECK: arith.addf {{.*}} fastmath<reassoc>
+// CHECK: arith.truncf
+func.func @half_sum(%a: tensor<4x8xbf16>) -> tensor<4xbf16> {
+  %c = stablehlo.constant dense<0.0> : tensor<bf16>
+  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.add
+      across dimensions = [1] : (tensor<4x8xbf16>, tensor<bf16>) -> tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}
+
+// -----
+
+// Bodies of loops are lowered, the loop stays.
+// CHECK-LABEL: @loop
+// CHECK: stablehlo.while
+// CHECK: linalg.generic
+// CHECK: arith.cmpi slt
+// CHECK: linalg.generic
+// CHECK: arith.addi
+func.func @loop(%n: tensor<i32>) -> tensor<i32> {
+  %0 = stablehlo.while(%i = %n) : tensor<i32>
+  cond {
+    %c = stablehlo.constant dense<10> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %c, SIGNED
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.add %i, %c : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }
+  return %0 : tensor<i32>
+}
+
+// -----
+
+// Only the slice is written.
+// CHECK-LABEL: @update
+// CHECK: whale.kernel(%arg0, %arg1, %arg2) extent 3
+// CHECK-SAME: updates = array<i64: 0>
+func.func @update(%x: tensor<8xf32>, %u: tensor<3xf32>, %i: tensor<i32>)
+    -> tensor<8xf32> {
+  %0 = stablehlo.dynamic_update_slice %x, %u, %i
+      : (tensor<8xf32>, tensor<3xf32>, tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @empty
+// CHECK: stablehlo.constant dense<> : tensor<0x3xf32>
+func.func @empty(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
+  %0 = stablehlo.negate %x : tensor<0x3xf32>
+  return %0 : tensor<0x3xf32>
+}
