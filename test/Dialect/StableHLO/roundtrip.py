@@ -1,6 +1,6 @@
 """Checks that whale-opt prints texts of JAX as it read them.
 
-usage: roundtrip.py WHALE_OPT FOLDER...
+usage: roundtrip.py WHALE_OPT FOLDER... [--if-exists FOLDER...]
 
 Every *.mlir of the folders is parsed and printed; the result has to be equal,
 byte for byte, but for newlines at the end. Files named *.loc.mlir are printed
@@ -8,6 +8,7 @@ with locations. The generic form is checked too: printing it and reading it back
 gives the same generic text, and the same pretty one.
 """
 
+import argparse
 import concurrent.futures
 import difflib
 import os
@@ -55,8 +56,14 @@ def check(tool, path):
 
 
 def main():
-    tool, folders = sys.argv[1], sys.argv[2:]
-    paths = sorted(p for folder in folders for p in pathlib.Path(folder).rglob("*.mlir"))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tool")
+    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    parser.add_argument("--if-exists", nargs="*", type=pathlib.Path, default=[])
+    args = parser.parse_args()
+    folders = args.folders + [f for f in args.if_exists if f.exists()]
+    paths = sorted(p for folder in folders for p in folder.rglob("*.mlir"))
+    tool = args.tool
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = [f for f in pool.map(lambda p: check(tool, p), paths) if f]
     print("\n".join(failures))

@@ -41,7 +41,7 @@ void ConstantOp::build(OpBuilder &builder, OperationState &state,
 void ConstantOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDict((*this)->getAttrs(), {"value"});
   printer << ' ';
-  printer.printAttribute(getValue());
+  printConstantValue(printer, getValue());
   // A value of another type than the result is invalid, yet can be printed.
   if (getValue().getType() != getType())
     printer << " : " << getType();
@@ -49,9 +49,13 @@ void ConstantOp::print(OpAsmPrinter &printer) {
 
 ParseResult ConstantOp::parse(OpAsmParser &parser, OperationState &result) {
   ElementsAttr value;
+  SMLoc loc;
   if (parser.parseOptionalAttrDict(result.attributes) ||
-      parser.parseAttribute(value, "value", result.attributes))
+      parser.getCurrentLocation(&loc) || parseConstantValue(parser, value))
     return failure();
+  if (result.attributes.get("value"))
+    return parser.emitError(loc, "expects 'value' only once");
+  result.addAttribute("value", value);
   result.addTypes(value.getType());
   return success();
 }

@@ -38,6 +38,11 @@ mlir::ParseResult parseStruct(
 // The custom<...> directives of the operations' declarative formats.
 namespace mlir::stablehlo {
 
+/// Elements as an attribute. Large arrays of booleans are in hexadecimal, one
+/// byte each, as JAX prints them; MLIR 22 itself has one bit each.
+void printConstantValue(OpAsmPrinter &printer, ElementsAttr value);
+ParseResult parseConstantValue(OpAsmParser &parser, ElementsAttr &value);
+
 /// One type if all are equal, else a function type.
 void printEqualTypes(OpAsmPrinter &printer, ArrayRef<Type> operands,
                      Type result);

@@ -135,17 +135,24 @@ def HLO_Value
 class StableHLO_Op<string mnemonic, list<Trait> traits = []>
     : Op<Stablehlo_Dialect, mnemonic, traits>;
 
-// Result types follow from operands and attributes by a hand-written
-// inferReturnTypes. The verifier compares with it, up to dynamic dimensions.
-class StableHLO_InferredOp<string mnemonic, list<Trait> traits = []>
-    : StableHLO_Op<mnemonic, traits # [InferTypeOpAdaptor]> {
-  code compatibleTypes = [{
+// Types are compatible that are equal up to dynamic dimensions.
+class StableHLO_CompatibleTypesOp<string mnemonic, list<Trait> traits>
+    : StableHLO_Op<mnemonic, traits> {
+  let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange lhs,
                                         ::mlir::TypeRange rhs) {
       return ::mlir::stablehlo::areCompatibleTypes(lhs, rhs);
     }
   }];
-  let extraClassDeclaration = compatibleTypes;
 }
+
+// Result types follow from operands and attributes by a hand-written
+// inferReturnTypes, with which the verifier compares.
+class StableHLO_InferredOp<string mnemonic, list<Trait> traits = []>
+    : StableHLO_CompatibleTypesOp<mnemonic, traits # [InferTypeOpAdaptor]>;
+
+class StableHLO_SameTypeOp<string mnemonic, list<Trait> traits = []>
+    : StableHLO_CompatibleTypesOp<mnemonic,
+                                  traits # [SameOperandsAndResultType]>;
 
 #endif // WHALE_DIALECT_STABLEHLO_IR_STABLEHLOBASE_TD

@@ -14,8 +14,7 @@ include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
 // Operand and result types are equal up to dynamic dimensions; equal types are
 // printed once, unequal ones as a function type.
 class StableHLO_BinaryOp<string mnemonic, Type type, list<Trait> traits = []>
-    : StableHLO_Op<mnemonic, traits # [Pure, Elementwise,
-                                       SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<mnemonic, traits # [Pure, Elementwise]> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = [{

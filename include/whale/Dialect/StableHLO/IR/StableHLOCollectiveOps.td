@@ -105,7 +105,7 @@ def StableHLO_AllToAllOp : StableHLO_InferredOp<"all_to_all"> {
 }
 
 def StableHLO_CollectiveBroadcastOp
-    : StableHLO_Op<"collective_broadcast", [SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<"collective_broadcast"> {
   let summary = "Copy from the first process of a group";
   let description = [{
     The operand of the first process of each group, on all of the group.
@@ -123,7 +123,7 @@ def StableHLO_CollectiveBroadcastOp
 }
 
 def StableHLO_CollectivePermuteOp
-    : StableHLO_Op<"collective_permute", [SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<"collective_permute"> {
   let summary = "Sends between pairs of processes";
   let description = [{
     Sends the operand from the first to the second of each pair; a process to

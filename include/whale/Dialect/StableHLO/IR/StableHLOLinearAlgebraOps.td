@@ -100,7 +100,7 @@ def StableHLO_DynamicConvOp : StableHLO_Op<"dynamic_conv", [Pure]> {
 }
 
 def StableHLO_CholeskyOp
-    : StableHLO_Op<"cholesky", [Pure, SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<"cholesky", [Pure]> {
   let summary = "Cholesky decomposition";
   let description = [{
     The triangular factor of each symmetric (Hermitian) matrix of a batch.

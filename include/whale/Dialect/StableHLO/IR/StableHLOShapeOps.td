@@ -103,7 +103,7 @@ def StableHLO_TransposeOp : StableHLO_InferredOp<"transpose", [Pure]> {
 }
 
 def StableHLO_ReverseOp
-    : StableHLO_Op<"reverse", [Pure, SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<"reverse", [Pure]> {
   let summary = "Reversal of dimensions";
   let description = [{
     Elements in reverse order along the given dimensions.

@@ -14,8 +14,7 @@ include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
 // Operand and result types are equal up to dynamic dimensions; equal types are
 // printed once, unequal ones as a function type.
 class StableHLO_UnaryOp<string mnemonic, Type type, list<Trait> traits = []>
-    : StableHLO_Op<mnemonic, traits # [Pure, Elementwise,
-                                       SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<mnemonic, traits # [Pure, Elementwise]> {
   let arguments = (ins type:$operand);
   let results = (outs type:$result);
   let assemblyFormat = [{
@@ -354,8 +353,7 @@ def StableHLO_IsFiniteOp
 }
 
 def StableHLO_ReducePrecisionOp
-    : StableHLO_Op<"reduce_precision", [Pure, Elementwise,
-                                        SameOperandsAndResultType]> {
+    : StableHLO_SameTypeOp<"reduce_precision", [Pure, Elementwise]> {
   let summary = "Rounding to a format of fewer bits";
   let description = [{
     Each element rounded as if converted to a float with the given numbers of
