@@ -1,0 +1,92 @@
+//===- Compile.h - From StableHLO text to a program -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The whole compiler behind one function: whale-compile and the Python
+// extension are thin around it. docs/compile.md describes the pipeline.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PROGRAM_COMPILE_H
+#define WHALE_PROGRAM_COMPILE_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace whale {
+
+/// What whale-compile takes on its command line; docs/compile.md says more.
+struct CompileOptions {
+  /// A cluster file's path, its text (it starts with '{'), or a number of
+  /// CPU ranks.
+  std::string cluster = "1";
+  /// Where the program runs: "cpu", or "none" for a program without code.
+  std::string target = "cpu";
+  /// For operations without one: "replicate", "split" or "none"; empty leaves
+  /// what the text says.
+  std::string strategy;
+  /// Arguments of @main that carry the mini-batch in dimension 0.
+  std::vector<int64_t> batchArgs;
+  /// Parts that a mini-batch is cut into; 0 leaves what the text says.
+  int64_t microBatches = 0;
+  /// "arg0:result0,arg1:result1": which result is an argument's next value.
+  std::string feedback;
+  /// A directory for the text of each level; nothing is written if empty.
+  std::string dumpPhasesTo;
+  /// Report what the compiler decided, as remarks.
+  bool explain = false;
+};
+
+/// What the compiler says: one error at most, and remarks if asked for.
+struct CompileMessage {
+  enum Severity { Error, Warning, Remark } severity;
+  /// "FILE:LINE:COLUMN", or empty.
+  std::string location;
+  std::string text;
+};
+
+using CompileHandler = llvm::function_ref<void(const CompileMessage &)>;
+
+/// Compiles `text` (of `fileName`, for messages) into the program directory
+/// `outDir`. On failure one error has been handed to `handler`, and nothing is
+/// left at `outDir` that was not there before. `plan`, if given, receives the
+/// program's readable summary as JSON.
+llvm::LogicalResult
+compileProgram(llvm::StringRef text, llvm::StringRef fileName,
+               const CompileOptions &options, llvm::StringRef outDir,
+               CompileHandler handler, std::string *plan = nullptr);
+
+/// The dialects of all levels.
+void registerProgramDialects(mlir::DialectRegistry &registry);
+
+/// One level of the IR: the pipeline (in MLIR's syntax, on a module) that
+/// reaches it from the one before.
+struct Level {
+  llvm::StringLiteral name;
+  llvm::StringLiteral pipeline;
+};
+
+/// The phases from the text to a module that emitProgram takes.
+llvm::ArrayRef<Level> getLevels();
+
+/// Registers the phases as pipelines: `whale` is all of them, `whale-NAME` a
+/// single one.
+void registerPipelines();
+
+} // namespace whale
+
+#endif // WHALE_PROGRAM_COMPILE_H

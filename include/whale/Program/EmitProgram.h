@@ -1,0 +1,37 @@
+//===- EmitProgram.h - Write a program directory ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PROGRAM_EMITPROGRAM_H
+#define WHALE_PROGRAM_EMITPROGRAM_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace whale {
+
+struct EmitOptions {
+  /// "cpu", or "none" for a program without code.
+  std::string target = "cpu";
+  /// Of the program, for messages.
+  std::string name;
+  /// JSON text for the manifest's `plan`; may be empty.
+  std::string plan;
+};
+
+/// Writes the program of `module`, whose rank class functions
+/// whale-plan-buffers has annotated, to the directory `outDir` (format:
+/// docs/program-format.md). The directory appears when it is complete; a
+/// program that stood there is replaced. Failures are diagnostics.
+llvm::LogicalResult emitProgram(mlir::ModuleOp module,
+                                const EmitOptions &options,
+                                llvm::StringRef outDir);
+
+} // namespace whale
+
+#endif // WHALE_PROGRAM_EMITPROGRAM_H

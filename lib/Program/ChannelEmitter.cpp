@@ -1,0 +1,177 @@
+//===- ChannelEmitter.cpp - Collectives as JSON -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions of the classes say where each rank joins a channel; the
+// placements of any one of its operations say what it does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ChannelEmitter.h"
+
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cells.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Program/ElementType.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+/// A channel as the classes use it.
+struct Use {
+  CollectiveOp op;
+  /// By rank: the local shape of what it gives and takes.
+  std::map<int64_t, std::optional<SmallVector<int64_t>>> sources, targets;
+};
+
+std::optional<SmallVector<int64_t>> shapeOf(Value value) {
+  if (!value)
+    return std::nullopt;
+  return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
+}
+
+Type elementTypeOf(CollectiveOp op) {
+  Value value = op.getInput() ? op.getInput() : op.getOutput();
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+StepKind kindOf(Operation *op) {
+  if (isa<LocalSliceOp>(op))
+    return StepKind::LocalSlice;
+  if (isa<AllReduceOp>(op))
+    return StepKind::AllReduce;
+  if (isa<ReduceScatterOp>(op))
+    return StepKind::ReduceScatter;
+  if (isa<AllGatherOp>(op))
+    return StepKind::AllGather;
+  if (isa<AllToAllOp>(op))
+    return StepKind::AllToAll;
+  if (isa<BroadcastOp>(op))
+    return StepKind::Broadcast;
+  return StepKind::SendRecv;
+}
+
+Json cellsToJson(const Receiver &receiver) {
+  Json list = Json::array();
+  for (const Cell &cell : receiver.cells) {
+    Json from = Json::array();
+    for (const Contribution &part : cell.contributions)
+      from.push_back(Json::array({part.peer, toJson(part.start)}));
+    list.push_back(
+        {{"dst", Json::array({toJson(cell.box.start), toJson(cell.box.size)})},
+         {"from", std::move(from)}});
+  }
+  return list;
+}
+
+FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
+  CollectiveOp op = use.op;
+  Step step{kindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+  CellTable table = cells(step, topology);
+  Json json;
+  json["kind"] = stringifyStepKind(step.kind).str();
+  json["reduction"] = table.reduction
+                          ? Json(stringifyReduction(*table.reduction).str())
+                          : Json();
+  json["dtype"] = getDTypeName(elementTypeOf(op));
+  json["participants"] = Json::array();
+  for (const auto &[rank, shape] : use.sources)
+    json["participants"].push_back(rank);
+
+  if (step.kind == StepKind::AllReduce) {
+    std::set<int64_t> alone;
+    for (const auto &[rank, shape] : use.sources)
+      alone.insert(rank);
+    Json groups = Json::array();
+    for (const auto &group : table.groups) {
+      groups.push_back(toJson(group));
+      for (DeviceId rank : group)
+        alone.erase(rank);
+    }
+    for (int64_t rank : alone)
+      groups.push_back(Json::array({rank}));
+    json["groups"] = std::move(groups);
+    return json;
+  }
+
+  Json cellTable = Json::object(), sources = Json::object(),
+       targets = Json::object();
+  for (const Receiver &receiver : table.receivers) {
+    auto target = use.targets.find(receiver.device);
+    if (target == use.targets.end() || !target->second) {
+      if (receiver.cells.empty())
+        continue;
+      return op.emitError("gives elements to rank ")
+             << receiver.device << ", whose function takes none";
+    }
+    std::string rank = std::to_string(receiver.device);
+    cellTable[rank] = cellsToJson(receiver);
+    if (ArrayRef<int64_t>(receiver.shape) != ArrayRef(*target->second))
+      targets[rank] = toJson(receiver.shape);
+  }
+  for (const Sender &sender : table.senders) {
+    auto source = use.sources.find(sender.device);
+    if (source != use.sources.end() && source->second &&
+        ArrayRef<int64_t>(sender.shape) != ArrayRef(*source->second))
+      sources[std::to_string(sender.device)] = toJson(sender.shape);
+  }
+  json["cells"] = std::move(cellTable);
+  if (!sources.empty())
+    json["src_shapes"] = std::move(sources);
+  if (!targets.empty())
+    json["dst_shapes"] = std::move(targets);
+  return json;
+}
+
+} // namespace
+
+FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
+  std::map<uint64_t, Use> uses;
+  for (func::FuncOp function : classes) {
+    std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
+    WalkResult walk = function.walk([&](CollectiveOp op) {
+      Use &use = uses[op.getChannel()];
+      if (!use.op)
+        use.op = op;
+      if (use.op.getFrom() != op.getFrom() || use.op.getTo() != op.getTo() ||
+          use.op->getName() != op->getName() ||
+          elementTypeOf(use.op) != elementTypeOf(op)) {
+        op.emitError("channel ")
+            << op.getChannel() << " is another one in another rank class";
+        return WalkResult::interrupt();
+      }
+      for (int64_t rank : *ranks) {
+        use.sources[rank] = shapeOf(op.getInput());
+        if (!use.targets.emplace(rank, shapeOf(op.getOutput())).second) {
+          op.emitError("channel ") << op.getChannel() << " is used twice";
+          return WalkResult::interrupt();
+        }
+      }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  Topology topology;
+  for (ClusterOp cluster : module.getOps<ClusterOp>())
+    topology = Topology::of(cluster.getCluster());
+  Json channels = Json::object();
+  for (const auto &[channel, use] : uses) {
+    FailureOr<Json> json = emitChannel(use, topology);
+    if (failed(json))
+      return failure();
+    channels[std::to_string(channel)] = std::move(*json);
+  }
+  return channels;
+}
+
+} // namespace whale

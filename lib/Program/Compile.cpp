@@ -1,0 +1,216 @@
+//===- Compile.cpp - From StableHLO text to a program -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/Compile.h"
+
+#include "PlanSummary.h"
+#include "PrepareInput.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "whale/Conversion/Passes.h"
+#include "whale/Program/EmitProgram.h"
+#include "whale/Transforms/Passes.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+/// The file position in a location, through names, calls and fusions.
+std::optional<FileLineColLoc> findPosition(Location loc) {
+  std::optional<FileLineColLoc> found;
+  loc->walk([&](Location part) {
+    if (auto position = dyn_cast<FileLineColLoc>(part)) {
+      found = position;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+std::string describe(Location loc) {
+  if (std::optional<FileLineColLoc> position = findPosition(loc))
+    return (Twine(position->getFilename().getValue()) + ":" +
+            Twine(position->getLine()) + ":" + Twine(position->getColumn()))
+        .str();
+  std::string name;
+  loc->walk([&](Location part) {
+    if (auto named = dyn_cast<NameLoc>(part))
+      name = named.getName().str();
+    return name.empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return name;
+}
+
+/// Passes diagnostics on: the first error, and remarks if they are wanted.
+class Reporter {
+public:
+  Reporter(CompileHandler handler, bool remarks)
+      : handler(handler), remarks(remarks) {}
+
+  void report(Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      text += "; " + note.str();
+    std::lock_guard<std::mutex> lock(mutex);
+    switch (diagnostic.getSeverity()) {
+    case DiagnosticSeverity::Error:
+      error(describe(diagnostic.getLocation()), text);
+      break;
+    case DiagnosticSeverity::Remark:
+      if (remarks)
+        handler(
+            {CompileMessage::Remark, describe(diagnostic.getLocation()), text});
+      break;
+    default:
+      handler(
+          {CompileMessage::Warning, describe(diagnostic.getLocation()), text});
+    }
+  }
+
+  void error(const std::string &location, const std::string &text) {
+    if (!failed)
+      handler({CompileMessage::Error, location, text});
+    failed = true;
+  }
+
+  bool failed = false;
+
+private:
+  CompileHandler handler;
+  bool remarks;
+  std::mutex mutex;
+};
+
+class Compiler {
+public:
+  Compiler(const CompileOptions &options, Reporter &reporter)
+      : options(options), reporter(reporter) {}
+
+  LogicalResult run(ModuleOp module, StringRef name, StringRef outDir,
+                    std::string *plan);
+
+private:
+  LogicalResult checkOptions();
+  LogicalResult dump(ModuleOp module, StringRef phase);
+
+  const CompileOptions &options;
+  Reporter &reporter;
+  unsigned phaseNumber = 0;
+};
+
+LogicalResult Compiler::checkOptions() {
+  if (options.target == "cpu" || options.target == "none")
+    return success();
+  if (options.target == "cuda")
+    reporter.error("", "target 'cuda': this build of whale has no CUDA "
+                       "target; use cpu or none");
+  else
+    reporter.error("", "target '" + options.target +
+                           "' is none of cpu, cuda, none");
+  return failure();
+}
+
+LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
+  unsigned number = phaseNumber++;
+  if (options.dumpPhasesTo.empty())
+    return success();
+  std::error_code error =
+      llvm::sys::fs::create_directories(options.dumpPhasesTo);
+  llvm::SmallString<128> path(options.dumpPhasesTo);
+  llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "-" +
+                                    phase + ".mlir");
+  if (!error) {
+    llvm::raw_fd_ostream stream(path, error);
+    if (!error)
+      module->print(stream);
+  }
+  if (!error)
+    return success();
+  reporter.error("", ("cannot write '" + path + "': " + error.message()).str());
+  return failure();
+}
+
+LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
+                            std::string *plan) {
+  if (failed(checkOptions()) || failed(dump(module, "input")) ||
+      failed(prepareInput(module, options)))
+    return failure();
+  PlanSummary summary;
+  bool skip = isPartitioned(module);
+  for (const Level &level : getLevels()) {
+    skip &= level.name != "kernels";
+    if (skip) {
+      ++phaseNumber;
+      continue;
+    }
+    if (level.name == "partitioned")
+      summary.addPlacement(module);
+    PassManager manager(module.getContext());
+    if (failed(parsePassPipeline(level.pipeline, manager)))
+      return module.emitError("the pipeline of level '")
+             << level.name << "' names an unknown pass";
+    if (failed(manager.run(module)))
+      return failure();
+    if (level.name == "partitioned")
+      summary.addCollectives(module);
+    if (failed(dump(module, level.name)))
+      return failure();
+  }
+  EmitOptions emit;
+  emit.target = options.target;
+  emit.name = name.str();
+  emit.plan = summary.str();
+  if (plan)
+    *plan = emit.plan;
+  return emitProgram(module, emit, outDir);
+}
+
+} // namespace
+
+LogicalResult compileProgram(StringRef text, StringRef fileName,
+                             const CompileOptions &options, StringRef outDir,
+                             CompileHandler handler, std::string *plan) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    registerWhaleTransformsPasses();
+    registerWhaleConversionPasses();
+  });
+  DialectRegistry registry;
+  registerProgramDialects(registry);
+  MLIRContext context(registry);
+  Reporter reporter(handler, options.explain);
+  ScopedDiagnosticHandler diagnostics(&context, [&](Diagnostic &diagnostic) {
+    reporter.report(diagnostic);
+    return success();
+  });
+
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  LogicalResult result = failure();
+  if (module) {
+    StringRef name = module->getSymName().value_or("program");
+    result = Compiler(options, reporter).run(*module, name, outDir, plan);
+  }
+  if (failed(result))
+    reporter.error(fileName.str(), "the compiler failed without saying why");
+  return failure(failed(result) || reporter.failed);
+}
+
+} // namespace whale

@@ -1,0 +1,238 @@
+//===- EmitProgram.cpp - Write a program directory --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/EmitProgram.h"
+
+#include "ChannelEmitter.h"
+#include "ClassEmitter.h"
+#include "ProgramDirectory.h"
+#include "whale/Conversion/CompileKernels.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Program/ElementType.h"
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(ModuleOp module, const EmitOptions &options)
+      : module(module), options(options) {}
+
+  LogicalResult emit(StringRef outDir);
+
+private:
+  LogicalResult collectClasses();
+  FailureOr<Json> ranks();
+  LogicalResult parameters(Json &manifest);
+  LogicalResult layout(Json &json, Type local, Attribute placement,
+                       Attribute globalType, Location loc);
+  LogicalResult fail(llvm::Error error) {
+    return module.emitError(llvm::toString(std::move(error)));
+  }
+
+  ModuleOp module;
+  const EmitOptions &options;
+  SmallVector<func::FuncOp> classes;
+  /// By rank: its class.
+  std::map<int64_t, size_t> classOf;
+  ProgramTables tables;
+};
+
+LogicalResult ProgramEmitter::collectClasses() {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
+    if (!ranks)
+      continue;
+    for (int64_t rank : *ranks)
+      if (!classOf.emplace(rank, classes.size()).second)
+        return function.emitError("rank ") << rank << " is in two classes";
+    classes.push_back(function);
+  }
+  if (classes.empty())
+    return module.emitError("has no functions with whale.ranks");
+  if (classOf.begin()->first != 0 ||
+      classOf.rbegin()->first != int64_t(classOf.size()) - 1)
+    return module.emitError("the ranks of the classes are not 0, 1, 2, ...");
+  return success();
+}
+
+FailureOr<Json> ProgramEmitter::ranks() {
+  std::optional<Cluster> cluster;
+  for (ClusterOp op : module.getOps<ClusterOp>())
+    cluster = op.getCluster();
+  if (cluster && cluster->devices.size() != classOf.size())
+    return module.emitError("the cluster has ")
+           << cluster->devices.size() << " devices, but there are "
+           << classOf.size() << " ranks";
+  Json list = Json::array();
+  for (auto [rank, number] : classOf) {
+    Json json{{"device", rank}, {"class", number}};
+    if (cluster) {
+      json["kind"] = cluster->kindOf(rank).name;
+      json["node"] = cluster->devices[rank].node;
+      json["slowdown"] = cluster->devices[rank].slowdown;
+    } else {
+      json["kind"] = "cpu";
+      json["node"] = 0;
+      json["slowdown"] = 1.0;
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+// The whole tensor's type, and each rank's box of it.
+LogicalResult ProgramEmitter::layout(Json &json, Type local,
+                                     Attribute placement, Attribute globalType,
+                                     Location loc) {
+  auto type = cast<RankedTensorType>(local);
+  if (auto global = dyn_cast_or_null<TypeAttr>(globalType)) {
+    type = dyn_cast<RankedTensorType>(global.getValue());
+    if (!type)
+      return emitError(loc) << "whale.global_type is no tensor type";
+  }
+  json["dtype"] = getDTypeName(type.getElementType());
+  json["shape"] = toJson(type.getShape());
+  auto boxToJson = [](const Box &box) {
+    return Json::array({toJson(box.start), toJson(box.size)});
+  };
+  Json boxes = Json::array();
+  if (auto attr = dyn_cast_or_null<PlacementAttr>(placement)) {
+    const Placement &value = attr.getValue();
+    json["view"] = toJson(value.view());
+    for (auto [rank, number] : classOf) {
+      std::optional<Box> box = value.box(rank);
+      boxes.push_back(box ? boxToJson(*box) : Json());
+    }
+  } else {
+    json["view"] = toJson(type.getShape());
+    for (size_t rank = 0; rank < classOf.size(); ++rank)
+      boxes.push_back(boxToJson(Box::whole(type.getShape())));
+  }
+  json["boxes"] = std::move(boxes);
+  return success();
+}
+
+LogicalResult ProgramEmitter::parameters(Json &manifest) {
+  func::FuncOp first = classes.front();
+  for (func::FuncOp other : classes)
+    if (other.getNumArguments() != first.getNumArguments() ||
+        other.getNumResults() != first.getNumResults())
+      return other.emitError("has another number of arguments or results than "
+                             "the other classes");
+  auto number = [](Attribute attribute) {
+    auto integer = dyn_cast_or_null<IntegerAttr>(attribute);
+    return integer ? Json(integer.getInt()) : Json();
+  };
+  Json arguments = Json::array(), results = Json::array();
+  for (unsigned i = 0; i < first.getNumArguments(); ++i) {
+    auto get = [&](StringRef name) { return first.getArgAttr(i, name); };
+    Location loc = first.getArgument(i).getLoc();
+    Json json;
+    json["name"] = "arg" + std::to_string(i);
+    auto label = dyn_cast_or_null<StringAttr>(get("whale.label"));
+    json["label"] = label ? label.str() : getLabel(loc);
+    if (failed(layout(json, first.getArgumentTypes()[i], get("whale.placement"),
+                      get("whale.global_type"), loc)))
+      return failure();
+    bool donated = get("whale.donated") || get("jax.buffer_donor") ||
+                   get("tf.aliasing_output");
+    Json fedBy = number(get("whale.fed_by"));
+    json["role"] = get("whale.batch_dim")        ? "batch"
+                   : donated || !fedBy.is_null() ? "state"
+                                                 : "input";
+    json["batch_dim"] = number(get("whale.batch_dim"));
+    json["donated"] = donated;
+    json["fed_by"] = std::move(fedBy);
+    arguments.push_back(std::move(json));
+  }
+  for (unsigned i = 0; i < first.getNumResults(); ++i) {
+    auto get = [&](StringRef name) { return first.getResultAttr(i, name); };
+    Json json;
+    json["name"] = "result" + std::to_string(i);
+    auto label = dyn_cast_or_null<StringAttr>(get("jax.result_info"));
+    json["label"] = label ? label.str() : "";
+    if (failed(layout(json, first.getResultTypes()[i], get("whale.placement"),
+                      get("whale.global_type"), first.getLoc())))
+      return failure();
+    json["alias"] = number(get("whale.alias"));
+    results.push_back(std::move(json));
+  }
+  manifest["arguments"] = std::move(arguments);
+  manifest["results"] = std::move(results);
+  return success();
+}
+
+LogicalResult ProgramEmitter::emit(StringRef outDir) {
+  if (failed(collectClasses()))
+    return failure();
+  Json manifest{{"format", "whale"}, {"version", 1}};
+  manifest["target"] = options.target;
+  manifest["name"] = options.name;
+  FailureOr<Json> rankList = ranks();
+  if (failed(rankList))
+    return failure();
+  manifest["ranks"] = std::move(*rankList);
+  if (failed(parameters(manifest)))
+    return failure();
+  Json classList = Json::array();
+  for (func::FuncOp function : classes) {
+    FailureOr<Json> json = ClassEmitter(function, tables).emit();
+    if (failed(json))
+      return failure();
+    classList.push_back(std::move(*json));
+  }
+  manifest["classes"] = std::move(classList);
+  FailureOr<Json> channels = emitChannels(module, classes);
+  if (failed(channels))
+    return failure();
+  manifest["channels"] = std::move(*channels);
+
+  llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
+  if (!directory)
+    return fail(directory.takeError());
+  auto kernels = module.lookupSymbol<ModuleOp>("kernels");
+  bool hasKernels = options.target == "cpu" && !tables.kernels.empty();
+  manifest["kernels"] = hasKernels ? Json("kernels.so") : Json();
+  if (hasKernels) {
+    if (failed(compileKernels(kernels, directory->path("kernels.so"))))
+      return failure();
+    directory->add("kernels.so");
+  }
+  Json signatures = Json::object();
+  for (auto &[symbol, signature] : tables.kernels)
+    signatures[symbol] = std::move(signature);
+  manifest["kernel_signatures"] = std::move(signatures);
+  bool hasConstants = !tables.constants.bytes().empty();
+  manifest["constants"] = hasConstants ? Json("constants.bin") : Json();
+  if (hasConstants)
+    if (llvm::Error error =
+            directory->write("constants.bin", tables.constants.bytes()))
+      return fail(std::move(error));
+  manifest["plan"] =
+      options.plan.empty() ? Json::object() : Json::parse(options.plan);
+  std::string text;
+  printJson(text, manifest, /*depth=*/5);
+  text += "\n";
+  if (llvm::Error error = directory->write("manifest.json", text))
+    return fail(std::move(error));
+  if (llvm::Error error = directory->commit())
+    return fail(std::move(error));
+  return success();
+}
+
+} // namespace
+
+LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
+                          StringRef outDir) {
+  return ProgramEmitter(module, options).emit(outDir);
+}
+
+} // namespace whale

@@ -1,0 +1,58 @@
+//===- Json.h - JSON as people like to read it ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PROGRAM_JSON_H
+#define WHALE_LIB_PROGRAM_JSON_H
+
+#include "nlohmann/json.hpp"
+#include "llvm/ADT/ArrayRef.h"
+
+#include <string>
+
+namespace whale {
+
+/// Keeps the order in which fields are written.
+using Json = nlohmann::ordered_json;
+
+inline Json toJson(llvm::ArrayRef<int64_t> list) {
+  Json json = Json::array();
+  for (int64_t element : list)
+    json.push_back(element);
+  return json;
+}
+
+/// One line for each element of lists and objects that hold others, down to
+/// `depth`; the rest of a line stays together.
+inline void printJson(std::string &out, const Json &json, int depth,
+                      int indent = 0) {
+  bool nested = json.is_structured() && depth > 0 &&
+                std::any_of(json.begin(), json.end(), [](const Json &element) {
+                  return element.is_structured();
+                });
+  if (!nested) {
+    out += json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return;
+  }
+  std::string pad(indent + 1, ' ');
+  out += json.is_array() ? "[" : "{";
+  bool first = true;
+  for (const auto &[key, value] : json.items()) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    out += pad;
+    if (json.is_object())
+      out +=
+          Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+    printJson(out, value, depth - 1, indent + 1);
+  }
+  out += "\n" + std::string(indent, ' ') + (json.is_array() ? "]" : "}");
+}
+
+} // namespace whale
+
+#endif // WHALE_LIB_PROGRAM_JSON_H

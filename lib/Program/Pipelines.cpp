@@ -1,0 +1,82 @@
+//===- Pipelines.cpp - The order of the passes ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/Compile.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "whale/Dialect/CHLO/IR/CHLOOps.h"
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+
+using namespace mlir;
+
+namespace whale {
+
+llvm::ArrayRef<Level> getLevels() {
+  static constexpr Level levels[] = {
+      {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
+                    "whale-normalize"},
+      {"task-graphs", "whale-form-task-graphs"},
+      {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards"},
+      {"partitioned", "whale-partition"},
+      {"kernels", "func.func(whale-lower-library-ops,"
+                  "whale-stablehlo-to-linalg,whale-fuse-kernels),"
+                  "whale-outline-kernels"},
+      {"program", "whale-plan-buffers"},
+  };
+  return levels;
+}
+
+void registerProgramDialects(DialectRegistry &registry) {
+  registry.insert<affine::AffineDialect, arith::ArithDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  linalg::LinalgDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+                  vector::VectorDialect, stablehlo::StablehloDialect,
+                  chlo::ChloDialect, sdy::SdyDialect, WhaleDialect>();
+  registerAllExtensions(registry);
+}
+
+void registerPipelines() {
+  auto add = [](OpPassManager &manager, StringRef pipeline) {
+    // The text is ours, so a failure is a pass without registration.
+    if (failed(parsePassPipeline(pipeline, manager)))
+      llvm::report_fatal_error("the pipeline names an unknown pass");
+  };
+  static std::vector<PassPipelineRegistration<>> registrations;
+  for (const Level &level : getLevels())
+    registrations.emplace_back(
+        (Twine("whale-") + level.name).str(),
+        (Twine("From the level before to level '") + level.name + "'").str(),
+        [add, &level](OpPassManager &manager) {
+          add(manager, level.pipeline);
+        });
+  registrations.emplace_back("whale",
+                             "From annotated StableHLO and a whale.cluster to "
+                             "a module that a program is written from",
+                             [add](OpPassManager &manager) {
+                               for (const Level &level : getLevels())
+                                 add(manager, level.pipeline);
+                             });
+}
+
+} // namespace whale

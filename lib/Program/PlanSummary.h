@@ -1,0 +1,35 @@
+//===- PlanSummary.h - What the compiler decided ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PROGRAM_PLANSUMMARY_H
+#define WHALE_LIB_PROGRAM_PLANSUMMARY_H
+
+#include "Json.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace whale {
+
+/// Collects the manifest's `plan` from the levels that a module goes through:
+/// TaskGraphs with strategies and devices, the placement of each argument,
+/// collectives by kind.
+class PlanSummary {
+public:
+  /// From a placed module (level 3).
+  void addPlacement(mlir::ModuleOp module);
+  /// From a partitioned module (level 4).
+  void addCollectives(mlir::ModuleOp module);
+
+  std::string str() const { return plan.dump(); }
+
+private:
+  Json plan = Json::object();
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_PROGRAM_PLANSUMMARY_H

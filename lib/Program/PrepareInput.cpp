@@ -1,0 +1,183 @@
+//===- PrepareInput.cpp - The input with its options ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareInput.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Program/ElementType.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+
+namespace whale {
+
+bool isPartitioned(ModuleOp module) {
+  return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp f) {
+    return f->hasAttr(kRanksAttrName);
+  });
+}
+
+static LogicalResult addCluster(ModuleOp module, StringRef option) {
+  if (!module.getOps<ClusterOp>().empty())
+    return success();
+  Location nowhere = UnknownLoc::get(module.getContext());
+  std::string text = option.str(), file;
+  bool isNumber = !option.empty() && llvm::all_of(option, llvm::isDigit);
+  if (!isNumber && !option.ltrim().starts_with("{")) {
+    auto buffer = llvm::MemoryBuffer::getFile(option, /*IsText=*/true);
+    if (!buffer)
+      return emitError(nowhere) << "cannot read the cluster file '" << option
+                                << "': " << buffer.getError().message();
+    text = (*buffer)->getBuffer().str();
+    file = option.str();
+  }
+  llvm::Expected<Cluster> cluster = Cluster::parse(text);
+  if (cluster) {
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    ClusterOp::create(builder, nowhere, "cluster", *cluster);
+    return success();
+  }
+  llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+    if (isNumber)
+      emitError(nowhere) << "number of ranks: " << error.getMessage();
+    else
+      emitError(FileLineColLoc::get(module.getContext(),
+                                    file.empty() ? "cluster" : file,
+                                    error.getLine(), error.getColumn()))
+          << error.getMessage();
+  });
+  return failure();
+}
+
+static LogicalResult checkType(Location loc, Type type, const Twine &what) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return emitError(loc) << what << " is no tensor of known rank: " << type;
+  if (!tensor.hasStaticShape())
+    return emitError(loc) << what << " has a shape that is not known before "
+                          << "the program runs: " << type;
+  if (getElementBytes(tensor.getElementType()) == 0)
+    return emitError(loc) << what
+                          << " has an element type without a size: " << type;
+  return success();
+}
+
+static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
+  if (!main)
+    return module.emitError("there is no function @main");
+  if (main.isExternal() || !main.getBody().hasOneBlock())
+    return main.emitError("@main must have a body of one block");
+  for (BlockArgument argument : main.getArguments())
+    if (failed(checkType(argument.getLoc(), argument.getType(),
+                         "argument " + Twine(argument.getArgNumber()))))
+      return failure();
+  for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
+    if (failed(checkType(main.getLoc(), type, "result " + Twine(i))))
+      return failure();
+  return success();
+}
+
+static LogicalResult addBatchArguments(func::FuncOp main,
+                                       ArrayRef<int64_t> batchArgs) {
+  Builder builder(main.getContext());
+  for (int64_t argument : batchArgs) {
+    if (argument < 0 || argument >= main.getNumArguments())
+      return main.emitError("--batch-args: there is no argument ")
+             << argument << "; @main has " << main.getNumArguments();
+    auto type = cast<RankedTensorType>(main.getArgumentTypes()[argument]);
+    if (type.getRank() == 0)
+      return main.emitError("--batch-args: argument ")
+             << argument << " is a scalar and carries no mini-batch";
+    main.setArgAttr(argument, "whale.batch_dim", builder.getI64IntegerAttr(0));
+  }
+  return success();
+}
+
+static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
+  Builder builder(main.getContext());
+  SmallVector<StringRef> pairs;
+  feedback.split(pairs, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef pair : pairs) {
+    auto [from, to] = pair.trim().split(':');
+    unsigned argument, result;
+    if (!from.consume_front("arg") || !to.consume_front("result") ||
+        from.getAsInteger(10, argument) || to.getAsInteger(10, result))
+      return main.emitError("--feedback: '")
+             << pair << "' is not of the form argI:resultJ";
+    if (argument >= main.getNumArguments() || result >= main.getNumResults())
+      return main.emitError("--feedback: '")
+             << pair << "' names what @main does not have ("
+             << main.getNumArguments() << " arguments, " << main.getNumResults()
+             << " results)";
+    if (main.getArgumentTypes()[argument] != main.getResultTypes()[result])
+      return main.emitError("--feedback: '")
+             << pair << "' pairs " << main.getArgumentTypes()[argument]
+             << " with " << main.getResultTypes()[result];
+    main.setArgAttr(argument, "whale.fed_by",
+                    builder.getI64IntegerAttr(result));
+  }
+  return success();
+}
+
+static LogicalResult setStrategy(ModuleOp module, StringRef strategy) {
+  MLIRContext *context = module.getContext();
+  constexpr StringLiteral name = "whale.default_strategy";
+  if (strategy.empty())
+    return success();
+  if (strategy == "none") {
+    module->removeAttr(name);
+    return success();
+  }
+  if (strategy == "replicate")
+    module->setAttr(
+        name, ReplicateAttr::get(context, std::nullopt, "", std::nullopt));
+  else if (strategy == "split")
+    module->setAttr(name,
+                    SplitAttr::get(context, std::nullopt, "", std::nullopt));
+  else
+    return module.emitError("--strategy: '")
+           << strategy << "' is none of replicate, split, none";
+  return success();
+}
+
+static LogicalResult checkMicroBatches(ModuleOp module, int64_t option) {
+  int64_t count = option;
+  if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config"))
+    if (auto written = config.getAs<IntegerAttr>("num_micro_batch"))
+      if (count == 0)
+        count = written.getInt();
+  if (count > 1)
+    return emitError(UnknownLoc::get(module.getContext()))
+           << "micro-batches: " << count
+           << " of them are not supported yet; use 1";
+  if (count < 0)
+    return emitError(UnknownLoc::get(module.getContext()))
+           << "micro-batches: " << count << " is less than 1";
+  return success();
+}
+
+LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
+  if (failed(checkMicroBatches(module, options.microBatches)))
+    return failure();
+  if (isPartitioned(module))
+    return success();
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (failed(checkMain(module, main)) ||
+      failed(addCluster(module, options.cluster)) ||
+      failed(setStrategy(module, options.strategy)) ||
+      failed(addBatchArguments(main, options.batchArgs)))
+    return failure();
+  return addFeedback(main, options.feedback);
+}
+
+} // namespace whale

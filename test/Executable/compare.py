@@ -1,0 +1,379 @@
+#!/usr/bin/env python
+"""Runs StableHLO texts through XLA and through Whale, and compares results.
+
+    compare.py FILE.mlir|FOLDER... [--cluster N|C.json] [--strategy ...]
+               [--batch-args 1,2] [--steps N] [--seed S]
+
+XLA runs the text as it stands on one CPU; Whale compiles it for the cluster
+and runs it on that many ranks. Each result is compared relative to its largest
+magnitude. With --steps, results feed the arguments of the same position and
+type (or what --feedback says). Exit status 1 if anything differs or fails; a
+folder gives one line a file and a summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import ml_dtypes
+import numpy as np
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# dtype of MLIR -> (numpy, safetensors, tolerance relative to the magnitude)
+DTYPES = {
+    "f64": (np.float64, "F64", 1e-9),
+    "f32": (np.float32, "F32", 1e-4),
+    "bf16": (ml_dtypes.bfloat16, "BF16", 2e-2),
+    "f16": (np.float16, "F16", 2e-2),
+    "f8E4M3FN": (ml_dtypes.float8_e4m3fn, "F8_E4M3", 0.13),
+    "f8E5M2": (ml_dtypes.float8_e5m2, "F8_E5M2", 0.26),
+    "i64": (np.int64, "I64", 0),
+    "i32": (np.int32, "I32", 0),
+    "i16": (np.int16, "I16", 0),
+    "i8": (np.int8, "I8", 0),
+    "ui64": (np.uint64, "U64", 0),
+    "ui32": (np.uint32, "U32", 0),
+    "ui16": (np.uint16, "U16", 0),
+    "ui8": (np.uint8, "U8", 0),
+    "i1": (np.bool_, "BOOL", 0),
+    "complex<f32>": (np.complex64, "C64", 1e-4),
+}
+BY_SAFETENSORS = {entry[1]: entry[0] for entry in DTYPES.values()}
+
+
+class Failure(Exception):
+    """A step that did not work, with what it said."""
+
+
+def write_safetensors(path, tensors):
+    """Writes {name: array}; the tensors' order in the file is theirs here."""
+    names = {np.dtype(entry[0]): entry[1] for entry in DTYPES.values()}
+    header, blobs, offset = {}, [], 0
+    for name, array in tensors.items():
+        data = np.ascontiguousarray(array).tobytes()
+        header[name] = {
+            "dtype": names[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + len(data)],
+        }
+        blobs.append(data)
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for blob in blobs:
+            file.write(blob)
+
+
+def read_safetensors(path):
+    """Reads a file into {name: array}."""
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    body = data[8 + size :]
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        dtype = BY_SAFETENSORS[entry["dtype"]]
+        array = np.frombuffer(body[begin:end], dtype=dtype)
+        tensors[name] = array.reshape(entry["shape"])
+    return tensors
+
+
+class Text:
+    """A StableHLO text with the signature of its @main."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.context = jax_mlir.make_ir_context()
+        with self.context:
+            self.module = ir.Module.parse(self.path.read_text())
+        self.name = self.path.name.removesuffix(".mlir")
+        main = self._main(self.module)
+        self.arguments = [self._type(t) for t in main.type.inputs]
+        self.results = [self._type(t) for t in main.type.results]
+        self.labels = self._labels()
+
+    @staticmethod
+    def _main(module):
+        for op in module.body.operations:
+            op = op.operation.opview
+            if op.operation.name == "func.func" and op.sym_name.value == "main":
+                return op
+        raise Failure("there is no function @main")
+
+    @staticmethod
+    def _type(type_):
+        tensor = ir.RankedTensorType(type_)
+        return str(tensor.element_type), tuple(tensor.shape)
+
+    def _labels(self):
+        """Names of the arguments, from the locations of this text or of the
+        one beside it that has them."""
+        labels = [""] * len(self.arguments)
+        beside = self.path.with_name(self.name + ".loc.mlir")
+        for path in (self.path, beside):
+            if not path.exists():
+                continue
+            for line in path.read_text().splitlines():
+                if "func.func" not in line or "@main(" not in line:
+                    continue
+                for index, name in re.findall(
+                    r'%arg(\d+): [^%]*?loc\("((?:[^"\\]|\\.)*)"\)', line
+                ):
+                    labels[int(index)] = labels[int(index)] or name
+            for index, name in re.findall(
+                r'#loc(\d+) = loc\("((?:[^"\\]|\\.)*)"\)', path.read_text()
+            ):
+                if int(index) <= len(labels) and int(index) > 0:
+                    labels[int(index) - 1] = labels[int(index) - 1] or name
+        return labels
+
+
+def make_input(rng, dtype, shape, label):
+    """A value of a sensible range, judged by the argument's name."""
+    kind = DTYPES[dtype][0] if dtype in DTYPES else None
+    if kind is None:
+        raise Failure(f"no inputs of type {dtype}")
+    name = label.lower()
+    if dtype == "i1":
+        return np.asarray(rng.integers(0, 2, shape)).astype(np.bool_)
+    if dtype.startswith("complex"):
+        value = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        return np.asarray(value).astype(kind)
+    if dtype.startswith(("i", "ui")):
+        if re.search(r"count|step", name) or (not shape and dtype == "i32"):
+            return np.full(shape, 3, kind)
+        if dtype in ("ui32", "ui64") and (len(shape) and shape[-1] in (2, 4)):
+            return np.asarray(rng.integers(0, 2**32, shape)).astype(kind)
+        low = -4 if dtype == "i8" else 0
+        return np.asarray(rng.integers(low, 4, shape)).astype(kind)
+    value = rng.normal(size=shape) * 0.1
+    if re.search(r"\bnu\b|\bv\b|\bv_row|\bv_col|\bvar\b|square|second", name):
+        value = np.abs(value) + (1.0 if "var" in name else 0.01)
+    elif re.search(r"scale|\bg\b|gamma", name):
+        value = value + 1.0
+    return np.asarray(value).astype(kind)
+
+
+def feedback_of(text, option):
+    """{argument: result} of --feedback, else by equal position and type."""
+    if option:
+        pairs = [pair.split(":") for pair in option.split(",")]
+        return {int(a[3:]): int(r[6:]) for a, r in pairs}
+    pairs = {}
+    for i, (argument, result) in enumerate(zip(text.arguments, text.results)):
+        if argument != result:
+            break
+        pairs[i] = i
+    return pairs
+
+
+def run_xla(text, inputs, steps, feedback):
+    """The results of the last step on one CPU."""
+    device = jax.devices("cpu")[0]
+    options = _jax.CompileOptions()
+    with text.context:
+        program = device.client.compile_and_load(
+            text.module, _jax.DeviceList((device,)), options
+        )
+    values = list(inputs)
+    for _ in range(steps):
+        # Donated buffers are gone after a step: every step gets its own.
+        arrays = [jax.device_put(np.array(value), device) for value in values]
+        outputs = program.execute_sharded(arrays)
+        results = [
+            np.asarray(shards[0])
+            for shards in outputs.disassemble_into_single_device_arrays()
+        ]
+        for argument, result in feedback.items():
+            values[argument] = results[result]
+    return results
+
+
+def tool(name):
+    """A built tool: on the path, or in build/bin."""
+    return shutil.which(name) or str(ROOT / "build" / "bin" / name)
+
+
+def call(command, what, timeout):
+    """Runs a tool; its failure is ours."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{what}: no end after {timeout} s") from None
+    if done.returncode != 0:
+        message = (done.stderr or done.stdout).strip().splitlines()
+        shown = message[0] if message else "no message"
+        raise Failure(f"{what} (status {done.returncode}): {shown}")
+
+
+def run_whale(text, inputs, args, feedback, folder):
+    """The results of the last step on the ranks of the cluster."""
+    program, steps = f"{folder}/{text.name}.whale", args.steps
+    command = [tool("whale-compile"), str(text.path), "-o", program]
+    command += [f"--cluster={args.cluster}"] + args.compile_arg
+    if args.strategy:
+        command.append(f"--strategy={args.strategy}")
+    if args.batch_args:
+        command.append(f"--batch-args={args.batch_args}")
+    if steps > 1 and feedback:
+        pairs = [f"arg{a}:result{r}" for a, r in feedback.items()]
+        command.append("--feedback=" + ",".join(pairs))
+    begin = time.time()
+    call(command, "whale-compile", args.timeout)
+    compiled = time.time()
+    names = [f"arg{i}" for i in range(len(inputs))]
+    write_safetensors(f"{folder}/in.safetensors", dict(zip(names, inputs)))
+    command = [tool("whale-run"), program]
+    command += [f"--inputs={folder}/in.safetensors"]
+    command += [f"--outputs={folder}/out.safetensors"]
+    if steps > 1:
+        command.append(f"--steps={steps}")
+    call(command, "whale-run", args.timeout)
+    tensors = read_safetensors(f"{folder}/out.safetensors")
+    shutil.rmtree(program)
+    results = [tensors[f"result{i}"] for i in range(len(text.results))]
+    return results, compiled - begin, time.time() - compiled
+
+
+def difference(expected, actual, dtype):
+    """How far apart two tensors are, in tolerances: at most 1 is equal."""
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+        return float("inf")
+    if expected.size == 0:
+        return 0.0
+    tolerance = DTYPES[dtype][2]
+    if tolerance == 0:
+        return 0.0 if np.array_equal(expected, actual) else float("inf")
+    wide = np.complex128 if dtype.startswith("complex") else np.float64
+    a, b = expected.astype(wide), actual.astype(wide)
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)):
+        return float("inf")
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    magnitude = max(np.abs(a[finite]).max(), 1e-6)
+    return float(np.abs(a[finite] - b[finite]).max() / magnitude / tolerance)
+
+
+def reference(text, args, feedback):
+    """Inputs and XLA's results, kept in --cache from one run to the next."""
+    cache = None
+    if args.cache:
+        name = f"{text.name}-{args.seed}-{args.steps}.safetensors"
+        cache = pathlib.Path(args.cache) / name
+        if cache.exists():
+            tensors = read_safetensors(cache)
+            inputs = [tensors[f"arg{i}"] for i in range(len(text.arguments))]
+            results = [tensors[f"result{i}"] for i in range(len(text.results))]
+            return inputs, results
+    rng = np.random.default_rng(args.seed)
+    inputs = [
+        make_input(rng, dtype, shape, label)
+        for (dtype, shape), label in zip(text.arguments, text.labels)
+    ]
+    if args.inputs:
+        given = read_safetensors(args.inputs)
+        inputs = [
+            given.get(f"arg{i}", value) for i, value in enumerate(inputs)
+        ]
+    try:
+        results = run_xla(text, inputs, args.steps, feedback)
+    except Exception as error:
+        line = str(error).splitlines()[0]
+        raise Failure(f"XLA: {line}") from None
+    if cache:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {f"arg{i}": value for i, value in enumerate(inputs)}
+        tensors.update({f"result{i}": v for i, v in enumerate(results)})
+        write_safetensors(cache, tensors)
+    return inputs, results
+
+
+def compare(path, args):
+    """Compares one text; returns (worst difference, report, seconds)."""
+    text = Text(path)
+    feedback = feedback_of(text, args.feedback) if args.steps > 1 else {}
+    inputs, expected = reference(text, args, feedback)
+    with tempfile.TemporaryDirectory() as folder:
+        actual, *seconds = run_whale(text, inputs, args, feedback, folder)
+    worst, report = 0.0, []
+    for i, (a, b) in enumerate(zip(expected, actual)):
+        dtype = text.results[i][0]
+        apart = difference(a, b, dtype)
+        worst = max(worst, apart)
+        if apart > 1:
+            report.append(f"result{i} ({dtype}{list(a.shape)}): {apart:.3g}")
+    return worst, report, seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("texts", nargs="+", type=pathlib.Path)
+    parser.add_argument("--cluster", default="1")
+    parser.add_argument("--strategy")
+    parser.add_argument("--batch-args")
+    parser.add_argument("--feedback")
+    parser.add_argument("--steps", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--inputs", help="safetensors with some arguments")
+    parser.add_argument("--cache", help="a folder for XLA's results")
+    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--filter", default="", help="part of the file names")
+    parser.add_argument("--compile-arg", action="append", default=[])
+    args = parser.parse_args()
+
+    paths = []
+    for path in args.texts:
+        if path.is_dir():
+            paths += sorted(
+                p for p in path.glob("*.mlir") if ".loc." not in p.name
+            )
+        else:
+            paths.append(path)
+    paths = [path for path in paths if args.filter in path.name]
+    counts = {"ok": 0, "DIFFERS": 0, "FAILED": 0, "skipped": 0}
+    for path in paths:
+        try:
+            worst, report, seconds = compare(path, args)
+            state = "ok" if worst <= 1 else "DIFFERS"
+            note = "; ".join(report[:4]) or f"{worst:.2g} of the tolerance"
+            note += " (compile {:.1f} s, run {:.1f} s)".format(*seconds)
+        except Failure as failure:
+            note = str(failure)
+            state = "skipped" if note.startswith("XLA") else "FAILED"
+        counts[state] += 1
+        print(f"{state:8} {path.stem:40} {note}", flush=True)
+    if len(paths) > 1:
+        print(", ".join(f"{n} {state}" for state, n in counts.items() if n))
+    failed = counts["DIFFERS"] or counts["FAILED"] or not counts["ok"]
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+//===- whale-compile.cpp - Compile a training step --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads StableHLO, writes a program directory. See docs/compile.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/Compile.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using whale::CompileMessage;
+
+static cl::OptionCategory category("whale-compile options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("FILE.mlir"),
+                                  cl::Required, cl::cat(category));
+static cl::opt<std::string> output("o", cl::desc("Where to write the program"),
+                                   cl::value_desc("OUT.whale"), cl::Required,
+                                   cl::cat(category));
+static cl::opt<std::string>
+    cluster("cluster", cl::desc("Cluster file, or a number of CPU ranks"),
+            cl::value_desc("C.json|N"), cl::Required, cl::cat(category));
+static cl::opt<std::string>
+    target("target",
+           cl::desc("Where the program runs; none plans and partitions without "
+                    "generating code"),
+           cl::value_desc("cpu|cuda|none"), cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    strategy("strategy", cl::desc("Strategy of operations without one"),
+             cl::value_desc("replicate|split|none"), cl::cat(category));
+static cl::list<int64_t>
+    batchArgs("batch-args", cl::CommaSeparated,
+              cl::desc("Arguments with the mini-batch in dimension 0"),
+              cl::value_desc("3,4"), cl::cat(category));
+static cl::opt<int64_t>
+    microBatches("micro-batches",
+                 cl::desc("Parts that the mini-batch is cut into"),
+                 cl::value_desc("M"), cl::init(0), cl::cat(category));
+static cl::opt<std::string>
+    feedback("feedback",
+             cl::desc("Which result is the next step's value of an argument"),
+             cl::value_desc("arg0:result0,..."), cl::cat(category));
+static cl::opt<std::string>
+    dumpPhasesTo("dump-phases-to", cl::desc("Write each level of the IR there"),
+                 cl::value_desc("DIR"), cl::cat(category));
+static cl::opt<std::string> explain("explain", cl::ValueOptional,
+                                    cl::desc("Print what was decided and why"),
+                                    cl::value_desc("text|json"),
+                                    cl::init("off"), cl::cat(category));
+static cl::opt<std::string> gpuArch("gpu-arch",
+                                    cl::desc("Architecture of a cuda program"),
+                                    cl::value_desc("sm_90"), cl::cat(category));
+
+static int fail(const Twine &location, const Twine &text) {
+  std::string prefix = location.str();
+  errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << text << "\n";
+  return 1;
+}
+
+/// Prints what the compiler said on standard output.
+static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
+                             bool asJson) {
+  if (!asJson) {
+    for (const CompileMessage &remark : remarks)
+      outs() << remark.location << (remark.location.empty() ? "" : ": ")
+             << "remark: " << remark.text << "\n";
+    outs() << "plan: " << plan << "\n";
+    return;
+  }
+  json::Array list;
+  for (const CompileMessage &remark : remarks)
+    list.push_back(json::Object{{"location", json::fixUTF8(remark.location)},
+                                {"message", json::fixUTF8(remark.text)}});
+  Expected<json::Value> parsed = json::parse(plan);
+  json::Object object{{"remarks", std::move(list)}};
+  if (parsed)
+    object["plan"] = std::move(*parsed);
+  else
+    consumeError(parsed.takeError());
+  outs() << formatv("{0:2}", json::Value(std::move(object))) << "\n";
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  std::string usage;
+  raw_string_ostream usageStream(usage);
+  if (!cl::ParseCommandLineOptions(argc, argv, "Compiles a training step\n",
+                                   &usageStream)) {
+    StringRef first = StringRef(usage).split('\n').first;
+    first.consume_front(StringRef(argv[0]));
+    first.consume_front(": ");
+    return fail("", first);
+  }
+  if (explain != "off" && !explain.empty() && explain != "text" &&
+      explain != "json")
+    return fail("", "--explain: '" + explain + "' is neither text nor json");
+  if (microBatches.getNumOccurrences() && microBatches < 1)
+    return fail("",
+                "--micro-batches: " + Twine(microBatches) + " is less than 1");
+
+  auto buffer = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  if (!buffer)
+    return fail(input, "cannot read the file: " + buffer.getError().message());
+
+  whale::CompileOptions options;
+  options.cluster = cluster;
+  options.target = target;
+  options.strategy = strategy;
+  options.batchArgs.assign(batchArgs.begin(), batchArgs.end());
+  options.microBatches = microBatches;
+  options.feedback = feedback;
+  options.dumpPhasesTo = dumpPhasesTo;
+  options.explain = explain != "off";
+
+  std::vector<CompileMessage> remarks;
+  std::string plan;
+  auto handler = [&](const CompileMessage &message) {
+    if (message.severity == CompileMessage::Remark)
+      remarks.push_back(message);
+    else if (message.severity == CompileMessage::Error)
+      fail(message.location, message.text);
+    else
+      errs() << message.location << (message.location.empty() ? "" : ": ")
+             << "warning: " << message.text << "\n";
+  };
+  if (failed(whale::compileProgram((*buffer)->getBuffer(), input, options,
+                                   output, handler, &plan)))
+    return 1;
+  if (options.explain)
+    printExplanation(remarks, plan, explain == "json");
+  return 0;
+}
