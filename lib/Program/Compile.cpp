@@ -15,6 +15,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/Transforms/Passes.h"
 
@@ -193,6 +195,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   DialectRegistry registry;
   registerProgramDialects(registry);
   MLIRContext context(registry);
+  context.loadDialect<func::FuncDialect, stablehlo::StablehloDialect,
+                      WhaleDialect>();
   Reporter reporter(handler, options.explain);
   ScopedDiagnosticHandler diagnostics(&context, [&](Diagnostic &diagnostic) {
     reporter.report(diagnostic);

@@ -64,8 +64,8 @@ static Cell readCell(const Field &field, const Channel &channel) {
   if (cell.dstStart.size() != cell.size.size())
     dst.fail("start and size have different numbers of dimensions");
   Field from = field.at("from");
-  if (from.size() == 0)
-    from.fail("must not be empty");
+  if (from.size() == 0 && !channel.reduction)
+    from.fail("must not be empty without a reduction");
   for (size_t i = 0; i < from.size(); ++i) {
     Field entry = from[i];
     if (entry.size() != 2)
@@ -105,9 +105,9 @@ static void readGroups(const Field &field, Channel &channel) {
 static Channel readChannel(const Field &field, size_t ranks) {
   Channel channel;
   channel.kind = field.at("kind").text();
-  static const std::set<std::string> kinds = {"all_reduce",     "all_gather",
-                                              "reduce_scatter", "all_to_all",
-                                              "broadcast",      "send_recv"};
+  static const std::set<std::string> kinds = {
+      "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+      "broadcast",  "send_recv",  "local_slice"};
   if (!kinds.count(channel.kind))
     field.at("kind").fail("unknown kind '" + channel.kind + "'");
   channel.dtype = field.at("dtype").dtype();

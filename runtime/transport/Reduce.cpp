@@ -10,13 +10,20 @@
 
 #include "Numeric.h"
 
+#include <algorithm>
 #include <cassert>
+#include <limits>
 #include <type_traits>
 
 namespace whale::runtime {
 
 namespace {
 struct SumOp {
+  /// -0 in floating point, which changes no number at all.
+  template <typename T>
+  static T identity() {
+    return static_cast<T>(-T{});
+  }
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_same_v<T, bool>)
@@ -30,6 +37,10 @@ struct SumOp {
 };
 
 struct ProductOp {
+  template <typename T>
+  static T identity() {
+    return static_cast<T>(1);
+  }
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_same_v<T, bool>)
@@ -47,6 +58,11 @@ struct ProductOp {
 /// NaN wins; -0 is less than 0.
 struct MinOp {
   template <typename T>
+  static T identity() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+  template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
       T smaller = a < b || (a == b && std::signbit(a)) ? a : b;
@@ -58,6 +74,11 @@ struct MinOp {
 };
 
 struct MaxOp {
+  template <typename T>
+  static T identity() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  }
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
@@ -71,12 +92,20 @@ struct MaxOp {
 
 struct AndOp {
   template <typename T>
+  static T identity() {
+    return static_cast<T>(-1);
+  }
+  template <typename T>
   T operator()(T a, T b) const {
     return static_cast<T>(a & b);
   }
 };
 
 struct OrOp {
+  template <typename T>
+  static T identity() {
+    return T{};
+  }
   template <typename T>
   T operator()(T a, T b) const {
     return static_cast<T>(a | b);
@@ -90,6 +119,11 @@ template <typename Storage, typename Op>
 static void reduceRun(Storage *dst, std::span<const void *const> sources,
                       int64_t count, Op op) {
   using Compute = typename Element<Storage>::Compute;
+  if (sources.empty()) {
+    std::fill_n(dst, count,
+                Element<Storage>::store(Op::template identity<Compute>()));
+    return;
+  }
   constexpr int64_t block = 1024;
   Compute sums[block];
   for (int64_t begin = 0; begin < count; begin += block) {

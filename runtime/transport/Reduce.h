@@ -14,7 +14,8 @@
 namespace whale::runtime {
 
 /// dst[i] = sources[0][i] op sources[1][i] op ..., in this order; half
-/// precision and f8 in f32, rounded once. `dst` may be one of the sources.
+/// precision and f8 in f32, rounded once. `dst` may be one of the sources;
+/// without any it becomes the reduction's identity.
 void reduce(DType dtype, Reduction reduction, void *dst,
             std::span<const void *const> sources, int64_t count);
 

@@ -14,6 +14,7 @@
 #ifndef WHALE_PROGRAM_COMPILE_H
 #define WHALE_PROGRAM_COMPILE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/LogicalResult.h"
