@@ -12,6 +12,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -21,15 +22,16 @@ namespace whale {
 
 namespace {
 
-/// A truthy entry of the module's whale.config.
+/// Whether the module's whale.config has this entry, and not as false. A dot
+/// leads into a section.
 bool hasConfig(ModuleOp module, StringRef key) {
-  auto config = module->getAttrOfType<DictionaryAttr>("whale.config");
-  if (!config)
-    return false;
-  Attribute value = config.get(key);
-  if (auto flag = dyn_cast_or_null<BoolAttr>(value))
-    return flag.getValue();
-  return value != nullptr;
+  Attribute value = module->getAttr("whale.config");
+  for (StringRef part : llvm::split(key, '.')) {
+    auto section = dyn_cast_or_null<DictionaryAttr>(value);
+    value = section ? section.get(part) : Attribute();
+  }
+  auto flag = dyn_cast_or_null<BoolAttr>(value);
+  return flag ? flag.getValue() : value != nullptr;
 }
 
 struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
