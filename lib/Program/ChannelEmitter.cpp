@@ -105,7 +105,17 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
 
   Json cellTable = Json::object(), sources = Json::object(),
        targets = Json::object();
+  Type element = elementTypeOf(op);
+  bool ordered =
+      table.reduction == Reduction::Min || table.reduction == Reduction::Max;
+  bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
   for (const Receiver &receiver : table.receivers) {
+    bool fills = llvm::any_of(receiver.cells, [](const Cell &cell) {
+      return cell.contributions.empty();
+    });
+    if (fills && ordered && !wide)
+      return op.emitError("there is no identity of ")
+             << stringifyReduction(*table.reduction) << " in " << element;
     auto target = use.targets.find(receiver.device);
     if (target == use.targets.end() || !target->second) {
       if (receiver.cells.empty())

@@ -45,7 +45,10 @@ std::optional<FileLineColLoc> findPosition(Location loc) {
 }
 
 std::string describe(Location loc) {
-  if (std::optional<FileLineColLoc> position = findPosition(loc))
+  std::optional<FileLineColLoc> position = findPosition(loc);
+  if (position && position->getLine() == 0)
+    return position->getFilename().str();
+  if (position)
     return (Twine(position->getFilename().getValue()) + ":" +
             Twine(position->getLine()) + ":" + Twine(position->getColumn()))
         .str();
@@ -61,11 +64,13 @@ std::string describe(Location loc) {
 /// Passes diagnostics on: the first error, and remarks if they are wanted.
 class Reporter {
 public:
-  Reporter(CompileHandler handler, bool remarks)
-      : handler(handler), remarks(remarks) {}
+  Reporter(CompileHandler handler, bool remarks, StringRef source)
+      : handler(handler), remarks(remarks), source(source) {}
 
   void report(Diagnostic &diagnostic) {
     std::string text = diagnostic.str();
+    if (StringRef(text).contains("unregistered dialect"))
+      text = explainUnknown(diagnostic.getLocation());
     for (Diagnostic &note : diagnostic.getNotes())
       text += "; " + note.str();
     std::lock_guard<std::mutex> lock(mutex);
@@ -93,8 +98,22 @@ public:
   bool failed = false;
 
 private:
+  // MLIR's message names neither the operation nor an option of ours.
+  std::string explainUnknown(Location loc) {
+    StringRef rest = source;
+    std::optional<FileLineColLoc> position = findPosition(loc);
+    for (unsigned line = 1; position && line < position->getLine(); ++line)
+      rest = rest.split('\n').second;
+    rest = rest.split('\n').first;
+    if (position)
+      rest = rest.substr(0, position->getColumn());
+    StringRef name = rest.rsplit('"').first.rsplit('"').second;
+    return ("operation '" + name + "' is of an unknown dialect").str();
+  }
+
   CompileHandler handler;
   bool remarks;
+  StringRef source;
   std::mutex mutex;
 };
 
@@ -197,7 +216,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   MLIRContext context(registry);
   context.loadDialect<func::FuncDialect, stablehlo::StablehloDialect,
                       WhaleDialect>();
-  Reporter reporter(handler, options.explain);
+  Reporter reporter(handler, options.explain, text);
+  context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler diagnostics(&context, [&](Diagnostic &diagnostic) {
     reporter.report(diagnostic);
     return success();

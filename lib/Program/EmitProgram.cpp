@@ -34,7 +34,8 @@ private:
   LogicalResult layout(Json &json, Type local, Attribute placement,
                        Attribute globalType, Location loc);
   LogicalResult fail(llvm::Error error) {
-    return module.emitError(llvm::toString(std::move(error)));
+    return emitError(UnknownLoc::get(module.getContext()))
+           << llvm::toString(std::move(error));
   }
 
   ModuleOp module;

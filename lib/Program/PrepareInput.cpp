@@ -90,14 +90,16 @@ static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
 static LogicalResult addBatchArguments(func::FuncOp main,
                                        ArrayRef<int64_t> batchArgs) {
   Builder builder(main.getContext());
+  Location nowhere = UnknownLoc::get(main.getContext());
   for (int64_t argument : batchArgs) {
     if (argument < 0 || argument >= main.getNumArguments())
-      return main.emitError("--batch-args: there is no argument ")
-             << argument << "; @main has " << main.getNumArguments();
+      return emitError(nowhere)
+             << "--batch-args: there is no argument " << argument
+             << "; @main has " << main.getNumArguments();
     auto type = cast<RankedTensorType>(main.getArgumentTypes()[argument]);
     if (type.getRank() == 0)
-      return main.emitError("--batch-args: argument ")
-             << argument << " is a scalar and carries no mini-batch";
+      return emitError(nowhere) << "--batch-args: argument " << argument
+                                << " is a scalar and carries no mini-batch";
     main.setArgAttr(argument, "whale.batch_dim", builder.getI64IntegerAttr(0));
   }
   return success();
@@ -105,6 +107,7 @@ static LogicalResult addBatchArguments(func::FuncOp main,
 
 static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
   Builder builder(main.getContext());
+  Location nowhere = UnknownLoc::get(main.getContext());
   SmallVector<StringRef> pairs;
   feedback.split(pairs, ',', -1, /*KeepEmpty=*/false);
   for (StringRef pair : pairs) {
@@ -112,17 +115,17 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
     unsigned argument, result;
     if (!from.consume_front("arg") || !to.consume_front("result") ||
         from.getAsInteger(10, argument) || to.getAsInteger(10, result))
-      return main.emitError("--feedback: '")
-             << pair << "' is not of the form argI:resultJ";
+      return emitError(nowhere)
+             << "--feedback: '" << pair << "' is not of the form argI:resultJ";
     if (argument >= main.getNumArguments() || result >= main.getNumResults())
-      return main.emitError("--feedback: '")
-             << pair << "' names what @main does not have ("
+      return emitError(nowhere)
+             << "--feedback: '" << pair << "' names what @main does not have ("
              << main.getNumArguments() << " arguments, " << main.getNumResults()
              << " results)";
     if (main.getArgumentTypes()[argument] != main.getResultTypes()[result])
-      return main.emitError("--feedback: '")
-             << pair << "' pairs " << main.getArgumentTypes()[argument]
-             << " with " << main.getResultTypes()[result];
+      return emitError(nowhere) << "--feedback: '" << pair << "' pairs "
+                                << main.getArgumentTypes()[argument] << " with "
+                                << main.getResultTypes()[result];
     main.setArgAttr(argument, "whale.fed_by",
                     builder.getI64IntegerAttr(result));
   }
@@ -145,8 +148,9 @@ static LogicalResult setStrategy(ModuleOp module, StringRef strategy) {
     module->setAttr(name,
                     SplitAttr::get(context, std::nullopt, "", std::nullopt));
   else
-    return module.emitError("--strategy: '")
-           << strategy << "' is none of replicate, split, none";
+    return emitError(UnknownLoc::get(context))
+           << "--strategy: '" << strategy
+           << "' is none of replicate, split, none";
   return success();
 }
 

@@ -123,7 +123,7 @@ module {
   // CHECK-LABEL: func.func @rank_class_0
   // CHECK: %[[N:.*]] = stablehlo.constant {whale.out = array<i64: [[NB:.*]]>} dense<8>
   // CHECK: stablehlo.while
-  // CHECK-SAME: whale.copies = array<i64: [[C:.*]], [[I:[0-9]+]]>
+  // CHECK-SAME: whale.copies = array<i64: [[C:[0-9]+]], [[I:[0-9]+]]>,
   // CHECK-SAME: whale.out = array<i64: [[I]], [[NB]], [[Y:[0-9]+]]>
   // CHECK: whale.launch @row{{.*}}whale.out = array<i64: [[Y]]>
   // CHECK: whale.launch @next{{.*}}whale.out = array<i64: [[I]]>

@@ -24,13 +24,13 @@ using whale::CompileMessage;
 static cl::OptionCategory category("whale-compile options");
 
 static cl::opt<std::string> input(cl::Positional, cl::desc("FILE.mlir"),
-                                  cl::Required, cl::cat(category));
+                                  cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("Where to write the program"),
-                                   cl::value_desc("OUT.whale"), cl::Required,
+                                   cl::value_desc("OUT.whale"),
                                    cl::cat(category));
 static cl::opt<std::string>
     cluster("cluster", cl::desc("Cluster file, or a number of CPU ranks"),
-            cl::value_desc("C.json|N"), cl::Required, cl::cat(category));
+            cl::value_desc("C.json|N"), cl::cat(category));
 static cl::opt<std::string>
     target("target",
            cl::desc("Where the program runs; none plans and partitions without "
@@ -39,14 +39,14 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     strategy("strategy", cl::desc("Strategy of operations without one"),
              cl::value_desc("replicate|split|none"), cl::cat(category));
-static cl::list<int64_t>
+static cl::list<std::string>
     batchArgs("batch-args", cl::CommaSeparated,
               cl::desc("Arguments with the mini-batch in dimension 0"),
               cl::value_desc("3,4"), cl::cat(category));
-static cl::opt<int64_t>
+static cl::opt<std::string>
     microBatches("micro-batches",
                  cl::desc("Parts that the mini-batch is cut into"),
-                 cl::value_desc("M"), cl::init(0), cl::cat(category));
+                 cl::value_desc("M"), cl::cat(category));
 static cl::opt<std::string>
     feedback("feedback",
              cl::desc("Which result is the next step's value of an argument"),
@@ -101,14 +101,19 @@ int main(int argc, char **argv) {
     StringRef first = StringRef(usage).split('\n').first;
     first.consume_front(StringRef(argv[0]));
     first.consume_front(": ");
-    return fail("", first);
+    return fail("", first.empty() ? "the command line is wrong" : first);
   }
+  // cl::Required would print a message of another form.
+  if (input.empty())
+    return fail("", "no FILE.mlir is given");
+  if (output.empty())
+    return fail("", "no output is given: -o OUT.whale");
+  if (cluster.empty())
+    return fail("", "no cluster is given: --cluster=C.json or a number of "
+                    "ranks");
   if (explain != "off" && !explain.empty() && explain != "text" &&
       explain != "json")
     return fail("", "--explain: '" + explain + "' is neither text nor json");
-  if (microBatches.getNumOccurrences() && microBatches < 1)
-    return fail("",
-                "--micro-batches: " + Twine(microBatches) + " is less than 1");
 
   auto buffer = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
@@ -118,8 +123,14 @@ int main(int argc, char **argv) {
   options.cluster = cluster;
   options.target = target;
   options.strategy = strategy;
-  options.batchArgs.assign(batchArgs.begin(), batchArgs.end());
-  options.microBatches = microBatches;
+  for (const std::string &argument : batchArgs)
+    if (StringRef(argument).getAsInteger(10, options.batchArgs.emplace_back()))
+      return fail("", "--batch-args: '" + argument + "' is no number");
+  if (microBatches.getNumOccurrences() &&
+      (StringRef(microBatches).getAsInteger(10, options.microBatches) ||
+       options.microBatches < 1))
+    return fail("", "--micro-batches: '" + microBatches +
+                        "' is no number of at least 1");
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explain = explain != "off";
