@@ -39,6 +39,17 @@ public:
   }
 
   FailureOr<SmallVector<Value>> run() {
+    // A share may be empty; then there is nothing to compute, and operations
+    // that want at least one row need not see it.
+    if (llvm::all_of(resultTypes, [](Type type) {
+          return cast<RankedTensorType>(type).getNumElements() == 0;
+        }))
+      return llvm::map_to_vector(resultTypes, [&](Type type) -> Value {
+        return hlo::ConstantOp::create(
+            builder, loc,
+            DenseElementsAttr::get(cast<RankedTensorType>(type),
+                                   ArrayRef<Attribute>()));
+      });
     return llvm::TypeSwitch<Operation *, FailureOr<SmallVector<Value>>>(op)
         .Case([&](hlo::ConstantOp constant) { return emitConstant(constant); })
         .Case([&](hlo::IotaOp iota) { return emitIota(iota); })
