@@ -11,6 +11,7 @@
 #include "whale/Dialect/Shardy/IR/AssemblyFormat.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <set>
 
 using namespace mlir;
 using namespace mlir::sdy;
@@ -139,7 +140,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (static_cast<int64_t>(deviceIds.size()) != size)
     return emitError() << "expects as many device ids as devices (got "
                        << deviceIds.size() << " and " << size << ")";
-  llvm::DenseSet<int64_t> seen;
+  // Not a DenseSet, which reserves two of the values.
+  std::set<int64_t> seen;
   for (int64_t id : deviceIds)
     if (id < 0 || !seen.insert(id).second)
       return emitError() << "expects each device id once and none negative "

@@ -61,7 +61,8 @@ ParseResult stablehlo::parseConstantValue(OpAsmParser &parser,
       parser.parseColonType(type))
     return failure();
   std::string bytes;
-  if (!llvm::tryGetFromHex(StringRef(hex).drop_front(2), bytes))
+  if (hex.size() % 2 != 0 ||
+      !llvm::tryGetFromHex(StringRef(hex).drop_front(2), bytes))
     return parser.emitError(loc, "expects an even number of hex digits");
   SmallVector<bool> elements(
       llvm::map_range(bytes, [](char byte) { return byte != 0; }));

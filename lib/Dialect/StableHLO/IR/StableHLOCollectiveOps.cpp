@@ -11,6 +11,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include <set>
 
 using namespace mlir;
 using namespace mlir::stablehlo;
@@ -32,7 +33,8 @@ static LogicalResult verifyGroups(const Checker &check,
   if (groups.getType().getRank() != 2)
     return check.error("expects replica_groups of rank 2 (got ",
                        groups.getType(), ")");
-  llvm::DenseSet<int64_t> seen;
+  // Not a DenseSet, which reserves two of the values.
+  std::set<int64_t> seen;
   for (int64_t id : groups.getValues<int64_t>()) {
     if (id == -1)
       continue;
@@ -58,7 +60,7 @@ static LogicalResult verifyPairs(const Checker &check,
   if (pairs.getType().getRank() != 2 || pairs.getType().getDimSize(1) != 2)
     return check.error("expects source_target_pairs of shape [n, 2] (got ",
                        pairs.getType(), ")");
-  llvm::DenseSet<int64_t> sources, targets;
+  std::set<int64_t> sources, targets;
   for (auto [index, id] : llvm::enumerate(pairs.getValues<int64_t>())) {
     bool isSource = index % 2 == 0;
     if (id < 0 || !(isSource ? sources : targets).insert(id).second)

@@ -154,10 +154,7 @@ LogicalResult RealDynamicSliceOp::verify() {
 
 LogicalResult SortOp::verify() {
   Checker check(*this);
-  // sort_c1
-  if (getInputs().empty())
-    return check.error("expects at least one input");
-  // sort_c2, sort_c3
+  // sort_c1 is a part of SameOperandsAndResultShape; sort_c2, sort_c3
   if (failed(check.count("results", getNumResults(), getInputs().size())))
     return failure();
   for (auto [input, result] : llvm::zip_equal(getInputs(), getResults()))

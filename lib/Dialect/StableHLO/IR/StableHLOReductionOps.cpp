@@ -338,10 +338,7 @@ LogicalResult SelectAndScatterOp::verify() {
 
 LogicalResult MapOp::verify() {
   Checker check(*this);
-  // map_c2
-  if (getInputs().empty())
-    return check.error("expects at least one input");
-  // map_c3
+  // map_c2 is a part of SameOperandsAndResultShape; map_c3
   auto first = tensorType(getInputs().front().getType());
   if (!llvm::equal(getDimensions(), llvm::seq<int64_t>(0, first.getRank())))
     return check.error("expects dimensions 0 to ", first.getRank(),
