@@ -20,11 +20,6 @@ void CarryAttributes::notifyOperationInserted(Operation *op,
     fresh.insert(op);
 }
 
-void CarryAttributes::notifyOperationModified(Operation *op) {
-  if (!fresh.contains(op))
-    carryFrom(op);
-}
-
 void CarryAttributes::notifyOperationReplaced(Operation *op,
                                               ValueRange replacement) {
   carryFrom(op);
@@ -36,7 +31,8 @@ void CarryAttributes::notifyOperationErased(Operation *op) {
 
 void CarryAttributes::carryFrom(Operation *op) {
   for (Operation *created : fresh) {
-    if (created == op)
+    // What is inside of a created operation needs nothing of its own.
+    if (created == op || fresh.contains(created->getParentOp()))
       continue;
     for (StringRef name : {kStrategyAttr, kPhaseAttr})
       if (Attribute attr = op->getAttr(name); attr && !created->hasAttr(name))

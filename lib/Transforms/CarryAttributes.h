@@ -20,7 +20,6 @@ class CarryAttributes : public mlir::RewriterBase::Listener {
 public:
   void notifyOperationInserted(mlir::Operation *op,
                                mlir::OpBuilder::InsertPoint previous) override;
-  void notifyOperationModified(mlir::Operation *op) override;
   void notifyOperationReplaced(mlir::Operation *op,
                                mlir::ValueRange replacement) override;
   void notifyOperationErased(mlir::Operation *op) override;

@@ -67,12 +67,9 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
 
   LogicalResult readDefault() {
     ModuleOp module = getOperation();
-    if (Attribute attr = module->getAttr(kDefaultStrategyAttr)) {
-      defaultStrategy = dyn_cast<StrategyAttr>(attr);
-      if (!defaultStrategy)
-        return module.emitError("'")
-               << kDefaultStrategyAttr
-               << "' must be #whale.replicate or #whale.split";
+    if (auto attr =
+            module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr)) {
+      defaultStrategy = attr;
     } else if (strategy == "replicate") {
       defaultStrategy =
           ReplicateAttr::get(&getContext(), std::nullopt, "", std::nullopt);
@@ -109,13 +106,6 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
         return op->emitError(llvm::toString(path.takeError()));
       cached->second = std::move(*path);
     }
-    if (Attribute attr = op->getAttr(kStrategyAttr);
-        attr && !isa<StrategyAttr>(attr))
-      return op->emitError("'")
-             << kStrategyAttr << "' must be #whale.replicate or #whale.split";
-    if (Attribute attr = op->getAttr(kPhaseAttr); attr && !isa<PhaseAttr>(attr))
-      return op->emitError("'") << kPhaseAttr << "' must be a #whale.phase";
-
     const ScopePath &path = cached->second;
     if (auto attr = op->getAttrOfType<StrategyAttr>(kStrategyAttr))
       order.push_back({op, attr, std::nullopt, path.backward});

@@ -73,10 +73,6 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
       if (!callee.getBody().hasOneBlock())
         return call->emitError("calls ")
                << symbol << ", whose body is not a single block";
-      if (callee.getFunctionType().getInputs() != call->getOperandTypes() ||
-          callee.getFunctionType().getResults() != call->getResultTypes())
-        return call->emitError("calls ")
-               << symbol << " with types other than those of its signature";
       if (!flattened.contains(callee)) {
         if (failed(flatten(callee)))
           return failure();

@@ -113,18 +113,14 @@ struct ReduceFromIdentity : OpRewritePattern<stablehlo::ReduceOp> {
     if (!identity || isSplatOf(init, identity))
       return failure();
     Location loc = op.getLoc();
-    rewriter.setInsertionPointAfter(op);
+    Value start = createSplat(rewriter, loc, init.getType(), identity);
+    auto reduce = cast<stablehlo::ReduceOp>(rewriter.clone(*op));
+    reduce.getInitValuesMutable().assign(start);
     Value first = stablehlo::BroadcastInDimOp::create(
         rewriter, loc, op.getResult(0).getType(), init,
         rewriter.getDenseI64ArrayAttr({}));
-    rewriter.setInsertionPoint(op);
-    Value start = createSplat(rewriter, loc, init.getType(), identity);
-    rewriter.setInsertionPointAfterValue(first);
-    Value result = combine(rewriter, loc, reducer, first, op.getResult(0));
-    rewriter.replaceAllUsesExcept(op.getResult(0), result,
-                                  result.getDefiningOp());
-    rewriter.modifyOpInPlace(op,
-                             [&] { op.getInitValuesMutable().assign(start); });
+    rewriter.replaceOp(
+        op, combine(rewriter, loc, reducer, first, reduce.getResult(0)));
     return success();
   }
 };
@@ -152,11 +148,10 @@ struct ScatterIntoZeros : OpRewritePattern<stablehlo::ScatterOp> {
       return failure();
     Location loc = op.getLoc();
     Value zeros = createSplat(rewriter, loc, input.getType(), zero);
-    rewriter.setInsertionPointAfter(op);
-    Value result = combine(rewriter, loc, reducer, input, op.getResult(0));
-    rewriter.replaceAllUsesExcept(op.getResult(0), result,
-                                  result.getDefiningOp());
-    rewriter.modifyOpInPlace(op, [&] { op.getInputsMutable().assign(zeros); });
+    auto scatter = cast<stablehlo::ScatterOp>(rewriter.clone(*op));
+    scatter.getInputsMutable().assign(zeros);
+    rewriter.replaceOp(
+        op, combine(rewriter, loc, reducer, input, scatter.getResult(0)));
     return success();
   }
 };

@@ -1,0 +1,125 @@
+// RUN: whale-opt %s -split-input-file -whale-import-scopes | FileCheck %s
+
+// Forward and backward of one scope; wrappers don't hide it.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+// CHECK:         stablehlo.negate {{.*}} {whale.phase = #whale.phase<backward>, whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("jit(s)/jvp(whale:split:4:7:head)/tanh")
+  %1 = stablehlo.negate %0 : tensor<8xf32> loc("jit(s)/transpose(jvp(whale:split:4:7:head))/neg")
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
+// One name is one TaskGraph, and takes the count where it is given; without a
+// name every scope is its own. The innermost scope wins.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} #whale.replicate<devices = 2, name = "enc", scope = 0>
+// CHECK:         stablehlo.sine {{.*}} #whale.replicate<scope = 1>
+// CHECK:         stablehlo.cosine {{.*}} #whale.replicate<scope = 2>
+// CHECK:         stablehlo.negate {{.*}} #whale.replicate<devices = 2, name = "enc", scope = 0>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("whale:replicate:*:0:enc/tanh")
+  %1 = stablehlo.sine %0 : tensor<8xf32> loc("whale:replicate:*:1:/sin")
+  %2 = stablehlo.cosine %1 : tensor<8xf32> loc("whale:replicate:*:2:/cos")
+  %3 = stablehlo.negate %2 : tensor<8xf32> loc("whale:split:8:3:outer/whale:replicate:2:4:enc/neg")
+  return %3 : tensor<8xf32>
+}
+
+// -----
+
+// What is written by hand wins, and joins the scopes of its name.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<devices = 4, name = "a", scope = 0>}
+// CHECK:         stablehlo.sine {{.*}} {whale.phase = #whale.phase<backward>, whale.strategy = #whale.split<devices = 4, name = "a", scope = 0>}
+// CHECK:         stablehlo.negate {{.*}} #whale.replicate<devices = 3>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x {whale.strategy = #whale.split<devices = 4, name = "a">} : tensor<8xf32> loc("whale:replicate:2:0:b/tanh")
+  %1 = stablehlo.sine %0 {whale.phase = #whale.phase<backward>} : tensor<8xf32> loc("whale:split:*:1:a/sin")
+  %2 = stablehlo.negate %1 {whale.strategy = #whale.replicate<devices = 3>} : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+
+// -----
+
+// A function with a scope inside, called twice: the backward calls come in
+// reverse order.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} scope = 0>
+// CHECK:         stablehlo.tanh {{.*}} scope = 1>
+// CHECK:         stablehlo.negate {{.*}} scope = 1>
+// CHECK:         stablehlo.negate {{.*}} scope = 0>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("jvp(jit(f))/whale:split:4:7.0:/tanh")
+  %1 = stablehlo.tanh %0 : tensor<8xf32> loc("jvp(jit(f))/whale:split:4:7.1:/tanh")
+  %2 = stablehlo.negate %1 : tensor<8xf32> loc("transpose(jvp(jit(f)))/whale:split:4:7.0:/neg")
+  %3 = stablehlo.negate %2 : tensor<8xf32> loc("transpose(jvp(jit(f)))/whale:split:4:7.1:/neg")
+  return %3 : tensor<8xf32>
+}
+
+// -----
+
+// Outside of scopes: the latest producer's TaskGraph, else that of a user;
+// constants follow their users.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.constant {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<devices = 2, name = "b", scope = 1>}
+// CHECK:         stablehlo.abs {{.*}} name = "a"
+// CHECK:         stablehlo.tanh {{.*}} name = "a"
+// CHECK:         stablehlo.sine {{.*}} name = "a"
+// CHECK:         stablehlo.cosine {{.*}} name = "b"
+// CHECK:         stablehlo.add {{.*}} name = "b"
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %c = stablehlo.constant dense<1.0> : tensor<8xf32>
+  %0 = stablehlo.abs %x : tensor<8xf32>
+  %1 = stablehlo.tanh %0 : tensor<8xf32> loc("whale:replicate:2:0:a/tanh")
+  %2 = stablehlo.sine %1 : tensor<8xf32>
+  %3 = stablehlo.cosine %c : tensor<8xf32> loc("whale:split:2:1:b/cos")
+  %4 = stablehlo.add %2, %3 : tensor<8xf32>
+  return %4 : tensor<8xf32>
+}
+
+// -----
+
+// The default strategy is that of everything outside of scopes.
+
+// CHECK:       module attributes {whale.default_strategy = #whale.replicate<devices = 8>}
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} name = "a"
+// CHECK:         stablehlo.sine {{.*}} whale.strategy = #whale.replicate<devices = 8>}
+module attributes {whale.default_strategy = #whale.replicate<devices = 8>} {
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.tanh %x : tensor<8xf32> loc("whale:split:2:0:a/tanh")
+    %1 = stablehlo.sine %0 : tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A loop outside of scopes has the scope of what is inside, and so have the
+// operations around it.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.while{{.*}} attributes {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<devices = 4, name = "blk", scope = 0>}
+// CHECK:           stablehlo.tanh {{.*}} name = "blk"
+// CHECK:           stablehlo.add {{.*}} name = "blk"
+func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
+  %0:2 = stablehlo.while(%a = %x, %i = %n) : tensor<8xf32>, tensor<i32>
+  cond {
+    %c = stablehlo.constant dense<9> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.tanh %a : tensor<8xf32> loc("while/body/whale:split:4:0:blk/tanh")
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %2 = stablehlo.add %i, %c : tensor<i32>
+    stablehlo.return %1, %2 : tensor<8xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<8xf32>
+}

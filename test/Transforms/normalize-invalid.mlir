@@ -1,0 +1,31 @@
+// RUN: whale-opt %s -split-input-file -verify-diagnostics -whale-normalize
+
+func.func @callback(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported: a step can't call back into Python}}
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @custom_call(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error@+1 {{custom_call @lapack_sgeqrf_ffi is not supported}}
+  %0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @partition_id() -> tensor<ui32> {
+  // expected-error@+1 {{'stablehlo.partition_id' op is not supported: Whale partitions the program itself}}
+  %0 = stablehlo.partition_id : tensor<ui32>
+  return %0 : tensor<ui32>
+}
+
+// -----
+
+func.func @dynamic(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error@+1 {{'stablehlo.tanh' op has a result of dynamic shape 'tensor<?x8xf32>'; only static shapes are supported}}
+  %0 = stablehlo.tanh %x : tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
