@@ -60,15 +60,15 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
         info.strategy = nullptr;
     }
     assignPhases(step, main);
-    joinTaskGraphs(step, main, defaultStrategy);
+    joinTaskGraphs(step, main, defaultStrategy,
+                   [&](Operation *op) { return strategies.lookup(op); });
     for (auto &[op, info] : step)
       annotate(op, info.strategy, *info.phase);
   }
 
   LogicalResult readDefault() {
     ModuleOp module = getOperation();
-    if (auto attr =
-            module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr)) {
+    if (auto attr = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr)) {
       defaultStrategy = attr;
     } else if (strategy == "replicate") {
       defaultStrategy =

@@ -74,3 +74,39 @@ func.func @main(%a: tensor<4xf32> loc("p['a']"), %b: tensor<4xf32> loc("p['b']")
   %2 = stablehlo.abs %x : tensor<4xf32> loc("jit(s)/abs")
   return %2, %0, %1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// The parameters of a scan belong to the scopes inside that use them, and so do
+// their updates.
+
+// CHECK-LABEL: sym_name = "main"
+// CHECK:         "stablehlo.while"{{.*}}
+// CHECK:         "stablehlo.multiply"{{.*}} {whale.phase = #whale.phase<apply>, whale.strategy = #whale.split<name = "b", scope = 1>} : (tensor<3x4x4xf32>
+// CHECK:         "stablehlo.subtract"{{.*}} {whale.phase = #whale.phase<apply>, whale.strategy = #whale.replicate<name = "a", scope = 0>} : (tensor<3x4x4xf32>
+// CHECK:         "stablehlo.subtract"{{.*}} {whale.phase = #whale.phase<apply>, whale.strategy = #whale.split<name = "b", scope = 1>} : (tensor<3x4x4xf32>
+func.func @main(%a: tensor<3x4x4xf32> {whale.fed_by = 0 : i64}, %b: tensor<3x4x4xf32> {whale.fed_by = 1 : i64}, %x: tensor<4x4xf32>) -> (tensor<3x4x4xf32>, tensor<3x4x4xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:3 = stablehlo.while(%h = %x, %i = %zero, %as = %a) : tensor<4x4xf32>, tensor<i32>, tensor<3x4x4xf32>
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %o = stablehlo.constant dense<0> : tensor<i32>
+    %1 = stablehlo.dynamic_slice %as, %i, %o, %o, sizes = [1, 4, 4] : (tensor<3x4x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x4xf32>
+    %2 = stablehlo.reshape %1 : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+    %3 = stablehlo.dot_general %h, %2, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("jvp()/while/body/whale:replicate:*:0:a/dot_general")
+    %4 = stablehlo.dynamic_slice %b, %i, %o, %o, sizes = [1, 4, 4] : (tensor<3x4x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x4xf32>
+    %5 = stablehlo.reshape %4 : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+    %6 = stablehlo.dot_general %3, %5, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("jvp()/while/body/whale:split:*:1:b/dot_general")
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %7 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %6, %7, %as : tensor<4x4xf32>, tensor<i32>, tensor<3x4x4xf32>
+  } loc("jvp()/while")
+  %1 = stablehlo.broadcast_in_dim %0#0, dims = [1, 2] : (tensor<4x4xf32>) -> tensor<3x4x4xf32> loc("transpose(jvp())/broadcast")
+  %2 = stablehlo.multiply %1, %1 : tensor<3x4x4xf32> loc("mul")
+  %3 = stablehlo.subtract %a, %1 : tensor<3x4x4xf32> loc("sub")
+  %4 = stablehlo.subtract %b, %2 : tensor<3x4x4xf32> loc("sub")
+  return %3, %4 : tensor<3x4x4xf32>, tensor<3x4x4xf32>
+}

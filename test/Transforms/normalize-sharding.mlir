@@ -3,11 +3,11 @@
 
 // CHECK-NOT:   sdy.mesh
 // CHECK-LABEL: func.func @main
-// CHECK-SAME:    (%[[X:.*]]: tensor<8xf32>)
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32>
 // CHECK-NEXT:    return %[[X]]
 // expected-remark@+1 {{dropped 1 sdy.mesh: the strategies decide where values live}}
 sdy.mesh @mesh = <["data"=4]>
-func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>, tf.aliasing_output = 0 : i32}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) {
   // expected-remark@+1 {{dropped 2 sdy.sharding_constraint: the strategies decide where values live}}
   %0 = sdy.sharding_constraint %x <@mesh, [{"data"}]> : tensor<8xf32>
   %1 = sdy.sharding_constraint %0 <@mesh, [{}]> : tensor<8xf32>

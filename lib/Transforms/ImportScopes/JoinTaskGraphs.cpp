@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepAnalysis.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Transforms/Feedback.h"
 
 using namespace mlir;
@@ -17,11 +18,9 @@ namespace {
 
 class Joiner {
 public:
-  Joiner(Step &step, func::FuncOp main) : step(step), body(&main.front()) {
-    for (auto [index, result] : llvm::enumerate(findFeedback(main)))
-      if (result)
-        isState.insert(index);
-  }
+  Joiner(Step &step, func::FuncOp main, StrategyOfOp scopeOf)
+      : step(step), body(&main.front()), scopeOf(scopeOf),
+        nextValues(findFeedback(main)) {}
 
   /// Forward and backward operations: the latest producer, else a user.
   void joinGradient() {
@@ -36,6 +35,13 @@ public:
   /// Apply operations: the parameter that they update.
   void joinApply() {
     findParameters();
+    for (auto [index, result] : llvm::enumerate(nextValues)) {
+      Value argument = body->getArgument(index);
+      StrategyAttr strategy = parameters.lookup(argument);
+      if (result && strategy)
+        followUpdate(body->getTerminator()->getOperand(*result),
+                     getShape(argument), strategy);
+    }
     for (auto &[op, info] : step)
       if (!info.strategy && !info.constant && info.phase == Phase::Apply)
         info.strategy = fromUpdate(op);
@@ -95,13 +101,65 @@ private:
     for (auto &[op, info] : step) {
       if (!info.strategy || info.phase == Phase::Apply)
         continue;
+      Operation *user = op;
       StrategyAttr strategy = info.strategy;
       forEachOperand(op, [&](Value value) {
         auto argument = dyn_cast<BlockArgument>(value);
-        if (argument && argument.getOwner() == body &&
-            isState.contains(argument.getArgNumber()))
-          parameters.try_emplace(value, strategy);
+        if (!argument || argument.getOwner() != body ||
+            !nextValues[argument.getArgNumber()] || parameters.count(value))
+          return;
+        StrategyAttr inside = insideOf(user, value);
+        parameters[value] = inside ? inside : strategy;
       });
+    }
+  }
+
+  /// The scope in which the steps of the loop or branch `op` first use `value`,
+  /// or the slices and re-shapings of it.
+  StrategyAttr insideOf(Operation *op, Value value) {
+    SmallVector<Value> values;
+    auto use = [&](Value alias) {
+      for (OpOperand &use : alias.getUses()) {
+        Operation *user = use.getOwner();
+        if (auto loop = dyn_cast<stablehlo::WhileOp>(user))
+          values.push_back(loop.getBody().getArgument(use.getOperandNumber()));
+        else if (op->isProperAncestor(user) && movesData(user))
+          llvm::append_range(values, user->getResults());
+        else if (op->isProperAncestor(user))
+          if (StrategyAttr strategy = scopeOf(user))
+            return strategy;
+      }
+      return StrategyAttr();
+    };
+    if (op->getNumRegions() == 0)
+      return nullptr;
+    values.push_back(value);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (StrategyAttr strategy = use(values[i]))
+        return strategy;
+    return nullptr;
+  }
+
+  static bool movesData(Operation *op) {
+    return isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+               stablehlo::DynamicSliceOp, stablehlo::ReshapeOp,
+               stablehlo::SliceOp, stablehlo::TransposeOp>(op);
+  }
+
+  /// Gives the parameter's strategy to the elementwise chain that ends in its
+  /// next value.
+  void followUpdate(Value value, ArrayRef<int64_t> shape,
+                    StrategyAttr strategy) {
+    SmallVector<Value> values = {value};
+    while (!values.empty()) {
+      Operation *op = values.pop_back_val().getDefiningOp();
+      auto it = step.find(op);
+      if (it == step.end() || it->second.strategy || it->second.constant ||
+          it->second.phase != Phase::Apply || op->getNumResults() != 1 ||
+          getShape(op->getResult(0)) != shape)
+        continue;
+      it->second.strategy = strategy;
+      llvm::append_range(values, op->getOperands());
     }
   }
 
@@ -139,15 +197,16 @@ private:
 
   Step &step;
   Block *body;
-  DenseSet<unsigned> isState;
+  StrategyOfOp scopeOf;
+  SmallVector<std::optional<unsigned>> nextValues;
   DenseMap<Value, StrategyAttr> parameters;
 };
 
 } // namespace
 
-void joinTaskGraphs(Step &step, func::FuncOp main,
-                    StrategyAttr defaultStrategy) {
-  Joiner joiner(step, main);
+void joinTaskGraphs(Step &step, func::FuncOp main, StrategyAttr defaultStrategy,
+                    StrategyOfOp scopeOf) {
+  Joiner joiner(step, main, scopeOf);
   if (defaultStrategy) {
     for (auto &[op, info] : step)
       if (!info.strategy && !info.constant && info.phase != Phase::Apply)

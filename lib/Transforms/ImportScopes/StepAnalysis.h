@@ -53,12 +53,15 @@ void findConstants(Step &step);
 /// - forward else.
 void assignPhases(Step &step, mlir::func::FuncOp main);
 
+/// The strategy that an operation has by its own scope, inside of loops too.
+using StrategyOfOp = llvm::function_ref<StrategyAttr(mlir::Operation *)>;
+
 /// Gives operations outside of scopes a strategy. With a default strategy,
 /// forward and backward operations take it; without one, they join the
 /// TaskGraph of their latest producer, else that of their first user. Apply
 /// operations follow the parameter that they update.
 void joinTaskGraphs(Step &step, mlir::func::FuncOp main,
-                    StrategyAttr defaultStrategy);
+                    StrategyAttr defaultStrategy, StrategyOfOp scopeOf);
 
 } // namespace whale
 

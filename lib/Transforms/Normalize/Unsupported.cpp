@@ -10,6 +10,7 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -38,19 +39,51 @@ struct Dropped {
 /// A mesh without axes comes with every typed PRNG key and says nothing.
 bool saysNothing(sdy::MeshOp mesh) { return mesh.getMesh().getAxes().empty(); }
 
+bool saysNothing(sdy::ShardingConstraintOp constraint) {
+  auto symbol =
+      dyn_cast<FlatSymbolRefAttr>(constraint.getSharding().getMeshOrRef());
+  auto mesh = symbol ? SymbolTable::lookupNearestSymbolFrom<sdy::MeshOp>(
+                           constraint, symbol)
+                     : sdy::MeshOp();
+  return mesh && saysNothing(mesh);
+}
+
+bool isSharding(NamedAttribute attr) {
+  return llvm::is_contained(
+      {"mhlo.sharding", "sdy.sharding", "sdy.sharding_rule"},
+      attr.getName().getValue());
+}
+
+/// Removes the attributes of `function` and its operations that say where
+/// values live or name a mesh.
+void dropShardingAttributes(func::FuncOp function) {
+  auto keep = [](DictionaryAttr attrs) {
+    NamedAttrList kept;
+    for (NamedAttribute attr : attrs)
+      if (!isSharding(attr))
+        kept.push_back(attr);
+    return kept.getDictionary(attrs.getContext());
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (DictionaryAttr attrs = function.getArgAttrDict(i))
+      function.setArgAttrs(i, keep(attrs));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (DictionaryAttr attrs = function.getResultAttrDict(i))
+      function.setResultAttrs(i, keep(attrs));
+  function.walk([&](Operation *op) {
+    for (NamedAttribute attr : llvm::to_vector(op->getDiscardableAttrs()))
+      if (isSharding(attr))
+        op->removeDiscardableAttr(attr.getName());
+  });
+}
+
 } // namespace
 
 void dropShardings(ModuleOp module) {
-  SymbolTable symbols(module);
   Dropped constraints, calls, meshes;
   module.walk([&](Operation *op) {
     if (auto constraint = dyn_cast<sdy::ShardingConstraintOp>(op)) {
-      auto mesh = SymbolTable::lookupNearestSymbolFrom<sdy::MeshOp>(
-          op, op->getAttrOfType<sdy::TensorShardingAttr>("sharding")
-                  ? dyn_cast<FlatSymbolRefAttr>(
-                        constraint.getSharding().getMeshOrRef())
-                  : FlatSymbolRefAttr());
-      if (!mesh || !saysNothing(mesh))
+      if (!saysNothing(constraint))
         constraints.add(op);
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
@@ -63,16 +96,21 @@ void dropShardings(ModuleOp module) {
       op->erase();
     }
   });
+  // A manual computation still needs its mesh; it is refused later.
+  bool isUsed = module
+                    .walk([](sdy::ManualComputationOp) {
+                      return WalkResult::interrupt();
+                    })
+                    .wasInterrupted();
   for (auto mesh : llvm::make_early_inc_range(module.getOps<sdy::MeshOp>())) {
-    // A manual computation still needs its mesh; it is refused later.
-    bool isUsed = false;
-    module.walk([&](sdy::ManualComputationOp) { isUsed = true; });
     if (isUsed)
-      continue;
+      break;
     if (!saysNothing(mesh))
       meshes.add(mesh);
     mesh.erase();
   }
+  for (auto function : module.getOps<func::FuncOp>())
+    dropShardingAttributes(function);
   constraints.report("sdy.sharding_constraint");
   calls.report("custom_call @Sharding");
   meshes.report("sdy.mesh");
