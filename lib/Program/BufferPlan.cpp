@@ -29,6 +29,7 @@ namespace {
 struct SharedBuffer {
   std::vector<LiveInterval> intervals;
   int64_t bytes = 0;
+  unsigned type = 0;
   bool readOnly = false;
   std::optional<BufferSpace> space;
   unsigned index = 0;
@@ -80,6 +81,7 @@ void Planner::makeClasses() {
     classes[v] = v;
     members[v] = {unsigned(v)};
     shared[v].bytes = function.values[v].bytes;
+    shared[v].type = function.values[v].type;
     shared[v].intervals = liveness.intervals(v);
     if (function.values[v].constant) {
       shared[v].readOnly = true;
@@ -127,7 +129,7 @@ bool Planner::merge(unsigned a, unsigned b, bool always) {
   SharedBuffer &x = shared[ca], &y = shared[cb];
   if (!always) {
     if (x.readOnly || y.readOnly || (x.space && y.space) ||
-        x.bytes != y.bytes || conflict(x, y))
+        x.bytes != y.bytes || x.type != y.type || conflict(x, y))
       return false;
   }
   std::vector<LiveInterval> both;

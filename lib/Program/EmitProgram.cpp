@@ -220,7 +220,7 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
   manifest["plan"] =
       options.plan.empty() ? Json::object() : Json::parse(options.plan);
   std::string text;
-  printJson(text, manifest, /*depth=*/5);
+  printJson(text, manifest, /*depth=*/8);
   text += "\n";
   if (llvm::Error error = directory->write("manifest.json", text))
     return fail(std::move(error));

@@ -26,16 +26,17 @@ inline Json toJson(llvm::ArrayRef<int64_t> list) {
   return json;
 }
 
-/// One line for each element of lists and objects that hold others, down to
-/// `depth`; the rest of a line stays together.
+/// Lists and objects that hold others and would be longer than a line get one
+/// line for each element, down to `depth`.
 inline void printJson(std::string &out, const Json &json, int depth,
                       int indent = 0) {
   bool nested = json.is_structured() && depth > 0 &&
                 std::any_of(json.begin(), json.end(), [](const Json &element) {
                   return element.is_structured();
                 });
-  if (!nested) {
-    out += json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!nested || line.size() + indent <= 120) {
+    out += line;
     return;
   }
   std::string pad(indent + 1, ' ');

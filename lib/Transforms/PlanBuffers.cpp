@@ -54,6 +54,7 @@ private:
 
   BufferFunction buffers;
   llvm::DenseMap<Value, unsigned> numbers;
+  llvm::DenseMap<Type, unsigned> elements;
 };
 
 LogicalResult ClassPlanner::addValue(Value value, bool constant) {
@@ -63,7 +64,10 @@ LogicalResult ClassPlanner::addValue(Value value, bool constant) {
     return emitError(value.getLoc())
            << "a value of type " << value.getType() << " has no buffer";
   numbers[value] = buffers.values.size();
-  buffers.values.push_back({getTensorBytes(type), constant});
+  unsigned element =
+      elements.try_emplace(type.getElementType(), elements.size())
+          .first->second;
+  buffers.values.push_back({getTensorBytes(type), constant, element});
   return success();
 }
 

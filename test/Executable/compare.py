@@ -2,7 +2,7 @@
 """Runs StableHLO texts through XLA and through Whale, and compares results.
 
     compare.py FILE.mlir|FOLDER... [--cluster N|C.json] [--strategy ...]
-               [--batch-args 1,2] [--steps N] [--seed S]
+               [--batch-args 1,2|auto] [--steps N] [--seed S]
 
 XLA runs the text as it stands on one CPU; Whale compiles it for the cluster
 and runs it on that many ranks. Each result is compared relative to its largest
@@ -30,7 +30,7 @@ import jax
 import ml_dtypes
 import numpy as np
 from jax._src.interpreters import mlir as jax_mlir
-from jaxlib import _jax
+from jaxlib import _jax, lapack
 from jaxlib.mlir import ir
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -190,9 +190,24 @@ def feedback_of(text, option):
     return pairs
 
 
+def batch_arguments(text, option):
+    """What --batch-args says; `auto` judges by the arguments' names."""
+    if option != "auto":
+        return option
+    names = r"(batch|x|y|tokens|ids|images?|labels?|targets?|inputs?|data)\b"
+    return ",".join(
+        str(i)
+        for i, (label, (_, shape)) in enumerate(
+            zip(text.labels, text.arguments)
+        )
+        if shape and re.match(names, label)
+    )
+
+
 def run_xla(text, inputs, steps, feedback):
     """The results of the last step on one CPU."""
     device = jax.devices("cpu")[0]
+    lapack._lapack.initialize()
     options = _jax.CompileOptions()
     with text.context:
         program = device.client.compile_and_load(
@@ -234,8 +249,9 @@ def run_whale(text, inputs, args, feedback, folder):
     command += [f"--cluster={args.cluster}"] + args.compile_arg
     if args.strategy:
         command.append(f"--strategy={args.strategy}")
-    if args.batch_args:
-        command.append(f"--batch-args={args.batch_args}")
+    batch = batch_arguments(text, args.batch_args)
+    if batch:
+        command.append(f"--batch-args={batch}")
     if steps > 1 and feedback:
         pairs = [f"arg{a}:result{r}" for a, r in feedback.items()]
         command.append("--feedback=" + ",".join(pairs))
@@ -337,7 +353,7 @@ def main():
     parser.add_argument("texts", nargs="+", type=pathlib.Path)
     parser.add_argument("--cluster", default="1")
     parser.add_argument("--strategy")
-    parser.add_argument("--batch-args")
+    parser.add_argument("--batch-args", help="3,4, or auto")
     parser.add_argument("--feedback")
     parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)

@@ -272,6 +272,16 @@ TEST(BufferPlan, BranchThatPassesAValueOnTakesItsBuffer) {
   EXPECT_EQ(plan.arenaBytes, 4096);
 }
 
+TEST(BufferPlan, NotInPlaceAcrossElementTypes) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  unsigned y = b.op({x}, 64, {{0, 0}});
+  b.function.values[y].type = 1;
+  b.results({y});
+  BufferPlan plan = b.plan();
+  EXPECT_NE(plan.bufferOf[x], plan.bufferOf[y]);
+}
+
 TEST(BufferPlan, EmptyValues) {
   Builder b;
   unsigned x = b.argument(0);

@@ -60,11 +60,13 @@ struct BufferRegion {
   llvm::SmallVector<unsigned, 4> yields;
 };
 
-/// A value's size in bytes and, for one that no instruction writes, what it
-/// is. Constants keep their place in a read-only table.
+/// A value's size in bytes, and whether it is a constant: those keep their
+/// place in a read-only table. Only values of one element type (any number for
+/// each) share a buffer, since arguments and results are of a type.
 struct BufferValue {
   int64_t bytes = 0;
   bool constant = false;
+  unsigned type = 0;
 };
 
 /// A function: `body.args` are its arguments, `body.yields` its results.
