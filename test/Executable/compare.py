@@ -113,7 +113,8 @@ class Text:
         self.arguments = [self._type(t) for t in main.type.inputs]
         self.results = [self._type(t) for t in main.type.results]
         self.labels = self._labels()
-        self.half = bool(re.search(r"x(bf16|f16|f8)|<(bf16|f16)>", str(self.module)))
+        half = r"x(bf16|f16|f8)|<(bf16|f16)>"
+        self.half = bool(re.search(half, str(self.module)))
 
     @staticmethod
     def _main(module):

@@ -20,6 +20,7 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Program/Compile.h"
 #include "whale/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
@@ -31,6 +32,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   whale::registerWhaleConversionPasses();
   whale::registerWhaleTransformsPasses();
+  whale::registerPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Whale optimizer driver\n", registry));
 }
