@@ -78,10 +78,12 @@ bool AxisPropagation::mayBePartialZero(Value value) const {
   return zeroCarries.contains(value) || isZero(value);
 }
 
-bool AxisPropagation::dependsOnConstantsAlone(Value value) {
+/// Whether every device could compute the value whole from what it holds whole
+/// anyway.
+bool AxisPropagation::canBeMadeWhole(Value value) {
   Operation *op = value.getDefiningOp();
   return op && ruleOf(op) && llvm::all_of(op->getOperands(), [&](Value v) {
-           return dependsOnConstantsAlone(v);
+           return getState(v).isReplicated() || canBeMadeWhole(v);
          });
 }
 
@@ -145,10 +147,12 @@ void AxisPropagation::visit(Operation *op) {
   AxisPolicy policy = options.policy(op);
   if (!rule || policy == AxisPolicy::Whole)
     return visitWhole(op);
-  bool allFree = llvm::all_of(op->getOperands(), [&](Value operand) {
-    return getState(operand).isFree();
+  // What can be computed anywhere waits until somebody wants it.
+  bool isLazy = llvm::all_of(op->getOperands(), [&](Value operand) {
+    AxisState state = getState(operand);
+    return state.isFree() || state.isReplicated();
   });
-  if (!allFree)
+  if (!isLazy)
     decide(op, *rule);
 }
 
@@ -367,9 +371,9 @@ void AxisPropagation::require(OpOperand &operand, AxisState state) {
 // Free values
 //===----------------------------------------------------------------------===//
 
-/// Produces a free value in the layout that is wanted of it. A value that only
-/// constants make and that was produced split before is made whole instead, so
-/// that both users cut their part out of it without communication.
+/// Produces a free value in the layout that is wanted of it. One that was
+/// produced split before, but could be made whole without communication, is
+/// made whole, so that both users cut their part out of it.
 void AxisPropagation::demand(Value value, AxisState state) {
   if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
     unsigned index = cast<OpResult>(value).getResultNumber();
@@ -378,7 +382,7 @@ void AxisPropagation::demand(Value value, AxisState state) {
   }
   AxisState current = getState(value);
   if (!current.isFree()) {
-    if (current.isSplit() && current != state && dependsOnConstantsAlone(value))
+    if (current.isSplit() && current != state && canBeMadeWhole(value))
       forceReplicated(value);
     return;
   }

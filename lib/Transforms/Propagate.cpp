@@ -81,8 +81,10 @@ private:
     std::vector<DeviceId> all;
     for (size_t device = 0; device < cluster.devices.size(); ++device)
       all.push_back(device);
-    wholeCluster = std::make_unique<Mesh>(
-        std::vector<std::vector<DeviceId>>{all}, cluster);
+    std::unique_ptr<Mesh> &whole = meshes[{all}];
+    whole = std::make_unique<Mesh>(std::vector<std::vector<DeviceId>>{all},
+                                   cluster);
+    wholeCluster = whole.get();
     for (VirtualDeviceOp device : module.getOps<VirtualDeviceOp>()) {
       std::vector<std::vector<DeviceId>> groups;
       for (size_t i = 0; i < device.getNumGroups(); ++i) {
@@ -111,7 +113,7 @@ private:
       if (const Mesh *mesh =
               meshOfSymbol.lookup(graph.getVirtualDeviceAttr().getAttr()))
         return mesh;
-    return wholeCluster.get();
+    return wholeCluster;
   }
 
   /// The policy of the axis inside a group.
@@ -240,7 +242,7 @@ private:
         if (user != function.front().getTerminator() &&
             (!first || comesBefore(user, first)))
           first = user;
-      const Mesh *mesh = first ? meshOf(first) : wholeCluster.get();
+      const Mesh *mesh = first ? meshOf(first) : wholeCluster;
       argumentMesh[argument] = mesh;
       function.setArgAttr(
           argument.getArgNumber(), placementAttrName,
@@ -311,7 +313,7 @@ private:
   func::FuncOp function;
   const Cluster &cluster;
   SmallVector<int64_t> feeds;
-  std::unique_ptr<Mesh> wholeCluster;
+  const Mesh *wholeCluster = nullptr;
   std::map<std::vector<std::vector<DeviceId>>, std::unique_ptr<Mesh>> meshes;
   llvm::DenseMap<Attribute, const Mesh *> meshOfSymbol;
   llvm::DenseMap<Value, AxisState> batchSeeds;

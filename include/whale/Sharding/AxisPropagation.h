@@ -15,8 +15,8 @@
 // States flow forward from the seeded arguments. An operation takes the layout
 // that costs least given those of its operands; where an operand has another
 // one, a reshard will stand. What depends on no seeded argument (constants,
-// masks, random bits, optimizer state) stays free until something demands a
-// layout of it, and is then produced in that one at no cost.
+// masks, random bits, optimizer state, broadcasts of whole values) stays free
+// until something demands a layout of it, and is then produced in that one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -130,7 +130,7 @@ private:
 
   void demand(mlir::Value value, AxisState state);
   void forceReplicated(mlir::Value value);
-  bool dependsOnConstantsAlone(mlir::Value value);
+  bool canBeMadeWhole(mlir::Value value);
   void require(mlir::OpOperand &operand, AxisState state);
   void clear(mlir::Region &region);
 
