@@ -18,8 +18,8 @@ def Chlo_Dialect : Dialect {
   let cppNamespace = "::mlir::chlo";
   let summary = "Operations that JAX leaves to be expanded";
   let description = [{
-    Functions and algorithms that JAX doesn't lower itself, such as `erf_inv` and
-    `top_k`. They are expanded to StableHLO before anything else is done.
+    Functions and algorithms that JAX doesn't lower itself, such as `erf_inv`
+    and `top_k`. They are expanded to StableHLO before anything else is done.
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let hasConstantMaterializer = 1;

@@ -42,7 +42,8 @@ class CHLO_BinaryOp<string mnemonic, dag operands>
     : CHLO_Op<mnemonic, [Pure, Elementwise, SameOperandsAndResultType]> {
   let arguments = operands;
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "operands attr-dict `:` type(operands) `->` type($result)";
+  let assemblyFormat =
+    "operands attr-dict `:` type(operands) `->` type($result)";
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,9 +17,10 @@ def Sdy_Dialect : Dialect {
   let cppNamespace = "::mlir::sdy";
   let summary = "Shardings as JAX prints them";
   let description = [{
-    JAX prints the shardings of its own arrays and of shard_map as operations and
-    attributes of the dialect sdy, and it does so also in programs that nobody
-    sharded. Whale reads them; its own placements are in the dialect whale.
+    JAX prints the shardings of its own arrays and of shard_map as operations
+    and attributes of the dialect sdy, and it does so also in programs that
+    nobody sharded. Whale reads them; its own placements are in the dialect
+    whale.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = "void registerAttributes();";

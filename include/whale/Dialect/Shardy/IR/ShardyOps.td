@@ -33,7 +33,8 @@ def Sdy_MeshOp : Sdy_Op<"mesh", [Symbol]> {
 class Sdy_ShardingOp<string mnemonic>
     : Sdy_Op<mnemonic, [Pure, SameOperandsAndResultType,
                         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let arguments = (ins AnyRankedTensor:$input, Sdy_TensorShardingAttr:$sharding);
+  let arguments = (ins AnyRankedTensor:$input,
+                       Sdy_TensorShardingAttr:$sharding);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $input custom<StrippedSharding>($sharding) attr-dict `:` type($result)

@@ -60,7 +60,8 @@ def StableHLO_Future : StableHLO_Type<"Future", "future"> {
 //===----------------------------------------------------------------------===//
 
 // Integers of the specification are signless (signed) or ui; i1 is a boolean.
-def HLO_Pred : TypeConstraint<I1.predicate, "pred (AKA boolean or 1-bit integer)">;
+def HLO_Pred
+    : TypeConstraint<I1.predicate, "pred (AKA boolean or 1-bit integer)">;
 def HLO_Int : TypeConstraint<
     And<[AnyInteger.predicate, Neg<I1.predicate>]>, "integer">;
 def HLO_Quantized : TypeConstraint<

@@ -1,4 +1,4 @@
-//===- StableHLOBinaryOps.td - Elementwise, several operands -*- tablegen -*-===//
+//===- StableHLOBinaryOps.td - Elementwise, two or three ---*- tablegen -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -22,7 +22,8 @@ class StableHLO_BinaryOp<string mnemonic, Type type, list<Trait> traits = []>
     custom<SameOperandsAndResultType>(type($lhs), type($rhs), type($result))
   }];
 }
-def StableHLO_AddOp : StableHLO_BinaryOp<"add", HLO_NumericTensor, [Commutative]> {
+def StableHLO_AddOp
+    : StableHLO_BinaryOp<"add", HLO_NumericTensor, [Commutative]> {
   let summary = "Addition";
   let description = [{
     Sum of two tensors; logical or of booleans. Integers wrap.
@@ -33,7 +34,8 @@ def StableHLO_AddOp : StableHLO_BinaryOp<"add", HLO_NumericTensor, [Commutative]
   }];
 }
 
-def StableHLO_AndOp : StableHLO_BinaryOp<"and", HLO_PredOrIntTensor, [Commutative]> {
+def StableHLO_AndOp
+    : StableHLO_BinaryOp<"and", HLO_PredOrIntTensor, [Commutative]> {
   let summary = "Conjunction";
   let description = [{
     Logical and of booleans, bitwise and of integers.
@@ -44,7 +46,7 @@ def StableHLO_AndOp : StableHLO_BinaryOp<"and", HLO_PredOrIntTensor, [Commutativ
   }];
 }
 
-def StableHLO_Atan2Op : StableHLO_BinaryOp<"atan2", HLO_FpOrComplexTensor, []> {
+def StableHLO_Atan2Op : StableHLO_BinaryOp<"atan2", HLO_FpOrComplexTensor> {
   let summary = "Two-argument arc tangent";
   let description = [{
     Angle of the point (rhs, lhs) in the plane.
@@ -55,7 +57,7 @@ def StableHLO_Atan2Op : StableHLO_BinaryOp<"atan2", HLO_FpOrComplexTensor, []> {
   }];
 }
 
-def StableHLO_DivOp : StableHLO_BinaryOp<"divide", HLO_IntFpOrComplexTensor, []> {
+def StableHLO_DivOp : StableHLO_BinaryOp<"divide", HLO_IntFpOrComplexTensor> {
   let summary = "Division";
   let description = [{
     Quotient of two tensors; integers round towards zero.
@@ -66,7 +68,8 @@ def StableHLO_DivOp : StableHLO_BinaryOp<"divide", HLO_IntFpOrComplexTensor, []>
   }];
 }
 
-def StableHLO_MaxOp : StableHLO_BinaryOp<"maximum", HLO_NumericTensor, [Commutative]> {
+def StableHLO_MaxOp
+    : StableHLO_BinaryOp<"maximum", HLO_NumericTensor, [Commutative]> {
   let summary = "Maximum";
   let description = [{
     Larger of two elements; logical or of booleans. A NaN wins.
@@ -77,7 +80,8 @@ def StableHLO_MaxOp : StableHLO_BinaryOp<"maximum", HLO_NumericTensor, [Commutat
   }];
 }
 
-def StableHLO_MinOp : StableHLO_BinaryOp<"minimum", HLO_NumericTensor, [Commutative]> {
+def StableHLO_MinOp
+    : StableHLO_BinaryOp<"minimum", HLO_NumericTensor, [Commutative]> {
   let summary = "Minimum";
   let description = [{
     Smaller of two elements; logical and of booleans. A NaN wins.
@@ -88,7 +92,8 @@ def StableHLO_MinOp : StableHLO_BinaryOp<"minimum", HLO_NumericTensor, [Commutat
   }];
 }
 
-def StableHLO_MulOp : StableHLO_BinaryOp<"multiply", HLO_NumericTensor, [Commutative]> {
+def StableHLO_MulOp
+    : StableHLO_BinaryOp<"multiply", HLO_NumericTensor, [Commutative]> {
   let summary = "Multiplication";
   let description = [{
     Product of two tensors; logical and of booleans. Integers wrap.
@@ -99,7 +104,8 @@ def StableHLO_MulOp : StableHLO_BinaryOp<"multiply", HLO_NumericTensor, [Commuta
   }];
 }
 
-def StableHLO_OrOp : StableHLO_BinaryOp<"or", HLO_PredOrIntTensor, [Commutative]> {
+def StableHLO_OrOp
+    : StableHLO_BinaryOp<"or", HLO_PredOrIntTensor, [Commutative]> {
   let summary = "Disjunction";
   let description = [{
     Logical or of booleans, bitwise or of integers.
@@ -110,7 +116,7 @@ def StableHLO_OrOp : StableHLO_BinaryOp<"or", HLO_PredOrIntTensor, [Commutative]
   }];
 }
 
-def StableHLO_PowOp : StableHLO_BinaryOp<"power", HLO_IntFpOrComplexTensor, []> {
+def StableHLO_PowOp : StableHLO_BinaryOp<"power", HLO_IntFpOrComplexTensor> {
   let summary = "Power";
   let description = [{
     lhs to the power of rhs.
@@ -121,7 +127,8 @@ def StableHLO_PowOp : StableHLO_BinaryOp<"power", HLO_IntFpOrComplexTensor, []> 
   }];
 }
 
-def StableHLO_RemOp : StableHLO_BinaryOp<"remainder", HLO_IntFpOrComplexTensor, []> {
+def StableHLO_RemOp
+    : StableHLO_BinaryOp<"remainder", HLO_IntFpOrComplexTensor> {
   let summary = "Remainder";
   let description = [{
     Remainder of the division; it has the sign of the dividend.
@@ -132,7 +139,7 @@ def StableHLO_RemOp : StableHLO_BinaryOp<"remainder", HLO_IntFpOrComplexTensor, 
   }];
 }
 
-def StableHLO_ShiftLeftOp : StableHLO_BinaryOp<"shift_left", HLO_IntTensor, []> {
+def StableHLO_ShiftLeftOp : StableHLO_BinaryOp<"shift_left", HLO_IntTensor> {
   let summary = "Shift left";
   let description = [{
     lhs shifted left by rhs bits; 0 when rhs is not less than the width.
@@ -143,7 +150,8 @@ def StableHLO_ShiftLeftOp : StableHLO_BinaryOp<"shift_left", HLO_IntTensor, []> 
   }];
 }
 
-def StableHLO_ShiftRightArithmeticOp : StableHLO_BinaryOp<"shift_right_arithmetic", HLO_IntTensor, []> {
+def StableHLO_ShiftRightArithmeticOp
+    : StableHLO_BinaryOp<"shift_right_arithmetic", HLO_IntTensor> {
   let summary = "Arithmetic shift right";
   let description = [{
     lhs shifted right by rhs bits, filled with the sign bit.
@@ -154,7 +162,8 @@ def StableHLO_ShiftRightArithmeticOp : StableHLO_BinaryOp<"shift_right_arithmeti
   }];
 }
 
-def StableHLO_ShiftRightLogicalOp : StableHLO_BinaryOp<"shift_right_logical", HLO_IntTensor, []> {
+def StableHLO_ShiftRightLogicalOp
+    : StableHLO_BinaryOp<"shift_right_logical", HLO_IntTensor> {
   let summary = "Logical shift right";
   let description = [{
     lhs shifted right by rhs bits, filled with zeros.
@@ -165,7 +174,8 @@ def StableHLO_ShiftRightLogicalOp : StableHLO_BinaryOp<"shift_right_logical", HL
   }];
 }
 
-def StableHLO_SubtractOp : StableHLO_BinaryOp<"subtract", HLO_IntFpOrComplexTensor, []> {
+def StableHLO_SubtractOp
+    : StableHLO_BinaryOp<"subtract", HLO_IntFpOrComplexTensor> {
   let summary = "Subtraction";
   let description = [{
     Difference of two tensors. Integers wrap.
@@ -176,7 +186,8 @@ def StableHLO_SubtractOp : StableHLO_BinaryOp<"subtract", HLO_IntFpOrComplexTens
   }];
 }
 
-def StableHLO_XorOp : StableHLO_BinaryOp<"xor", HLO_PredOrIntTensor, [Commutative]> {
+def StableHLO_XorOp
+    : StableHLO_BinaryOp<"xor", HLO_PredOrIntTensor, [Commutative]> {
   let summary = "Exclusive disjunction";
   let description = [{
     Logical xor of booleans, bitwise xor of integers.
@@ -221,7 +232,8 @@ def StableHLO_CompareOp
   }];
   let arguments = (ins HLO_Tensor:$lhs, HLO_Tensor:$rhs,
                        StableHLO_ComparisonDirectionAttr:$comparison_direction,
-                       OptionalAttr<StableHLO_ComparisonTypeAttr>:$compare_type);
+                       OptionalAttr<StableHLO_ComparisonTypeAttr>
+                         :$compare_type);
   let results = (outs HLO_PredTensor);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$lhs, "::mlir::Value":$rhs,
@@ -230,7 +242,8 @@ def StableHLO_CompareOp
          "::mlir::stablehlo::ComparisonType::NOTYPE">:$type)>];
   let assemblyFormat = [{
     custom<Enum>($comparison_direction) `,` $lhs `,` $rhs ``
-    custom<ComparisonType>($compare_type) attr-dict `:` functional-type(operands, results)
+    custom<ComparisonType>($compare_type) attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -239,8 +252,8 @@ def StableHLO_CompareOp
 def StableHLO_SelectOp : StableHLO_InferredOp<"select", [Pure]> {
   let summary = "Choice between two tensors";
   let description = [{
-    Elements of `on_true` where `pred` holds, of `on_false` elsewhere. `pred` may
-    be one boolean for all.
+    Elements of `on_true` where `pred` holds, of `on_false` elsewhere. `pred`
+    may be one boolean for all.
 
     ```mlir
     %r = stablehlo.select %p, %a, %b : tensor<4xi1>, tensor<4xf32>

@@ -1,4 +1,4 @@
-//===- StableHLOIndexingOps.td - Slices, gather, scatter, sort -*- tablegen -*-===//
+//===- StableHLOIndexingOps.td - Slices, gather, scatter ---*- tablegen -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -69,7 +69,8 @@ def StableHLO_DynamicUpdateSliceOp
   let arguments = (ins HLO_Tensor:$operand, HLO_Tensor:$update,
                        Variadic<HLO_ScalarIntTensor>:$start_indices);
   let results = (outs HLO_Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def StableHLO_RealDynamicSliceOp
@@ -88,15 +89,16 @@ def StableHLO_RealDynamicSliceOp
                        HLO_DimensionTensor:$limit_indices,
                        HLO_DimensionTensor:$strides);
   let results = (outs HLO_Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 def StableHLO_GatherOp : StableHLO_InferredOp<"gather", [Pure]> {
   let summary = "Gather of slices";
   let description = [{
-    For each index vector of `start_indices` a slice of `slice_sizes` elements of
-    the operand. A start is clamped so that its slice stays inside.
+    For each index vector of `start_indices` a slice of `slice_sizes` elements
+    of the operand. A start is clamped so that its slice stays inside.
 
     ```mlir
     %r = "stablehlo.gather"(%x, %i) <{

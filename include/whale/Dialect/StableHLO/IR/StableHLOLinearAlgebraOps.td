@@ -123,8 +123,8 @@ def StableHLO_TriangularSolveOp
     : StableHLO_InferredOp<"triangular_solve", [Pure]> {
   let summary = "Solution of triangular systems";
   let description = [{
-    Solves op(a) x = b, or x op(a) = b, for each matrix of a batch; op is nothing,
-    the transpose or the adjoint.
+    Solves op(a) x = b, or x op(a) = b, for each matrix of a batch; op is
+    nothing, the transpose or the adjoint.
 
     ```mlir
     %r = "stablehlo.triangular_solve"(%a, %b) <{
@@ -155,8 +155,8 @@ def StableHLO_FftOp : StableHLO_InferredOp<"fft", [Pure]> {
     StableHLO_FftTypeAttr:$fft_type, DenseI64ArrayAttr:$fft_length);
   let results = (outs HLO_FpOrComplexTensor);
   let assemblyFormat = [{
-    $operand `,` `type` `=` custom<Enum>($fft_type) `,` `length` `=` $fft_length attr-dict
-    `:` functional-type(operands, results)
+    $operand `,` `type` `=` custom<Enum>($fft_type) `,`
+    `length` `=` $fft_length attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -11,13 +11,13 @@
 
 include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
 
-// The state of the process advances: rng declares no memory effects, which means
-// unknown ones.
+// The state of the process advances: rng declares no memory effects, which
+// means unknown ones.
 def StableHLO_RngOp : StableHLO_InferredOp<"rng"> {
   let summary = "Random numbers of the implementation";
   let description = [{
-    Numbers of a uniform distribution over [a, b), or of a normal one with mean a
-    and deviation b.
+    Numbers of a uniform distribution over [a, b), or of a normal one with mean
+    a and deviation b.
 
     ```mlir
     %r = stablehlo.rng %a, %b, %shape, distribution = UNIFORM
@@ -25,10 +25,12 @@ def StableHLO_RngOp : StableHLO_InferredOp<"rng"> {
     ```
   }];
   let arguments = (ins HLO_ScalarTensor:$a, HLO_ScalarTensor:$b,
-    HLO_DimensionTensor:$shape, StableHLO_RngDistributionAttr:$rng_distribution);
+    HLO_DimensionTensor:$shape,
+    StableHLO_RngDistributionAttr:$rng_distribution);
   let results = (outs HLO_Tensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $shape `,` `distribution` `=` custom<Enum>($rng_distribution) attr-dict `:`
+    $a `,` $b `,` $shape `,`
+    `distribution` `=` custom<Enum>($rng_distribution) attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -49,7 +51,8 @@ def StableHLO_RngBitGeneratorOp
                        HLO_Tensor:$initial_state);
   let results = (outs HLO_Tensor:$output_state, HLO_Tensor:$output);
   let assemblyFormat = [{
-    $initial_state `,` `algorithm` `=` custom<Enum>($rng_algorithm) attr-dict `:`
+    $initial_state `,` `algorithm` `=` custom<Enum>($rng_algorithm)
+    attr-dict `:`
     functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -48,8 +48,8 @@ def StableHLO_IotaOp : StableHLO_Op<"iota", [Pure]> {
 def StableHLO_BroadcastInDimOp : StableHLO_Op<"broadcast_in_dim", [Pure]> {
   let summary = "Broadcast to a larger shape";
   let description = [{
-    Dimension i of the operand becomes dimension `broadcast_dimensions[i]` of the
-    result; size 1 is repeated, and so are the other dimensions.
+    Dimension i of the operand becomes dimension `broadcast_dimensions[i]` of
+    the result; size 1 is repeated, and so are the other dimensions.
 
     ```mlir
     %r = stablehlo.broadcast_in_dim %x, dims = [1]
@@ -78,7 +78,8 @@ def StableHLO_ReshapeOp : StableHLO_Op<"reshape", [Pure]> {
   }];
   let arguments = (ins HLO_Tensor:$operand);
   let results = (outs HLO_Tensor);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
   let hasVerifier = 1;
 }
@@ -198,7 +199,8 @@ def StableHLO_DynamicBroadcastInDimOp
          : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
     ```
   }];
-  let arguments = (ins HLO_Tensor:$operand, HLO_DimensionTensor:$output_dimensions,
+  let arguments = (ins HLO_Tensor:$operand,
+    HLO_DimensionTensor:$output_dimensions,
     DenseI64ArrayAttr:$broadcast_dimensions,
     OptionalAttr<DenseI64ArrayAttr>:$known_expanding_dimensions,
     OptionalAttr<DenseI64ArrayAttr>:$known_nonexpanding_dimensions);
@@ -246,7 +248,8 @@ def StableHLO_DynamicPadOp : StableHLO_Op<"dynamic_pad", [Pure]> {
     HLO_DimensionTensor:$edge_padding_high,
     HLO_DimensionTensor:$interior_padding);
   let results = (outs HLO_Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -262,7 +265,8 @@ def StableHLO_DynamicReshapeOp : StableHLO_Op<"dynamic_reshape", [Pure]> {
   }];
   let arguments = (ins HLO_Tensor:$operand, HLO_DimensionTensor:$output_shape);
   let results = (outs HLO_Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

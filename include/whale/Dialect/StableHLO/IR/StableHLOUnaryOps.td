@@ -32,7 +32,8 @@ class StableHLO_AccurateUnaryOp<string mnemonic, Type type,
       :$result_accuracy);
 }
 
-def StableHLO_CbrtOp : StableHLO_AccurateUnaryOp<"cbrt", HLO_FpOrComplexTensor, []> {
+def StableHLO_CbrtOp
+    : StableHLO_AccurateUnaryOp<"cbrt", HLO_FpOrComplexTensor> {
   let summary = "Cube root";
   let description = [{
     Cube root of each element.
@@ -43,7 +44,7 @@ def StableHLO_CbrtOp : StableHLO_AccurateUnaryOp<"cbrt", HLO_FpOrComplexTensor, 
   }];
 }
 
-def StableHLO_CeilOp : StableHLO_UnaryOp<"ceil", HLO_FpTensor, []> {
+def StableHLO_CeilOp : StableHLO_UnaryOp<"ceil", HLO_FpTensor> {
   let summary = "Rounding up";
   let description = [{
     Each element rounded towards positive infinity.
@@ -54,7 +55,7 @@ def StableHLO_CeilOp : StableHLO_UnaryOp<"ceil", HLO_FpTensor, []> {
   }];
 }
 
-def StableHLO_ClzOp : StableHLO_UnaryOp<"count_leading_zeros", HLO_IntTensor, []> {
+def StableHLO_ClzOp : StableHLO_UnaryOp<"count_leading_zeros", HLO_IntTensor> {
   let summary = "Count of leading zeros";
   let description = [{
     Number of leading zero bits of each element.
@@ -65,7 +66,8 @@ def StableHLO_ClzOp : StableHLO_UnaryOp<"count_leading_zeros", HLO_IntTensor, []
   }];
 }
 
-def StableHLO_CosineOp : StableHLO_AccurateUnaryOp<"cosine", HLO_FpOrComplexTensor, []> {
+def StableHLO_CosineOp
+    : StableHLO_AccurateUnaryOp<"cosine", HLO_FpOrComplexTensor> {
   let summary = "Cosine";
   let description = [{
     Cosine of each element.
@@ -76,7 +78,8 @@ def StableHLO_CosineOp : StableHLO_AccurateUnaryOp<"cosine", HLO_FpOrComplexTens
   }];
 }
 
-def StableHLO_ExpOp : StableHLO_AccurateUnaryOp<"exponential", HLO_FpOrComplexTensor, []> {
+def StableHLO_ExpOp
+    : StableHLO_AccurateUnaryOp<"exponential", HLO_FpOrComplexTensor> {
   let summary = "Exponential";
   let description = [{
     e to the power of each element.
@@ -87,7 +90,9 @@ def StableHLO_ExpOp : StableHLO_AccurateUnaryOp<"exponential", HLO_FpOrComplexTe
   }];
 }
 
-def StableHLO_Expm1Op : StableHLO_AccurateUnaryOp<"exponential_minus_one", HLO_FpOrComplexTensor, []> {
+def StableHLO_Expm1Op
+    : StableHLO_AccurateUnaryOp<"exponential_minus_one",
+                                HLO_FpOrComplexTensor> {
   let summary = "Exponential minus one";
   let description = [{
     e to the power of each element, minus one, exact near zero.
@@ -98,7 +103,7 @@ def StableHLO_Expm1Op : StableHLO_AccurateUnaryOp<"exponential_minus_one", HLO_F
   }];
 }
 
-def StableHLO_FloorOp : StableHLO_UnaryOp<"floor", HLO_FpTensor, []> {
+def StableHLO_FloorOp : StableHLO_UnaryOp<"floor", HLO_FpTensor> {
   let summary = "Rounding down";
   let description = [{
     Each element rounded towards negative infinity.
@@ -109,7 +114,7 @@ def StableHLO_FloorOp : StableHLO_UnaryOp<"floor", HLO_FpTensor, []> {
   }];
 }
 
-def StableHLO_LogOp : StableHLO_AccurateUnaryOp<"log", HLO_FpOrComplexTensor, []> {
+def StableHLO_LogOp : StableHLO_AccurateUnaryOp<"log", HLO_FpOrComplexTensor> {
   let summary = "Logarithm";
   let description = [{
     Natural logarithm of each element.
@@ -120,7 +125,8 @@ def StableHLO_LogOp : StableHLO_AccurateUnaryOp<"log", HLO_FpOrComplexTensor, []
   }];
 }
 
-def StableHLO_Log1pOp : StableHLO_AccurateUnaryOp<"log_plus_one", HLO_FpOrComplexTensor, []> {
+def StableHLO_Log1pOp
+    : StableHLO_AccurateUnaryOp<"log_plus_one", HLO_FpOrComplexTensor> {
   let summary = "Logarithm of one plus";
   let description = [{
     Natural logarithm of one plus each element, exact near zero.
@@ -131,7 +137,8 @@ def StableHLO_Log1pOp : StableHLO_AccurateUnaryOp<"log_plus_one", HLO_FpOrComple
   }];
 }
 
-def StableHLO_LogisticOp : StableHLO_AccurateUnaryOp<"logistic", HLO_FpOrComplexTensor, []> {
+def StableHLO_LogisticOp
+    : StableHLO_AccurateUnaryOp<"logistic", HLO_FpOrComplexTensor> {
   let summary = "Logistic function";
   let description = [{
     1 / (1 + exp(-x)) of each element.
@@ -142,7 +149,7 @@ def StableHLO_LogisticOp : StableHLO_AccurateUnaryOp<"logistic", HLO_FpOrComplex
   }];
 }
 
-def StableHLO_NegOp : StableHLO_UnaryOp<"negate", HLO_NumericTensor, []> {
+def StableHLO_NegOp : StableHLO_UnaryOp<"negate", HLO_NumericTensor> {
   let summary = "Negation";
   let description = [{
     Negation of each element; integers wrap, also unsigned ones.
@@ -153,7 +160,7 @@ def StableHLO_NegOp : StableHLO_UnaryOp<"negate", HLO_NumericTensor, []> {
   }];
 }
 
-def StableHLO_NotOp : StableHLO_UnaryOp<"not", HLO_PredOrIntTensor, []> {
+def StableHLO_NotOp : StableHLO_UnaryOp<"not", HLO_PredOrIntTensor> {
   let summary = "Complement";
   let description = [{
     Logical not of booleans, bitwise not of integers.
@@ -164,7 +171,7 @@ def StableHLO_NotOp : StableHLO_UnaryOp<"not", HLO_PredOrIntTensor, []> {
   }];
 }
 
-def StableHLO_PopulationCountOp : StableHLO_UnaryOp<"popcnt", HLO_IntTensor, []> {
+def StableHLO_PopulationCountOp : StableHLO_UnaryOp<"popcnt", HLO_IntTensor> {
   let summary = "Population count";
   let description = [{
     Number of bits set in each element.
@@ -175,7 +182,7 @@ def StableHLO_PopulationCountOp : StableHLO_UnaryOp<"popcnt", HLO_IntTensor, []>
   }];
 }
 
-def StableHLO_RoundOp : StableHLO_UnaryOp<"round_nearest_afz", HLO_FpTensor, []> {
+def StableHLO_RoundOp : StableHLO_UnaryOp<"round_nearest_afz", HLO_FpTensor> {
   let summary = "Rounding, ties away from zero";
   let description = [{
     Each element rounded to the nearest integer, ties away from zero.
@@ -186,7 +193,8 @@ def StableHLO_RoundOp : StableHLO_UnaryOp<"round_nearest_afz", HLO_FpTensor, []>
   }];
 }
 
-def StableHLO_RoundNearestEvenOp : StableHLO_UnaryOp<"round_nearest_even", HLO_FpTensor, []> {
+def StableHLO_RoundNearestEvenOp
+    : StableHLO_UnaryOp<"round_nearest_even", HLO_FpTensor> {
   let summary = "Rounding, ties to even";
   let description = [{
     Each element rounded to the nearest integer, ties to the even one.
@@ -197,7 +205,8 @@ def StableHLO_RoundNearestEvenOp : StableHLO_UnaryOp<"round_nearest_even", HLO_F
   }];
 }
 
-def StableHLO_RsqrtOp : StableHLO_AccurateUnaryOp<"rsqrt", HLO_FpOrComplexTensor, []> {
+def StableHLO_RsqrtOp
+    : StableHLO_AccurateUnaryOp<"rsqrt", HLO_FpOrComplexTensor> {
   let summary = "Reciprocal square root";
   let description = [{
     1 / sqrt(x) of each element.
@@ -208,7 +217,7 @@ def StableHLO_RsqrtOp : StableHLO_AccurateUnaryOp<"rsqrt", HLO_FpOrComplexTensor
   }];
 }
 
-def StableHLO_SignOp : StableHLO_UnaryOp<"sign", HLO_SignedTensor, []> {
+def StableHLO_SignOp : StableHLO_UnaryOp<"sign", HLO_SignedTensor> {
   let summary = "Sign";
   let description = [{
     -1, 0 or 1 by the sign of each element; zeros keep their sign and NaN stays.
@@ -219,7 +228,8 @@ def StableHLO_SignOp : StableHLO_UnaryOp<"sign", HLO_SignedTensor, []> {
   }];
 }
 
-def StableHLO_SineOp : StableHLO_AccurateUnaryOp<"sine", HLO_FpOrComplexTensor, []> {
+def StableHLO_SineOp
+    : StableHLO_AccurateUnaryOp<"sine", HLO_FpOrComplexTensor> {
   let summary = "Sine";
   let description = [{
     Sine of each element.
@@ -230,7 +240,8 @@ def StableHLO_SineOp : StableHLO_AccurateUnaryOp<"sine", HLO_FpOrComplexTensor, 
   }];
 }
 
-def StableHLO_SqrtOp : StableHLO_AccurateUnaryOp<"sqrt", HLO_FpOrComplexTensor, []> {
+def StableHLO_SqrtOp
+    : StableHLO_AccurateUnaryOp<"sqrt", HLO_FpOrComplexTensor> {
   let summary = "Square root";
   let description = [{
     Square root of each element.
@@ -241,7 +252,7 @@ def StableHLO_SqrtOp : StableHLO_AccurateUnaryOp<"sqrt", HLO_FpOrComplexTensor, 
   }];
 }
 
-def StableHLO_TanOp : StableHLO_AccurateUnaryOp<"tan", HLO_FpOrComplexTensor, []> {
+def StableHLO_TanOp : StableHLO_AccurateUnaryOp<"tan", HLO_FpOrComplexTensor> {
   let summary = "Tangent";
   let description = [{
     Tangent of each element.
@@ -252,7 +263,8 @@ def StableHLO_TanOp : StableHLO_AccurateUnaryOp<"tan", HLO_FpOrComplexTensor, []
   }];
 }
 
-def StableHLO_TanhOp : StableHLO_AccurateUnaryOp<"tanh", HLO_FpOrComplexTensor, []> {
+def StableHLO_TanhOp
+    : StableHLO_AccurateUnaryOp<"tanh", HLO_FpOrComplexTensor> {
   let summary = "Hyperbolic tangent";
   let description = [{
     Hyperbolic tangent of each element.
@@ -386,7 +398,8 @@ def StableHLO_BitcastConvertOp : StableHLO_Op<"bitcast_convert", [Pure]> {
   }];
   let arguments = (ins HLO_Tensor:$operand);
   let results = (outs HLO_Tensor);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat =
+    "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
