@@ -99,18 +99,17 @@ void AxisPropagation::run() {
   visitReturn(function.front().getTerminator());
 
   // What nothing demanded is dead or unused: whole everywhere.
+  auto settle = [&](Value value) {
+    if (getState(value).isFree())
+      demand(value, AxisState::replicated());
+  };
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    llvm::for_each(op->getResults(), settle);
     if (isa<hlo::ReduceOp, hlo::ReduceWindowOp, hlo::ScatterOp, hlo::SortOp,
-            hlo::SelectAndScatterOp>(op)) {
-      for (Value result : op->getResults())
-        demand(result, AxisState::replicated());
+            hlo::SelectAndScatterOp>(op))
       return WalkResult::skip();
-    }
     for (Region &region : op->getRegions())
-      for (Value argument : region.getArguments())
-        demand(argument, AxisState::replicated());
-    for (Value result : op->getResults())
-      demand(result, AxisState::replicated());
+      llvm::for_each(region.getArguments(), settle);
     return WalkResult::advance();
   });
   for (auto [op, cost] : costs)
