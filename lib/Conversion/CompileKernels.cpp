@@ -311,7 +311,11 @@ std::string Part::compile(StringRef object) {
 //===----------------------------------------------------------------------===//
 
 std::string link(ArrayRef<std::string> objects, StringRef path) {
-  llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName("ld.lld");
+  // The one of the LLVM that Whale was built with, wherever PATH leads.
+  llvm::ErrorOr<std::string> linker =
+      llvm::sys::findProgramByName("ld.lld", {WHALE_LLVM_TOOLS_DIR});
+  if (!linker)
+    linker = llvm::sys::findProgramByName("ld.lld");
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld-22");
   if (!linker)
