@@ -204,7 +204,7 @@ private:
   /// A position that is aligned to whole blocks, in a dimension whose blocks
   /// have shrunk from `global / blocks` to `local / blocks` elements.
   static int64_t scale(int64_t position, int64_t local, int64_t global) {
-    return global == 0 ? 0 : position * local / global;
+    return local == global ? position : position * local / global;
   }
 
   SmallVector<Value> emitSlice(hlo::SliceOp slice) {

@@ -72,6 +72,10 @@ View cutView(ArrayRef<int64_t> shape, ArrayRef<DimPiece> pieces) {
   View view;
   view.dims.assign(pieces.size(), 0);
   for (auto [dim, size] : llvm::enumerate(shape)) {
+    if (size <= 1) { // Nothing to cut.
+      view.extents.push_back(size);
+      continue;
+    }
     SmallVector<int64_t> cuts{size, 1};
     for (const DimPiece &piece : pieces)
       if (piece.dim == dim) {
@@ -80,10 +84,6 @@ View cutView(ArrayRef<int64_t> shape, ArrayRef<DimPiece> pieces) {
       }
     llvm::sort(cuts, std::greater<>());
     cuts.erase(llvm::unique(cuts), cuts.end());
-    if (cuts.size() < 2) { // A dimension of extent 1 or 0.
-      view.extents.push_back(size);
-      continue;
-    }
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
       for (auto [index, piece] : llvm::enumerate(pieces))
         if (piece.dim == dim && piece.minor == cuts[i + 1]) {
@@ -91,7 +91,7 @@ View cutView(ArrayRef<int64_t> shape, ArrayRef<DimPiece> pieces) {
                  "pieces of a dimension must be equal or disjoint");
           view.dims[index] = view.extents.size();
         }
-      view.extents.push_back(cuts[i] / std::max<int64_t>(1, cuts[i + 1]));
+      view.extents.push_back(cuts[i] / cuts[i + 1]);
     }
   }
   return view;

@@ -297,9 +297,12 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
       const Placement &to = reshard.getToAttr().getValue();
       ResolvedReshard &resolved = reshards[reshard];
       resolved.firstChannel = channel;
-      resolved.steps =
-          resolve(cast<RankedTensorType>(reshard.getType()).getShape(), from,
-                  to, topology);
+      auto type = cast<RankedTensorType>(reshard.getType());
+      // Sums of half precision are rounded once, so not in two steps.
+      ResolveOptions options;
+      options.hierarchical =
+          !type.getElementType().isBF16() && !type.getElementType().isF16();
+      resolved.steps = resolve(type.getShape(), from, to, topology, options);
       channel += resolved.steps.size();
       for (const Step &step : resolved.steps) {
         placements.insert(PlacementAttr::get(&getContext(), step.from));
