@@ -260,7 +260,6 @@ private:
   };
   std::optional<SplitLookup> findSplitLookup(const Placement &placement,
                                              ArrayRef<int64_t> global,
-                                             ArrayRef<int64_t> shape,
                                              ArrayRef<int64_t> rowDims,
                                              ArrayRef<int64_t> indexMap) {
     auto runs = getViewRuns(global, placement.view());
@@ -292,9 +291,9 @@ private:
       if (sizes[dim] == globalShape(0)[dim])
         sizes[dim] = size;
     NamedAttribute sliceSizes = attribute("slice_sizes", sizes);
-    std::optional<SplitLookup> lookup = findSplitLookup(
-        local.operandPlacements[0], globalShape(0), operandType(0).getShape(),
-        dims.getCollapsedSliceDims(), dims.getStartIndexMap());
+    std::optional<SplitLookup> lookup =
+        findSplitLookup(local.operandPlacements[0], globalShape(0),
+                        dims.getCollapsedSliceDims(), dims.getStartIndexMap());
     if (!lookup)
       return emitSame({sliceSizes});
 
@@ -378,7 +377,7 @@ private:
     hlo::ScatterDimensionNumbersAttr dims =
         scatter.getScatterDimensionNumbers();
     std::optional<SplitLookup> lookup = findSplitLookup(
-        local.operandPlacements[0], globalShape(0), operandType(0).getShape(),
+        local.operandPlacements[0], globalShape(0),
         dims.getInsertedWindowDims(), dims.getScatterDimsToOperandDims());
     if (!lookup)
       return emitSame({});
