@@ -116,7 +116,9 @@ struct StableHLOToLinalg
         continue;
       if (succeeded(applicator.matchAndRewrite(op, rewriter)) || stays(op))
         continue;
-      op->emitOpError("is not supported by the kernel lowering");
+      op->emitOpError("from (")
+          << op->getOperandTypes() << ") to (" << op->getResultTypes()
+          << ") is not supported by the kernel lowering";
       return signalPassFailure();
     }
     eraseDead();

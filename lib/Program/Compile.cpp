@@ -21,6 +21,7 @@
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -73,6 +74,7 @@ public:
       text = explainUnknown(diagnostic.getLocation());
     for (Diagnostic &note : diagnostic.getNotes())
       text += "; " + note.str();
+    text = makeLine(text);
     std::lock_guard<std::mutex> lock(mutex);
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
@@ -98,6 +100,15 @@ public:
   bool failed = false;
 
 private:
+  // A diagnostic is one line of UTF-8, whatever the input put into it.
+  static std::string makeLine(StringRef text) {
+    std::string line = llvm::json::fixUTF8(text);
+    for (char &c : line)
+      if (c == '\n' || c == '\r')
+        c = ' ';
+    return line;
+  }
+
   // MLIR's message names neither the operation nor an option of ours.
   std::string explainUnknown(Location loc) {
     StringRef rest = source;

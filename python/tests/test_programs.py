@@ -1,8 +1,10 @@
 """Compiled programs beside `jax.jit`, through the real extension."""
 
 import functools
+import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -211,11 +213,54 @@ def test_saving_and_loading(tmp_path):
     assert len(loaded.stats["ranks"]) == 2
 
 
+@pytest.fixture(scope="module")
+def saved_program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "p.whale"
+    program = wh.jit(lambda x: x + 1, cluster=1).lower(jnp.ones(2)).compile()
+    program.save(path)
+    return path
+
+
 def test_damaged_programs(tmp_path):
     program = wh.jit(lambda x: x + 1, cluster=1).lower(1.0).compile()
     program.save(tmp_path / "p.whale")
     (tmp_path / "p.whale" / "manifest.json").write_text("{")
     with pytest.raises(wh.RuntimeError, match="manifest.json"):
+        wh.load(tmp_path / "p.whale")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("label", 3),
+        ("shape", [2.0]),
+        ("shape", [-1]),
+        ("shape", 7),
+        ("shape", [5]),
+        ("dtype", "f33"),
+        ("dtype", "i32"),
+        ("key", "dice"),
+        ("key_rank", 9),
+        ("colour", "red"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["arguments", "results"])
+def test_damaged_signatures(saved_program, tmp_path, kind, field, value):
+    shutil.copytree(saved_program, tmp_path / "p.whale")
+    path = tmp_path / "p.whale" / "python.json"
+    signature = json.loads(path.read_text())
+    signature[kind][0][field] = value
+    path.write_text(json.dumps(signature))
+    with pytest.raises(wh.RuntimeError, match="p.whale"):
+        wh.load(tmp_path / "p.whale")
+
+
+@pytest.mark.parametrize("file", ["python.json", "manifest.json"])
+@pytest.mark.parametrize("text", ["", "3", "[]", "{}", "\0", "[" * 100_000])
+def test_damaged_files(saved_program, tmp_path, file, text):
+    shutil.copytree(saved_program, tmp_path / "p.whale")
+    (tmp_path / "p.whale" / file).write_text(text)
+    with pytest.raises(wh.RuntimeError, match=file):
         wh.load(tmp_path / "p.whale")
 
 

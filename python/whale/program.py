@@ -45,6 +45,10 @@ class Program:
                 f"{path}: {counts} arguments and results in manifest.json, and "
                 f"{expected} in {_SIGNATURE}"
             )
+        for kind in ("arguments", "results"):
+            leaves = getattr(signature, kind)
+            for leaf, entry in zip(leaves, self._manifest[kind]):
+                _check_leaf(path, leaf, entry)
         # A program without code is for the simulator.
         self._native = None if target == "none" else native.load(path)
 
@@ -149,17 +153,16 @@ def load(path: str | os.PathLike[str]) -> Program:
         RuntimeError: where it is none, or is damaged.
     """
     path = os.path.abspath(path)
+    place = os.path.join(path, _SIGNATURE)
+    if _is_program(path) and not os.path.exists(place):
+        raise RuntimeError(
+            f"{path}: there is no {_SIGNATURE}; programs of whale-compile are "
+            "run by whale-run"
+        )
     try:
-        signature = Signature.from_json(
-            _read_json(os.path.join(path, _SIGNATURE))
-        )
-    except (RuntimeError, ValueError) as error:
-        hint = (
-            "; programs of whale-compile are run by whale-run"
-            if _is_program(path)
-            else ""
-        )
-        raise RuntimeError(f"{path}: {error}{hint}") from None
+        signature = Signature.from_json(_read_json(place))
+    except ValueError as error:
+        raise RuntimeError(f"{place}: {error}") from None
     return Program(path, signature)
 
 
@@ -167,8 +170,24 @@ def _read_json(path: str) -> Any:
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RuntimeError(f"{path}: {error}") from None
+
+
+def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:
+    """The runtime's view of a tensor must be that of the signature."""
+    # Gradients of integers have no elements' type in a program.
+    if leaf.dtype == "float0":
+        return
+    try:
+        there = entry["name"], entry["dtype"], tuple(entry["shape"])
+    except (KeyError, TypeError) as error:
+        raise RuntimeError(f"{path}/manifest.json: no {error}") from None
+    if there[1:] != (leaf.dtype, leaf.shape):
+        raise RuntimeError(
+            f"{path}: {there[0]} is {there[1]}{list(there[2])} in "
+            f"manifest.json, and {leaf.dtype}{list(leaf.shape)} in {_SIGNATURE}"
+        )
 
 
 def _is_program(path: str) -> bool:

@@ -105,6 +105,27 @@ class Leaf:
             return Leaf(label, tuple(aval.shape), "float0")
         return Leaf(label, tuple(aval.shape), element_name(aval.dtype))
 
+    @staticmethod
+    def from_json(data: Any) -> Leaf:
+        """Reads a leaf back.
+
+        Raises:
+            ValueError: where a field is not what `of` gives.
+        """
+        leaf = Leaf(**{**data, "shape": tuple(data["shape"])})
+        numbers = (*leaf.shape, leaf.key_rank)
+        if (
+            not isinstance(leaf.label, str)
+            or not all(type(n) is int and n >= 0 for n in numbers)
+            or leaf.key_rank > len(leaf.shape)
+        ):
+            raise ValueError(f"damaged signature: {data}")
+        if leaf.dtype != "float0":
+            numpy_dtype(leaf.dtype)
+        if leaf.key is not None:
+            _key_dtype(leaf.key)
+        return leaf
+
     @functools.cached_property
     def aval(self) -> jax.ShapeDtypeStruct:
         """The shape and dtype that the user sees: a typed key is a scalar."""
@@ -222,10 +243,7 @@ class Signature:
                     "reads version 1"
                 )
             leaves = {
-                kind: tuple(
-                    Leaf(**{**leaf, "shape": tuple(leaf["shape"])})
-                    for leaf in data[kind]
-                )
+                kind: tuple(map(Leaf.from_json, data[kind]))
                 for kind in ("arguments", "results")
             }
             donated = tuple(bool(flag) for flag in data["donated"])

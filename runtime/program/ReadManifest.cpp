@@ -184,8 +184,32 @@ readSignatures(const Field &field) {
   return result;
 }
 
+/// How deep lists and objects nest in a JSON text.
+static size_t nestingDepth(std::string_view text) {
+  size_t depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      i += c == '\\';
+    else if (c == '[' || c == '{')
+      deepest = std::max(deepest, ++depth);
+    else if ((c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return deepest;
+}
+
 std::unique_ptr<Manifest> readManifest(std::string_view text,
                                        const ManifestContext &context) {
+  // Instructions nest 64 deep at most; the plan, which is for readers, is
+  // written out again by a recursive function.
+  constexpr size_t deepest = 512;
+  if (nestingDepth(text) > deepest)
+    throw Error(context.file + ": lists nest more than " +
+                std::to_string(deepest) + " deep");
   nlohmann::json document;
   try {
     document = nlohmann::json::parse(text);

@@ -309,7 +309,10 @@ int main(int argc, char **argv) {
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "error: out of memory\n");
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    // Names in the files may hold anything; a diagnostic is one line.
+    std::string line = error.what();
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    std::fprintf(stderr, "error: %s\n", line.c_str());
   }
   return 1;
 }

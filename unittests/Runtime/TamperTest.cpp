@@ -235,6 +235,13 @@ TEST_F(TamperTest, DeepNesting) {
   changed["classes"][0]["instructions"] = nested;
   EXPECT_TRUE(refused(changed.dump()));
   EXPECT_TRUE(refused(std::string(1'000'000, '[')));
+  // The plan may hold anything, but not that deep.
+  changed = manifest;
+  changed["plan"] = "here";
+  std::string text = changed.dump();
+  text.replace(text.find("\"here\""), 6,
+               std::string(1'000'000, '[') + std::string(1'000'000, ']'));
+  EXPECT_TRUE(refused(text));
 }
 
 } // namespace
