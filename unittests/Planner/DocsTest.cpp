@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/Oracle.h"
+#include "whale/Planner/Schedule.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 
@@ -76,6 +78,42 @@ TEST(Docs, ReshardsResolveAsWritten) {
     }
     os << busiest;
     EXPECT_EQ(text, lines[2]) << block.str();
+  }
+}
+
+TEST(Docs, SchedulesAreAsWritten) {
+  std::vector<std::string> found = blocks("schedules.md", "schedule");
+  EXPECT_EQ(found.size(), scheduleKindNames().size());
+  for (StringRef block : found) {
+    auto [first, lines] = block.split('\n');
+    SmallVector<StringRef> words;
+    first.split(words, ' ');
+    ASSERT_EQ(words.size(), 4u) << first.str();
+    ScheduleProblem problem;
+    ASSERT_FALSE(words[1].getAsInteger(10, problem.stages));
+    ASSERT_FALSE(words[2].getAsInteger(10, problem.chunks));
+    ASSERT_FALSE(words[3].getAsInteger(10, problem.microBatches));
+    ScheduleKind kind = parseScheduleKind(words[0]).value();
+    StageCost cost = {1, 1, kind == ScheduleKind::ZeroBubble ? 1.0 : 0.0};
+    problem.costs.assign(problem.stages * problem.chunks, cost);
+    Schedule schedule = cantFail(makeSchedule(kind, problem));
+    std::string text;
+    raw_string_ostream os(text);
+    for (const std::vector<ScheduleStep> &steps : schedule) {
+      interleave(
+          steps, os,
+          [&](const ScheduleStep &step) {
+            os << "FBW"[step.kind];
+            if (problem.chunks > 1)
+              os << step.chunk << '.';
+            os << step.microBatch;
+          },
+          " ");
+      os << '\n';
+    }
+    os << "makespan "
+       << format("%g", cantFail(simulate(problem, schedule)).makespan);
+    EXPECT_EQ(text, lines.str());
   }
 }
 

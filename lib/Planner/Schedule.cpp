@@ -1,0 +1,142 @@
+//===- Schedule.cpp - Names of schedules, and the choice of one -----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace whale;
+
+namespace {
+struct KindName {
+  ScheduleKind kind;
+  llvm::StringRef usual, epl;
+};
+} // namespace
+
+static constexpr KindName kNames[] = {
+    {ScheduleKind::GPipe, "gpipe", "PreferForward"},
+    {ScheduleKind::OneForwardOneBackward, "1f1b", "PreferBackward"},
+    {ScheduleKind::BackwardOptimizer, "backward-optimizer",
+     "PreferBackwardOptimizer"},
+    {ScheduleKind::Interleaved, "interleaved", ""},
+    {ScheduleKind::ZeroBubble, "zero-bubble", ""},
+};
+
+std::optional<ScheduleKind> whale::parseScheduleKind(llvm::StringRef name) {
+  for (const KindName &entry : kNames)
+    if (!name.empty() && (name.equals_insensitive(entry.usual) ||
+                          name.equals_insensitive(entry.epl)))
+      return entry.kind;
+  return std::nullopt;
+}
+
+llvm::StringRef whale::stringifyScheduleKind(ScheduleKind kind) {
+  return kNames[static_cast<size_t>(kind)].usual;
+}
+
+std::vector<llvm::StringRef> whale::scheduleKindNames() {
+  std::vector<llvm::StringRef> names;
+  for (const KindName &entry : kNames)
+    names.push_back(entry.usual);
+  return names;
+}
+
+/// What a device of the stage has.
+static int64_t memoryOf(const ScheduleProblem &problem, int64_t stage) {
+  int64_t bytes = std::numeric_limits<int64_t>::max();
+  for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
+    bytes = std::min(bytes,
+                     problem.costs[chunk * problem.stages + stage].memoryBytes);
+  return bytes;
+}
+
+/// By how much the stage that is furthest over its memory is over it; the stage
+/// and the bytes, which are 0 or less where all fits.
+static std::pair<int64_t, int64_t> worstLack(const ScheduleProblem &problem,
+                                             const Timeline &timeline) {
+  std::pair<int64_t, int64_t> worst = {0, std::numeric_limits<int64_t>::min()};
+  for (int64_t stage = 0; stage < problem.stages; ++stage) {
+    int64_t lack = timeline.peakBytes[stage] - memoryOf(problem, stage);
+    if (lack > worst.second)
+      worst = {stage, lack};
+  }
+  return worst;
+}
+
+static std::string seconds(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.4g s", value);
+  return text;
+}
+
+static llvm::Error fail(const llvm::Twine &what) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
+}
+
+llvm::Expected<ScheduleChoice>
+whale::chooseSchedule(const ScheduleProblem &problem,
+                      llvm::ArrayRef<ScheduleKind> among) {
+  std::optional<ScheduleChoice> best;
+  int64_t bestBytes = 0;
+  /// The kind that comes closest to fitting, for the error.
+  std::optional<std::pair<ScheduleKind, Timeline>> closest;
+  std::string others, misfit;
+  for (const KindName &entry : kNames) {
+    if (!among.empty() && !llvm::is_contained(among, entry.kind))
+      continue;
+    llvm::Expected<Schedule> schedule = makeSchedule(entry.kind, problem);
+    if (!schedule) {
+      misfit +=
+          (misfit.empty() ? "" : "; ") + llvm::toString(schedule.takeError());
+      continue;
+    }
+    llvm::Expected<Timeline> timeline = simulate(problem, *schedule);
+    if (!timeline)
+      return timeline.takeError();
+    others += ", " + entry.usual.str() + " " + seconds(timeline->makespan);
+    int64_t lack = worstLack(problem, *timeline).second;
+    if (lack > 0) {
+      others += " (doesn't fit)";
+      if (!closest || lack < worstLack(problem, closest->second).second)
+        closest.emplace(entry.kind, std::move(*timeline));
+      continue;
+    }
+    int64_t bytes = *std::max_element(timeline->peakBytes.begin(),
+                                      timeline->peakBytes.end());
+    // Sums of the same costs in another order are equal.
+    double slack = best ? best->timeline.makespan * 1e-9 : 0;
+    if (best && timeline->makespan > best->timeline.makespan + slack)
+      continue;
+    if (best && timeline->makespan >= best->timeline.makespan - slack &&
+        bytes >= bestBytes)
+      continue;
+    best = ScheduleChoice{entry.kind, std::move(*schedule),
+                          std::move(*timeline), ""};
+    bestBytes = bytes;
+  }
+  if (best) {
+    best->reason = "the least makespan within memory:" + others.substr(1);
+    return std::move(*best);
+  }
+  if (!closest)
+    return fail("no schedule fits: " + misfit);
+  auto [stage, lack] = worstLack(problem, closest->second);
+  return fail("stage " + llvm::Twine(stage) + " lacks " + llvm::Twine(lack) +
+              " bytes of memory: its devices have " +
+              llvm::Twine(memoryOf(problem, stage)) + " and need " +
+              llvm::Twine(closest->second.peakBytes[stage]) + ", with " +
+              llvm::Twine(closest->second.peakMicroBatches[stage]) +
+              " micro-batches in flight under the schedule '" +
+              stringifyScheduleKind(closest->first) +
+              "'; more micro-batches, more stages or recomputation need less");
+}

@@ -1,0 +1,151 @@
+//===- ScheduleOrder.cpp - The order of each schedule ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScheduleOrder.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace whale;
+
+static llvm::Error fail(const llvm::Twine &what) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
+}
+
+llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
+  if (problem.stages < 1 || problem.chunks < 1 || problem.microBatches < 1)
+    return fail("a pipeline has at least 1 stage, 1 task graph a stage and 1 "
+                "micro-batch, not " +
+                llvm::Twine(problem.stages) + ", " +
+                llvm::Twine(problem.chunks) + " and " +
+                llvm::Twine(problem.microBatches));
+  if (int64_t(problem.costs.size()) != problem.stages * problem.chunks)
+    return fail(llvm::Twine(problem.stages * problem.chunks) +
+                " task graphs have " + llvm::Twine(problem.costs.size()) +
+                " costs");
+  for (auto [i, cost] : llvm::enumerate(problem.costs)) {
+    for (double time : {cost.forward, cost.backward, cost.weight, cost.send})
+      if (!(time >= 0) || std::isinf(time))
+        return fail("task graph " + llvm::Twine(i) +
+                    ": a time is negative or not finite");
+    if (cost.activationBytes < 0 || cost.fixedBytes < 0 || cost.memoryBytes < 0)
+      return fail("task graph " + llvm::Twine(i) +
+                  ": an amount of memory is negative");
+  }
+  return llvm::Error::success();
+}
+
+/// `count` forwards and as many backwards: first `warmup` forwards, then a
+/// forward and a backward in turn, then the backwards that are left. The k-th
+/// of either is what the functions say.
+static std::vector<ScheduleStep>
+inTurn(int64_t count, int64_t warmup,
+       llvm::function_ref<ScheduleStep(int64_t)> forward,
+       llvm::function_ref<ScheduleStep(int64_t)> backward) {
+  warmup = std::min(warmup, count);
+  std::vector<ScheduleStep> steps;
+  steps.reserve(2 * count);
+  for (int64_t k = 0; k < warmup; ++k)
+    steps.push_back(forward(k));
+  for (int64_t k = warmup; k < count; ++k) {
+    steps.push_back(forward(k));
+    steps.push_back(backward(k - warmup));
+  }
+  for (int64_t k = count - warmup; k < count; ++k)
+    steps.push_back(backward(k));
+  return steps;
+}
+
+/// Forwards before the first pair of a forward and a backward, in schedules of
+/// one TaskGraph a stage.
+static int64_t warmupOf(ScheduleKind kind, const ScheduleProblem &problem,
+                        int64_t stage) {
+  int64_t later = problem.stages - 1 - stage;
+  switch (kind) {
+  case ScheduleKind::GPipe:
+    return problem.microBatches;
+  case ScheduleKind::BackwardOptimizer:
+    return later == 0 ? 0 : later + 1;
+  default:
+    return later;
+  }
+}
+
+/// The TaskGraphs of a stage one after the other, as they depend on each other.
+static std::vector<ScheduleStep>
+plainOrder(ScheduleKind kind, const ScheduleProblem &problem, int64_t stage) {
+  std::vector<ScheduleStep> steps;
+  if (kind == ScheduleKind::GPipe) {
+    for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
+      for (int64_t m = 0; m < problem.microBatches; ++m)
+        steps.push_back({ScheduleStep::Forward, chunk, m});
+    for (int64_t chunk = problem.chunks; chunk-- > 0;)
+      for (int64_t m = 0; m < problem.microBatches; ++m)
+        steps.push_back({ScheduleStep::Backward, chunk, m});
+    return steps;
+  }
+  // Several TaskGraphs only where there is but one stage.
+  for (const ScheduleStep &step : inTurn(
+           problem.microBatches, warmupOf(kind, problem, stage),
+           [](int64_t k) { return ScheduleStep{ScheduleStep::Forward, 0, k}; },
+           [](int64_t k) {
+             return ScheduleStep{ScheduleStep::Backward, 0, k};
+           }))
+    for (int64_t i = 0; i < problem.chunks; ++i) {
+      bool forward = step.kind == ScheduleStep::Forward;
+      int64_t chunk = forward ? i : problem.chunks - 1 - i;
+      steps.push_back({step.kind, chunk, step.microBatch});
+    }
+  return steps;
+}
+
+/// The order of Megatron-LM: groups of as many micro-batches as there are
+/// stages pass the stage's TaskGraphs one after the other.
+static std::vector<ScheduleStep>
+interleavedOrder(const ScheduleProblem &problem, int64_t stage) {
+  int64_t stages = problem.stages, chunks = problem.chunks;
+  auto at = [&](int64_t k, ScheduleStep::Kind kind) {
+    int64_t group = k / (stages * chunks), chunk = k / stages % chunks;
+    if (kind == ScheduleStep::Backward)
+      chunk = chunks - 1 - chunk;
+    return ScheduleStep{kind, chunk, group * stages + k % stages};
+  };
+  return inTurn(
+      problem.microBatches * chunks,
+      2 * (stages - 1 - stage) + (chunks - 1) * stages,
+      [&](int64_t k) { return at(k, ScheduleStep::Forward); },
+      [&](int64_t k) { return at(k, ScheduleStep::Backward); });
+}
+
+llvm::Expected<Schedule> whale::makeSchedule(ScheduleKind kind,
+                                             const ScheduleProblem &problem) {
+  if (llvm::Error error = checkProblem(problem))
+    return error;
+  bool interleaved = kind == ScheduleKind::Interleaved;
+  std::string name = "schedule '" + stringifyScheduleKind(kind).str() + "' ";
+  if (interleaved && problem.chunks < 2)
+    return fail(name + "needs at least 2 task graphs on each stage's devices");
+  if (interleaved && problem.microBatches % problem.stages != 0)
+    return fail(name + "needs a number of micro-batches that its " +
+                llvm::Twine(problem.stages) + " stages divide, not " +
+                llvm::Twine(problem.microBatches));
+  if (!interleaved && kind != ScheduleKind::GPipe && problem.chunks > 1 &&
+      problem.stages > 1)
+    return fail(name + "takes 1 task graph a stage, not " +
+                llvm::Twine(problem.chunks) +
+                "; 'interleaved' and 'gpipe' take more");
+
+  Schedule schedule;
+  for (int64_t stage = 0; stage < problem.stages; ++stage)
+    schedule.push_back(interleaved ? interleavedOrder(problem, stage)
+                                   : plainOrder(kind, problem, stage));
+  if (kind == ScheduleKind::ZeroBubble)
+    return fillBubbles(problem, schedule);
+  return schedule;
+}

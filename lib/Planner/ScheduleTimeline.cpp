@@ -1,0 +1,217 @@
+//===- ScheduleTimeline.cpp - When a schedule does what -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScheduleOrder.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+
+using namespace whale;
+
+static llvm::Error fail(const llvm::Twine &what) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
+}
+
+static std::string describe(const ScheduleStep &step) {
+  static constexpr const char *names[] = {"forward", "backward",
+                                          "weight gradient"};
+  return std::string(names[step.kind]) + " of micro-batch " +
+         std::to_string(step.microBatch) + ", chunk " +
+         std::to_string(step.chunk);
+}
+
+std::optional<ScheduleNeed> whale::needOf(const ScheduleProblem &problem,
+                                          ScheduleStep::Kind kind,
+                                          int64_t taskGraph,
+                                          int64_t microBatch) {
+  int64_t last = problem.stages * problem.chunks - 1;
+  auto send = [&](int64_t from) {
+    // On one stage's devices there is nothing to send.
+    return problem.stages == 1 ? 0 : problem.costs[from].send;
+  };
+  switch (kind) {
+  case ScheduleStep::Forward:
+    if (taskGraph == 0)
+      return std::nullopt;
+    return ScheduleNeed{kind, taskGraph - 1, microBatch, send(taskGraph - 1)};
+  case ScheduleStep::Backward:
+    if (taskGraph == last)
+      return ScheduleNeed{ScheduleStep::Forward, last, microBatch, 0};
+    return ScheduleNeed{kind, taskGraph + 1, microBatch, send(taskGraph)};
+  case ScheduleStep::WeightGradient:
+    return ScheduleNeed{ScheduleStep::Backward, taskGraph, microBatch, 0};
+  }
+  llvm_unreachable("unknown kind of step");
+}
+
+namespace {
+
+class Simulation {
+public:
+  Simulation(const ScheduleProblem &problem, const Schedule &schedule)
+      : problem(problem), schedule(schedule) {
+    int64_t taskGraphs = problem.stages * problem.chunks;
+    for (auto &table : ends)
+      table.assign(taskGraphs * problem.microBatches, kUndone);
+    splits.assign(taskGraphs, false);
+  }
+
+  llvm::Expected<Timeline> run() {
+    if (llvm::Error error = check())
+      return error;
+    Timeline timeline;
+    timeline.steps.resize(problem.stages);
+    timeline.idle.assign(problem.stages, 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int64_t stage = 0; stage < problem.stages; ++stage)
+        while (advance(stage, timeline))
+          moved = true;
+    }
+    for (int64_t stage = 0; stage < problem.stages; ++stage) {
+      size_t done = timeline.steps[stage].size();
+      if (done < schedule[stage].size())
+        return fail("stage " + llvm::Twine(stage) +
+                    " waits for ever before the " +
+                    describe(schedule[stage][done]));
+      if (done != 0)
+        timeline.makespan =
+            std::max(timeline.makespan, timeline.steps[stage].back().end);
+      addPeaks(stage, timeline);
+    }
+    for (int64_t stage = 0; stage < problem.stages; ++stage) {
+      timeline.idle[stage] = timeline.makespan;
+      for (const Timeline::Interval &step : timeline.steps[stage])
+        timeline.idle[stage] -= step.end - step.start;
+    }
+    return timeline;
+  }
+
+private:
+  static constexpr double kUndone = -1;
+
+  int64_t taskGraphOf(int64_t stage, int64_t chunk) const {
+    return chunk * problem.stages + stage;
+  }
+  double &endOf(ScheduleStep::Kind kind, int64_t taskGraph,
+                int64_t microBatch) {
+    return ends[kind][taskGraph * problem.microBatches + microBatch];
+  }
+
+  /// Each step once, and none that the problem doesn't have.
+  llvm::Error check() {
+    if (int64_t(schedule.size()) != problem.stages)
+      return fail("a schedule for " + llvm::Twine(schedule.size()) +
+                  " stages doesn't fit a pipeline of " +
+                  llvm::Twine(problem.stages));
+    std::vector<int64_t> counts[3];
+    for (auto &table : counts)
+      table.assign(ends[0].size(), 0);
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      for (const ScheduleStep &step : schedule[stage]) {
+        std::string where =
+            "stage " + std::to_string(stage) + ": " + describe(step);
+        if (step.chunk < 0 || step.chunk >= problem.chunks ||
+            step.microBatch < 0 || step.microBatch >= problem.microBatches)
+          return fail(where + " is no step of the problem");
+        int64_t taskGraph = taskGraphOf(stage, step.chunk);
+        if (step.kind == ScheduleStep::WeightGradient)
+          splits[taskGraph] = true;
+        if (++counts[step.kind]
+                    [taskGraph * problem.microBatches + step.microBatch] > 1)
+          return fail(where + " stands twice");
+      }
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
+        for (int64_t m = 0; m < problem.microBatches; ++m) {
+          int64_t taskGraph = taskGraphOf(stage, chunk);
+          for (auto kind : {ScheduleStep::Forward, ScheduleStep::Backward,
+                            ScheduleStep::WeightGradient}) {
+            bool wanted =
+                kind != ScheduleStep::WeightGradient || splits[taskGraph];
+            if (wanted && !counts[kind][taskGraph * problem.microBatches + m])
+              return fail("stage " + llvm::Twine(stage) + ": " +
+                          describe({kind, chunk, m}) + " is missing");
+          }
+        }
+    return llvm::Error::success();
+  }
+
+  double durationOf(ScheduleStep::Kind kind, int64_t taskGraph) const {
+    const StageCost &cost = problem.costs[taskGraph];
+    switch (kind) {
+    case ScheduleStep::Forward:
+      return cost.forward;
+    case ScheduleStep::Backward:
+      return splits[taskGraph] ? cost.backward : cost.backward + cost.weight;
+    case ScheduleStep::WeightGradient:
+      return cost.weight;
+    }
+    llvm_unreachable("unknown kind of step");
+  }
+
+  /// Takes the stage's next step if all it needs has been computed.
+  bool advance(int64_t stage, Timeline &timeline) {
+    std::vector<Timeline::Interval> &done = timeline.steps[stage];
+    if (done.size() == schedule[stage].size())
+      return false;
+    const ScheduleStep &step = schedule[stage][done.size()];
+    int64_t taskGraph = taskGraphOf(stage, step.chunk);
+    double start = done.empty() ? 0 : done.back().end;
+    if (auto need = needOf(problem, step.kind, taskGraph, step.microBatch)) {
+      double end = endOf(need->kind, need->taskGraph, need->microBatch);
+      if (end == kUndone)
+        return false;
+      start = std::max(start, end + need->delay);
+    }
+    // A backward reads what its own forward kept.
+    if (step.kind == ScheduleStep::Backward &&
+        endOf(ScheduleStep::Forward, taskGraph, step.microBatch) == kUndone)
+      return false;
+    double end = start + durationOf(step.kind, taskGraph);
+    endOf(step.kind, taskGraph, step.microBatch) = end;
+    done.push_back({start, end});
+    return true;
+  }
+
+  void addPeaks(int64_t stage, Timeline &timeline) const {
+    int64_t bytes = 0, held = 0;
+    for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
+      bytes += problem.costs[taskGraphOf(stage, chunk)].fixedBytes;
+    int64_t peakBytes = bytes, peak = 0;
+    for (const ScheduleStep &step : schedule[stage]) {
+      int64_t taskGraph = taskGraphOf(stage, step.chunk);
+      int64_t activation = problem.costs[taskGraph].activationBytes;
+      if (step.kind == ScheduleStep::Forward) {
+        peak = std::max(peak, ++held);
+        peakBytes = std::max(peakBytes, bytes += activation);
+      } else if (splits[taskGraph] ==
+                 (step.kind == ScheduleStep::WeightGradient)) {
+        --held;
+        bytes -= activation;
+      }
+    }
+    timeline.peakMicroBatches.push_back(peak);
+    timeline.peakBytes.push_back(peakBytes);
+  }
+
+  const ScheduleProblem &problem;
+  const Schedule &schedule;
+  /// When each step ended, by kind, TaskGraph and micro-batch.
+  std::vector<double> ends[3];
+  /// Which TaskGraphs compute the gradients of their weights apart.
+  std::vector<bool> splits;
+};
+
+} // namespace
+
+llvm::Expected<Timeline> whale::simulate(const ScheduleProblem &problem,
+                                         const Schedule &schedule) {
+  if (llvm::Error error = checkProblem(problem))
+    return error;
+  return Simulation(problem, schedule).run();
+}

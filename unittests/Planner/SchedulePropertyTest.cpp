@@ -1,0 +1,222 @@
+//===- SchedulePropertyTest.cpp - What holds for every schedule -----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+#include <map>
+#include <random>
+
+using namespace whale;
+
+static constexpr ScheduleKind kKinds[] = {
+    ScheduleKind::GPipe, ScheduleKind::OneForwardOneBackward,
+    ScheduleKind::BackwardOptimizer, ScheduleKind::Interleaved,
+    ScheduleKind::ZeroBubble};
+
+/// The most micro-batches that a stage may keep, by the definition of the kind.
+static int64_t boundOf(ScheduleKind kind, const ScheduleProblem &problem,
+                       int64_t stage) {
+  int64_t stages = problem.stages, chunks = problem.chunks;
+  int64_t all = problem.microBatches * chunks, later = stages - 1 - stage;
+  switch (kind) {
+  case ScheduleKind::GPipe:
+    return all;
+  case ScheduleKind::OneForwardOneBackward:
+    return std::min(all, (later + 1) * chunks);
+  case ScheduleKind::BackwardOptimizer:
+    return std::min(all, (later + (later ? 2 : 1)) * chunks);
+  case ScheduleKind::Interleaved:
+    return std::min(all, 2 * later + (chunks - 1) * stages + 1);
+  case ScheduleKind::ZeroBubble:
+    return std::min(all, stages * chunks);
+  }
+  return 0;
+}
+
+/// What passes between two TaskGraphs must be received in the order in which it
+/// is sent: one list for each TaskGraph and direction.
+static void checkChannels(const ScheduleProblem &problem,
+                          const Schedule &schedule) {
+  std::map<std::pair<int64_t, ScheduleStep::Kind>, std::vector<int64_t>> orders;
+  for (int64_t stage = 0; stage < problem.stages; ++stage)
+    for (const ScheduleStep &step : schedule[stage])
+      orders[{step.chunk * problem.stages + stage, step.kind}].push_back(
+          step.microBatch);
+  for (int64_t v = 0; v + 1 < problem.stages * problem.chunks; ++v)
+    for (auto kind : {ScheduleStep::Forward, ScheduleStep::Backward})
+      ASSERT_EQ((orders[{v, kind}]), (orders[{v + 1, kind}]));
+  // Sums of gradients are the same bits under every schedule.
+  for (auto &[key, order] : orders)
+    ASSERT_TRUE(llvm::is_sorted(order));
+}
+
+/// Each step stands once, after what it needs; written again here so that the
+/// simulation isn't its own judge.
+static void checkTimeline(const ScheduleProblem &problem,
+                          const Schedule &schedule, const Timeline &timeline) {
+  using Key = std::tuple<ScheduleStep::Kind, int64_t, int64_t>;
+  std::map<Key, Timeline::Interval> at;
+  bool split = false;
+  for (int64_t stage = 0; stage < problem.stages; ++stage) {
+    double end = 0;
+    for (auto [step, interval] :
+         llvm::zip_equal(schedule[stage], timeline.steps[stage])) {
+      ASSERT_GE(interval.start, end);
+      end = interval.end;
+      split |= step.kind == ScheduleStep::WeightGradient;
+      Key key = {step.kind, step.chunk * problem.stages + stage,
+                 step.microBatch};
+      ASSERT_TRUE(at.insert({key, interval}).second);
+    }
+    ASSERT_LE(end, timeline.makespan);
+  }
+  int64_t taskGraphs = problem.stages * problem.chunks;
+  ASSERT_EQ(int64_t(at.size()),
+            taskGraphs * problem.microBatches * (split ? 3 : 2));
+  for (auto &[key, interval] : at) {
+    auto [kind, v, m] = key;
+    auto after = [&](ScheduleStep::Kind from, int64_t w, double delay) {
+      ASSERT_GE(interval.start, at.at({from, w, m}).end + delay);
+    };
+    if (kind == ScheduleStep::Forward && v > 0)
+      after(kind, v - 1, problem.stages > 1 ? problem.costs[v - 1].send : 0);
+    if (kind == ScheduleStep::Backward)
+      after(ScheduleStep::Forward, v, 0);
+    if (kind == ScheduleStep::Backward && v + 1 < taskGraphs)
+      after(kind, v + 1, problem.stages > 1 ? problem.costs[v].send : 0);
+    if (kind == ScheduleStep::WeightGradient)
+      after(ScheduleStep::Backward, v, 0);
+  }
+}
+
+static void check(ScheduleKind kind, const ScheduleProblem &problem,
+                  Timeline &timeline) {
+  llvm::Expected<Schedule> schedule = makeSchedule(kind, problem);
+  ASSERT_TRUE(bool(schedule)) << llvm::toString(schedule.takeError());
+  llvm::Expected<Timeline> result = simulate(problem, *schedule);
+  ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
+  checkChannels(problem, *schedule);
+  checkTimeline(problem, *schedule, *result);
+  for (int64_t stage = 0; stage < problem.stages; ++stage)
+    ASSERT_LE(result->peakMicroBatches[stage], boundOf(kind, problem, stage));
+  timeline = std::move(*result);
+}
+
+static bool fits(ScheduleKind kind, int64_t stages, int64_t chunks,
+                 int64_t microBatches) {
+  if (kind == ScheduleKind::Interleaved)
+    return chunks > 1 && microBatches % stages == 0;
+  return chunks == 1 || stages == 1 || kind == ScheduleKind::GPipe;
+}
+
+TEST(ScheduleProperties, EqualStagesTakeTheTextbooksTime) {
+  // Quarters, so that sums are exact.
+  const double forward = 1, backward = 1.25, weight = 0.75;
+  for (int64_t stages = 1; stages <= 7; ++stages)
+    for (int64_t microBatches = 1; microBatches <= 14; ++microBatches)
+      for (int64_t chunks = 1; chunks <= 3; ++chunks)
+        for (ScheduleKind kind : kKinds) {
+          if (!fits(kind, stages, chunks, microBatches))
+            continue;
+          ScheduleProblem problem = {
+              stages, chunks, microBatches,
+              std::vector<StageCost>(stages * chunks,
+                                     {forward, backward, weight})};
+          Timeline timeline;
+          check(kind, problem, timeline);
+          double work = forward + backward + weight;
+          double bubble = double(stages - 1) * work;
+          double textbook = double(microBatches * chunks) * work + bubble;
+          SCOPED_TRACE(testing::Message()
+                       << stringifyScheduleKind(kind).str() << ' ' << stages
+                       << ' ' << chunks << ' ' << microBatches);
+          if (kind == ScheduleKind::GPipe && chunks > 1) {
+            // Fewer micro-batches than stages leave the first stage waiting
+            // for the last between its TaskGraphs.
+            double wait = double((chunks - 1) *
+                                 std::max<int64_t>(0, stages - microBatches));
+            ASSERT_LE(timeline.makespan, textbook + wait * work);
+          } else if (kind == ScheduleKind::ZeroBubble && stages > 1) {
+            ASSERT_LT(timeline.makespan, textbook);
+            // Once the pipeline is full, a third of the bubble is left.
+            if (microBatches >= 2 * stages) {
+              ASSERT_LE(timeline.makespan,
+                        textbook - double(stages - 1) * 2 * weight);
+            }
+          } else {
+            ASSERT_EQ(timeline.makespan, textbook);
+          }
+          for (double idle : timeline.idle)
+            ASSERT_EQ(idle,
+                      timeline.makespan - double(microBatches * chunks) * work);
+        }
+}
+
+TEST(ScheduleProperties, OneForwardOneBackwardKeepsItsBound) {
+  for (int64_t stages = 1; stages <= 8; ++stages)
+    for (int64_t microBatches = 1; microBatches <= 12; ++microBatches) {
+      ScheduleProblem problem = {
+          stages, 1, microBatches,
+          std::vector<StageCost>(stages, {1, 2, 0, 0, 3, 7})};
+      Timeline timeline;
+      check(ScheduleKind::OneForwardOneBackward, problem, timeline);
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        int64_t kept = std::min(stages - stage, microBatches);
+        ASSERT_EQ(timeline.peakMicroBatches[stage], kept);
+        ASSERT_EQ(timeline.peakBytes[stage], 7 + 3 * kept);
+      }
+    }
+}
+
+TEST(ScheduleProperties, AnyCosts) {
+  std::mt19937 random(11);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int faster = 0;
+  for (int round = 0; round < 1500; ++round) {
+    ScheduleProblem problem;
+    problem.stages = pick(1, 6);
+    problem.chunks = pick(0, 2) ? 1 : pick(2, 3);
+    problem.microBatches = pick(1, 12);
+    for (int64_t v = 0; v < problem.stages * problem.chunks; ++v)
+      problem.costs.push_back({pick(0, 8) / 4.0, pick(0, 8) / 4.0,
+                               pick(0, 8) / 4.0, pick(0, 3) / 4.0, pick(0, 5),
+                               pick(0, 5), pick(0, 40)});
+    std::map<ScheduleKind, Timeline> timelines;
+    for (ScheduleKind kind : kKinds)
+      if (fits(kind, problem.stages, problem.chunks, problem.microBatches))
+        check(kind, problem, timelines[kind]);
+
+    if (timelines.count(ScheduleKind::ZeroBubble)) {
+      double plain = timelines[ScheduleKind::OneForwardOneBackward].makespan;
+      double filled = timelines[ScheduleKind::ZeroBubble].makespan;
+      ASSERT_LE(filled, plain);
+      faster += filled < plain;
+    }
+
+    // The choice is the best of those that fit.
+    std::optional<double> best;
+    for (auto &[kind, timeline] : timelines) {
+      bool within = true;
+      for (int64_t v = 0; v < problem.stages * problem.chunks; ++v)
+        within &= timeline.peakBytes[v % problem.stages] <=
+                  problem.costs[v].memoryBytes;
+      if (within && (!best || timeline.makespan < *best))
+        best = timeline.makespan;
+    }
+    llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem);
+    ASSERT_EQ(bool(choice), best.has_value());
+    if (choice)
+      ASSERT_EQ(choice->timeline.makespan, *best);
+    else
+      llvm::consumeError(choice.takeError());
+  }
+  EXPECT_GT(faster, 500);
+}

@@ -1,0 +1,250 @@
+//===- ScheduleTest.cpp - Orders, timelines and the choice of one ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace whale;
+
+using Peaks = std::vector<int64_t>;
+
+static ScheduleProblem equalStages(int64_t stages, int64_t microBatches,
+                                   StageCost cost, int64_t chunks = 1) {
+  return {stages, chunks, microBatches,
+          std::vector<StageCost>(stages * chunks, cost)};
+}
+
+static Timeline timelineOf(ScheduleKind kind, const ScheduleProblem &problem) {
+  return llvm::cantFail(
+      simulate(problem, llvm::cantFail(makeSchedule(kind, problem))));
+}
+
+/// One stage's steps: F0 B0 W0, with the chunk before where there are several.
+static std::string print(llvm::ArrayRef<ScheduleStep> steps, bool chunks) {
+  std::string text;
+  for (const ScheduleStep &step : steps) {
+    text += text.empty() ? "" : " ";
+    text += "FBW"[step.kind];
+    if (chunks)
+      text += std::to_string(step.chunk) + ".";
+    text += std::to_string(step.microBatch);
+  }
+  return text;
+}
+
+static std::vector<std::string> printed(ScheduleKind kind,
+                                        const ScheduleProblem &problem) {
+  std::vector<std::string> lines;
+  for (const auto &steps : llvm::cantFail(makeSchedule(kind, problem)))
+    lines.push_back(print(steps, problem.chunks > 1));
+  return lines;
+}
+
+static std::string errorOf(ScheduleKind kind, const ScheduleProblem &problem) {
+  llvm::Expected<Schedule> result = makeSchedule(kind, problem);
+  return result ? "" : llvm::toString(result.takeError());
+}
+
+static std::string errorOf(const ScheduleProblem &problem,
+                           const Schedule &schedule) {
+  llvm::Expected<Timeline> result = simulate(problem, schedule);
+  return result ? "" : llvm::toString(result.takeError());
+}
+
+TEST(Schedule, Names) {
+  EXPECT_EQ(parseScheduleKind("PreferForward"), ScheduleKind::GPipe);
+  EXPECT_EQ(parseScheduleKind("GPipe"), ScheduleKind::GPipe);
+  EXPECT_EQ(parseScheduleKind("preferbackward"),
+            ScheduleKind::OneForwardOneBackward);
+  EXPECT_EQ(parseScheduleKind("1F1B"), ScheduleKind::OneForwardOneBackward);
+  EXPECT_EQ(parseScheduleKind("PreferBackwardOptimizer"),
+            ScheduleKind::BackwardOptimizer);
+  EXPECT_EQ(parseScheduleKind(""), std::nullopt);
+  EXPECT_EQ(parseScheduleKind("1f1b "), std::nullopt);
+  EXPECT_EQ(scheduleKindNames().size(), 5u);
+  for (llvm::StringRef name : scheduleKindNames())
+    EXPECT_EQ(stringifyScheduleKind(*parseScheduleKind(name)), name);
+}
+
+TEST(Schedule, PlainOrders) {
+  ScheduleProblem problem = equalStages(2, 3, {1, 2});
+  EXPECT_EQ(
+      printed(ScheduleKind::GPipe, problem),
+      (std::vector<std::string>{"F0 F1 F2 B0 B1 B2", "F0 F1 F2 B0 B1 B2"}));
+  EXPECT_EQ(
+      printed(ScheduleKind::OneForwardOneBackward, problem),
+      (std::vector<std::string>{"F0 F1 B0 F2 B1 B2", "F0 B0 F1 B1 F2 B2"}));
+  EXPECT_EQ(
+      printed(ScheduleKind::BackwardOptimizer, problem),
+      (std::vector<std::string>{"F0 F1 F2 B0 B1 B2", "F0 B0 F1 B1 F2 B2"}));
+}
+
+TEST(Schedule, InterleavedOrder) {
+  ScheduleProblem problem = equalStages(2, 4, {1, 2}, 2);
+  EXPECT_EQ(printed(ScheduleKind::Interleaved, problem),
+            (std::vector<std::string>{
+                "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 "
+                "B1.2 B1.3 B0.2 B0.3",
+                "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 "
+                "F1.3 B1.3 B0.2 B0.3"}));
+}
+
+TEST(Schedule, ZeroBubbleOrder) {
+  EXPECT_EQ(printed(ScheduleKind::ZeroBubble, equalStages(2, 3, {1, 1, 1})),
+            (std::vector<std::string>{"F0 F1 B0 W0 F2 B1 W1 B2 W2",
+                                      "F0 B0 F1 B1 W0 F2 B2 W1 W2"}));
+}
+
+TEST(Schedule, TaskGraphsThatShareAllDevices) {
+  ScheduleProblem problem = equalStages(1, 2, {1, 2, 0, 5}, 2);
+  EXPECT_EQ(
+      printed(ScheduleKind::OneForwardOneBackward, problem),
+      (std::vector<std::string>{"F0.0 F1.0 B1.0 B0.0 F0.1 F1.1 B1.1 B0.1"}));
+  // Nothing is sent.
+  Timeline timeline = timelineOf(ScheduleKind::OneForwardOneBackward, problem);
+  EXPECT_EQ(timeline.makespan, 12);
+  EXPECT_EQ(timeline.peakMicroBatches, Peaks{2});
+}
+
+TEST(Schedule, PeaksOfFourStages) {
+  ScheduleProblem problem = equalStages(4, 8, {1, 2});
+  auto peaks = [&](ScheduleKind kind) {
+    return timelineOf(kind, problem).peakMicroBatches;
+  };
+  EXPECT_EQ(peaks(ScheduleKind::GPipe), (Peaks{8, 8, 8, 8}));
+  EXPECT_EQ(peaks(ScheduleKind::OneForwardOneBackward), (Peaks{4, 3, 2, 1}));
+  EXPECT_EQ(peaks(ScheduleKind::BackwardOptimizer), (Peaks{5, 4, 3, 1}));
+}
+
+TEST(Schedule, SendsDelay) {
+  // The published figures for sends of 0.3 of a forward.
+  ScheduleProblem problem = equalStages(8, 16, {1, 2, 0, 0.3});
+  EXPECT_NEAR(timelineOf(ScheduleKind::GPipe, problem).makespan, 73.2, 1e-9);
+  EXPECT_NEAR(timelineOf(ScheduleKind::OneForwardOneBackward, problem).makespan,
+              81.0, 1e-9);
+  EXPECT_NEAR(timelineOf(ScheduleKind::BackwardOptimizer, problem).makespan,
+              77.8, 1e-9);
+}
+
+TEST(Schedule, TimelineOfUnequalStages) {
+  ScheduleProblem problem = {2, 1, 2, {{1, 2, 0, 0.5, 10, 100}, {3, 4}}};
+  Timeline timeline = timelineOf(ScheduleKind::OneForwardOneBackward, problem);
+  // The second stage computes from 1.5 on, two times 3 + 4 without a pause.
+  EXPECT_EQ(timeline.steps[1].front().start, 1.5);
+  EXPECT_EQ(timeline.steps[1].back().end, 15.5);
+  EXPECT_EQ(timeline.makespan, 18);
+  EXPECT_EQ(timeline.idle, (std::vector<double>{12, 4}));
+  EXPECT_EQ(timeline.peakBytes, (Peaks{120, 0}));
+}
+
+TEST(Schedule, MisfitsAreErrors) {
+  EXPECT_EQ(errorOf(ScheduleKind::Interleaved, equalStages(2, 4, {1, 2})),
+            "schedule 'interleaved' needs at least 2 task graphs on each "
+            "stage's devices");
+  EXPECT_EQ(errorOf(ScheduleKind::Interleaved, equalStages(2, 3, {1, 2}, 2)),
+            "schedule 'interleaved' needs a number of micro-batches that its 2 "
+            "stages divide, not 3");
+  EXPECT_EQ(errorOf(ScheduleKind::OneForwardOneBackward,
+                    equalStages(2, 3, {1, 2}, 2)),
+            "schedule '1f1b' takes 1 task graph a stage, not 2; 'interleaved' "
+            "and 'gpipe' take more");
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, equalStages(2, 0, {1, 2})),
+            "a pipeline has at least 1 stage, 1 task graph a stage and 1 "
+            "micro-batch, not 2, 1 and 0");
+  ScheduleProblem problem = equalStages(2, 1, {1, 2});
+  problem.costs[1].send = std::nan("");
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, problem),
+            "task graph 1: a time is negative or not finite");
+  problem.costs.pop_back();
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, problem),
+            "2 task graphs have 1 costs");
+}
+
+TEST(Schedule, WrongSchedulesAreErrors) {
+  ScheduleProblem problem = equalStages(2, 1, {1, 2});
+  Schedule good = llvm::cantFail(makeSchedule(ScheduleKind::GPipe, problem));
+  EXPECT_EQ(errorOf(problem, good), "");
+
+  Schedule bad = good;
+  std::swap(bad[1][0], bad[1][1]);
+  EXPECT_EQ(errorOf(problem, bad), "stage 0 waits for ever before the backward "
+                                   "of micro-batch 0, chunk 0");
+  bad = good;
+  bad[1].pop_back();
+  EXPECT_EQ(errorOf(problem, bad),
+            "stage 1: backward of micro-batch 0, chunk 0 is missing");
+  bad = good;
+  bad[0].push_back(bad[0].front());
+  EXPECT_EQ(errorOf(problem, bad),
+            "stage 0: forward of micro-batch 0, chunk 0 stands twice");
+  bad = good;
+  bad[0].push_back({ScheduleStep::Forward, 0, 1});
+  EXPECT_EQ(errorOf(problem, bad), "stage 0: forward of micro-batch 1, chunk 0 "
+                                   "is no step of the problem");
+  bad = good;
+  bad.pop_back();
+  EXPECT_EQ(errorOf(problem, bad),
+            "a schedule for 1 stages doesn't fit a pipeline of 2");
+  // A stage that computes one gradient of its weights apart does so with all.
+  problem.microBatches = 2;
+  bad = llvm::cantFail(makeSchedule(ScheduleKind::GPipe, problem));
+  bad[0].push_back({ScheduleStep::WeightGradient, 0, 1});
+  EXPECT_EQ(errorOf(problem, bad),
+            "stage 0: weight gradient of micro-batch 0, chunk 0 is missing");
+}
+
+TEST(Schedule, ChoiceOfEqualsKeepsLess) {
+  // All but zero-bubble take as long; 1f1b keeps the least.
+  ScheduleProblem problem = equalStages(4, 8, {1, 2, 0, 0, 10});
+  ScheduleChoice choice = llvm::cantFail(chooseSchedule(problem));
+  EXPECT_EQ(choice.kind, ScheduleKind::OneForwardOneBackward);
+  EXPECT_EQ(choice.reason,
+            "the least makespan within memory: gpipe 33 s, 1f1b 33 s, "
+            "backward-optimizer 33 s, zero-bubble 33 s");
+  // With nothing kept there is no difference but the order of the names.
+  problem = equalStages(4, 8, {1, 2});
+  EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind, ScheduleKind::GPipe);
+}
+
+TEST(Schedule, ChoiceUnderMemory) {
+  ScheduleProblem problem = equalStages(8, 16, {1, 2, 0, 0.3, 10, 5});
+  EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind, ScheduleKind::GPipe);
+  for (StageCost &cost : problem.costs)
+    cost.memoryBytes = 95;
+  ScheduleChoice choice = llvm::cantFail(chooseSchedule(problem));
+  EXPECT_EQ(choice.kind, ScheduleKind::BackwardOptimizer);
+  EXPECT_NE(choice.reason.find("gpipe 73.2 s (doesn't fit)"),
+            std::string::npos);
+  for (StageCost &cost : problem.costs)
+    cost.memoryBytes = 85;
+  EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind,
+            ScheduleKind::OneForwardOneBackward);
+  problem.costs[0].memoryBytes = 60;
+  EXPECT_EQ(llvm::toString(chooseSchedule(problem).takeError()),
+            "stage 0 lacks 25 bytes of memory: its devices have 60 and need "
+            "85, with 8 micro-batches in flight under the schedule '1f1b'; "
+            "more micro-batches, more stages or recomputation need less");
+}
+
+TEST(Schedule, ChoiceAmongSome) {
+  ScheduleProblem problem = equalStages(4, 8, {1, 1, 1, 0, 10});
+  EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind,
+            ScheduleKind::ZeroBubble);
+  EXPECT_EQ(
+      llvm::cantFail(chooseSchedule(problem, {ScheduleKind::GPipe,
+                                              ScheduleKind::BackwardOptimizer}))
+          .kind,
+      ScheduleKind::BackwardOptimizer);
+  EXPECT_EQ(
+      llvm::toString(
+          chooseSchedule(problem, {ScheduleKind::Interleaved}).takeError()),
+      "no schedule fits: schedule 'interleaved' needs at least 2 task "
+      "graphs on each stage's devices");
+}
