@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Localize.h"
+#include "LocalIndices.h"
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -124,19 +124,6 @@ private:
     return cast<RankedTensorType>(op->getOperand(operand).getType()).getShape();
   }
 
-  /// Where this rank's box starts along a view dimension.
-  Value emitOffset(const Placement &placement, unsigned viewDim,
-                   Type elementType) {
-    auto type = RankedTensorType::get({}, builder.getI32Type());
-    Value offset = ShardOffsetOp::create(
-        builder, loc, type, builder.getI64IntegerAttr(viewDim),
-        PlacementAttr::get(builder.getContext(), placement));
-    auto wanted = RankedTensorType::get({}, elementType);
-    if (wanted == type)
-      return offset;
-    return hlo::ConvertOp::create(builder, loc, wanted, offset);
-  }
-
   Value emitSplat(int64_t value, RankedTensorType type) {
     Type element = type.getElementType();
     Attribute attr =
@@ -186,7 +173,8 @@ private:
       stride /= placement.view()[i];
       Value part = hlo::IotaOp::create(builder, loc, viewType, viewDim);
       if (box->size[i] != placement.view()[i]) {
-        Value offset = emitOffset(placement, i, type.getElementType());
+        Value offset =
+            emitShardOffset(builder, loc, placement, i, type.getElementType());
         offset = hlo::BroadcastInDimOp::create(
             builder, loc, viewType, offset, builder.getDenseI64ArrayAttr({}));
         part = hlo::AddOp::create(builder, loc, part, offset);
@@ -234,51 +222,14 @@ private:
     return emitSame({attribute("slice_sizes", type.getShape())});
   }
 
-  /// Moves the components of `indices` that look up `dim` by the start of the
-  /// shard; the others stay. `component` is the position in the index vector.
-  Value shiftIndices(Value indices, int64_t indexVectorDim, int64_t component,
-                     Value offset) {
+  /// Indices in a type that holds all positions and their differences.
+  Value widenIndices(Value indices) {
     auto type = cast<RankedTensorType>(indices.getType());
-    Value shift = hlo::BroadcastInDimOp::create(
-        builder, loc, type, offset, builder.getDenseI64ArrayAttr({}));
-    if (indexVectorDim < type.getRank() &&
-        type.getDimSize(indexVectorDim) > 1) {
-      Value position = hlo::IotaOp::create(builder, loc, type, indexVectorDim);
-      Value isComponent = hlo::CompareOp::create(builder, loc, position,
-                                                 emitSplat(component, type),
-                                                 hlo::ComparisonDirection::EQ);
-      shift = hlo::SelectOp::create(builder, loc, isComponent, shift,
-                                    emitSplat(0, type));
-    }
-    return hlo::SubtractOp::create(builder, loc, indices, shift);
-  }
-
-  /// The dimension of the operand that is looked up and split, if any, with
-  /// its view dimension and its component of the index vector.
-  struct SplitLookup {
-    unsigned dim, viewDim, component;
-  };
-  std::optional<SplitLookup> findSplitLookup(const Placement &placement,
-                                             ArrayRef<int64_t> global,
-                                             ArrayRef<int64_t> rowDims,
-                                             ArrayRef<int64_t> indexMap) {
-    auto runs = getViewRuns(global, placement.view());
-    for (int64_t dim : rowDims) {
-      const auto *it = llvm::find(indexMap, dim);
-      if (it == indexMap.end() || !isSplitDim(placement, runs[dim]))
-        continue;
-      for (unsigned i = runs[dim].first; i < runs[dim].second; ++i)
-        if (isSplitDim(placement, {i, i + 1}))
-          return SplitLookup{unsigned(dim), i, unsigned(it - indexMap.begin())};
-    }
-    return std::nullopt;
-  }
-  static bool isSplitDim(const Placement &placement,
-                         std::pair<unsigned, unsigned> run) {
-    SmallVector<int64_t> split = placement.splitDims();
-    return llvm::any_of(split, [&](int64_t dim) {
-      return dim >= run.first && dim < run.second;
-    });
+    Type element = type.getElementType();
+    if (element.isSignlessInteger() && element.getIntOrFloatBitWidth() >= 32)
+      return indices;
+    return hlo::ConvertOp::create(builder, loc,
+                                  type.clone(builder.getI64Type()), indices);
   }
 
   FailureOr<SmallVector<Value>> emitGather(hlo::GatherOp gather) {
@@ -291,50 +242,24 @@ private:
       if (sizes[dim] == globalShape(0)[dim])
         sizes[dim] = size;
     NamedAttribute sliceSizes = attribute("slice_sizes", sizes);
-    std::optional<SplitLookup> lookup =
-        findSplitLookup(local.operandPlacements[0], globalShape(0),
-                        dims.getCollapsedSliceDims(), dims.getStartIndexMap());
-    if (!lookup)
-      return emitSame({sliceSizes});
-
+    if (operandType(0).getNumElements() == 0)
+      return SmallVector<Value>{emitSplat(0, type)};
     // Indices are clamped to the whole dimension first, as gather does; then
     // a row of this shard is looked up and any other is zero.
-    int64_t rows = operandType(0).getDimSize(lookup->dim);
-    if (rows == 0)
-      return SmallVector<Value>{emitSplat(0, type)};
-    auto indexType = operandType(1);
-    Value indices = hlo::ClampOp::create(
-        builder, loc, indexType, emitSplat(0, indexType), operands[1],
-        emitSplatScalarMax(lookup->dim, indexType));
-    Value offset = emitOffset(local.operandPlacements[0], lookup->viewDim,
-                              indexType.getElementType());
-    indices = shiftIndices(indices, dims.getIndexVectorDim(), lookup->component,
-                           offset);
-    Value component = indices;
-    int64_t vectorDim = dims.getIndexVectorDim();
-    SmallVector<int64_t> batchShape;
-    for (auto [dim, size] : llvm::enumerate(indexType.getShape()))
-      if (int64_t(dim) != vectorDim)
-        batchShape.push_back(size);
-    auto batchType =
-        RankedTensorType::get(batchShape, indexType.getElementType());
-    if (vectorDim < indexType.getRank()) {
-      SmallVector<int64_t> starts(indexType.getRank(), 0);
-      SmallVector<int64_t> limits(indexType.getShape());
-      SmallVector<int64_t> strides(indexType.getRank(), 1);
-      starts[vectorDim] = lookup->component;
-      limits[vectorDim] = lookup->component + 1;
-      component = hlo::SliceOp::create(builder, loc, component, starts, limits,
-                                       strides);
-      component = hlo::ReshapeOp::create(builder, loc, batchType, component);
-    }
-    Value isBelow = hlo::CompareOp::create(builder, loc, component,
-                                           emitSplat(rows, batchType),
-                                           hlo::ComparisonDirection::LT);
-    Value isAbove =
-        hlo::CompareOp::create(builder, loc, component, emitSplat(0, batchType),
-                               hlo::ComparisonDirection::GE);
-    Value isMine = hlo::AndOp::create(builder, loc, isBelow, isAbove);
+    Lookup lookup{globalShape(0),
+                  local.operandPlacements[0],
+                  local.device,
+                  dims.getCollapsedSliceDims(),
+                  dims.getStartIndexMap(),
+                  dims.getIndexVectorDim()};
+    if (!looksUpSplit(lookup))
+      return emitSame({sliceSizes});
+    Value whole = widenIndices(operands[1]);
+    auto indexType = cast<RankedTensorType>(whole.getType());
+    whole =
+        hlo::ClampOp::create(builder, loc, indexType, emitSplat(0, indexType),
+                             whole, emitLastRows(gather, indexType));
+    auto [indices, isMine] = emitLocalIndices(builder, loc, whole, lookup);
     Value rowsTaken =
         emitSame(ValueRange{operands[0], indices}, {sliceSizes})[0];
     SmallVector<int64_t> batchDims;
@@ -348,21 +273,20 @@ private:
         builder, loc, mask, rowsTaken, emitSplat(0, type))};
   }
 
-  /// The last row of the whole dimension, as the upper bound of indices; only
-  /// the component that is looked up there is bounded by it, and the others
-  /// are clamped by gather itself, so the largest of all bounds would do too.
-  Value emitSplatScalarMax(unsigned dim, RankedTensorType indexType) {
-    hlo::GatherOp gather = cast<hlo::GatherOp>(op);
+  /// The last position that each component of an index vector may have.
+  Value emitLastRows(hlo::GatherOp gather, RankedTensorType indexType) {
     ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
     int64_t vectorDim = gather.getDimensionNumbers().getIndexVectorDim();
-    if (vectorDim >= indexType.getRank() || map.size() == 1)
-      return emitSplat(globalShape(0)[dim] - 1, indexType);
+    auto lastOf = [&](int64_t dim) {
+      return globalShape(0)[dim] - gather.getSliceSizes()[dim];
+    };
+    if (map.size() == 1)
+      return emitSplat(lastOf(map[0]), indexType);
     // One bound per component, laid out along the index vector.
     SmallVector<Attribute> bounds;
-    for (int64_t mapped : map)
-      bounds.push_back(builder.getIntegerAttr(
-          indexType.getElementType(),
-          globalShape(0)[mapped] - gather.getSliceSizes()[mapped]));
+    for (int64_t dim : map)
+      bounds.push_back(
+          builder.getIntegerAttr(indexType.getElementType(), lastOf(dim)));
     auto vectorType = RankedTensorType::get({int64_t(map.size())},
                                             indexType.getElementType());
     Value vector = hlo::ConstantOp::create(
@@ -372,19 +296,30 @@ private:
         builder.getDenseI64ArrayAttr({vectorDim}));
   }
 
-  /// Updates outside of the shard fall out of bounds and are dropped.
+  /// Updates outside of the shard are put out of bounds, and so are dropped.
   SmallVector<Value> emitScatter(hlo::ScatterOp scatter) {
     hlo::ScatterDimensionNumbersAttr dims =
         scatter.getScatterDimensionNumbers();
-    std::optional<SplitLookup> lookup = findSplitLookup(
-        local.operandPlacements[0], globalShape(0),
-        dims.getInsertedWindowDims(), dims.getScatterDimsToOperandDims());
-    if (!lookup)
+    Lookup lookup{globalShape(0),
+                  local.operandPlacements[0],
+                  local.device,
+                  dims.getInsertedWindowDims(),
+                  dims.getScatterDimsToOperandDims(),
+                  dims.getIndexVectorDim()};
+    if (!looksUpSplit(lookup))
       return emitSame({});
-    Value offset = emitOffset(local.operandPlacements[0], lookup->viewDim,
-                              operandType(1).getElementType());
-    Value indices = shiftIndices(operands[1], dims.getIndexVectorDim(),
-                                 lookup->component, offset);
+    auto [indices, isMine] =
+        emitLocalIndices(builder, loc, widenIndices(operands[1]), lookup);
+    auto type = cast<RankedTensorType>(indices.getType());
+    SmallVector<int64_t> batchDims;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (dim != dims.getIndexVectorDim())
+        batchDims.push_back(dim);
+    Value mask = hlo::BroadcastInDimOp::create(
+        builder, loc, type.clone(builder.getI1Type()), isMine,
+        builder.getDenseI64ArrayAttr(batchDims));
+    indices =
+        hlo::SelectOp::create(builder, loc, mask, indices, emitSplat(-1, type));
     return emitSame(ValueRange{operands[0], indices, operands[2]}, {});
   }
 
