@@ -35,9 +35,10 @@ llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
                     "whale-normalize"},
-      {"task-graphs", "whale-form-task-graphs"},
-      {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards"},
-      {"partitioned", "whale-partition"},
+      {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
+      {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
+                 "whale-verify-placements"},
+      {"partitioned", "whale-partition,whale-verify-partition"},
       {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels"},

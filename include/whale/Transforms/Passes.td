@@ -185,6 +185,23 @@ def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def VerifyTaskGraphs : Pass<"whale-verify-task-graphs", "::mlir::ModuleOp"> {
+  let summary = "Check that the step consists of task graphs";
+  let description = [{
+    Changes nothing. An error where
+    - an operation of `@main` stands in no `whale.task_graph`;
+    - task graphs of one name have different strategies or virtual devices.
+
+    Example: this step is refused, as the addition has no task graph.
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.add %x, %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Placement
 //===----------------------------------------------------------------------===//
@@ -270,6 +287,34 @@ def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
+  let summary = "Check that operands and results of each operation agree";
+  let description = [{
+    Changes nothing. An error where, after whale-insert-reshards,
+    - a value has no placement, one of another shape, or one on a device that
+      the cluster doesn't have;
+    - a `whale.reshard` is not from where its operand is;
+    - the operands and results of an operation disagree, on any device, about
+      the part of a dimension that its rule says they share, or cut one that it
+      needs whole;
+    - a partial operand enters an operation that is not linear in it, or a
+      dimension is reduced in parts and the result is not partial;
+    - a loop or branch carries a value from one placement to another.
+
+    Example: this sum is refused, as its operands are cut differently.
+    ```mlir
+    #even = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    #uneven = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    func.func @main(%a: tensor<8xf32> {whale.placement = #even},
+                    %b: tensor<8xf32> {whale.placement = #uneven})
+        -> tensor<8xf32> {
+      %0 = stablehlo.add %a, %b {whale.placements = [#even]} : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
 def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
   let summary = "One program for each rank class";
   let description = [{
@@ -288,6 +333,36 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::whale::WhaleDialect",
                            "::mlir::stablehlo::StablehloDialect"];
+}
+
+def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
+  let summary = "Check that the rank classes are one program";
+  let description = [{
+    Changes nothing. An error where
+    - a rank has no function, or two;
+    - a channel is used twice in one class, is of another kind, placement or
+      element type in another, or misses in the class of a rank that takes part;
+    - two classes reach channels that both take part in in different orders, or
+      in different loops or branches;
+    - an argument or result is not the shard that its placement says, on any
+      rank of the class; the shards of a placement cover a tensor exactly.
+
+    Example: this program is refused, as rank 1 waits for channel 1 first.
+    ```mlir
+    func.func @rank_class_0(...) attributes {whale.ranks = array<i64: 0>} {
+      %0 = whale.all_gather %a channel 0 from #rows to #whole
+          : (tensor<3xf32>) -> tensor<8xf32>
+      %1 = whale.all_gather %b channel 1 from #rows to #whole
+          : (tensor<3xf32>) -> tensor<8xf32>
+      ...
+    func.func @rank_class_1(...) attributes {whale.ranks = array<i64: 1>} {
+      %1 = whale.all_gather %b channel 1 from #rows to #whole
+          : (tensor<5xf32>) -> tensor<8xf32>
+      %0 = whale.all_gather %a channel 0 from #rows to #whole
+          : (tensor<5xf32>) -> tensor<8xf32>
+      ...
+    ```
+  }];
 }
 
 def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {

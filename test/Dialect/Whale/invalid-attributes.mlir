@@ -101,3 +101,27 @@ func.func @placement(%x: tensor<8xf32> {whale.placement}) {
 func.func @result(%x: tensor<8xf32>) -> (tensor<8xf32> {whale.placement}) {
   return %x : tensor<8xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{attribute 'whale.placements' is 3 : i64, expected a list of #whale.placement}}
+  %0 = stablehlo.tanh %x {whale.placements = 3} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{attribute 'whale.placements' has 0 placements, expected 1}}
+  %0 = stablehlo.tanh %x {whale.placements = []} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{attribute 'whale.operand_placements': [9] on [0] is no placement of 'tensor<8xf32>'}}
+  %0 = stablehlo.tanh %x {whale.operand_placements = [#whale.placement<[9] on [0]>]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

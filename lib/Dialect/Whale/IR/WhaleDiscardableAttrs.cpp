@@ -40,6 +40,28 @@ static LogicalResult verifyRanks(Operation *op, NamedAttribute attr) {
   return success();
 }
 
+/// One placement for each of `types`, of its shape.
+static LogicalResult verifyPlacements(Operation *op, NamedAttribute attr,
+                                      TypeRange types) {
+  auto list = dyn_cast<ArrayAttr>(attr.getValue());
+  if (!list || !llvm::all_of(list, llvm::IsaPred<PlacementAttr>))
+    return wrongKind(op, attr, "a list of #whale.placement");
+  if (list.size() != types.size())
+    return op->emitError("attribute '")
+           << attr.getName().getValue() << "' has " << list.size()
+           << " placements, expected " << types.size();
+  for (auto [element, type] : llvm::zip(list, types)) {
+    const Placement &placement = cast<PlacementAttr>(element).getValue();
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() ||
+        !placement.isViewOf(tensor.getShape()))
+      return op->emitError("attribute '")
+             << attr.getName().getValue() << "': " << placement.str()
+             << " is no placement of " << type;
+  }
+  return success();
+}
+
 LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -55,6 +77,10 @@ LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
       return wrongKind(op, attr, "a dictionary");
   } else if (name == kRanksAttrName) {
     return verifyRanks(op, attr);
+  } else if (name == "whale.placements") {
+    return verifyPlacements(op, attr, op->getResultTypes());
+  } else if (name == "whale.operand_placements") {
+    return verifyPlacements(op, attr, op->getOperandTypes());
   }
   return success();
 }

@@ -1,0 +1,365 @@
+//===- VerifyPlacements.cpp - The invariant of level 3 -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Reads the same rules as propagation, but decides nothing: on every device
+// each factor of an operation must have the same interval in all tensors that
+// have it, and what a rule doesn't mention must be whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Sharding/OpRule.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/SmallSet.h"
+#include <map>
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_VERIFYPLACEMENTS
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+/// A dimension of a refined view: one piece of a factor, or a dimension that
+/// the rule doesn't mention.
+struct ViewDim {
+  int64_t extent;
+  std::optional<unsigned> factor;
+  /// Product of the factor's pieces that are minor to this one.
+  int64_t minor = 1;
+};
+
+/// One operand or result with its dimensions as the rule sees them.
+struct Tensor {
+  Value value;
+  const DimFactors *dims;
+  Placement placement;
+  bool isResult;
+  unsigned index;
+  SmallVector<ViewDim> view = {};
+
+  ArrayRef<int64_t> shape() const {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  }
+  std::string name() const {
+    return ((isResult ? "result #" : "operand #") + Twine(index)).str();
+  }
+};
+
+/// The minor products at which a factor is cut by the views of an operation's
+/// tensors, ascending.
+using FactorCuts = SmallVector<llvm::SmallSet<int64_t, 4>, 4>;
+
+/// The cuts that the view of a placement makes in the factors of a tensor.
+void collectCuts(const Tensor &tensor, const OpRule &rule, FactorCuts &cuts) {
+  std::optional<CommonView> common =
+      commonRefinement(tensor.shape(), tensor.placement.view());
+  if (!common)
+    return;
+  for (auto [dim, factors] : llvm::enumerate(*tensor.dims)) {
+    auto [first, last] = common->first[dim];
+    int64_t minor = 1;
+    for (unsigned i = last; i-- > first;) {
+      minor *= common->extents[i];
+      // The factor in which [minor] lies, counted from the minor end.
+      int64_t below = 1;
+      for (unsigned factor : llvm::reverse(factors)) {
+        int64_t extent = rule.factors[factor].extent;
+        if (minor % below == 0 && minor / below > 1 && minor / below < extent)
+          cuts[factor].insert(minor / below);
+        below *= extent;
+      }
+    }
+  }
+}
+
+/// The view of a tensor in which every piece of every factor is a dimension;
+/// false where cuts don't divide each other.
+bool refineView(Tensor &tensor, const OpRule &rule, const FactorCuts &cuts) {
+  for (auto [extent, factors] : llvm::zip_equal(tensor.shape(), *tensor.dims)) {
+    if (factors.empty())
+      tensor.view.push_back({extent, std::nullopt});
+    for (unsigned factor : factors) {
+      SmallVector<int64_t> minors(cuts[factor].begin(), cuts[factor].end());
+      llvm::sort(minors);
+      int64_t above = rule.factors[factor].extent;
+      for (int64_t minor : llvm::reverse(minors)) {
+        if (above % minor != 0)
+          return false;
+        tensor.view.push_back({above / minor, factor, minor});
+        above = minor;
+      }
+      tensor.view.push_back({above, factor, 1});
+    }
+  }
+  return true;
+}
+
+class Verifier {
+public:
+  Verifier(func::FuncOp function, std::optional<int64_t> deviceCount)
+      : function(function), deviceCount(deviceCount) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : function.getArguments())
+      if (failed(verifyPlaced(function, argument,
+                              "argument #" + Twine(argument.getArgNumber()))))
+        return failure();
+    WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op == function || isa<TaskGraphOp, YieldOp>(op))
+        return WalkResult::advance();
+      if (failed(verify(op)))
+        return WalkResult::interrupt();
+      // The bodies of reductions work on scalars.
+      return isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op)
+                 ? WalkResult::advance()
+                 : WalkResult::skip();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+private:
+  LogicalResult verifyPlaced(Operation *op, Value value, const Twine &what) {
+    PlacementAttr attr = getPlacement(value);
+    if (!attr)
+      return op->emitOpError() << what << " has no placement";
+    const Placement &placement = attr.getValue();
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !placement.isViewOf(type.getShape()))
+      return op->emitOpError()
+             << what << " has the placement " << placement.str()
+             << ", which is none of " << value.getType();
+    for (DeviceId device : placement.devices())
+      if (deviceCount && device >= *deviceCount)
+        return op->emitOpError() << what << " is placed on device " << device
+                                 << ", and the cluster has " << *deviceCount;
+    return success();
+  }
+
+  LogicalResult verify(Operation *op) {
+    if (op->hasAttr(operandPlacementsAttrName))
+      return op->emitOpError("wants its operands placed otherwise; run "
+                             "whale-insert-reshards first");
+    for (OpOperand &operand : op->getOpOperands())
+      if (failed(verifyPlaced(op, operand.get(),
+                              "operand #" + Twine(operand.getOperandNumber()))))
+        return failure();
+    for (OpResult result : op->getResults())
+      if (failed(verifyPlaced(op, result,
+                              "result #" + Twine(result.getResultNumber()))))
+        return failure();
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      return verifyReshard(reshard);
+    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+      return verifyRegions(op);
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return success();
+    if (std::optional<OpRule> rule = getOpRule(op))
+      return verifyRule(op, *rule);
+    return verifyWhole(op);
+  }
+
+  static LogicalResult verifyReshard(ReshardOp reshard) {
+    PlacementAttr given = getPlacement(reshard.getInput());
+    if (given != reshard.getFromAttr())
+      return reshard.emitOpError("is from ")
+             << reshard.getFrom().getValue().str() << ", and its operand is "
+             << given.getValue().str();
+    return success();
+  }
+
+  /// What enters a loop or leaves a region lies where the result does. A zero
+  /// may enter where a partial value goes round: it has no terms to add.
+  static LogicalResult verifyCarried(Operation *op, Value value, Value result) {
+    const Placement &given = getPlacement(value).getValue();
+    const Placement &wanted = getPlacement(result).getValue();
+    if (given.isEquivalent(wanted) ||
+        (!given.isPartial() && given.isEquivalent(wanted.withoutPartial())))
+      return success();
+    return op->emitOpError("carries a value from ")
+           << given.str() << " to " << wanted.str();
+  }
+
+  static LogicalResult verifyRegions(Operation *op) {
+    if (isa<hlo::WhileOp>(op))
+      for (auto [operand, result] :
+           llvm::zip_equal(op->getOperands(), op->getResults()))
+        if (failed(verifyCarried(op, operand, result)))
+          return failure();
+    for (Region &region : op->getRegions()) {
+      if (isa<hlo::WhileOp>(op) && region.getRegionNumber() == 0)
+        continue;
+      for (auto [value, result] : llvm::zip_equal(
+               region.front().getTerminator()->getOperands(), op->getResults()))
+        if (failed(
+                verifyCarried(region.front().getTerminator(), value, result)))
+          return failure();
+    }
+    return success();
+  }
+
+  /// An operation without a rule can only be computed whole.
+  static LogicalResult verifyWhole(Operation *op) {
+    auto isWhole = [](Value value) {
+      return getPlacement(value).getValue().isReplicated();
+    };
+    if (llvm::all_of(op->getOperands(), isWhole) &&
+        llvm::all_of(op->getResults(), isWhole))
+      return success();
+    return op->emitOpError(
+        "is split or partial, and has no rule that says how");
+  }
+
+  LogicalResult verifyRule(Operation *op, const OpRule &rule) {
+    SmallVector<Tensor> tensors;
+    for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+      tensors.push_back({value, &dims, getPlacement(value).getValue(), false,
+                         unsigned(tensors.size())});
+    for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+      tensors.push_back({value, &dims, getPlacement(value).getValue(), true,
+                         unsigned(tensors.size() - op->getNumOperands())});
+    if (failed(verifyPartials(op, rule, tensors)))
+      return failure();
+    FactorCuts cuts(rule.factors.size());
+    for (const Tensor &tensor : tensors)
+      collectCuts(tensor, rule, cuts);
+    for (Tensor &tensor : tensors)
+      if (!refineView(tensor, rule, cuts))
+        return op->emitOpError("cuts a dimension in pieces that don't divide "
+                               "each other");
+    Intervals intervals;
+    for (const Tensor &tensor : tensors)
+      if (failed(verifyBoxes(op, rule, tensor, intervals)))
+        return failure();
+    return verifyReduced(op, rule, tensors, intervals);
+  }
+
+  /// By device and piece of a factor: where it starts, its size, and a tensor
+  /// that says so.
+  struct Interval {
+    int64_t start, size, extent;
+    const Tensor *tensor;
+  };
+  using Intervals = std::map<std::tuple<DeviceId, unsigned, int64_t>, Interval>;
+
+  LogicalResult verifyBoxes(Operation *op, const OpRule &rule,
+                            const Tensor &tensor, Intervals &intervals) {
+    Extents view;
+    for (const ViewDim &dim : tensor.view)
+      view.push_back(dim.extent);
+    for (const Shard &shard : tensor.placement.shards()) {
+      if (shard.box.empty())
+        continue;
+      std::optional<Box> box =
+          convertBox(shard.box, tensor.placement.view(), view);
+      if (!box)
+        return op->emitOpError()
+               << tensor.name() << " is placed " << tensor.placement.str()
+               << ", which cuts across the factors of its rule";
+      for (auto [i, dim] : llvm::enumerate(tensor.view)) {
+        bool isWhole = box->size[i] == dim.extent;
+        bool canSplit =
+            dim.factor && rule.factors[*dim.factor].kind != FactorKind::Blocked;
+        if (!isWhole && !canSplit)
+          return op->emitOpError()
+                 << tensor.name() << " is placed " << tensor.placement.str()
+                 << ", which cuts a dimension that the operation needs whole";
+        if (!dim.factor)
+          continue;
+        auto [it, isNew] = intervals.try_emplace(
+            {shard.device, *dim.factor, dim.minor},
+            Interval{box->start[i], box->size[i], dim.extent, &tensor});
+        const Interval &other = it->second;
+        if (other.start != box->start[i] || other.size != box->size[i])
+          return op->emitOpError()
+                 << tensor.name() << " is placed " << tensor.placement.str()
+                 << " and " << other.tensor->name() << " "
+                 << other.tensor->placement.str()
+                 << ": they disagree about a dimension that they share on "
+                 << "device " << shard.device;
+      }
+    }
+    return success();
+  }
+
+  /// Terms are passed on where the operation is linear in them.
+  static LogicalResult verifyPartials(Operation *op, const OpRule &rule,
+                                      ArrayRef<Tensor> tensors) {
+    SmallVector<unsigned> partial;
+    for (const Tensor &tensor : tensors)
+      if (!tensor.isResult && tensor.placement.isPartial())
+        partial.push_back(tensor.index);
+    if (partial.empty())
+      return success();
+    if (llvm::none_of(rule.linear, [&](ArrayRef<unsigned> operands) {
+          return llvm::all_of(partial, [&](unsigned operand) {
+            return llvm::is_contained(operands, operand);
+          });
+        }))
+      return op->emitOpError("operand #")
+             << partial.front() << " is partial, and the operation is not "
+             << "linear in it";
+    for (const Tensor &tensor : tensors)
+      if (tensor.isResult && !tensor.placement.isPartial())
+        return op->emitOpError()
+               << tensor.name() << " must be partial as operand #"
+               << partial.front() << " is";
+    return success();
+  }
+
+  /// Where a factor is reduced in parts, results are partial.
+  static LogicalResult verifyReduced(Operation *op, const OpRule &rule,
+                                     ArrayRef<Tensor> tensors,
+                                     const Intervals &intervals) {
+    for (const auto &[key, interval] : intervals) {
+      const Factor &factor = rule.factors[std::get<1>(key)];
+      bool isReduced = factor.kind == FactorKind::Reduction ||
+                       factor.kind == FactorKind::MaskedGather;
+      if (!isReduced || interval.size == interval.extent)
+        continue;
+      Reduction reduction = factor.kind == FactorKind::Reduction
+                                ? factor.reduction
+                                : Reduction::Sum;
+      for (const Tensor &tensor : tensors)
+        if (tensor.isResult && tensor.placement.reduction() != reduction)
+          return op->emitOpError()
+                 << tensor.name() << " is placed " << tensor.placement.str()
+                 << ", but " << interval.tensor->name()
+                 << " is split along a dimension that is reduced by "
+                 << stringifyReduction(reduction);
+    }
+    return success();
+  }
+
+  func::FuncOp function;
+  std::optional<int64_t> deviceCount;
+};
+
+struct VerifyPlacementsPass : impl::VerifyPlacementsBase<VerifyPlacementsPass> {
+  using VerifyPlacementsBase::VerifyPlacementsBase;
+
+  void runOnOperation() final {
+    markAllAnalysesPreserved();
+    FailureOr<func::FuncOp> main = getMainFunction(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    std::optional<int64_t> deviceCount;
+    for (ClusterOp cluster : getOperation().getOps<ClusterOp>())
+      deviceCount = cluster.getCluster().devices.size();
+    if (failed(Verifier(*main, deviceCount).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,264 @@
+// RUN: whale-opt %s -whale-verify-placements -split-input-file -verify-diagnostics
+
+// A product with a split contraction: the result is partial, until a reshard.
+#x = #whale.placement<[8, 4] split 1 (1, 3) on [0, 1]>
+#w = #whale.placement<[4, 6] split 0 (1, 3) on [0, 1]>
+#terms = #whale.placement<[8, 6] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8, 6] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8x4xf32> {whale.placement = #x},
+                %w: tensor<4x6xf32> {whale.placement = #w})
+    -> tensor<8x6xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      {whale.placements = [#terms]}
+      : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %1 = whale.reshard %0 from #terms to #whole : tensor<8x6xf32>
+  return %1 : tensor<8x6xf32>
+}
+
+// -----
+
+// Views that cut a dimension in the same pieces agree through a reshape.
+#flat = #whale.placement<[3, 4] split 1 (1, 3) on [0, 1]>
+#cube = #whale.placement<[3, 4] split 1 (1, 3) on [0, 1]>
+func.func @main(%x: tensor<12xf32> {whale.placement = #flat})
+    -> tensor<3x4xf32> {
+  %0 = stablehlo.reshape %x {whale.placements = [#cube]}
+      : (tensor<12xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+// A share may be empty; then nothing is compared on its device.
+#a = #whale.placement<[8] split 0 (8, 0) on [0, 1]>
+#b = #whale.placement<[8] on [0]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #a}) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x {whale.placements = [#b]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// A loop's zero has no terms, what goes round in it does.
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#bit = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #terms})
+    -> tensor<8xf32> {
+  %zero = stablehlo.constant {whale.placements = [#whole]}
+      dense<0.0> : tensor<8xf32>
+  %0 = stablehlo.while(%sum = %zero) : tensor<8xf32>
+      attributes {whale.placements = [#terms]}
+  cond {
+    %more = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %1 = stablehlo.add %sum, %x {whale.placements = [#terms]} : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #whole})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{'stablehlo.tanh' op result #0 has no placement}}
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{argument #0 has no placement}}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+#whole = #whale.placement<[9] replicate 2 on [0, 1]>
+// expected-error@+1 {{argument #0 has the placement [9] replicate 2 on [0, 1], which is none of 'tensor<8xf32>'}}
+func.func @main(%x: tensor<8xf32> {whale.placement = #whole})
+    -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+#whole = #whale.placement<[8] replicate 2 on [0, 2]>
+// expected-error@+1 {{argument #0 is placed on device 2, and the cluster has 2}}
+func.func @main(%x: tensor<8xf32> {whale.placement = #whole})
+    -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #half})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{wants its operands placed otherwise; run whale-insert-reshards first}}
+  %0 = stablehlo.tanh %x {whale.placements = [#whole],
+      whale.operand_placements = [#whole]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #half})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{is from [8] replicate 2 on [0, 1], and its operand is [8] split 0 (4, 4) on [0, 1]}}
+  %0 = whale.reshard %x from #whole to #whole : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#even = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#uneven = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+func.func @main(%a: tensor<8xf32> {whale.placement = #even},
+                %b: tensor<8xf32> {whale.placement = #uneven})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{operand #1 is placed [8] split 0 (3, 5) on [0, 1] and operand #0 [8] split 0 (4, 4) on [0, 1]: they disagree about a dimension that they share on device 0}}
+  %0 = stablehlo.add %a, %b {whale.placements = [#even]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Equal sizes, but the other way round.
+#rows = #whale.placement<[4, 4] split 0 (2, 2) on [0, 1]>
+func.func @main(%a: tensor<4x4xf32> {whale.placement = #rows})
+    -> tensor<4x4xf32> {
+  // expected-error@+1 {{result #0 is placed [4, 4] split 0 (2, 2) on [0, 1] and operand #0 [4, 4] split 0 (2, 2) on [0, 1]: they disagree}}
+  %0 = stablehlo.transpose %a, dims = [1, 0] {whale.placements = [#rows]}
+      : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+#cut = #whale.placement<[12] split 0 (5, 7) on [0, 1]>
+#whole = #whale.placement<[3, 4] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<12xf32> {whale.placement = #cut})
+    -> tensor<3x4xf32> {
+  // expected-error@+1 {{operand #0 is placed [12] split 0 (5, 7) on [0, 1], which cuts across the factors of its rule}}
+  %0 = stablehlo.reshape %x {whale.placements = [#whole]}
+      : (tensor<12xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+#a = #whale.placement<[2, 6] split 0 (1, 1) on [0, 1]>
+#b = #whale.placement<[3, 4] split 0 (1, 2) on [0, 1]>
+func.func @main(%a: tensor<12xf32> {whale.placement = #a},
+                %b: tensor<12xf32> {whale.placement = #b}) -> tensor<12xf32> {
+  // expected-error@+1 {{cuts a dimension in pieces that don't divide each other}}
+  %0 = stablehlo.add %a, %b {whale.placements = [#a]} : tensor<12xf32>
+  return %0 : tensor<12xf32>
+}
+
+// -----
+
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #half})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{operand #0 is placed [8] split 0 (4, 4) on [0, 1], which cuts a dimension that the operation needs whole}}
+  %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) {whale.placements = [#half]} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #terms})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{operand #0 is partial, and the operation is not linear in it}}
+  %0 = stablehlo.tanh %x {whale.placements = [#terms]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #terms})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{result #0 must be partial as operand #0 is}}
+  %0 = stablehlo.negate %x {whale.placements = [#whole]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#scalar = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #half}) -> tensor<f32> {
+  %zero = stablehlo.constant {whale.placements = [#scalar]}
+      dense<0.0> : tensor<f32>
+  // expected-error@+1 {{result #0 is placed [] replicate 2 on [0, 1], but operand #0 is split along a dimension that is reduced by sum}}
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [0] {whale.placements = [#scalar]}
+      : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+#rows = #whale.placement<[8, 8] split 0 (4, 4) on [0, 1]>
+func.func @main(%x: tensor<8x8xf32> {whale.placement = #rows})
+    -> tensor<8x8xf32> {
+  // expected-error@+1 {{is split or partial, and has no rule that says how}}
+  %0 = "stablehlo.triangular_solve"(%x, %x) <{left_side = true, lower = true,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>,
+      unit_diagonal = false}> {whale.placements = [#rows]}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#bit = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #half})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{carries a value from [8] split 0 (4, 4) on [0, 1] to [8] replicate 2 on [0, 1]}}
+  %0 = stablehlo.while(%sum = %x) : tensor<8xf32>
+      attributes {whale.placements = [#whole]}
+  cond {
+    %more = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    stablehlo.return %sum : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#index = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%i: tensor<i32> {whale.placement = #index},
+                %x: tensor<8xf32> {whale.placement = #half})
+    -> tensor<8xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    // expected-error@+1 {{carries a value from [8] split 0 (4, 4) on [0, 1] to [8] replicate 2 on [0, 1]}}
+    stablehlo.return %x : tensor<8xf32>
+  }) {whale.placements = [#whole]} : (tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
