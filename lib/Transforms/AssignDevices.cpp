@@ -54,7 +54,7 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
         [&](TaskGraphOp graph) { graphs[graph.getName()].push_back(graph); });
     if (graphs.empty())
       return;
-    std::vector<DeviceRequest> requests;
+    SmallVector<DeviceRequest> requests;
     for (auto &[name, pieces] : graphs) {
       DeviceRequest request{name.str(), std::nullopt};
       for (TaskGraphOp graph : pieces)
@@ -70,8 +70,14 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     llvm::Expected<std::vector<VirtualDevice>> devices =
         virtualDevices(requests, count, options);
     if (!devices) {
-      emitError(graphs.front().second.front().getLoc())
-          << llvm::toString(devices.takeError());
+      // A TaskGraph that asks for too many is at fault alone.
+      auto *tooLarge = llvm::find_if(requests, [&](const DeviceRequest &r) {
+        return r.devices && *r.devices > count;
+      });
+      TaskGraphOp graph = tooLarge == requests.end()
+                              ? graphs.front().second.front()
+                              : graphs.find(tooLarge->name)->second.front();
+      emitError(graph.getLoc()) << llvm::toString(devices.takeError());
       return signalPassFailure();
     }
 

@@ -11,6 +11,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/ScopePath.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -108,6 +109,19 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     op->setAttr(kPhaseAttr, PhaseAttr::get(op->getContext(), key.phase));
   }
 
+  /// The place of a piece in the user's program: where its scope begins, if
+  /// operations outside of it have joined it.
+  static Location placeOf(ArrayRef<Operation *> piece) {
+    for (Operation *op : piece) {
+      llvm::Expected<ScopePath> path = parseScopePath(namePath(op->getLoc()));
+      if (!path)
+        llvm::consumeError(path.takeError());
+      else if (path->scope)
+        return op->getLoc();
+    }
+    return piece.front()->getLoc();
+  }
+
   /// Moves the operations of `piece` into a task graph before the terminator.
   void form(TaskGraphKey key, ArrayRef<Operation *> piece) {
     DenseSet<Operation *> inside(piece.begin(), piece.end());
@@ -126,7 +140,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     OpBuilder builder(body->getTerminator());
     MLIRContext *context = builder.getContext();
     auto graph = TaskGraphOp::create(
-        builder, piece.front()->getLoc(), ValueRange(outputs).getTypes(),
+        builder, placeOf(piece), ValueRange(outputs).getTypes(),
         builder.getStringAttr(nameOf(key.strategy)),
         PhaseAttr::get(context, key.phase), key.strategy,
         /*virtual_device=*/FlatSymbolRefAttr(),

@@ -62,12 +62,23 @@ def compile(  # noqa: A001 - the extension's name
         "text": text,
         "ranks": [{}],
         "plan": {"cluster": cluster},
-        "arguments": [{}] * len(types.inputs),
-        "results": [{}] * len(types.results),
+        "arguments": _entries("arg", types.inputs),
+        "results": _entries("result", types.results),
     }
     with open(os.path.join(path, "manifest.json"), "w") as file:
         json.dump(manifest, file)
     return ["remark: compiled"]
+
+
+def _entries(kind, types):
+    return [
+        {
+            "name": f"{kind}{index}",
+            "dtype": str(type.element_type),
+            "shape": list(type.shape),
+        }
+        for index, type in enumerate(types)
+    ]
 
 
 def _plain(text):

@@ -169,28 +169,6 @@ def test_clusters(tmp_path):
             fit(cluster)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "text"),
-    [
-        (wh.replicate(8, name="enc"), r"wh.replicate\(8, name='enc'\)"),
-        (wh.split(5), r"wh.split\(5\)"),
-    ],
-)
-def test_scopes_larger_than_the_cluster(strategy, text):
-    def step(x):
-        with strategy:
-            return x + 1
-
-    spec = {"nodes": [{"count": 2, "devices": [{"kind": "cpu", "count": 2}]}]}
-    for cluster in (4, spec):
-        lowered = wh.jit(step, cluster=cluster).lower(X)
-        with pytest.raises(wh.CompileError, match=f"{text} asks for"):
-            lowered.compile()
-    wh.set_default_strategy(strategy)
-    with pytest.raises(wh.CompileError, match="and the cluster has 4"):
-        wh.jit(lambda x: x, cluster=4)(X)
-
-
 def test_diagnostics_become_compile_errors():
     with pytest.raises(wh.CompileError, match="error: no fft"):
         wh.jit(jnp.fft.fft, cluster=1)(X)

@@ -273,6 +273,23 @@ def test_compile_errors_name_their_cause():
         callback(jnp.float32(1))
 
 
+def test_scopes_larger_than_the_cluster():
+    def step(x):
+        y = jnp.sin(x)
+        with wh.split(5, name="head"):
+            return y + 1
+
+    spec = {"nodes": [{"count": 2, "devices": [{"kind": "cpu", "count": 2}]}]}
+    place = f"test_programs.py:{step.__code__.co_firstlineno + 3}:"
+    message = f"{place}.* error: .*'head' asks for 5 devices.* has 4"
+    for cluster in (4, spec):
+        with pytest.raises(wh.CompileError, match=message):
+            wh.jit(step, cluster=cluster)(jnp.ones(8))
+    wh.set_default_strategy(wh.replicate(8))
+    with pytest.raises(wh.CompileError, match="asks for 8 devices"):
+        wh.jit(jnp.sin, cluster=4)(jnp.ones(8))
+
+
 def test_other_threads_go_on():
     step = wh.jit(lambda x: jnp.linalg.matrix_power(x, 64), cluster=1)
     x = jnp.eye(256) * 0.5

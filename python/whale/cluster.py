@@ -42,21 +42,7 @@ def cluster_text(cluster: ClusterLike) -> str:
 
 def cluster_argument(cluster: ClusterLike) -> str:
     """The cluster for the compiler, which names a file in its messages."""
+    text = cluster_text(cluster)
     if isinstance(cluster, (str, os.PathLike)):
         return os.path.abspath(cluster)
-    return cluster_text(cluster)
-
-
-def device_count(text: str) -> int | None:
-    """How many devices a cluster text names; None where it is not valid."""
-    try:
-        cluster = json.loads(text)
-        if isinstance(cluster, int):
-            return cluster
-        return sum(
-            int(node.get("count", 1))
-            * sum(int(entry.get("count", 1)) for entry in node["devices"])
-            for node in cluster["nodes"]
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+    return text

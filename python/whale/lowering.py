@@ -16,7 +16,6 @@ from jax.interpreters import mlir
 
 from whale import cluster as clusters
 from whale import config, scopes
-from whale.errors import CompileError
 from whale.program import Program
 from whale.signature import Leaf, Signature
 
@@ -94,7 +93,6 @@ class Lowered:
                 "no cluster to compile for: give wh.jit a cluster= (a path, a "
                 "dictionary, or the number of CPU ranks)"
             )
-        self._check_device_counts(clusters.cluster_text(self._cluster))
         from whale import native
 
         directory = tempfile.TemporaryDirectory(prefix="whale-")
@@ -108,19 +106,6 @@ class Lowered:
             explain=explain,
         )
         return Program(path, self._signature, directory)
-
-    def _check_device_counts(self, cluster: str) -> None:
-        available = clusters.device_count(cluster)
-        if available is None:
-            return
-        default = scopes.default_strategy_in(self._text)
-        for scope in [*self.scopes, *([default] if default else [])]:
-            count = scope.device_count
-            if count is not None and count > available:
-                raise CompileError(
-                    f"{scope} asks for {count} devices, and the cluster has "
-                    f"{available}"
-                )
 
 
 def lower(

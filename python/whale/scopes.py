@@ -214,16 +214,3 @@ def scopes_in(text: str) -> list[Scope]:
             name=urllib.parse.unquote(name) or None,
         )
     return [found[key] for key in sorted(found)]
-
-
-_DEFAULT = re.compile(
-    r"whale\.default_strategy = #whale\.(replicate|split)<devices = (\d+)"
-)
-
-
-def default_strategy_in(text: str) -> Scope | None:
-    """The default strategy that a lowered text names, if it has a count."""
-    found = _DEFAULT.search(text)
-    if found is None:
-        return None
-    return Scope(found.group(1), int(found.group(2)), 0, None)
