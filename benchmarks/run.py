@@ -1,161 +1,181 @@
-"""Times a GPT training step on 1 and 4 ranks beside `jax.jit`.
+"""Times training steps and their compilation beside JAX.
 
-Both sides run in the same session, in turn, each in a process of its own, on
-the same model, data and number of devices; a ratio is Whale's median step over
-JAX's. On a machine with fewer cores than ranks the ranks share the cores, for
-JAX's host devices as for Whale's ranks.
+Both sides live in processes of their own and work in turn, a few steps each,
+so that whatever else the machine does meets both; a speed-up is JAX's median
+over Whale's. On a machine with fewer cores than ranks the ranks share the
+cores, as JAX's host devices do.
+
+Results are kept in the output file: naming some cases replaces theirs alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
-import time
 from typing import Any
 
+import cases
+import report
+
 HERE = pathlib.Path(__file__).resolve().parent
-RANKS = (1, 4)
+# XLA compiles 24 layers in minutes: once is enough.
+LONG = 60.0
+
+
+class Worker:
+    """One side of a case, spoken to through pipes."""
+
+    def __init__(self, side: str, case: cases.Case, *rest: str) -> None:
+        environment = dict(os.environ, JAX_PLATFORMS="cpu")
+        if side == "jax":
+            environment["XLA_FLAGS"] = (
+                f"--xla_force_host_platform_device_count={case.ranks}"
+            )
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), side, case.name, *rest],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """The answer to one command."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args} ended without an answer")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
+    """The numbers of one case, by side."""
+    whale = Worker("whale", case)
+    workers = {"whale": whale}
+    first = {"whale": whale.ask("compile")}
+    if not case.plan_only:
+        shardings = json.dumps(first["whale"]["shardings"])
+        workers["jax"] = Worker("jax", case, shardings)
+        first["jax"] = workers["jax"].ask("compile")
+    compiled = {side: [answer["seconds"]] for side, answer in first.items()}
+    result: dict[str, Any] = {"compile_s": compiled}
+    if case.compile_only:
+        # The first time also loads the compiler; it is not counted.
+        for _ in range(options.rounds):
+            for side, worker in workers.items():
+                if sum(compiled[side]) < LONG:
+                    compiled[side].append(worker.ask("compile")["seconds"])
+    else:
+        result["seconds"] = {side: [] for side in workers}
+        result["processor_s"] = {side: [] for side in workers}
+        result["loss"] = {
+            side: worker.ask("steps 2")["loss"]
+            for side, worker in workers.items()
+        }
+        for _ in range(options.rounds):
+            for side, worker in workers.items():
+                answer = worker.ask(f"steps {options.steps}")
+                result["seconds"][side] += answer["seconds"]
+                result["processor_s"][side] += answer["processor"]
+        result["bytes"] = {
+            side: worker.ask("memory")["bytes"]
+            for side, worker in workers.items()
+        }
+    for worker in workers.values():
+        worker.close()
+    return {"case": case.name} | summarize(case, result)
+
+
+def summarize(case: cases.Case, result: dict[str, Any]) -> dict[str, Any]:
+    """Medians instead of lists."""
+    compiled = {
+        side: statistics.median(times[1:] or times)
+        for side, times in result["compile_s"].items()
+    }
+    summary = {"compile_s": compiled}
+    for name in ("seconds", "processor_s"):
+        if name in result:
+            summary[name] = {
+                side: statistics.median(times)
+                for side, times in result[name].items()
+            }
+    if case.compile_only:
+        summary["seconds"] = compiled
+    for name in ("loss", "bytes"):
+        if name in result:
+            summary[name] = result[name]
+    return summary
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    model = platform.processor()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE")
+        * os.sysconf("SC_PHYS_PAGES"),
+        "jax": importlib.metadata.version("jax"),
+        "jaxlib": importlib.metadata.version("jaxlib"),
+        "python": platform.python_version(),
+    }
 
 
 def main() -> None:
-    """Runs all measurements, or with --worker a single one."""
+    """Measures what is asked for, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", default="bench.json")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--worker", nargs=2, metavar=("SIDE", "RANKS"))
+    names = [case.name for case in cases.CASES]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=str(names))
+    parser.add_argument("--output", default="build/bench.json")
+    parser.add_argument("--steps", type=int, default=3, help="a round")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="write docs/performance.md; without names, measure nothing",
+    )
     options = parser.parse_args()
-    if options.worker:
-        side, ranks = options.worker
-        print(json.dumps(measure(side, int(ranks), options)))
-        return
-    results: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for _ in range(options.rounds):
-        for ranks in RANKS:
-            for side in ("jax", "whale"):
-                result = worker(side, ranks, options)
-                results.setdefault((side, ranks), []).append(result)
-    rows = [row(ranks, results) for ranks in RANKS]
-    print(
-        f"{'model':12} {'ranks':>5} {'whale ms':>9} {'jax ms':>9} {'ratio':>6}"
-    )
-    for entry in rows:
-        print(
-            f"{entry['model']:12} {entry['ranks']:5} "
-            f"{entry['whale_s'] * 1e3:9.1f} {entry['jax_s'] * 1e3:9.1f} "
-            f"{entry['ratio']:6.2f}"
-        )
+    for name in options.names:
+        if name not in names:
+            parser.error(f"no case '{name}'; there are {', '.join(names)}")
     output = pathlib.Path(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    report = {
-        "cores": len(os.sched_getaffinity(0)),
-        "batch": options.batch,
-        "results": rows,
-    }
-    output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-
-
-def row(
-    ranks: int, results: dict[tuple[str, int], list[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The medians of both sides over all rounds, and their ratio."""
-    median = {
-        side: statistics.median(
-            second for r in results[side, ranks] for second in r["seconds"]
-        )
-        for side in ("jax", "whale")
-    }
-    losses = {side: results[side, ranks][0]["loss"] for side in median}
-    return {
-        "model": "gpt-4x128",
-        "ranks": ranks,
-        "whale_s": median["whale"],
-        "jax_s": median["jax"],
-        "ratio": median["whale"] / median["jax"],
-        "compile_s": {
-            side: results[side, ranks][0]["compile_s"] for side in median
-        },
-        "loss": losses,
-    }
-
-
-def worker(side: str, ranks: int, options: argparse.Namespace) -> Any:
-    """One measurement in a process of its own."""
-    environment = dict(os.environ, JAX_PLATFORMS="cpu")
-    if side == "jax":
-        environment["XLA_FLAGS"] = (
-            f"--xla_force_host_platform_device_count={ranks}"
-        )
-    command = [sys.executable, __file__, "--worker", side, str(ranks)]
-    command += [f"--steps={options.steps}", f"--batch={options.batch}"]
-    done = subprocess.run(
-        command, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def measure(side: str, ranks: int, options: argparse.Namespace) -> Any:
-    """The seconds of each step, after two that are not counted."""
-    sys.path.insert(0, str(HERE.parent / "examples" / "gpt"))
-    import jax
-    import optax
-
-    import data
-    import model
-    import whale as wh
-
-    tokens, vocabulary = data.load()
-    config = model.Config(vocabulary=len(vocabulary))
-    optimizer = optax.adam(1e-3)
-    params = model.init_params(config, jax.random.key(0))
-    state = optimizer.init(params)
-    stream = data.batches(tokens, options.batch, config.context)
-    batch = next(stream)
-    start = time.perf_counter()
-    if side == "whale":
-        wh.set_default_strategy(wh.replicate())
-        step: Any = (
-            wh.jit(
-                model.make_train_step(optimizer),
-                cluster=ranks,
-                donate_argnums=(0, 1),
-                batch_argnums=2,
-            )
-            .lower(params, state, batch)
-            .compile()
-        )
-        place: Any = lambda batch: batch  # noqa: E731
-    else:
-        mesh = jax.make_mesh((ranks,), ("data",), (jax.sharding.AxisType.Auto,))
-        spec = jax.sharding.PartitionSpec
-        everywhere = jax.sharding.NamedSharding(mesh, spec())
-        shared = jax.sharding.NamedSharding(mesh, spec("data"))
-        params, state = jax.device_put((params, state), everywhere)
-        place = lambda batch: jax.device_put(batch, shared)  # noqa: E731
-        step = (
-            jax.jit(
-                model.make_train_step(optimizer, annotate=False),
-                donate_argnums=(0, 1),
-                out_shardings=everywhere,
-            )
-            .lower(params, state, place(batch))
-            .compile()
-        )
-    compiled = time.perf_counter() - start
-    seconds = []
-    for _ in range(options.steps + 2):
-        start = time.perf_counter()
-        params, state, loss = step(params, state, place(batch))
-        loss = float(loss)
-        seconds.append(time.perf_counter() - start)
-        batch = next(stream)
-    return {"seconds": seconds[2:], "compile_s": compiled, "loss": loss}
+    results: dict[str, Any] = {}
+    if output.exists() and (options.names or options.report):
+        results = json.loads(output.read_text())["results"]
+    wanted = options.names or ([] if options.report else names)
+    for case in cases.CASES:
+        if case.name not in wanted:
+            continue
+        print(f"{case.name} ...", file=sys.stderr, flush=True)
+        results[case.name] = measure(case, options)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        content = {"machine": machine(), "results": results}
+        output.write_text(json.dumps(content, indent=2) + "\n")
+    rows = report.rows(results)
+    print(report.table(rows))
+    if options.report:
+        content = json.loads(output.read_text())
+        path = HERE.parent / "docs" / "performance.md"
+        path.write_text(report.page(content["machine"], rows))
 
 
 if __name__ == "__main__":

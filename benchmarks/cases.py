@@ -1,0 +1,91 @@
+"""What is timed: one entry for each row of the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A training step of `model` (a function of models.py) on some ranks.
+
+    What is measured of it is its time and memory or, with `compile_only`, the
+    time to compile it. `target` is how many times faster than JAX it shall be;
+    `own` names another case and how many times as long as that one this one
+    may take.
+    """
+
+    name: str
+    what: str
+    model: str
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    ranks: int = 1
+    strategy: str = "replicate"
+    compile_only: bool = False
+    plan_only: bool = False
+    target: float | None = None
+    own: tuple[str, float] | None = None
+
+
+_DEEP = {"layers": 24, "width": 1024, "heads": 16}
+
+CASES = (
+    Case("gpt", "GPT, 4 layers, f32", "gpt", target=2.0),
+    Case(
+        "gpt-bf16",
+        "GPT, 4 layers, bf16",
+        "gpt",
+        {"dtype": "bfloat16"},
+        target=2.0,
+    ),
+    Case(
+        "gpt-replicate-4",
+        "GPT, replicate",
+        "gpt",
+        ranks=4,
+        target=1.5,
+        own=("gpt", 1.15),
+    ),
+    Case(
+        "gpt-split-4",
+        "GPT, split",
+        "gpt",
+        ranks=4,
+        strategy="split",
+        target=1.5,
+        own=("gpt", 1.15),
+    ),
+    Case("lstm", "LSTM, 64 steps", "lstm", target=1.5),
+    Case("lstm-4", "LSTM, 64 steps", "lstm", ranks=4, target=1.5),
+    Case("convnet", "convolution net", "convnet", target=1.5),
+    Case("convnet-4", "convolution net", "convnet", ranks=4, target=1.5),
+    Case("moe", "mixture of experts", "moe", target=1.5),
+    Case("moe-4", "mixture of experts", "moe", ranks=4, target=1.5),
+    Case(
+        "compile-gpt",
+        "compile GPT, 4 layers",
+        "gpt",
+        compile_only=True,
+        target=1.0,
+    ),
+    Case(
+        "compile-gpt24-8",
+        "compile GPT, 24 layers",
+        "gpt",
+        _DEEP,
+        ranks=8,
+        compile_only=True,
+        target=1.0,
+    ),
+    Case(
+        "compile-gpt24-512",
+        "plan GPT, 24 layers",
+        "gpt",
+        _DEEP | {"batch": 1024},
+        ranks=512,
+        plan_only=True,
+        compile_only=True,
+        own=("compile-gpt24-8", 2.0),
+    ),
+)

@@ -1,0 +1,128 @@
+"""The table of results, and docs/performance.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cases
+
+COLUMNS = (
+    "work",
+    "ranks",
+    "measured",
+    "Whale",
+    "against",
+    "ratio",
+    "target",
+    "met",
+)
+
+PAGE = """# Performance
+
+Measured by `scripts/bench`, written by `scripts/bench --report`; the numbers
+are medians of steps that Whale and JAX run in turn on the same machine, and
+a speed-up is JAX's time over Whale's. Memory is the peak of a rank (arguments,
+results, arena, constants, scratch) against XLA's arguments and temporaries on
+one device.
+
+{table}
+
+Machine: {processor}, {cores} cores, {memory:.0f} GB of memory. JAX {jax},
+jaxlib {jaxlib}, Python {python}.
+
+What the models are stands in `benchmarks/models.py`, what is measured of them
+in `benchmarks/cases.py`. Where ranks are more than cores, they share them, as
+JAX's host devices do, whose arguments are sharded as Whale's are.
+"""
+
+
+def rows(results: dict[str, Any]) -> list[dict[str, str]]:
+    """A row for each thing that was measured and has a target."""
+    found = []
+    for case in cases.CASES:
+        result = results.get(case.name)
+        if result is None:
+            continue
+        seconds = result["seconds"]
+        metric = "plan" if case.plan_only else "compile"
+        metric = metric if case.compile_only else "step"
+        if case.target is not None:
+            ratio = seconds["jax"] / seconds["whale"]
+            found.append(
+                row(
+                    case,
+                    metric,
+                    time(seconds["whale"]),
+                    "JAX " + time(seconds["jax"]),
+                    f"{ratio:.2f} x as fast",
+                    f"at least {case.target:g}",
+                    ratio >= case.target,
+                )
+            )
+        if case.own is not None and case.own[0] in results:
+            name, limit = case.own
+            other = results[name]["seconds"]["whale"]
+            ratio = seconds["whale"] / other
+            found.append(
+                row(
+                    case,
+                    metric,
+                    time(seconds["whale"]),
+                    f"{name} {time(other)}",
+                    f"{ratio:.2f} x as long",
+                    f"at most {limit:g}",
+                    ratio <= limit,
+                )
+            )
+        if "bytes" in result:
+            size = result["bytes"]
+            ratio = size["whale"] / size["jax"]
+            found.append(
+                row(
+                    case,
+                    "memory",
+                    memory(size["whale"]),
+                    "JAX " + memory(size["jax"]),
+                    f"{ratio:.2f} x as much",
+                    "at most 1",
+                    ratio <= 1,
+                )
+            )
+    return found
+
+
+def row(case: cases.Case, *cells: Any) -> dict[str, str]:
+    """The cells by column."""
+    *texts, met = cells
+    texts = [case.what, str(case.ranks), *texts, "yes" if met else "no"]
+    return dict(zip(COLUMNS, texts, strict=True))
+
+
+def time(seconds: float) -> str:
+    """Seconds or milliseconds."""
+    return f"{seconds:.1f} s" if seconds >= 2 else f"{seconds * 1e3:.0f} ms"
+
+
+def memory(count: int) -> str:
+    """Megabytes."""
+    return f"{count / 1e6:.1f} MB"
+
+
+def table(found: list[dict[str, str]]) -> str:
+    """A table that is Markdown and lines up."""
+    lines = [dict(zip(COLUMNS, COLUMNS))] + found
+    widths = [max(len(line[name]) for line in lines) for name in COLUMNS]
+    texts = [
+        "| "
+        + " | ".join(line[n].ljust(w) for n, w in zip(COLUMNS, widths))
+        + " |"
+        for line in lines
+    ]
+    texts.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(texts)
+
+
+def page(machine: dict[str, Any], found: list[dict[str, str]]) -> str:
+    """The text of docs/performance.md."""
+    fields = dict(machine, memory=machine["memory_bytes"] / 1e9)
+    return PAGE.format(table=table(found), **fields)
