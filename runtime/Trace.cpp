@@ -18,9 +18,29 @@ void Trace::beginStep(size_t ranks) {
     byRank.resize(ranks);
 }
 
-void Trace::add(size_t rank, std::string name, Queue queue,
+void Trace::add(size_t rank, std::string name, Cost cost, Queue queue,
                 Clock::time_point begin, Clock::time_point end) {
-  byRank[rank].push_back({std::move(name), queue, begin, end, steps - 1});
+  byRank[rank].push_back(
+      {std::move(name), std::move(cost), queue, begin, end, steps - 1});
+}
+
+static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
+  nlohmann::ordered_json json = {{"step", event.step},
+                                 {"instruction", event.cost.detail}};
+  double seconds =
+      std::chrono::duration<double>(event.end - event.begin).count();
+  auto add = [&](const char *name, const char *rate, double amount) {
+    if (amount <= 0)
+      return;
+    json[name] = amount;
+    if (seconds > 0)
+      json[rate] = amount / seconds / 1e9;
+  };
+  add("flops", "GFLOP/s", event.cost.flops);
+  add("bytes", "GB/s", event.cost.bytes);
+  if (event.cost.leastSeconds > 0 && seconds > 0)
+    json["roofline"] = event.cost.leastSeconds / seconds;
+  return json;
 }
 
 std::string Trace::json() const {
@@ -50,7 +70,7 @@ std::string Trace::json() const {
            {"tid", static_cast<int>(event.queue)},
            {"ts", microseconds(event.begin - origin)},
            {"dur", microseconds(event.end - event.begin)},
-           {"args", {{"step", event.step}}}});
+           {"args", argumentsOf(event)}});
   }
   nlohmann::ordered_json root = {{"traceEvents", std::move(list)},
                                  {"displayTimeUnit", "ms"}};

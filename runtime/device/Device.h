@@ -36,6 +36,11 @@ public:
   /// The ranges are equal or disjoint.
   virtual void copy(void *dst, const void *src, int64_t bytes) = 0;
 
+  /// The least seconds for so much arithmetic (in products of `product`, else
+  /// in f32) and so many bytes, at peaks that are measured when first asked for.
+  virtual double leastSeconds(double flops, double bytes,
+                              std::optional<DType> product) = 0;
+
   /// Memory that the device has taken for its own purposes so far.
   virtual int64_t scratchBytes() const = 0;
 };

@@ -135,6 +135,15 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
   return bytes;
 }
 
+Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
+  Trace::Cost cost = {instruction.detail, instruction.flops, instruction.bytes,
+                      0};
+  if (cost.flops > 0 || cost.bytes > 0)
+    cost.leastSeconds = ranks[rank].device->leastSeconds(cost.flops, cost.bytes,
+                                                         instruction.product);
+  return cost;
+}
+
 void Executor::execute(int64_t rank,
                        const std::vector<Instruction> &instructions) {
   Trace *trace = ranks[rank].trace;
@@ -158,12 +167,15 @@ void Executor::execute(int64_t rank,
     } catch (const std::exception &error) {
       throw Error("'" + instruction.label + "': " + error.what());
     }
-    if (trace)
-      trace->add(rank, instruction.label,
-                 std::holds_alternative<Comm>(instruction.operation)
-                     ? Queue::Communication
-                     : Queue::Compute,
-                 begin, Trace::Clock::now());
+    if (!trace)
+      continue;
+    // What the peaks are may have to be measured now.
+    Trace::Clock::time_point end = Trace::Clock::now();
+    trace->add(rank, instruction.label, costOf(rank, instruction),
+               std::holds_alternative<Comm>(instruction.operation)
+                   ? Queue::Communication
+                   : Queue::Compute,
+               begin, end);
   }
 }
 

@@ -45,6 +45,7 @@ private:
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void execute(int64_t rank, const std::vector<Instruction> &instructions);
   void execute(int64_t rank, const Instruction &instruction);
+  Trace::Cost costOf(int64_t rank, const Instruction &instruction);
   void communicate(int64_t rank, const Comm &comm);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;

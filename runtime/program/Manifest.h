@@ -147,6 +147,12 @@ struct Case {
 struct Instruction {
   /// For errors and traces.
   std::string label;
+  /// For traces: what it is (the symbol of a kernel), the arithmetic that it
+  /// does and the bytes that it touches; 0 where they are not known.
+  std::string detail;
+  double flops = 0, bytes = 0;
+  /// The type that a product is computed in.
+  std::optional<DType> product;
   std::variant<KernelLaunch, Copy, Matmul, Convolution, Call, Comm, While, Case>
       operation;
 };

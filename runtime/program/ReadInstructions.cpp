@@ -322,18 +322,34 @@ Instruction InstructionReader::read(const Field &field) {
   const std::string &name = op.text();
   if (auto label = field.find("label"))
     instruction.label = label->text();
+  if (auto flops = field.find("flops"))
+    instruction.flops = flops->number();
+  instruction.detail = name;
   if (name == "kernel") {
+    instruction.detail = field.at("symbol").text();
     instruction.operation = readKernel(field);
     if (instruction.label.empty())
       instruction.label = field.at("symbol").text();
   } else if (name == "copy") {
-    instruction.operation = readCopy(field);
+    Copy copy = readCopy(field);
+    instruction.bytes = bytesOf({copy.src, copy.dst});
+    instruction.operation = copy;
   } else if (name == "matmul") {
-    instruction.operation = readMatmul(field);
+    Matmul matmul = readMatmul(field);
+    instruction.bytes = bytesOf({matmul.lhs, matmul.rhs, matmul.out});
+    instruction.product = matmul.lhsType;
+    instruction.operation = std::move(matmul);
   } else if (name == "convolution") {
-    instruction.operation = readConvolution(field);
+    Convolution convolution = readConvolution(field);
+    instruction.bytes =
+        bytesOf({convolution.lhs, convolution.rhs, convolution.out});
+    instruction.product = convolution.lhsType;
+    instruction.operation = std::move(convolution);
   } else if (name == "call") {
-    instruction.operation = readCall(field);
+    Call call = readCall(field);
+    instruction.detail = field.at("function").text();
+    instruction.bytes = bytesOf(call.inputs) + bytesOf(call.outputs);
+    instruction.operation = std::move(call);
     if (instruction.label.empty())
       instruction.label = field.at("function").text();
   } else if (name == "comm") {
@@ -349,6 +365,8 @@ Instruction InstructionReader::read(const Field &field) {
   } else {
     op.fail("unknown instruction '" + name + "'");
   }
+  if (auto bytes = field.find("bytes"))
+    instruction.bytes = bytes->number();
   if (instruction.label.empty())
     instruction.label = name;
   return instruction;

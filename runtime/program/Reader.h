@@ -75,6 +75,12 @@ private:
   const BufferInfo &info(BufferIndex index) const {
     return rankClass.buffers[index];
   }
+  double bytesOf(const std::vector<BufferIndex> &buffers) const {
+    double bytes = 0;
+    for (BufferIndex buffer : buffers)
+      bytes += static_cast<double>(info(buffer).bytes);
+    return bytes;
+  }
   void checkWritable(const Field &field, BufferIndex index) const;
 
   ManifestReader &reader;

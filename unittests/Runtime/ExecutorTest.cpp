@@ -207,6 +207,14 @@ TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
   for (const json &event : events)
     communications += event["ph"] == "X" && event["cat"] == "communication";
   EXPECT_EQ(communications, 3 * 4 * 2);
+  auto product =
+      std::find_if(events.begin(), events.end(), [](const json &event) {
+        return event["ph"] == "X" && event["args"]["instruction"] == "matmul";
+      });
+  ASSERT_NE(product, events.end());
+  const json &told = (*product)["args"];
+  EXPECT_EQ(told["bytes"], 3 * 64);
+  EXPECT_GT(told["roofline"], 0);
 }
 
 TEST_F(ExecutorTest, FailingRankStopsTheOthers) {

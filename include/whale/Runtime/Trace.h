@@ -23,8 +23,19 @@ class Trace {
 public:
   using Clock = std::chrono::steady_clock;
 
+  /// What an instruction did, as far as that is known.
+  struct Cost {
+    std::string detail; ///< the symbol of a kernel, or the kind of instruction
+    double flops = 0;
+    double bytes = 0;
+    /// The least seconds that this work takes at the peaks of the device
+    /// (products in its caches, copies in its memory).
+    double leastSeconds = 0;
+  };
+
   struct Event {
     std::string name;
+    Cost cost;
     Queue queue;
     Clock::time_point begin;
     Clock::time_point end;
@@ -35,13 +46,14 @@ public:
   /// Starts the next step with `ranks` ranks; called by Program::run.
   void beginStep(size_t ranks);
   /// Each rank appends only its own events, hence without a lock.
-  void add(size_t rank, std::string name, Queue queue, Clock::time_point begin,
-           Clock::time_point end);
+  void add(size_t rank, std::string name, Cost cost, Queue queue,
+           Clock::time_point begin, Clock::time_point end);
 
   const std::vector<std::vector<Event>> &events() const { return byRank; }
 
   /// Chrome trace-event JSON, opened by Perfetto: a process for each rank, in
-  /// it a track for each queue.
+  /// it a track for each queue. Bars say FLOPs, bytes and their rates, and
+  /// which share of the roofline they reached.
   std::string json() const;
 
 private:

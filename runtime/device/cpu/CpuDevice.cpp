@@ -9,6 +9,7 @@
 #include "device/Device.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
+#include "device/cpu/Peaks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -60,10 +61,23 @@ public:
       std::memmove(dst, src, static_cast<size_t>(bytes));
   }
 
+  double leastSeconds(double flops, double bytes,
+                      std::optional<DType> product) override {
+    if (!bandwidth)
+      bandwidth = measureBandwidth(context.threads);
+    bool half = product == DType::BF16;
+    std::optional<double> &peak = half ? halfPeak : floatPeak;
+    if (!peak)
+      peak = measureProducts(half ? DType::BF16 : DType::F32, context);
+    return std::max(flops / *peak, bytes / *bandwidth);
+  }
+
   int64_t scratchBytes() const override { return context.scratch.bytes(); }
 
 private:
   CpuContext context;
+  /// Bytes and FLOP/s a second, once measured.
+  std::optional<double> bandwidth, floatPeak, halfPeak;
   std::unordered_map<const Matmul *, PreparedMatmul> matmuls;
   std::unordered_map<const Convolution *, PreparedConvolution> convolutions;
 };
