@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Contractions and convolutions that the library computes. Of the dimensions of
-// a contraction only their strides matter; a copy is made only where a group of
-// dimensions has no single stride.
+// a contraction only their strides matter: transpositions before and after it
+// disappear in them, and a copy is made only where a group of dimensions has no
+// single stride.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
@@ -32,6 +32,8 @@ using namespace whale;
 /// A matrix product in the library costs a call: below this many rows, a group
 /// of dimensions that has no single stride is copied instead of looped over.
 static constexpr int64_t kMinRows = 32;
+/// Pieces of this many rows are as quick as one product of all.
+static constexpr int64_t kManyRows = 128;
 
 /// The types that the library multiplies.
 static bool isLibraryType(Type type) {
@@ -73,14 +75,32 @@ SmallVector<Group> collapse(ArrayRef<Group> dims) {
 /// One operand of a contraction.
 struct Side {
   Value value;
+  /// Of the operand; they are those of `value` in another order where `value`
+  /// is what the operand was transposed from.
+  SmallVector<int64_t> shape, strides;
   SmallVector<int64_t> batch, contracting, free;
 
-  ArrayRef<int64_t> shape() const {
-    return cast<RankedTensorType>(value.getType()).getShape();
+  void set(Value operand) {
+    value = operand;
+    shape =
+        llvm::to_vector(cast<RankedTensorType>(operand.getType()).getShape());
+    strides = getStrides(shape);
+  }
+
+  /// Reads the operand where it lay before it was transposed.
+  void skipTranspose() {
+    auto transpose = value.getDefiningOp<stablehlo::TransposeOp>();
+    if (!transpose)
+      return;
+    value = transpose.getOperand();
+    SmallVector<int64_t> from =
+        getStrides(cast<RankedTensorType>(value.getType()).getShape());
+    for (auto [dim, source] : llvm::enumerate(transpose.getPermutation()))
+      strides[dim] = from[source];
   }
 
   void findFree() {
-    for (int64_t dim = 0, rank = shape().size(); dim < rank; ++dim)
+    for (int64_t dim = 0, rank = shape.size(); dim < rank; ++dim)
       if (!llvm::is_contained(batch, dim) &&
           !llvm::is_contained(contracting, dim))
         free.push_back(dim);
@@ -93,11 +113,11 @@ struct Side {
     llvm::append_range(order, contracting);
     SmallVector<int64_t> to;
     for (int64_t dim : order)
-      to.push_back(shape()[dim]);
+      to.push_back(shape[dim]);
     auto type = cast<RankedTensorType>(value.getType());
-    value = stablehlo::TransposeOp::create(
+    set(stablehlo::TransposeOp::create(
         b, loc, RankedTensorType::get(to, type.getElementType()), value,
-        b.getDenseI64ArrayAttr(order));
+        b.getDenseI64ArrayAttr(order)));
     auto count = [&](SmallVector<int64_t> &dims, int64_t from) {
       for (int64_t &dim : dims)
         dim = from++;
@@ -109,214 +129,300 @@ struct Side {
 
   SmallVector<Group> groups(ArrayRef<int64_t> dims,
                             ArrayRef<int64_t> other) const {
-    SmallVector<int64_t> strides = getStrides(shape());
     SmallVector<Group> result;
     for (auto [dim, stride] : llvm::zip_equal(dims, other))
-      result.push_back({shape()[dim], strides[dim], stride});
+      result.push_back({shape[dim], strides[dim], stride});
     return result;
   }
 
   /// True if one stride covers the contracted dimensions in their order.
   bool contractsInOneStride() const {
-    SmallVector<int64_t> strides = getStrides(shape());
     SmallVector<Group> dims;
     for (int64_t dim : contracting)
-      dims.push_back({shape()[dim], strides[dim], strides[dim]});
+      dims.push_back({shape[dim], strides[dim], strides[dim]});
     return collapse(dims).size() == 1;
   }
-};
 
-/// Pattern: dot_general -> whale.matmul
-struct DotGeneralToMatmul : OpRewritePattern<stablehlo::DotGeneralOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
-                                PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    auto type = cast<RankedTensorType>(op.getType());
-    auto numbers = op.getDotDimensionNumbers();
-    Side lhs{op.getLhs(), {}, {}, {}}, rhs{op.getRhs(), {}, {}, {}};
-    llvm::append_range(lhs.batch, numbers.getLhsBatchingDimensions());
-    llvm::append_range(lhs.contracting, numbers.getLhsContractingDimensions());
-    llvm::append_range(rhs.batch, numbers.getRhsBatchingDimensions());
-    llvm::append_range(rhs.contracting, numbers.getRhsContractingDimensions());
-    lhs.findFree();
-    rhs.findFree();
-    int64_t contracted = 1;
-    for (int64_t dim : lhs.contracting)
-      contracted *= lhs.shape()[dim];
-    if (contracted == 0) {
-      rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-          op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
-      return success();
-    }
-    if (!makeLibraryTypes(rewriter, op, lhs.value, rhs.value) ||
-        !isLibraryType(type.getElementType()) || type.getNumElements() == 0)
-      return failure();
-
-    // Contract in the order in which the right operand lies in memory.
-    SmallVector<int64_t> order(lhs.contracting.size());
-    std::iota(order.begin(), order.end(), 0);
-    llvm::sort(order, [&](int64_t a, int64_t b) {
-      return rhs.contracting[a] < rhs.contracting[b];
-    });
-    auto permute = [&](SmallVector<int64_t> &dims) {
-      SmallVector<int64_t> old(dims);
-      for (auto [to, from] : llvm::enumerate(order))
-        dims[to] = old[from];
-    };
-    permute(lhs.contracting);
-    permute(rhs.contracting);
-    if (!lhs.contractsInOneStride())
-      lhs.transpose(rewriter, loc);
-    if (!rhs.contractsInOneStride())
-      rhs.transpose(rewriter, loc);
-
-    SmallVector<int64_t> outStrides = getStrides(type.getShape());
-    ArrayRef<int64_t> out(outStrides);
-    auto rowsOf = [&] {
-      return collapse(
-          lhs.groups(lhs.free, out.slice(lhs.batch.size(), lhs.free.size())));
-    };
-    auto columnsOf = [&] {
-      return collapse(rhs.groups(rhs.free, out.take_back(rhs.free.size())));
-    };
-    auto needsCopy = [](ArrayRef<Group> groups, const Side &side) {
-      if (groups.size() > 1 && groups.back().size < kMinRows)
-        return true;
-      // The library wants a stride of one in each matrix.
-      SmallVector<int64_t> strides = getStrides(side.shape());
-      bool unit = groups.back().size == 1 || groups.back().first == 1;
-      for (int64_t dim : side.contracting)
-        unit |= strides[dim] == 1;
-      return !unit;
-    };
-    SmallVector<Group> rows = rowsOf(), columns = columnsOf();
-    if (needsCopy(rows, lhs)) {
-      lhs.transpose(rewriter, loc);
-      rows = rowsOf();
-    }
-    if (needsCopy(columns, rhs)) {
-      rhs.transpose(rewriter, loc);
-      columns = columnsOf();
-    }
-
-    SmallVector<int64_t> lhsStrides = getStrides(lhs.shape());
-    SmallVector<int64_t> rhsStrides = getStrides(rhs.shape());
-    SmallVector<int64_t> batch;
-    auto addBatch = [&](int64_t size, int64_t left, int64_t right,
-                        int64_t result) {
-      if (size == 1)
-        return;
-      size_t last = batch.size();
-      if (last && batch[last - 3] == size * left &&
-          batch[last - 2] == size * right && batch[last - 1] == size * result) {
-        batch[last - 4] *= size;
-        batch[last - 3] = left;
-        batch[last - 2] = right;
-        batch[last - 1] = result;
-        return;
-      }
-      batch.append({size, left, right, result});
-    };
-    for (auto [number, dims] :
-         llvm::enumerate(llvm::zip_equal(lhs.batch, rhs.batch)))
-      addBatch(lhs.shape()[std::get<0>(dims)], lhsStrides[std::get<0>(dims)],
-               rhsStrides[std::get<1>(dims)], outStrides[number]);
-    for (Group group : ArrayRef(rows).drop_back())
-      addBatch(group.size, group.first, 0, group.second);
-    for (Group group : ArrayRef(columns).drop_back())
-      addBatch(group.size, 0, group.first, group.second);
-
-    SmallVector<int64_t> strides;
-    for (int64_t dim : rhs.contracting)
-      strides.push_back(rhsStrides[dim]);
-    Group inner = collapse(lhs.groups(lhs.contracting, strides)).back();
-    Group row = rows.back(), column = columns.back();
-    rewriter.replaceOpWithNewOp<MatmulOp>(
-        op, type, lhs.value, rhs.value, batch,
-        ArrayRef<int64_t>{row.size, row.first, row.second},
-        ArrayRef<int64_t>{column.size, column.first, column.second},
-        ArrayRef<int64_t>{inner.size, inner.first, inner.second});
-    return success();
-  }
-
-  /// Converts 8-bit floats, and the narrower of two unlike types, to a type of
-  /// the library; false if there is none.
-  static bool makeLibraryTypes(PatternRewriter &rewriter, Operation *op,
-                               Value &lhs, Value &rhs) {
-    auto wanted = [](Type type) -> Type {
-      if (isLibraryType(type))
-        return type;
-      auto floating = dyn_cast<FloatType>(type);
-      if (floating && floating.getWidth() == 8)
-        return Float32Type::get(type.getContext());
-      return {};
-    };
-    Type left = wanted(getElementTypeOrSelf(lhs.getType()));
-    Type right = wanted(getElementTypeOrSelf(rhs.getType()));
-    if (!left || !right)
+  /// True if the library can walk the operand as it lies, its free dimensions
+  /// in these groups.
+  bool fits(ArrayRef<Group> groups) const {
+    if (!contractsInOneStride() ||
+        (groups.size() > 1 && groups.back().size < kMinRows))
       return false;
-    Type common = left == right ? left : rewriter.getF32Type();
-    for (Value *value : {&lhs, &rhs}) {
-      auto type = cast<RankedTensorType>(value->getType());
-      if (type.getElementType() != common)
-        *value = stablehlo::ConvertOp::create(rewriter, op->getLoc(),
-                                              type.clone(common), *value);
-    }
-    return true;
+    // The library wants a stride of one in each matrix.
+    bool unit = groups.back().size == 1 || groups.back().first == 1;
+    for (int64_t dim : contracting)
+      unit |= strides[dim] == 1;
+    return unit;
   }
 };
+/// Converts 8-bit floats, and the narrower of two unlike types, to a type of
+/// the library; false if there is none.
+bool makeLibraryTypes(RewriterBase &rewriter, Operation *op, Value &lhs,
+                      Value &rhs) {
+  auto wanted = [](Type type) -> Type {
+    if (isLibraryType(type))
+      return type;
+    auto floating = dyn_cast<FloatType>(type);
+    if (floating && floating.getWidth() == 8)
+      return Float32Type::get(type.getContext());
+    return {};
+  };
+  Type left = wanted(getElementTypeOrSelf(lhs.getType()));
+  Type right = wanted(getElementTypeOrSelf(rhs.getType()));
+  if (!left || !right)
+    return false;
+  Type common = left == right ? left : rewriter.getF32Type();
+  for (Value *value : {&lhs, &rhs}) {
+    auto type = cast<RankedTensorType>(value->getType());
+    if (type.getElementType() != common)
+      *value = stablehlo::ConvertOp::create(rewriter, op->getLoc(),
+                                            type.clone(common), *value);
+  }
+  return true;
+}
 
-/// Pattern: convolution -> whale.convolution
-struct ConvolutionToLibrary : OpRewritePattern<stablehlo::ConvolutionOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// A contraction on its way to the library: where its operands and its result
+/// lie.
+class Contraction {
+public:
+  Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op);
 
-  LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
-                                PatternRewriter &rewriter) const override {
-    auto type = cast<RankedTensorType>(op.getType());
-    Value lhs = op.getLhs(), rhs = op.getRhs();
-    if (type.getNumElements() == 0 || !isLibraryType(type.getElementType()) ||
-        !DotGeneralToMatmul::makeLibraryTypes(rewriter, op, lhs, rhs))
-      return failure();
-    if (cast<ShapedType>(lhs.getType()).getNumElements() == 0 ||
-        cast<ShapedType>(rhs.getType()).getNumElements() == 0) {
-      rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-          op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
-      return success();
-    }
-    auto numbers = op.getDimensionNumbers();
-    size_t rank = numbers.getInputSpatialDimensions().size();
-    auto orOnes = [&](std::optional<ArrayRef<int64_t>> values) {
-      return values ? SmallVector<int64_t>(*values)
-                    : SmallVector<int64_t>(rank, 1);
-    };
-    SmallVector<int64_t> padding(2 * rank, 0);
-    if (auto attribute = op.getPadding())
-      padding = llvm::to_vector(attribute->getValues<int64_t>());
-    SmallVector<bool> reversal(rank, false);
-    if (auto attribute = op.getWindowReversal())
-      reversal.assign(attribute->begin(), attribute->end());
-    rewriter.replaceOpWithNewOp<ConvolutionOp>(
-        op, type, lhs, rhs, orOnes(op.getWindowStrides()), padding,
-        orOnes(op.getLhsDilation()), orOnes(op.getRhsDilation()), reversal,
-        numbers.getInputBatchDimension(), numbers.getInputFeatureDimension(),
-        numbers.getInputSpatialDimensions(),
-        numbers.getKernelInputFeatureDimension(),
-        numbers.getKernelOutputFeatureDimension(),
-        numbers.getKernelSpatialDimensions(), numbers.getOutputBatchDimension(),
-        numbers.getOutputFeatureDimension(),
-        numbers.getOutputSpatialDimensions(), op.getFeatureGroupCount(),
-        op.getBatchGroupCount());
+  /// Replaces the operation; failure if the library has no such product.
+  LogicalResult lower();
+
+private:
+  SmallVector<Group> rows() const {
+    return collapse(lhs.groups(
+        lhs.free, ArrayRef(out).slice(lhs.batch.size(), lhs.free.size())));
+  }
+  SmallVector<Group> columns() const {
+    return collapse(
+        rhs.groups(rhs.free, ArrayRef(out).take_back(rhs.free.size())));
+  }
+  void orderContracted();
+  /// Finds a place of the operand that the library can walk.
+  void place(Side &side, function_ref<SmallVector<Group>()> groups);
+  void placeResult();
+  void replace();
+
+  RewriterBase &rewriter;
+  stablehlo::DotGeneralOp op;
+  Side lhs, rhs;
+  RankedTensorType type;    // Of the buffer that is written.
+  SmallVector<int64_t> out; // Strides in it, by dimension of the result.
+  /// The only use of the result, if it is written as that one has it.
+  stablehlo::TransposeOp transposed;
+};
+
+Contraction::Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op)
+    : rewriter(rewriter), op(op), type(cast<RankedTensorType>(op.getType())),
+      out(getStrides(type.getShape())) {
+  auto numbers = op.getDotDimensionNumbers();
+  llvm::append_range(lhs.batch, numbers.getLhsBatchingDimensions());
+  llvm::append_range(lhs.contracting, numbers.getLhsContractingDimensions());
+  llvm::append_range(rhs.batch, numbers.getRhsBatchingDimensions());
+  llvm::append_range(rhs.contracting, numbers.getRhsContractingDimensions());
+}
+
+/// Contracts in the order in which the right operand lies in memory.
+void Contraction::orderContracted() {
+  SmallVector<int64_t> order(rhs.contracting.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) {
+    return rhs.strides[rhs.contracting[a]] > rhs.strides[rhs.contracting[b]];
+  });
+  for (Side *side : {&lhs, &rhs}) {
+    SmallVector<int64_t> old(side->contracting);
+    for (auto [to, from] : llvm::enumerate(order))
+      side->contracting[to] = old[from];
+  }
+}
+
+void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
+  auto reorder = [&] {
+    if (&side == &rhs)
+      orderContracted();
+  };
+  Value operand = side.value;
+  reorder();
+  size_t before = groups().size();
+  side.skipTranspose();
+  if (side.value != operand) {
+    reorder();
+    SmallVector<Group> skipped = groups();
+    if (side.fits(skipped) &&
+        (skipped.size() <= before || skipped.back().size >= kManyRows))
+      return;
+    side.set(operand);
+    reorder();
+  }
+  if (!side.fits(groups()))
+    side.transpose(rewriter, op.getLoc());
+}
+
+/// Writes the result as its only user wants it, if that is not in smaller
+/// pieces.
+void Contraction::placeResult() {
+  if (!op->hasOneUse())
+    return;
+  auto user = dyn_cast<stablehlo::TransposeOp>(*op->user_begin());
+  if (!user)
+    return;
+  SmallVector<Group> rowsBefore = rows(), columnsBefore = columns();
+  SmallVector<int64_t> before(out), to = getStrides(user.getType().getShape());
+  for (auto [dim, source] : llvm::enumerate(user.getPermutation()))
+    out[source] = to[dim];
+  SmallVector<Group> rowsNow = rows(), columnsNow = columns();
+  auto isAsGood = [](ArrayRef<Group> old, ArrayRef<Group> now) {
+    return now.size() <= old.size() || now.back().size >= kManyRows;
+  };
+  Group row = rowsNow.back(), column = columnsNow.back();
+  bool unit = row.second == 1 || column.second == 1 || row.size == 1 ||
+              column.size == 1;
+  if (unit && lhs.fits(rowsNow) && rhs.fits(columnsNow) &&
+      isAsGood(rowsBefore, rowsNow) && isAsGood(columnsBefore, columnsNow)) {
+    transposed = user;
+    type = user.getType();
+  } else {
+    out = before;
+  }
+}
+
+LogicalResult Contraction::lower() {
+  Value left = op.getLhs(), right = op.getRhs();
+  auto leftType = cast<RankedTensorType>(left.getType());
+  int64_t contracted = 1;
+  for (int64_t dim : lhs.contracting)
+    contracted *= leftType.getDimSize(dim);
+  if (contracted == 0) {
+    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+        op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
     return success();
   }
-};
+  if (!isLibraryType(type.getElementType()) || type.getNumElements() == 0 ||
+      !makeLibraryTypes(rewriter, op, left, right))
+    return failure();
+  lhs.set(left);
+  rhs.set(right);
+  lhs.findFree();
+  rhs.findFree();
+  place(rhs, [&] { return columns(); });
+  place(lhs, [&] { return rows(); });
+  placeResult();
+  replace();
+  return success();
+}
+
+void Contraction::replace() {
+  SmallVector<int64_t> batch;
+  auto addBatch = [&](int64_t size, int64_t left, int64_t right,
+                      int64_t result) {
+    if (size == 1)
+      return;
+    size_t last = batch.size();
+    if (last && batch[last - 3] == size * left &&
+        batch[last - 2] == size * right && batch[last - 1] == size * result) {
+      batch[last - 4] *= size;
+      batch[last - 3] = left;
+      batch[last - 2] = right;
+      batch[last - 1] = result;
+      return;
+    }
+    batch.append({size, left, right, result});
+  };
+  for (auto [number, dims] :
+       llvm::enumerate(llvm::zip_equal(lhs.batch, rhs.batch))) {
+    auto [left, right] = dims;
+    addBatch(lhs.shape[left], lhs.strides[left], rhs.strides[right],
+             out[number]);
+  }
+  SmallVector<Group> lines = rows(), across = columns();
+  for (Group group : ArrayRef(lines).drop_back())
+    addBatch(group.size, group.first, 0, group.second);
+  for (Group group : ArrayRef(across).drop_back())
+    addBatch(group.size, 0, group.first, group.second);
+
+  SmallVector<int64_t> strides;
+  for (int64_t dim : rhs.contracting)
+    strides.push_back(rhs.strides[dim]);
+  Group inner = collapse(lhs.groups(lhs.contracting, strides)).back();
+  Group row = lines.back(), column = across.back();
+  auto matmul = MatmulOp::create(
+      rewriter, op.getLoc(), type, lhs.value, rhs.value, batch,
+      ArrayRef<int64_t>{row.size, row.first, row.second},
+      ArrayRef<int64_t>{column.size, column.first, column.second},
+      ArrayRef<int64_t>{inner.size, inner.first, inner.second});
+  if (transposed) {
+    rewriter.replaceOp(transposed, matmul);
+    rewriter.eraseOp(op);
+  } else {
+    rewriter.replaceOp(op, matmul);
+  }
+}
+
+/// Replaces a convolution by a whale.convolution; failure if the library has
+/// no such one.
+LogicalResult lowerConvolution(RewriterBase &rewriter,
+                               stablehlo::ConvolutionOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  if (type.getNumElements() == 0 || !isLibraryType(type.getElementType()) ||
+      !makeLibraryTypes(rewriter, op, lhs, rhs))
+    return failure();
+  if (cast<ShapedType>(lhs.getType()).getNumElements() == 0 ||
+      cast<ShapedType>(rhs.getType()).getNumElements() == 0) {
+    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+        op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
+    return success();
+  }
+  auto numbers = op.getDimensionNumbers();
+  size_t rank = numbers.getInputSpatialDimensions().size();
+  auto orOnes = [&](std::optional<ArrayRef<int64_t>> values) {
+    return values ? SmallVector<int64_t>(*values)
+                  : SmallVector<int64_t>(rank, 1);
+  };
+  SmallVector<int64_t> padding(2 * rank, 0);
+  if (auto attribute = op.getPadding())
+    padding = llvm::to_vector(attribute->getValues<int64_t>());
+  SmallVector<bool> reversal(rank, false);
+  if (auto attribute = op.getWindowReversal())
+    reversal.assign(attribute->begin(), attribute->end());
+  rewriter.replaceOpWithNewOp<ConvolutionOp>(
+      op, type, lhs, rhs, orOnes(op.getWindowStrides()), padding,
+      orOnes(op.getLhsDilation()), orOnes(op.getRhsDilation()), reversal,
+      numbers.getInputBatchDimension(), numbers.getInputFeatureDimension(),
+      numbers.getInputSpatialDimensions(),
+      numbers.getKernelInputFeatureDimension(),
+      numbers.getKernelOutputFeatureDimension(),
+      numbers.getKernelSpatialDimensions(), numbers.getOutputBatchDimension(),
+      numbers.getOutputFeatureDimension(), numbers.getOutputSpatialDimensions(),
+      op.getFeatureGroupCount(), op.getBatchGroupCount());
+  return success();
+}
 
 struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
   void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    patterns.add<DotGeneralToMatmul, ConvolutionToLibrary>(&getContext());
-    walkAndApplyPatterns(getOperation(), std::move(patterns));
+    IRRewriter rewriter(&getContext());
+    SmallVector<Operation *> found;
+    getOperation().walk([&](Operation *op) {
+      if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(op))
+        found.push_back(op);
+    });
+    for (Operation *op : found) {
+      rewriter.setInsertionPoint(op);
+      // What the library cannot do is left to kernels.
+      if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
+        (void)Contraction(rewriter, dot).lower();
+      else
+        (void)lowerConvolution(rewriter, cast<stablehlo::ConvolutionOp>(op));
+    }
+    SmallVector<stablehlo::TransposeOp> transposes;
+    getOperation().walk(
+        [&](stablehlo::TransposeOp op) { transposes.push_back(op); });
+    for (stablehlo::TransposeOp op : transposes)
+      if (op->use_empty())
+        rewriter.eraseOp(op);
   }
 };
 

@@ -81,3 +81,93 @@ func.func @convolution(%x: tensor<2x8x8x3xf32>, %k: tensor<3x3x3x4xf32>)
       : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x8x8x4xf32>
   return %0 : tensor<2x8x8x4xf32>
 }
+
+// -----
+
+// A result that is only transposed is written as its user wants it.
+// CHECK-LABEL: @transposed_result
+// CHECK-NOT: transpose
+// CHECK: whale.matmul %arg0, %arg1
+// CHECK-SAME: m = array<i64: 4, 8, 1>
+// CHECK-SAME: n = array<i64: 16, 1, 4>
+// CHECK-SAME: -> tensor<16x4xf32>
+func.func @transposed_result(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>)
+    -> tensor<16x4xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0]
+      : (tensor<4x16xf32>) -> tensor<16x4xf32>
+  return %1 : tensor<16x4xf32>
+}
+
+// -----
+
+// Not where others read it as it was.
+// CHECK-LABEL: @shared_result
+// CHECK: whale.matmul
+// CHECK-SAME: -> tensor<4x16xf32>
+// CHECK: stablehlo.transpose
+func.func @shared_result(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>)
+    -> (tensor<4x16xf32>, tensor<16x4xf32>) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0]
+      : (tensor<4x16xf32>) -> tensor<16x4xf32>
+  return %0, %1 : tensor<4x16xf32>, tensor<16x4xf32>
+}
+
+// -----
+
+// Nor where it would cut one product into many small ones: the rows (a, b) of
+// the result are no longer one behind the other.
+// CHECK-LABEL: @scattered_result
+// CHECK: whale.matmul
+// CHECK-SAME: m = array<i64: 256, 8, 16>
+// CHECK: stablehlo.transpose
+func.func @scattered_result(%a: tensor<4x64x8xf32>, %b: tensor<8x16xf32>)
+    -> tensor<64x4x16xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [2] x [0]
+      : (tensor<4x64x8xf32>, tensor<8x16xf32>) -> tensor<4x64x16xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0, 2]
+      : (tensor<4x64x16xf32>) -> tensor<64x4x16xf32>
+  return %1 : tensor<64x4x16xf32>
+}
+
+// -----
+
+// A transposed operand is read from where it was.
+// CHECK-LABEL: @transposed_operand
+// CHECK-NOT: transpose
+// CHECK: whale.matmul %arg0, %arg1
+// CHECK-SAME: k = array<i64: 8, 4, 16>
+// CHECK-SAME: m = array<i64: 4, 1, 16>
+func.func @transposed_operand(%a: tensor<8x4xf32>, %b: tensor<8x16xf32>)
+    -> tensor<4x16xf32> {
+  %0 = stablehlo.transpose %a, dims = [1, 0]
+      : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  return %1 : tensor<4x16xf32>
+}
+
+// -----
+
+// Heads are batches where they lie, and so is what is written behind them.
+// CHECK-LABEL: @heads
+// CHECK-NOT: transpose
+// CHECK: whale.matmul %arg0, %arg1
+// CHECK-SAME: batch = array<i64: 2, 4096, 4096, 4096, 4, 32, 32, 1024>
+// CHECK-SAME: k = array<i64: 32, 1, 1>
+// CHECK-SAME: m = array<i64: 32, 128, 32>
+func.func @heads(%q: tensor<2x32x4x32xf32>, %k: tensor<2x32x4x32xf32>)
+    -> tensor<2x4x32x32xf32> {
+  %0 = stablehlo.transpose %q, dims = [0, 2, 1, 3]
+      : (tensor<2x32x4x32xf32>) -> tensor<2x4x32x32xf32>
+  %1 = stablehlo.transpose %k, dims = [0, 2, 1, 3]
+      : (tensor<2x32x4x32xf32>) -> tensor<2x4x32x32xf32>
+  %2 = stablehlo.dot_general %0, %1, batching_dims = [0, 1] x [0, 1],
+      contracting_dims = [3] x [3]
+      : (tensor<2x4x32x32xf32>, tensor<2x4x32x32xf32>)
+      -> tensor<2x4x32x32xf32>
+  return %2 : tensor<2x4x32x32xf32>
+}

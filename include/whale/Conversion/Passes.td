@@ -17,9 +17,9 @@ def LowerLibraryOps
   let description = [{
     A `stablehlo.dot_general` becomes a `whale.matmul`: its dimensions are
     grouped into batches, m, n and k, each with a stride in every buffer, so
-    that transposed operands are read where they lie. Dimensions of one group
-    that do not lie one behind the other in an operand need a
-    `stablehlo.transpose` first. A `stablehlo.convolution` becomes a
+    that transposed operands are read where they lie and results that are only
+    transposed are written so. Dimensions of one group that do not lie one
+    behind the other in an operand need a `stablehlo.transpose` first. A `stablehlo.convolution` becomes a
     `whale.convolution`.
 
     Example:
