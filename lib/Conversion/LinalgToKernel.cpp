@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every access is a linear function of the loop counters on a flat buffer, so
-// what the loops are (which dimensions merge, which is innermost, where a load
-// can stand) follows from coefficients alone.
+// What the loops are: which dimensions merge, which is innermost, which are
+// walked in tiles.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LinalgToKernel.h"
+#include "LoopNest.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -26,34 +26,12 @@
 using namespace mlir;
 using namespace whale;
 
-namespace {
-
-/// Where an element lies in a flat buffer: constant + sum of coefficient *
-/// counter.
-struct Access {
-  unsigned buffer = 0;
-  int64_t constant = 0;
-  SmallVector<int64_t> coefficients;
-
-  bool operator==(const Access &other) const {
-    return constant == other.constant && coefficients == other.coefficients;
-  }
-};
-
-/// A loop of the nest: a run of dimensions of the operation that every access
-/// sees as one.
-struct Loop {
-  int64_t size;
-  bool parallel;
-  unsigned lastDim; // Coefficients are those of the innermost dimension.
-};
-
-bool isReduction(utils::IteratorType iterator) {
+static bool isReduction(utils::IteratorType iterator) {
   return iterator == utils::IteratorType::reduction;
 }
 
 /// Adds the linear function `expr` times `scale` to `access`.
-void addExpr(Access &access, AffineExpr expr, int64_t scale) {
+static void addExpr(Access &access, AffineExpr expr, int64_t scale) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
     access.coefficients[dim.getPosition()] += scale;
     return;
@@ -75,83 +53,23 @@ void addExpr(Access &access, AffineExpr expr, int64_t scale) {
   addExpr(access, binary.getLHS(),
           scale * cast<AffineConstantExpr>(binary.getRHS()).getValue());
 }
+bool LoopNest::isAccumulated(unsigned number) {
+  if (op.getNumReductionLoops() == 0)
+    return op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
+  for (unsigned dim = 0; dim < sizes.size(); ++dim)
+    if (isReduction(op.getIteratorTypesArray()[dim]) &&
+        map.isFunctionOfDim(dim))
+      return false;
+  return true;
+}
 
-class Nest {
-public:
-  Nest(RewriterBase &rewriter, linalg::GenericOp op)
-      : rewriter(rewriter), op(op), loc(op.getLoc()),
-        sizes(op.getStaticLoopRanges()) {}
-
-  KernelOp build();
-
-private:
-  Access makeAccess(Value tensor, AffineMap map);
-  unsigned inputBuffer(Value tensor);
-  void collectInputs();
-  void findLoops();
-  void orderLoops();
-  void findInplace(KernelOp kernel);
-  void countCosts(KernelOp kernel);
-
-  void emit(KernelOp kernel);
-  void emitLevel(OpBuilder &b, unsigned level);
-  void emitReduction(OpBuilder &b, unsigned level);
-  Value emitAddress(OpBuilder &b, const Access &access, unsigned depth);
-  Value load(OpBuilder &b, const Access &access, unsigned depth, Type type);
-  void store(OpBuilder &b, const Access &access, unsigned depth, Value value);
-  /// Loads that need no counters beyond `depth`.
-  void hoistLoads(OpBuilder &b, unsigned depth);
-  SmallVector<Value> emitBody(OpBuilder &b, linalg::GenericOp body,
-                              ArrayRef<Value> arguments);
-  SmallVector<Value> emitInits(OpBuilder &b, unsigned depth);
-  SmallVector<Value> emitElement(OpBuilder &b, unsigned depth,
-                                 ArrayRef<Value> carried);
-  void replaceTensorOps(OpBuilder &b, Operation *cloned);
-
-  /// True if result `number` collects over the reduction loops; another one is
-  /// stored in every iteration.
-  bool isAccumulated(unsigned number) {
-    if (op.getNumReductionLoops() == 0)
-      return op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
-    AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
-    for (unsigned dim = 0; dim < sizes.size(); ++dim)
-      if (isReduction(op.getIteratorTypesArray()[dim]) &&
-          map.isFunctionOfDim(dim))
-        return false;
-    return true;
-  }
-
-  RewriterBase &rewriter;
-  linalg::GenericOp op;
-  Location loc;
-  SmallVector<int64_t> sizes;
-
-  llvm::SetVector<Value> inputs;
-  SmallVector<Access> reads;            // Of op's inputs.
-  SmallVector<Access> writes;           // Of its results.
-  SmallVector<linalg::GenericOp> fills; // By result, or null.
-  SmallVector<SmallVector<Access>> fillReads;
-  SmallVector<bool> readsInit; // The initial value is an input buffer.
-  SmallVector<Access> initReads;
-
-  SmallVector<Loop> loops;
-  unsigned numOuter = 0;      // Parallel loops outside of all reductions.
-  bool innerParallel = false; // The innermost loop is parallel, inside them.
-
-  // While emitting.
-  SmallVector<Value> flat; // Buffers seen in one dimension.
-  SmallVector<Value> buffers;
-  SmallVector<Value> counters; // By loop.
-  Value begin, end;
-  SmallVector<Value> loaded; // By input of op, once hoisted.
-};
-
-unsigned Nest::inputBuffer(Value tensor) {
+unsigned LoopNest::inputBuffer(Value tensor) {
   inputs.insert(tensor);
   return std::distance(inputs.begin(), llvm::find(inputs, tensor));
 }
 
-Access Nest::makeAccess(Value tensor, AffineMap map) {
+Access LoopNest::makeAccess(Value tensor, AffineMap map) {
   Access access;
   access.coefficients.assign(sizes.size(), 0);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
@@ -178,7 +96,7 @@ static linalg::GenericOp findFill(Value init) {
   return usesIndex ? linalg::GenericOp() : fill;
 }
 
-void Nest::collectInputs() {
+void LoopNest::collectInputs() {
   auto addCaptured = [&](linalg::GenericOp generic) {
     llvm::SetVector<Value> captured;
     getUsedValuesDefinedAbove(generic.getRegion(), captured);
@@ -226,7 +144,7 @@ void Nest::collectInputs() {
 
 /// Merges neighbouring dimensions that every access steps through as one, and
 /// leaves out those of size one.
-void Nest::findLoops() {
+void LoopNest::findLoops() {
   llvm::SmallDenseSet<unsigned> indexed;
   auto collectIndexed = [&](linalg::GenericOp generic) {
     generic.getRegion().walk(
@@ -265,7 +183,7 @@ void Nest::findLoops() {
 
 /// Parallel loops outside, reductions inside; but where the input lies in
 /// memory along a parallel dimension, that one goes innermost.
-void Nest::orderLoops() {
+void LoopNest::orderLoops() {
   llvm::stable_sort(loops, [](const Loop &a, const Loop &b) {
     return a.parallel && !b.parallel;
   });
@@ -308,8 +226,47 @@ void Nest::orderLoops() {
   --numOuter;
 }
 
-/// The number of counters that are known where `access` can be loaded.
-static unsigned getDepth(const Access &access, ArrayRef<Loop> loops) {
+/// Where results are written along one dimension and operands lie along
+/// another, as in a transposition, both are walked in tiles: each line of
+/// memory is then touched while it is in the cache.
+void LoopNest::findTiles() {
+  constexpr int64_t kLine = 64, kMinSize = 4;
+  if (numOuter != loops.size() || loops.size() < 2 ||
+      loops.back().size < kMinSize)
+    return;
+  unsigned along = loops.back().lastDim;
+  for (const Access &write : writes)
+    if (write.coefficients[along] != 1)
+      return;
+  auto readsAcross = [&](const Access &access, unsigned dim) {
+    return access.buffer != ~0u && access.coefficients[along] > 1 &&
+           access.coefficients[dim] == 1;
+  };
+  unsigned best = 0;
+  int64_t bestCount = 0;
+  for (auto [number, loop] : llvm::enumerate(ArrayRef(loops).drop_back())) {
+    int64_t count = llvm::count_if(reads, [&](const Access &access) {
+      return readsAcross(access, loop.lastDim);
+    });
+    if (count > bestCount && loop.size >= kMinSize) {
+      best = number;
+      bestCount = count;
+    }
+  }
+  if (bestCount == 0)
+    return;
+  std::rotate(loops.begin() + best, loops.begin() + best + 1, loops.end() - 1);
+  unsigned dim = loops[loops.size() - 2].lastDim;
+  for (auto [number, access] : llvm::enumerate(reads))
+    if (readsAcross(access, dim)) {
+      across.push_back(number);
+      auto type = getBufferType(op.getDpsInputOperand(number)->get().getType());
+      int64_t bytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
+      tile = std::max(tile, kLine / bytes);
+    }
+}
+
+unsigned whale::getDepth(const Access &access, ArrayRef<Loop> loops) {
   unsigned depth = 0;
   for (auto [number, loop] : llvm::enumerate(loops))
     if (access.coefficients[loop.lastDim] != 0)
@@ -317,7 +274,7 @@ static unsigned getDepth(const Access &access, ArrayRef<Loop> loops) {
   return depth;
 }
 
-void Nest::findInplace(KernelOp kernel) {
+void LoopNest::findInplace(KernelOp kernel) {
   if (innerParallel)
     return;
   llvm::SetVector<Value> captured;
@@ -356,7 +313,7 @@ void Nest::findInplace(KernelOp kernel) {
     kernel.setInplace(inplace);
 }
 
-void Nest::countCosts(KernelOp kernel) {
+void LoopNest::countCosts(KernelOp kernel) {
   int64_t iterations = 1;
   for (int64_t size : sizes)
     iterations *= size;
@@ -379,298 +336,17 @@ void Nest::countCosts(KernelOp kernel) {
   kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
 }
 
-//===----------------------------------------------------------------------===//
-// Emission
-//===----------------------------------------------------------------------===//
-
-Value Nest::emitAddress(OpBuilder &b, const Access &access, unsigned depth) {
-  Value address;
-  for (unsigned number = 0; number < depth; ++number) {
-    int64_t coefficient = access.coefficients[loops[number].lastDim];
-    if (coefficient == 0)
-      continue;
-    Value term = counters[number];
-    if (coefficient != 1)
-      term = arith::MulIOp::create(b, loc, term,
-                                   constantIndex(b, loc, coefficient));
-    address = address ? arith::AddIOp::create(b, loc, address, term).getResult()
-                      : term;
-  }
-  if (!address)
-    return constantIndex(b, loc, access.constant);
-  if (access.constant)
-    address = arith::AddIOp::create(b, loc, address,
-                                    constantIndex(b, loc, access.constant));
-  return address;
-}
-
-Value Nest::load(OpBuilder &b, const Access &access, unsigned depth,
-                 Type type) {
-  Value value = memref::LoadOp::create(b, loc, flat[access.buffer],
-                                       emitAddress(b, access, depth));
-  if (type.isInteger(1))
-    value = arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::ne, value,
-        arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0)));
-  return value;
-}
-
-void Nest::store(OpBuilder &b, const Access &access, unsigned depth,
-                 Value value) {
-  if (value.getType().isInteger(1))
-    value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
-  memref::StoreOp::create(b, loc, value, flat[access.buffer],
-                          emitAddress(b, access, depth));
-}
-
-void Nest::hoistLoads(OpBuilder &b, unsigned depth) {
-  for (auto [number, access] : llvm::enumerate(reads))
-    if (access.buffer != ~0u && !loaded[number] &&
-        getDepth(access, loops) <= depth)
-      loaded[number] =
-          load(b, access, depth, op.getRegionInputArgs()[number].getType());
-}
-
-/// Within the clone of an operation of the body, reads of tensors become
-/// loads and indices become counters.
-void Nest::replaceTensorOps(OpBuilder &b, Operation *cloned) {
-  SmallVector<Operation *> found;
-  cloned->walk([&](Operation *inner) {
-    if (isa<linalg::IndexOp, tensor::ExtractOp>(inner))
-      found.push_back(inner);
-  });
-  for (Operation *inner : found) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(inner);
-    Value value;
-    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
-      for (auto [number, loop] : llvm::enumerate(loops))
-        if (loop.lastDim == index.getDim())
-          value = counters[number];
-      if (!value) // Of size one.
-        value = constantIndex(b, loc, 0);
-    } else {
-      auto extract = cast<tensor::ExtractOp>(inner);
-      value = memref::LoadOp::create(b, loc,
-                                     buffers[inputBuffer(extract.getTensor())],
-                                     extract.getIndices());
-      if (extract.getType().isInteger(1))
-        value = arith::CmpIOp::create(
-            b, loc, arith::CmpIPredicate::ne, value,
-            arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0)));
-    }
-    inner->getResult(0).replaceAllUsesWith(value);
-    inner->erase();
-  }
-}
-
-SmallVector<Value> Nest::emitBody(OpBuilder &b, linalg::GenericOp body,
-                                  ArrayRef<Value> arguments) {
-  IRMapping mapping;
-  Block &block = body.getRegion().front();
-  for (auto [argument, value] :
-       llvm::zip_equal(block.getArguments(), arguments))
-    if (value)
-      mapping.map(argument, value);
-  for (Operation &inner : block.without_terminator()) {
-    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
-      Value value;
-      for (auto [number, loop] : llvm::enumerate(loops))
-        if (loop.lastDim == index.getDim())
-          value = counters[number];
-      mapping.map(index.getResult(), value ? value : constantIndex(b, loc, 0));
-      continue;
-    }
-    // Fusion writes the index of a producer as a map of the consumer's.
-    if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
-      SmallVector<Value> operands;
-      for (Value operand : apply.getMapOperands())
-        operands.push_back(mapping.lookupOrDefault(operand));
-      AffineMap map = apply.getAffineMap();
-      mapping.map(apply.getResult(),
-                  affine::expandAffineExpr(
-                      b, loc, map.getResult(0),
-                      ArrayRef(operands).take_front(map.getNumDims()),
-                      ArrayRef(operands).drop_front(map.getNumDims())));
-      continue;
-    }
-    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
-      SmallVector<Value> indices;
-      for (Value index : extract.getIndices())
-        indices.push_back(mapping.lookupOrDefault(index));
-      Value value = memref::LoadOp::create(
-          b, loc, buffers[inputBuffer(extract.getTensor())], indices);
-      if (extract.getType().isInteger(1))
-        value = arith::CmpIOp::create(
-            b, loc, arith::CmpIPredicate::ne, value,
-            arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0)));
-      mapping.map(extract.getResult(), value);
-      continue;
-    }
-    Operation *cloned = b.clone(inner, mapping);
-    if (cloned->getNumRegions() != 0)
-      replaceTensorOps(b, cloned);
-  }
-  SmallVector<Value> results;
-  for (Value value : block.getTerminator()->getOperands()) {
-    Value result = mapping.lookupOrDefault(value);
-    assert(result.getParentRegion() != &body.getRegion() &&
-           "a value of the body was not cloned");
-    results.push_back(result);
-  }
-  return results;
-}
-
-/// What is accumulated at the start, for each accumulated result.
-SmallVector<Value> Nest::emitInits(OpBuilder &b, unsigned depth) {
-  SmallVector<Value> results;
-  for (unsigned number = 0; number < writes.size(); ++number) {
-    if (!isAccumulated(number))
-      continue;
-    Type type = getElementTypeOrSelf(op->getResult(number).getType());
-    if (readsInit[number]) {
-      results.push_back(load(b, initReads[number], depth, type));
-      continue;
-    }
-    linalg::GenericOp fill = fills[number];
-    if (!fill) {
-      // Uninitialized: any value will do.
-      results.push_back(arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
-      continue;
-    }
-    SmallVector<Value> arguments;
-    for (auto [input, access] :
-         llvm::zip(fill.getRegionInputArgs(), fillReads[number]))
-      arguments.push_back(load(b, access, depth, input.getType()));
-    arguments.push_back({});
-    results.push_back(emitBody(b, fill, arguments)[0]);
-  }
-  return results;
-}
-
-/// One run of the body: stores what is stored in every iteration and returns
-/// the new accumulators.
-SmallVector<Value> Nest::emitElement(OpBuilder &b, unsigned depth,
-                                     ArrayRef<Value> carried) {
-  SmallVector<Value> saved(loaded);
-  hoistLoads(b, depth);
-  SmallVector<Value> arguments(loaded);
-  unsigned next = 0;
-  for (unsigned number = 0; number < writes.size(); ++number) {
-    Type type = getElementTypeOrSelf(op->getResult(number).getType());
-    if (isAccumulated(number))
-      arguments.push_back(carried[next++]);
-    else if (readsInit[number])
-      arguments.push_back(load(b, initReads[number], depth, type));
-    else
-      arguments.push_back({});
-  }
-  SmallVector<Value> results = emitBody(b, op, arguments), accumulated;
-  for (auto [number, value] : llvm::enumerate(results)) {
-    if (isAccumulated(number))
-      accumulated.push_back(value);
-    else
-      store(b, writes[number], depth, value);
-  }
-  loaded = saved;
-  return accumulated;
-}
-
-/// Loops from `level` on carry the accumulators in registers.
-void Nest::emitReduction(OpBuilder &b, unsigned level) {
-  SmallVector<Value> inits = emitInits(b, level);
-  std::function<SmallVector<Value>(unsigned, ValueRange)> emitFrom =
-      [&](unsigned at, ValueRange carried) -> SmallVector<Value> {
-    if (at == loops.size())
-      return emitElement(b, at, SmallVector<Value>(carried));
-    SmallVector<Value> saved(loaded);
-    hoistLoads(b, at);
-    auto loop = scf::ForOp::create(b, loc, constantIndex(b, loc, 0),
-                                   constantIndex(b, loc, loops[at].size),
-                                   constantIndex(b, loc, 1), carried);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      counters[at] = loop.getInductionVar();
-      SmallVector<Value> next = emitFrom(at + 1, loop.getRegionIterArgs());
-      if (!carried.empty() || loop.getBody()->empty() ||
-          !loop.getBody()->back().hasTrait<OpTrait::IsTerminator>())
-        scf::YieldOp::create(b, loc, next);
-    }
-    loaded = saved;
-    return SmallVector<Value>(loop.getResults());
-  };
-  SmallVector<Value> results = emitFrom(level, inits);
-  unsigned next = 0;
-  for (unsigned number = 0; number < writes.size(); ++number)
-    if (isAccumulated(number))
-      store(b, writes[number], level, results[next++]);
-}
-
-void Nest::emitLevel(OpBuilder &b, unsigned level) {
-  SmallVector<Value> saved(loaded);
-  hoistLoads(b, level);
-  auto makeLoop = [&](unsigned number, function_ref<void()> body) {
-    bool first = number == 0 ||
-                 (numOuter == 0 && innerParallel && number + 1 == loops.size());
-    Value from = first ? begin : constantIndex(b, loc, 0);
-    Value to = first ? end : constantIndex(b, loc, loops[number].size);
-    auto loop = scf::ForOp::create(b, loc, from, to, constantIndex(b, loc, 1));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    counters[number] = loop.getInductionVar();
-    body();
-  };
-  if (level < numOuter) {
-    makeLoop(level, [&] { emitLevel(b, level + 1); });
-  } else if (!innerParallel) {
-    emitReduction(b, level);
-  } else {
-    // The accumulators lie in the result: set, then add line by line.
-    unsigned last = loops.size() - 1;
-    makeLoop(last, [&] {
-      SmallVector<Value> inits = emitInits(b, loops.size());
-      for (auto [write, init] : llvm::zip_equal(writes, inits))
-        store(b, write, loops.size(), init);
-    });
-    std::function<void(unsigned)> emitFrom = [&](unsigned at) {
-      SmallVector<Value> savedHere(loaded);
-      hoistLoads(b, at);
-      if (at < last) {
-        auto loop = scf::ForOp::create(b, loc, constantIndex(b, loc, 0),
-                                       constantIndex(b, loc, loops[at].size),
-                                       constantIndex(b, loc, 1));
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(loop.getBody());
-        counters[at] = loop.getInductionVar();
-        emitFrom(at + 1);
-      } else {
-        makeLoop(last, [&] {
-          SmallVector<Value> carried;
-          for (auto [number, write] : llvm::enumerate(writes))
-            carried.push_back(
-                load(b, write, loops.size(),
-                     getElementTypeOrSelf(op->getResult(number).getType())));
-          SmallVector<Value> next = emitElement(b, loops.size(), carried);
-          for (auto [write, value] : llvm::zip_equal(writes, next))
-            store(b, write, loops.size(), value);
-        });
-      }
-      loaded = savedHere;
-    };
-    emitFrom(level);
-  }
-  loaded = saved;
-}
-
-KernelOp Nest::build() {
+KernelOp LoopNest::build() {
   collectInputs();
   findLoops();
   orderLoops();
+  findTiles();
   for (auto [number, write] : llvm::enumerate(writes))
     write.buffer = inputs.size() + number;
   int64_t extent = 1;
-  if (numOuter > 0)
+  if (tile > 0 && loops.size() == 2)
+    extent = llvm::divideCeil(loops[0].size, tile);
+  else if (numOuter > 0)
     extent = loops[0].size;
   else if (innerParallel)
     extent = loops.back().size;
@@ -697,6 +373,13 @@ KernelOp Nest::build() {
         b, loc, MemRefType::get({count}, type.getElementType()), buffer,
         /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1}));
   }
+  for (unsigned number : across) {
+    Type element = cast<MemRefType>(buffers[reads[number].buffer].getType())
+                       .getElementType();
+    packed.push_back(memref::AllocaOp::create(
+        b, loc, MemRefType::get({tile * tile * kTileLength}, element),
+        b.getI64IntegerAttr(64)));
+  }
   counters.resize(loops.size());
   loaded.resize(reads.size());
   emitLevel(b, 0);
@@ -709,8 +392,6 @@ KernelOp Nest::build() {
   return kernel;
 }
 
-} // namespace
-
 KernelOp whale::convertToKernel(RewriterBase &rewriter, linalg::GenericOp op) {
-  return Nest(rewriter, op).build();
+  return LoopNest(rewriter, op).build();
 }

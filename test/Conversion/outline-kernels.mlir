@@ -60,3 +60,30 @@ func.func @types(%a: tensor<8xui8>, %b: tensor<8xui8>) -> tensor<8xi1> {
       : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xi1>
   return %0 : tensor<8xi1>
 }
+
+// -----
+
+// A transposition walks tiles of a line of memory each way, copied line by line
+// to where their columns are near.
+// CHECK-LABEL: @transposition
+// CHECK: func.func @k0(%[[IN:.*]]: memref<48x130xf32>, %[[OUT:.*]]: memref<130x48xf32>
+// Tiles of 16 rows of the result, of which the last is smaller.
+// CHECK-SAME: whale.extent = 9 : i64
+// CHECK: %[[TILE:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+// CHECK: scf.for {{.*}} = %arg2 to %arg3
+// CHECK: arith.minui
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.store {{.*}}, %[[TILE]]
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.load %[[TILE]]
+// CHECK: arith.negf
+// CHECK: memref.store
+func.func @transposition(%x: tensor<48x130xf32>) -> tensor<130x48xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0]
+      : (tensor<48x130xf32>) -> tensor<130x48xf32>
+  %1 = stablehlo.negate %0 : tensor<130x48xf32>
+  return %1 : tensor<130x48xf32>
+}

@@ -1,0 +1,128 @@
+//===- LoopNest.h - The loops of one linalg operation ---------- -*- C++
+//-*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every access is a linear function of the loop counters on a flat buffer, so
+// what the loops are (which dimensions merge, which is innermost, where a load
+// can stand) follows from coefficients alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_LOOPNEST_H
+#define WHALE_LIB_CONVERSION_LOOPNEST_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace whale {
+
+/// Where an element lies in a flat buffer: constant + sum of coefficient *
+/// counter.
+struct Access {
+  unsigned buffer = 0;
+  int64_t constant = 0;
+  llvm::SmallVector<int64_t> coefficients;
+
+  bool operator==(const Access &other) const {
+    return constant == other.constant && coefficients == other.coefficients;
+  }
+};
+
+/// A loop of the nest: a run of dimensions of the operation that every access
+/// sees as one.
+struct Loop {
+  int64_t size;
+  bool parallel;
+  unsigned lastDim; // Coefficients are those of the innermost dimension.
+};
+
+/// The number of counters that are known where `access` can be loaded.
+unsigned getDepth(const Access &access, llvm::ArrayRef<Loop> loops);
+
+class LoopNest {
+public:
+  LoopNest(mlir::RewriterBase &rewriter, mlir::linalg::GenericOp op)
+      : rewriter(rewriter), op(op), loc(op.getLoc()),
+        sizes(op.getStaticLoopRanges()) {}
+
+  KernelOp build();
+
+private:
+  Access makeAccess(mlir::Value tensor, mlir::AffineMap map);
+  unsigned inputBuffer(mlir::Value tensor);
+  void collectInputs();
+  void findLoops();
+  void orderLoops();
+  void findTiles();
+  void findInplace(KernelOp kernel);
+  void countCosts(KernelOp kernel);
+
+  void emit(KernelOp kernel);
+  void emitLevel(mlir::OpBuilder &b, unsigned level);
+  void emitReduction(mlir::OpBuilder &b, unsigned level);
+  void emitTiles(mlir::OpBuilder &b);
+  void emitPack(mlir::OpBuilder &b, unsigned read, mlir::ValueRange sizes);
+  mlir::Value emitAddress(mlir::OpBuilder &b, const Access &access,
+                          unsigned depth);
+  mlir::Value asElement(mlir::OpBuilder &b, mlir::Value value, mlir::Type type);
+  mlir::Value load(mlir::OpBuilder &b, const Access &access, unsigned depth,
+                   mlir::Type type);
+  void store(mlir::OpBuilder &b, const Access &access, unsigned depth,
+             mlir::Value value);
+  /// Loads that need no counters beyond `depth`.
+  void hoistLoads(mlir::OpBuilder &b, unsigned depth);
+  llvm::SmallVector<mlir::Value>
+  emitBody(mlir::OpBuilder &b, mlir::linalg::GenericOp body,
+           llvm::ArrayRef<mlir::Value> arguments);
+  llvm::SmallVector<mlir::Value> emitInits(mlir::OpBuilder &b, unsigned depth);
+  llvm::SmallVector<mlir::Value>
+  emitElement(mlir::OpBuilder &b, unsigned depth,
+              llvm::ArrayRef<mlir::Value> carried);
+  void replaceTensorOps(mlir::OpBuilder &b, mlir::Operation *cloned);
+
+  /// True if result `number` collects over the reduction loops; another one is
+  /// stored in every iteration.
+  bool isAccumulated(unsigned number);
+
+  mlir::RewriterBase &rewriter;
+  mlir::linalg::GenericOp op;
+  mlir::Location loc;
+  llvm::SmallVector<int64_t> sizes;
+
+  llvm::SetVector<mlir::Value> inputs;
+  llvm::SmallVector<Access> reads;                  // Of op's inputs.
+  llvm::SmallVector<Access> writes;                 // Of its results.
+  llvm::SmallVector<mlir::linalg::GenericOp> fills; // By result, or null.
+  llvm::SmallVector<llvm::SmallVector<Access>> fillReads;
+  llvm::SmallVector<bool> readsInit; // The initial value is an input buffer.
+  llvm::SmallVector<Access> initReads;
+
+  llvm::SmallVector<Loop> loops;
+  unsigned numOuter = 0;      // Parallel loops outside of all reductions.
+  bool innerParallel = false; // The innermost loop is parallel, inside them.
+  /// The last two loops walk tiles of at most `tile` by `tile` times
+  /// kTileLength elements: some reads (`across`) follow the first loop in
+  /// memory while the writes follow the last. Each read's tile is first copied
+  /// line by line to where its columns are near. 0: no tiles.
+  int64_t tile = 0;
+  static constexpr int64_t kTileLength = 4;
+  llvm::SmallVector<unsigned> across;
+
+  // While emitting.
+  llvm::SmallVector<mlir::Value> flat; // Buffers seen in one dimension.
+  llvm::SmallVector<mlir::Value> buffers;
+  llvm::SmallVector<mlir::Value> counters; // By loop.
+  llvm::SmallVector<mlir::Value> packed;   // By element of `across`.
+  mlir::Value begin, end;
+  llvm::SmallVector<mlir::Value> loaded; // By input of op, once hoisted.
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_LOOPNEST_H
