@@ -38,7 +38,8 @@ std::optional<RankedTensorType> getLocalType(RankedTensorType type,
                                              const Placement &placement,
                                              DeviceId device) {
   std::optional<Box> box = placement.box(device);
-  if (!box)
+  // A scalar that another device owns, in the view [1], has no empty shape.
+  if (!box || (type.getRank() == 0 && box->empty()))
     return std::nullopt;
   SmallVector<int64_t> shape;
   for (auto [first, last] : getViewRuns(type.getShape(), placement.view())) {
@@ -47,11 +48,15 @@ std::optional<RankedTensorType> getLocalType(RankedTensorType type,
       size *= box->size[i];
     shape.push_back(size);
   }
+  return RankedTensorType::get(shape, getLocalElementType(type, placement));
+}
+
+Type getLocalElementType(RankedTensorType type, const Placement &placement) {
   Type element = type.getElementType();
   if (placement.reduction() == Reduction::Sum &&
       (element.isBF16() || element.isF16()))
-    element = Float32Type::get(type.getContext());
-  return RankedTensorType::get(shape, element);
+    return Float32Type::get(type.getContext());
+  return element;
 }
 
 RankedTensorType getAbsentType(RankedTensorType type) {

@@ -177,13 +177,6 @@ private:
     return success();
   }
 
-  /// The element type of the shards of a value.
-  static Type getElementType(RankedTensorType type,
-                             const Placement &placement) {
-    return getLocalType(type, placement, placement.devices().front())
-        ->getElementType();
-  }
-
   /// A whole zero of half precision may stand for a partial sum, which is kept
   /// in f32.
   Value adapt(Value value, Type type) {
@@ -243,7 +236,7 @@ private:
       // after it.
       std::optional<RankedTensorType> rounded = result;
       if (result)
-        result = result->clone(getElementType(type, step.from));
+        result = result->clone(getLocalElementType(type, step.from));
       if (!value && !result) {
         ++channel;
         continue;

@@ -19,12 +19,17 @@ namespace whale {
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 getViewRuns(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> view);
 
-/// The type of the shard that `device` holds of a tensor; nothing if it holds
-/// none. Partial sums of half-precision values are kept in f32, so that they
-/// are accumulated and reduced in f32 and rounded once.
+/// The type of the shard that `device` holds of a tensor; nothing if it has no
+/// place in the placement, or an empty share of a scalar.
 std::optional<mlir::RankedTensorType> getLocalType(mlir::RankedTensorType type,
                                                    const Placement &placement,
                                                    DeviceId device);
+
+/// The element type of these shards. Partial sums of half-precision values are
+/// kept in f32, so that they are accumulated and reduced in f32 and rounded
+/// once.
+mlir::Type getLocalElementType(mlir::RankedTensorType type,
+                               const Placement &placement);
 
 /// The type that stands for "nothing of it" in a rank's signature: every
 /// dimension 0, and at least one.
