@@ -145,6 +145,26 @@ def test_bad_arguments():
         program({"b": X})
     with pytest.raises(TypeError, match=r"is f32\[4,4\], .* f32\[8,4\]"):
         program({"a": W})
+    with pytest.raises(TypeError, match=r"args\[0\] is a value that JAX"):
+        jax.jit(step)(X)
+    static = wh.jit(lambda x, n: x * n[0], cluster=1, static_argnums=1)
+    with pytest.raises(TypeError, match="static argument 1 is a list"):
+        static(X, [3])
+
+
+def test_state_that_counts_from_a_python_number():
+    """As in flax's TrainState: one program, and the count is fed back."""
+
+    def step(state, x):
+        return {"w": state["w"] + x.sum(), "step": state["step"] + 1}
+
+    step = wh.jit(step, cluster=1)
+    state = {"w": W, "step": 0}
+    assert step.lower(state, X).as_text().count("whale.fed_by") == 2
+    for _ in range(2):
+        state = step(state, X)
+    assert len(step._programs) == 1
+    assert int(state["step"]) == 2
 
 
 def test_clusters(tmp_path):

@@ -180,6 +180,8 @@ class Jit:
         static_kwargs = {
             n: kwargs[n] for n in self._static_names if n in kwargs
         }
+        for what, value in (static_args | static_kwargs).items():
+            _check_hashable(what, value)
         return _Call(
             positions=[p for p in range(len(args)) if p not in static_args],
             args=tuple(a for p, a in enumerate(args) if p not in static_args),
@@ -340,6 +342,16 @@ class _Call:
             tuple(every[p] for p in sorted(every)),
             kwargs | self.static_kwargs,
         )
+
+
+def _check_hashable(what: int | str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"static argument {what!r} is a {type(value).__name__}, which "
+            "cannot be hashed; static arguments are told apart by their value"
+        ) from None
 
 
 def _check_batch(arguments: Iterable[Argument]) -> None:

@@ -276,9 +276,9 @@ def _feed(
 
 def _may_be_state(arguments: Sequence[Argument], leaves: list[int]) -> bool:
     """Batches come from the data, and a Python number is a setting."""
-    return not any(
-        arguments[leaf].batch_dim is not None or arguments[leaf].aval.weak_type
-        for leaf in leaves
+    given = [arguments[leaf] for leaf in leaves]
+    return all(a.batch_dim is None for a in given) and not all(
+        a.aval.weak_type for a in given
     )
 
 

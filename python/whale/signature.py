@@ -22,6 +22,11 @@ def abstract(leaf: Any) -> jax.ShapeDtypeStruct:
     """
     if isinstance(leaf, Array):
         return leaf.abstract
+    if isinstance(leaf, jax.core.Tracer):
+        raise TypeError(
+            "a value that JAX is tracing; wh.jit takes the outermost function, "
+            "with jax.jit, jax.grad and jax.vmap inside of it"
+        )
     aval = leaf if _is_abstract(leaf) else jax.typeof(leaf)
     dtype = aval.dtype
     if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
@@ -47,7 +52,9 @@ def abstract_leaves(
     for label, leaf in zip(labels_of((args, kwargs)), leaves):
         try:
             abstract(leaf)
-        except TypeError:
+        except TypeError as error:
+            if isinstance(leaf, jax.core.Tracer):
+                raise TypeError(f"argument {label} is {error}") from None
             raise TypeError(
                 f"argument {label} is a {type(leaf).__name__}, not an array; "
                 "name it in static_argnums if it is a constant of the step"
@@ -88,6 +95,8 @@ class Leaf:
     dtype: str
     key: str | None = None
     key_rank: int = 0
+    # A Python number, or what came of one: gives way to other dtypes.
+    weak: bool = dataclasses.field(default=False, compare=False)
 
     @staticmethod
     def of(aval: jax.ShapeDtypeStruct, label: str) -> Leaf:
@@ -103,7 +112,12 @@ class Leaf:
             )
         if aval.dtype == jax.dtypes.float0:
             return Leaf(label, tuple(aval.shape), "float0")
-        return Leaf(label, tuple(aval.shape), element_name(aval.dtype))
+        return Leaf(
+            label,
+            tuple(aval.shape),
+            element_name(aval.dtype),
+            weak=bool(getattr(aval, "weak_type", False)),
+        )
 
     @staticmethod
     def from_json(data: Any) -> Leaf:
@@ -116,6 +130,7 @@ class Leaf:
         numbers = (*leaf.shape, leaf.key_rank)
         if (
             not isinstance(leaf.label, str)
+            or type(leaf.weak) is not bool
             or not all(type(n) is int and n >= 0 for n in numbers)
             or leaf.key_rank > len(leaf.shape)
         ):
@@ -130,7 +145,9 @@ class Leaf:
     def aval(self) -> jax.ShapeDtypeStruct:
         """The shape and dtype that the user sees: a typed key is a scalar."""
         if self.key is None:
-            return jax.ShapeDtypeStruct(self.shape, numpy_dtype(self.dtype))
+            return jax.ShapeDtypeStruct(
+                self.shape, numpy_dtype(self.dtype), weak_type=self.weak
+            )
         shape = self.shape[: len(self.shape) - self.key_rank]
         return jax.ShapeDtypeStruct(shape, _key_dtype(self.key))
 
