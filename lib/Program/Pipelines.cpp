@@ -34,7 +34,7 @@ namespace whale {
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
-                    "whale-normalize"},
+                    "whale-normalize,whale-cut-task-graphs"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},

@@ -6,13 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceRequests.h"
 #include "mlir/IR/SymbolTable.h"
-#include "whale/Planner/Cluster.h"
-#include "whale/Planner/VirtualDevices.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -22,18 +20,6 @@ namespace whale {
 
 namespace {
 
-/// Whether the module's whale.config has this entry, and not as false. A dot
-/// leads into a section.
-bool hasConfig(ModuleOp module, StringRef key) {
-  Attribute value = module->getAttr("whale.config");
-  for (StringRef part : llvm::split(key, '.')) {
-    auto section = dyn_cast_or_null<DictionaryAttr>(value);
-    value = section ? section.get(part) : Attribute();
-  }
-  auto flag = dyn_cast_or_null<BoolAttr>(value);
-  return flag ? flag.getValue() : value != nullptr;
-}
-
 struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
   using AssignDevicesBase::AssignDevicesBase;
 
@@ -42,11 +28,9 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     FailureOr<func::FuncOp> function = getMainFunction(module);
     if (failed(function))
       return signalPassFailure();
-    auto clusters = module.getOps<ClusterOp>();
-    if (clusters.empty()) {
-      module.emitError("has no whale.cluster; run whale-load-cluster first");
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster))
       return signalPassFailure();
-    }
 
     // Task graphs of one name share devices; the first use sets the order.
     llvm::MapVector<StringRef, SmallVector<TaskGraphOp>> graphs;
@@ -63,12 +47,9 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
             request.devices = strategy.getDevices();
       requests.push_back(std::move(request));
     }
-    VirtualDeviceOptions options;
-    options.wholeCluster = hasConfig(module, "num_task_graph");
-    options.unevenReplicas = hasConfig(module, "cluster.uneven_replicas");
-    int64_t count = (*clusters.begin()).getCluster().devices.size();
+    int64_t count = cluster->devices.size();
     llvm::Expected<std::vector<VirtualDevice>> devices =
-        virtualDevices(requests, count, options);
+        virtualDevicesOf(module, *cluster, requests);
     if (!devices) {
       // A TaskGraph that asks for too many is at fault alone.
       auto *tooLarge = llvm::find_if(requests, [&](const DeviceRequest &r) {

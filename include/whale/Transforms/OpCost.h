@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Estimates from types and attributes alone. All sums saturate at the largest
-// int64_t.
+// Estimates from types and attributes alone. All sums of FLOPs and bytes saturate
+// at the largest int64_t.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,8 @@
 
 namespace whale {
 
+class CostModel;
+
 /// Floating-point (or integer) operations that `op` does, those in its regions
 /// included: 2 m n k for products, 2 for each tap of a convolution that is not
 /// a zero of dilation, one for each element of elementwise operations, none for
@@ -31,6 +33,11 @@ int64_t opFlops(mlir::Operation *op);
 /// constants and operations that only re-shape; loops and branches as for
 /// `opFlops`.
 int64_t opBytes(mlir::Operation *op);
+
+/// Seconds of `op` on a device by itself; loops and branches as for `opFlops`.
+/// What is computed element by element, or only moved, becomes part of the
+/// kernels around it: it reads nothing of its own.
+double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 
 /// `a` + `b`, at most the largest number.
 int64_t addCosts(int64_t a, int64_t b);

@@ -148,6 +148,49 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
+def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
+  let summary = "cut a step into the stages that num_task_graph asks for";
+  let description = [{
+    Where `whale.config` has `num_task_graph = N`, cuts the forward operations
+    of `@main` in topological order into N TaskGraphs `stage0`, `stage1`, ...
+    Each takes a copy of the default strategy; where that names no number of
+    devices, or there is none, the devices of the cluster are divided evenly,
+    and each stage is a `replicate`. The cut is the one whose slowest stage
+    takes the least time, computation in proportion to the speed of the stage's
+    devices and the values that cross into and out of it included, within the
+    memory of the devices. A remark for each stage says what it holds.
+
+    Operations of the backward stand with the earliest of the gradients and
+    forward values that they use, those of the optimizer with the parameter
+    that they update; what depends on no argument is copied into each stage
+    that uses it.
+
+    A text with scopes is left alone if these make N TaskGraphs, and is an
+    error else.
+
+    Example, for two devices:
+    ```mlir
+    module attributes {whale.config = {num_task_graph = 2 : i64}} {
+      func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = stablehlo.tanh %x : tensor<8xf32>
+        %1 = stablehlo.sine %0 : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+        %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+            whale.strategy = #whale.replicate<devices = 1, name = "stage0">}
+            : tensor<8xf32>
+        %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>,
+            whale.strategy = #whale.replicate<devices = 1, name = "stage1">}
+            : tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
   let summary = "make @main a sequence of task graphs";
   let description = [{

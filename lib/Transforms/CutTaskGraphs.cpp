@@ -1,0 +1,235 @@
+//===- CutTaskGraphs.cpp - Automatic stages -------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CutTaskGraphs/CutCosts.h"
+#include "DeviceRequests.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Format.h"
+
+namespace whale {
+#define GEN_PASS_DEF_CUTTASKGRAPHS
+#include "whale/Transforms/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
+  using CutTaskGraphsBase::CutTaskGraphsBase;
+
+  void runOnOperation() override {
+    module = getOperation();
+    Attribute config = getConfig(module, "num_task_graph");
+    if (!config)
+      return;
+    if (failed(run(config)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(Attribute config) {
+    auto number = dyn_cast<IntegerAttr>(config);
+    if (!number || number.getInt() < 1)
+      return module.emitError("whale.config: num_task_graph is ")
+             << config << ", expected a whole number of at least 1";
+    count = number.getInt();
+    main = module.lookupSymbol<func::FuncOp>("main");
+    if (!main || main.isExternal() || !main.getBody().hasOneBlock())
+      return module.emitError("expects a function '@main' with one block");
+    defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
+    for (Operation &op : main.front().without_terminator()) {
+      auto phase = op.getAttrOfType<PhaseAttr>(kPhaseAttr);
+      step[&op].phase = phase ? phase.getValue() : Phase::Forward;
+    }
+    FailureOr<bool> hasScopes = checkScopes();
+    if (failed(hasScopes))
+      return failure();
+    if (*hasScopes)
+      return success();
+
+    StepUnits units = findUnits(step, main);
+    if (units.operations.empty())
+      return main.emitError("num_task_graph = ")
+             << count << ": there is no forward operation to cut";
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster))
+      return failure();
+    Location first = units.operations.front()->getLoc();
+    makeStrategies(cluster->devices.size());
+    llvm::Expected<std::vector<VirtualDevice>> devices = devicesOf(*cluster);
+    if (!devices)
+      return emitError(first) << "num_task_graph = " << count << ": "
+                              << llvm::toString(devices.takeError());
+    CutProblem problem = makeCutProblem(
+        step, units, main, *cluster, *devices,
+        isa_and_nonnull<SplitAttr>(defaultStrategy), getMicroBatches(module));
+    llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
+    if (!loads)
+      return emitError(first) << "num_task_graph = " << count << ": "
+                              << llvm::toString(loads.takeError());
+    explain(*loads, units, *devices);
+    assign(*loads, units);
+    copyFree(units);
+    return success();
+  }
+
+  /// Whether the text has scopes, and then as many TaskGraphs as wanted.
+  FailureOr<bool> checkScopes() {
+    llvm::SmallSetVector<StrategyAttr, 8> scopes;
+    Operation *first = nullptr;
+    WalkResult result = main.walk([&](Operation *op) {
+      auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+      if (!strategy)
+        return WalkResult::advance();
+      scopes.insert(strategy);
+      if (strategy != defaultStrategy && !first)
+        first = op;
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    if (!first)
+      return false;
+    if (int64_t(scopes.size()) == count)
+      return true;
+    return first->emitError("num_task_graph = ")
+           << count << " cuts a step without scopes, but this operation "
+           << "stands in one, and the scopes make " << scopes.size()
+           << " task graphs; leave num_task_graph or the scopes out";
+  }
+
+  /// One strategy for each stage, like the default.
+  void makeStrategies(int64_t devices) {
+    MLIRContext *context = &getContext();
+    for (int64_t stage = 0; stage < count; ++stage) {
+      // What a stage is to have of all devices, in equal parts.
+      int64_t part = devices / count + (stage < devices % count);
+      std::optional<int64_t> wanted = std::max<int64_t>(part, 1);
+      if (defaultStrategy && defaultStrategy.getDevices())
+        wanted = defaultStrategy.getDevices();
+      std::string name = "stage" + std::to_string(stage);
+      if (isa_and_nonnull<SplitAttr>(defaultStrategy))
+        strategies.push_back(
+            SplitAttr::get(context, wanted, name, std::nullopt));
+      else
+        strategies.push_back(
+            ReplicateAttr::get(context, wanted, name, std::nullopt));
+    }
+  }
+
+  llvm::Expected<std::vector<VirtualDevice>> devicesOf(const Cluster &cluster) {
+    std::vector<DeviceRequest> requests;
+    for (StrategyAttr strategy : strategies)
+      requests.push_back({strategy.getName().str(), strategy.getDevices()});
+    return virtualDevicesOf(module, cluster, requests);
+  }
+
+  void explain(ArrayRef<StageLoad> loads, const StepUnits &units,
+               ArrayRef<VirtualDevice> devices) {
+    for (auto [stage, load] : llvm::enumerate(loads)) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      os << "stage" << stage << " on devices ";
+      llvm::interleaveComma(devices[stage], os, [&](auto &group) {
+        os << '[';
+        llvm::interleaveComma(group, os);
+        os << ']';
+      });
+      os << ": " << load.end - load.begin << " forward operations from '"
+         << units.operations[load.begin]->getName() << "', "
+         << llvm::format("%.4g", load.flops) << " FLOPs with its backward, "
+         << load.stateBytes << " bytes of parameters and optimizer state, "
+         << llvm::format("%.0f", load.bytesIn) << " bytes over its cut, "
+         << llvm::format("%.3g", load.seconds) << " s";
+      if (load.lacksBytes > 0)
+        os << "; lacks " << load.lacksBytes << " bytes of memory";
+      emitRemark(units.operations[load.begin]->getLoc()) << text;
+    }
+  }
+
+  void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {
+    SmallVector<StrategyAttr> strategyOf;
+    for (auto [load, strategy] : llvm::zip_equal(loads, strategies))
+      strategyOf.append(load.end - load.begin, strategy);
+    for (auto &[op, info] : step) {
+      info.constant = units.free.contains(op);
+      auto unit = units.unitOf.find(op);
+      info.strategy =
+          unit == units.unitOf.end() ? nullptr : strategyOf[unit->second];
+      annotate(op, info);
+    }
+    joinTaskGraphs(step, main, /*defaultStrategy=*/nullptr, [](Operation *op) {
+      return op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+    });
+    for (auto &[op, info] : step) {
+      // Nothing that has a stage depends on it, as a count of steps.
+      if (!info.strategy)
+        info.strategy = strategies.front();
+      annotate(op, info);
+    }
+  }
+
+  /// Writes strategy and phase; operations inside take the same strategy.
+  void annotate(Operation *op, const StepOp &info) {
+    op->setAttr(kPhaseAttr, PhaseAttr::get(&getContext(), *info.phase));
+    op->walk([&](Operation *nested) {
+      if (info.strategy &&
+          (nested == op || nested->hasAttr(kStrategyAttr) ||
+           isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(
+               nested->getParentOp())))
+        nested->setAttr(kStrategyAttr, info.strategy);
+      else
+        nested->removeAttr(kStrategyAttr);
+    });
+  }
+
+  /// Gives each stage its own copy of what no argument goes into. Constants
+  /// are copied as task graphs are formed.
+  void copyFree(const StepUnits &units) {
+    Block &body = main.front();
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
+      if (!units.free.contains(&op) || op.getNumOperands() == 0)
+        continue;
+      auto own = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      DenseMap<StrategyAttr, Operation *> copies;
+      for (OpOperand &use : llvm::make_early_inc_range(op.getUses())) {
+        Operation *user = body.findAncestorOpInBlock(*use.getOwner());
+        auto strategy = user->getAttrOfType<StrategyAttr>(kStrategyAttr);
+        if (!strategy || strategy == own)
+          continue;
+        Operation *&copy = copies[strategy];
+        if (!copy) {
+          OpBuilder builder(&getContext());
+          builder.setInsertionPointAfter(&op);
+          copy = builder.clone(op);
+          copy->walk([&](Operation *nested) {
+            if (nested->hasAttr(kStrategyAttr))
+              nested->setAttr(kStrategyAttr, strategy);
+          });
+        }
+        use.set(copy->getResult(cast<OpResult>(use.get()).getResultNumber()));
+      }
+    }
+  }
+
+  ModuleOp module;
+  func::FuncOp main;
+  int64_t count = 0;
+  StrategyAttr defaultStrategy;
+  SmallVector<StrategyAttr> strategies;
+  Step step;
+};
+
+} // namespace

@@ -1,0 +1,51 @@
+//===- DeviceRequests.cpp - The devices of a module's TaskGraphs ----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceRequests.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace whale {
+
+Attribute getConfig(ModuleOp module, StringRef key) {
+  Attribute value = module->getAttr("whale.config");
+  for (StringRef part : llvm::split(key, '.')) {
+    auto section = dyn_cast_or_null<DictionaryAttr>(value);
+    value = section ? section.get(part) : Attribute();
+  }
+  return value;
+}
+
+int64_t getMicroBatches(ModuleOp module) {
+  auto count =
+      dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch"));
+  return count ? std::max<int64_t>(count.getInt(), 1) : 1;
+}
+
+FailureOr<Cluster> getCluster(ModuleOp module) {
+  auto clusters = module.getOps<ClusterOp>();
+  if (clusters.empty())
+    return module.emitError(
+        "has no whale.cluster; run whale-load-cluster first");
+  return (*clusters.begin()).getCluster();
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+virtualDevicesOf(ModuleOp module, const Cluster &cluster,
+                 ArrayRef<DeviceRequest> requests) {
+  VirtualDeviceOptions options;
+  options.wholeCluster = getConfig(module, "num_task_graph") != nullptr;
+  auto uneven =
+      dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
+  options.unevenReplicas = uneven && uneven.getValue();
+  return virtualDevices(requests, cluster.devices.size(), options);
+}
+
+} // namespace whale

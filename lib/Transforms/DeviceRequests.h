@@ -1,0 +1,37 @@
+//===- DeviceRequests.h - The devices of a module's TaskGraphs --*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H
+#define WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H
+
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Planner/VirtualDevices.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace whale {
+
+/// The entry of the module's `whale.config` with this name; a dot leads into a
+/// section. Null if there is none.
+mlir::Attribute getConfig(mlir::ModuleOp module, llvm::StringRef key);
+
+/// How many micro-batches the configuration asks for, at least 1.
+int64_t getMicroBatches(mlir::ModuleOp module);
+
+/// The cluster of the module. Emits an error if there is none.
+mlir::FailureOr<Cluster> getCluster(mlir::ModuleOp module);
+
+/// The devices that the TaskGraphs of the module get, in their order.
+llvm::Expected<std::vector<VirtualDevice>>
+virtualDevicesOf(mlir::ModuleOp module, const Cluster &cluster,
+                 llvm::ArrayRef<DeviceRequest> requests);
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H

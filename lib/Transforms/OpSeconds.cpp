@@ -1,0 +1,72 @@
+//===- OpSeconds.cpp - How long operations take ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/CostModel.h"
+#include "whale/Transforms/OpCost.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace whale {
+
+static OpClass classOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, OpClass>(op)
+      .Case<stablehlo::DotGeneralOp>([](auto) { return OpClass::Matmul; })
+      .Case<stablehlo::ConvolutionOp>([](auto) { return OpClass::Convolution; })
+      .Case<stablehlo::ReduceOp, stablehlo::ReduceWindowOp,
+            stablehlo::SelectAndScatterOp>(
+          [](auto) { return OpClass::Reduction; })
+      .Case<stablehlo::CholeskyOp, stablehlo::CustomCallOp, stablehlo::FftOp,
+            stablehlo::GatherOp, stablehlo::RngBitGeneratorOp,
+            stablehlo::ScatterOp, stablehlo::SortOp,
+            stablehlo::TriangularSolveOp>([](auto) { return OpClass::Other; })
+      .Default([](auto) { return OpClass::Elementwise; });
+}
+
+static double regionSeconds(Region &region, const CostModel &model,
+                            int64_t device) {
+  double sum = 0;
+  for (Block &block : region)
+    for (Operation &op : block.without_terminator())
+      sum += opSeconds(&op, model, device);
+  return sum;
+}
+
+double opSeconds(Operation *op, const CostModel &model, int64_t device) {
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return double(tripCount(loop).value_or(1)) *
+           (regionSeconds(loop.getCond(), model, device) +
+            regionSeconds(loop.getBody(), model, device));
+  if (isa<stablehlo::CaseOp, stablehlo::IfOp>(op)) {
+    double longest = 0;
+    for (Region &region : op->getRegions())
+      longest = std::max(longest, regionSeconds(region, model, device));
+    return longest;
+  }
+  // Nothing is left of these but an index or a splat.
+  if (op->getNumResults() == 0 || op->hasTrait<OpTrait::ConstantLike>() ||
+      isa<stablehlo::BroadcastInDimOp, stablehlo::IotaOp,
+          stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(op))
+    return 0;
+  OpCost cost;
+  cost.opClass = classOf(op);
+  cost.flops = double(opFlops(op));
+  cost.bytes = cost.opClass == OpClass::Elementwise
+                   ? double(tensorBytes(op->getResult(0).getType()))
+                   : double(opBytes(op));
+  std::string dtype;
+  Type type = op->getNumOperands() ? op->getOperand(0).getType()
+                                   : op->getResult(0).getType();
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    llvm::raw_string_ostream(dtype) << shaped.getElementType();
+  cost.dtype = dtype;
+  return model.opSeconds(cost, device);
+}
+
+} // namespace whale

@@ -1,0 +1,110 @@
+"""Automatic stages beside `jax.jit`: `num_task_graph` without any scope."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from test_programs import close
+
+import whale as wh
+
+pytest.importorskip("whale._whale")
+
+OPTIMIZER = optax.adam(1e-2)
+WIDTH = 12
+
+
+def init():
+    keys = jax.random.split(jax.random.key(1), 6)
+    params = {
+        f"w{i}": jax.random.normal(key, (WIDTH, WIDTH)) / 4
+        for i, key in enumerate(keys)
+    }
+    params["table"] = jax.random.normal(keys[0], (20, WIDTH)) / 4
+    return params, OPTIMIZER.init(params)
+
+
+def batch(seed):
+    keys = jax.random.split(jax.random.key(seed + 50))
+    return tuple(jax.random.randint(key, (8,), 0, 20) for key in keys)
+
+
+def loss(params, tokens, targets):
+    """Layers with connections that skip others, and a table at both ends."""
+    x = params["table"][tokens]
+    downs = []
+    for i in range(3):
+        x = jnp.tanh(x @ params[f"w{i}"])
+        downs.append(x)
+    for i in range(3, 6):
+        x = jnp.tanh(x @ params[f"w{i}"] + downs.pop())
+    logits = x @ params["table"].T
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits, targets
+    ).mean()
+
+
+def train_step(params, state, tokens, targets):
+    value, grads = jax.value_and_grad(loss)(params, tokens, targets)
+    grads, _ = optax.clip_by_global_norm(0.5).update(grads, None)
+    updates, state = OPTIMIZER.update(grads, state, params)
+    return optax.apply_updates(params, updates), state, value
+
+
+SLOW_LINKS = {
+    "nodes": [
+        {
+            "count": 2,
+            "devices": [{"kind": "cpu"}, {"kind": "cpu", "slowdown": 3}],
+            "link": {"bandwidth": 1e9, "latency": 1e-6},
+        }
+    ],
+    "network": {"bandwidth": 1e8, "latency": 1e-5},
+}
+
+
+@pytest.mark.parametrize(
+    "count, strategy, cluster",
+    [
+        (2, None, 2),
+        (3, None, 3),
+        (2, None, 3),
+        (4, None, SLOW_LINKS),
+        # Two pipelines of two stages, and stages that share their devices.
+        (2, wh.replicate(1), 4),
+        (3, wh.replicate(1), 2),
+        (2, wh.split(2), 4),
+    ],
+    ids=str,
+)
+def test_training(count, strategy, cluster):
+    wh.init(wh.Config({"num_task_graph": count}))
+    wh.set_default_strategy(strategy)
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=(2, 3)
+    )
+    reference = jax.jit(train_step)
+    ours = theirs = init()
+    for n in range(2):
+        *ours, value = step(*ours, *batch(n))
+        *theirs, expected = reference(*theirs, *batch(n))
+        close(value, expected)
+    close(tuple(ours), tuple(theirs), 1e-4)
+
+
+def test_too_many_stages():
+    wh.init(wh.Config({"num_task_graph": 9}))
+    step = wh.jit(lambda x: jnp.tanh(x), cluster=9)
+    with pytest.raises(wh.CompileError, match="can't cut 1 forward operations"):
+        step(np.ones(4, np.float32))
+
+
+def test_scopes_and_a_number_of_stages():
+    def step(x):
+        with wh.replicate(1):
+            return jnp.tanh(x) + 1
+
+    wh.init(wh.Config({"num_task_graph": 2}))
+    with pytest.raises(wh.CompileError, match="leave num_task_graph or the"):
+        wh.jit(step, cluster=2)(np.ones(4, np.float32))

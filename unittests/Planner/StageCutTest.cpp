@@ -1,0 +1,225 @@
+//===- StageCutTest.cpp - Cuts against brute force ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/StageCut.h"
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+#include <functional>
+#include <random>
+
+using namespace whale;
+
+/// Units of one second each for so many FLOPs, on stages of one device each.
+static CutProblem chain(llvm::ArrayRef<double> flops,
+                        llvm::ArrayRef<double> speeds) {
+  CutProblem problem;
+  for (double f : flops) {
+    CutUnit &unit = problem.units.emplace_back();
+    unit.flops = f;
+    unit.counts = f > 0;
+    for (double speed : speeds)
+      unit.seconds.push_back(f / speed);
+  }
+  for (size_t i = 0; i < speeds.size(); ++i)
+    problem.stages.emplace_back().devices.push_back({int64_t(i), unsigned(i)});
+  return problem;
+}
+
+static std::vector<int64_t> begins(const CutProblem &problem) {
+  std::vector<int64_t> result;
+  for (const StageLoad &load : llvm::cantFail(cutStages(problem)))
+    result.push_back(load.begin);
+  return result;
+}
+
+static std::string errorOf(const CutProblem &problem) {
+  auto result = cutStages(problem);
+  return result ? "" : llvm::toString(result.takeError());
+}
+
+using Cuts = std::vector<int64_t>;
+
+TEST(StageCut, FollowsCapacity) {
+  EXPECT_EQ(begins(chain({1, 1, 1, 1}, {1, 1})), (Cuts{0, 2}));
+  EXPECT_EQ(begins(chain({1, 1, 1, 1}, {3, 1})), (Cuts{0, 3}));
+  EXPECT_EQ(begins(chain({4, 1, 1, 1, 1}, {1, 1})), (Cuts{0, 1}));
+  EXPECT_EQ(begins(chain({1, 1, 1, 1, 1, 1}, {1, 1, 1})), (Cuts{0, 2, 4}));
+  EXPECT_EQ(proportionalCut(chain({1, 1, 1, 1}, {3, 1})), (Cuts{0, 3, 4}));
+  // Two slow devices are as good as a fast one.
+  CutProblem problem = chain({1, 1, 1, 1}, {2, 1});
+  problem.stages[1].devices.push_back({2, 1});
+  EXPECT_EQ(begins(problem), (Cuts{0, 2}));
+}
+
+TEST(StageCut, EveryStageHasAnOperationThatCounts) {
+  EXPECT_EQ(begins(chain({0, 9, 0, 1, 0}, {1, 1})), (Cuts{0, 2}));
+  EXPECT_EQ(begins(chain({0, 9, 0, 1, 0}, {1, 9})), (Cuts{0, 2}));
+  EXPECT_EQ(errorOf(chain({0, 9, 0, 1, 0}, {1, 1, 1})),
+            "can't cut 2 forward operations with FLOPs into 3 task graphs");
+}
+
+TEST(StageCut, AvoidsCommunication) {
+  CutProblem problem = chain({1, 1, 1, 1, 1, 1}, {1, 1});
+  problem.stages[1].secondsPerByte = 1;
+  for (int64_t i = 0; i < 5; ++i)
+    problem.values.push_back({i, {i + 1}, i == 2 ? 3.0 : 0.5});
+  EXPECT_EQ(begins(problem), (Cuts{0, 2}));
+  // A value that skips the wide place makes that cut no better than others.
+  problem.values.push_back({0, {5}, 2});
+  problem.values[2].bytes = 0.5;
+  std::vector<StageLoad> loads = llvm::cantFail(cutStages(problem));
+  EXPECT_EQ(loads[1].begin, 3);
+  EXPECT_EQ(loads[1].bytesIn, 2.5);
+  EXPECT_EQ(loads[1].seconds, 5.5);
+}
+
+TEST(StageCut, LatencyCountsForEachMicroBatch) {
+  CutProblem problem = chain({1, 1}, {1, 1});
+  problem.values.push_back({0, {1}, 1});
+  problem.stages[1].latency = 0.25;
+  problem.microBatches = 4;
+  EXPECT_EQ(llvm::cantFail(cutStages(problem))[0].seconds, 3);
+}
+
+TEST(StageCut, MemoryBeforeTime) {
+  CutProblem problem = chain({1, 1, 1, 1}, {1, 1});
+  for (CutUnit &unit : problem.units)
+    unit.activationBytes = 8;
+  problem.stages[0].devices[0].memoryBytes = 8;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+  // Only two of eight micro-batches are kept in the first stage, one after.
+  problem.microBatches = 8;
+  std::vector<StageLoad> loads = llvm::cantFail(cutStages(problem));
+  EXPECT_EQ(loads[1].begin, 2);
+  EXPECT_EQ(loads[0].lacksBytes, 0);
+  problem.stages[0].devices[0].memoryBytes = 1;
+  loads = llvm::cantFail(cutStages(problem));
+  EXPECT_EQ(loads[0].end, 1);
+  EXPECT_EQ(loads[0].lacksBytes, 1);
+}
+
+TEST(StageCut, StateMustFit) {
+  CutProblem problem = chain({1, 1, 1, 1}, {1, 1});
+  for (CutUnit &unit : problem.units)
+    unit.stateBytes = 10;
+  for (CutStage &stage : problem.stages)
+    stage.devices[0].memoryBytes = 30;
+  problem.stages[0].devices[0].memoryBytes = 10;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+  problem.stages[1].devices[0].memoryBytes = 25;
+  EXPECT_EQ(errorOf(problem),
+            "parameters and optimizer state of 40 bytes don't fit 2 task "
+            "graphs, however they are cut: no device has more than 25 bytes; "
+            "more task graphs, or a default strategy 'split', need less on "
+            "each device");
+  // Two devices that share the state out have room.
+  problem.stages[1].sharesState = true;
+  problem.stages[1].devices.push_back(problem.stages[1].devices[0]);
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+}
+
+/// How long the slowest stage of the best cut takes.
+static double bruteForce(const CutProblem &problem) {
+  int64_t units = problem.units.size(), count = problem.stages.size();
+  double best = std::numeric_limits<double>::infinity();
+  Cuts cuts = {0};
+  auto secondsOf = [&](int64_t stage) {
+    int64_t begin = cuts[stage], end = cuts[stage + 1];
+    double rate = 0;
+    for (const CutDevice &device : problem.stages[stage].devices) {
+      double all = 0;
+      for (int64_t i = begin; i < end; ++i)
+        all += problem.units[i].seconds[device.speedClass];
+      rate += 1 / all;
+    }
+    double seconds = 1 / rate, in = 0, out = 0;
+    for (const CutValue &value : problem.values) {
+      auto within = [&](int64_t user) { return user >= begin && user < end; };
+      if (value.producer < begin && llvm::any_of(value.users, within))
+        in += value.bytes;
+      if (within(value.producer) && value.users.back() >= end)
+        out += value.bytes;
+    }
+    seconds += in * problem.stages[stage].secondsPerByte;
+    if (stage + 1 < count)
+      seconds += out * problem.stages[stage + 1].secondsPerByte;
+    return seconds;
+  };
+  std::function<void()> walk = [&] {
+    if (int64_t(cuts.size()) == count) {
+      cuts.push_back(units);
+      double slowest = 0;
+      for (int64_t stage = 0; stage < count; ++stage)
+        slowest = std::max(slowest, secondsOf(stage));
+      best = std::min(best, slowest);
+      cuts.pop_back();
+      return;
+    }
+    for (int64_t cut = cuts.back() + 1; cut < units; ++cut) {
+      cuts.push_back(cut);
+      walk();
+      cuts.pop_back();
+    }
+  };
+  walk();
+  return best;
+}
+
+TEST(StageCut, MatchesBruteForce) {
+  std::mt19937 random(5);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 400; ++round) {
+    std::vector<double> flops, speeds;
+    for (int i = pick(4, 10); i > 0; --i)
+      flops.push_back(pick(1, 8));
+    for (int i = pick(1, 4); i > 0; --i)
+      speeds.push_back(pick(1, 3));
+    CutProblem problem = chain(flops, speeds);
+    for (CutStage &stage : problem.stages) {
+      if (pick(0, 1))
+        stage.devices.push_back(problem.stages[0].devices[0]);
+      stage.secondsPerByte = pick(0, 2) / 2.0;
+    }
+    for (int i = pick(0, 12); i > 0; --i) {
+      CutValue value;
+      value.producer = pick(0, int(flops.size()) - 2);
+      for (int64_t u = value.producer + 1; u < int64_t(flops.size()); ++u)
+        if (pick(0, 2) == 0 || u + 1 == int64_t(flops.size()))
+          value.users.push_back(u);
+      value.bytes = pick(0, 6);
+      problem.values.push_back(value);
+    }
+    double slowest = 0;
+    int64_t next = 0;
+    for (const StageLoad &load : llvm::cantFail(cutStages(problem))) {
+      ASSERT_EQ(load.begin, next);
+      next = load.end;
+      slowest = std::max(slowest, load.seconds);
+    }
+    ASSERT_EQ(next, int64_t(flops.size()));
+    ASSERT_NEAR(slowest, bruteForce(problem), 1e-9);
+  }
+}
+
+TEST(StageCut, ManyUnits) {
+  // Layers of 40 units; only between layers little is sent.
+  std::vector<double> flops(4000, 1);
+  CutProblem problem = chain(flops, {1, 1, 2, 1});
+  for (CutStage &stage : problem.stages)
+    stage.secondsPerByte = 1;
+  for (int64_t i = 0; i + 1 < 4000; ++i)
+    problem.values.push_back({i, {i + 1}, i % 40 == 39 ? 1.0 : 50.0});
+  EXPECT_EQ(begins(problem), (Cuts{0, 800, 1600, 3200}));
+  // Units without any time or FLOPs are nothing to cut at.
+  for (size_t i = 0; i < problem.units.size(); ++i)
+    if (i % 2)
+      problem.units[i] = {{0, 0, 0, 0}};
+  EXPECT_EQ(begins(problem), (Cuts{0, 800, 1600, 3200}));
+}
