@@ -221,8 +221,8 @@ void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
                                             : group * batch * lhsBatch;
     dispatch(op.rhsType, [&]<typename Storage>() {
       if constexpr (!isOpaque<Storage>) {
-        auto *from = static_cast<const Storage *>(rhs) +
-                     firstOutput * rhsStrides[op.rhsDims.second];
+        auto *from = moved(static_cast<const Storage *>(rhs),
+                           firstOutput * rhsStrides[op.rhsDims.second]);
         for (int64_t tap = 0; tap < taps; ++tap) {
           int64_t rest = tap, offset = 0;
           for (size_t d = spatial; d-- > 0;) {
@@ -244,7 +244,7 @@ void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
       int64_t parts = count * depth < 65536 ? 1 : context.threads;
       dispatch(op.lhsType, [&]<typename Storage>() {
         if constexpr (!isOpaque<Storage>) {
-          auto *from = static_cast<const Storage *>(lhs) + lhsStart;
+          auto *from = moved(static_cast<const Storage *>(lhs), lhsStart);
           parallelFor(count, parts, [&](int64_t begin, int64_t end) {
             // Offsets of one position's taps, dimension by dimension.
             std::vector<int64_t> reach, next;

@@ -20,6 +20,13 @@
 
 namespace whale::runtime {
 
+/// `base` moved by `count` elements; the memory of an empty buffer is null and
+/// stays so.
+template <typename T>
+T *moved(T *base, int64_t count) {
+  return base ? base + count : nullptr;
+}
+
 /// A: m x k, B: k x n, C: m x n, all dense. Sums run over k in a fixed order.
 /// T: float, double, uint64_t or a complex type.
 template <typename T>

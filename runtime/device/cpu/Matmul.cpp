@@ -148,12 +148,12 @@ void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
   while (true) {
     if (packedLhs != lhsOffset)
       packMatrix(op.lhsType,
-                 static_cast<const char *>(lhs) + lhsOffset * lhsBytes, op.m,
-                 op.mLhs, op.k, op.kLhs, a, context.threads);
+                 moved(static_cast<const char *>(lhs), lhsOffset * lhsBytes),
+                 op.m, op.mLhs, op.k, op.kLhs, a, context.threads);
     if (packedRhs != rhsOffset)
       packMatrix(op.rhsType,
-                 static_cast<const char *>(rhs) + rhsOffset * rhsBytes, op.k,
-                 op.kRhs, op.n, op.nRhs, b, context.threads);
+                 moved(static_cast<const char *>(rhs), rhsOffset * rhsBytes),
+                 op.k, op.kRhs, op.n, op.nRhs, b, context.threads);
     packedLhs = lhsOffset;
     packedRhs = rhsOffset;
     gemm(op.m, op.n, op.k, a, b, c, context.threads);
