@@ -47,9 +47,19 @@ MappedFile::~MappedFile() {
 }
 
 FileWriter::FileWriter(std::filesystem::path target) : path(std::move(target)) {
-  temporary = path;
-  temporary += ".partial-" + std::to_string(getpid());
-  file = std::fopen(temporary.c_str(), "wb");
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  bool isRegular = std::filesystem::is_regular_file(status);
+  if (std::filesystem::exists(status) && !isRegular &&
+      !std::filesystem::is_directory(status)) {
+    file = std::fopen(path.c_str(), "wb");
+  } else {
+    if (isRegular && std::filesystem::is_symlink(path, error))
+      path = std::filesystem::canonical(path);
+    temporary = path;
+    temporary += ".partial-" + std::to_string(getpid());
+    file = std::fopen(temporary.c_str(), "wb");
+  }
   if (!file)
     fail();
 }
@@ -58,7 +68,8 @@ FileWriter::~FileWriter() {
   if (!file)
     return;
   std::fclose(file);
-  std::remove(temporary.c_str());
+  if (!temporary.empty())
+    std::remove(temporary.c_str());
 }
 
 void FileWriter::fail() const {
@@ -70,11 +81,20 @@ void FileWriter::write(const void *data, size_t size) {
     fail();
 }
 
-void FileWriter::commit() {
+void FileWriter::flush() {
   if (std::fflush(file) != 0)
     fail();
+}
+
+void FileWriter::commit() {
+  flush();
   bool closed = std::fclose(file) == 0;
   file = nullptr;
+  if (temporary.empty()) {
+    if (!closed)
+      fail();
+    return;
+  }
   if (!closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
     int error = errno;
     std::remove(temporary.c_str());

@@ -35,7 +35,9 @@ private:
 };
 
 /// Writes beside `path` and renames at the end: without `commit` nothing of it
-/// remains and what was there before stays. Throws Error naming the path.
+/// remains and what was there before stays. A link stays one; what is no
+/// regular file (a pipe, /dev/null) is written as it is. Throws Error naming
+/// the path.
 class FileWriter {
 public:
   explicit FileWriter(std::filesystem::path path);
@@ -44,12 +46,15 @@ public:
   FileWriter &operator=(const FileWriter &) = delete;
 
   void write(const void *data, size_t size);
+  /// Everything is on its way to the disk: only `commit` can still fail.
+  void flush();
   void commit();
 
 private:
   [[noreturn]] void fail() const;
 
   std::filesystem::path path;
+  /// Empty where `path` is written directly.
   std::filesystem::path temporary;
   FILE *file;
 };

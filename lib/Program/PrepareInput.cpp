@@ -13,6 +13,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Program/ElementType.h"
+#include "whale/Runtime/Limits.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -25,6 +26,19 @@ bool isPartitioned(ModuleOp module) {
   return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp f) {
     return f->hasAttr(kRanksAttrName);
   });
+}
+
+/// A program without code may be of any size.
+static LogicalResult checkRanks(ModuleOp module, StringRef target) {
+  for (ClusterOp cluster : module.getOps<ClusterOp>()) {
+    size_t ranks = cluster.getCluster().devices.size();
+    if (target != "none" && int64_t(ranks) > runtime::mostRanks)
+      return emitError(UnknownLoc::get(module.getContext()))
+             << "the cluster has " << ranks << " devices, and a program runs "
+             << "on " << runtime::mostRanks << " at most; --target=none plans "
+             << "for more";
+  }
+  return success();
 }
 
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
@@ -178,6 +192,7 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (failed(checkMain(module, main)) ||
       failed(addCluster(module, options.cluster)) ||
+      failed(checkRanks(module, options.target)) ||
       failed(setStrategy(module, options.strategy)) ||
       failed(addBatchArguments(main, options.batchArgs)))
     return failure();

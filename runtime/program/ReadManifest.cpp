@@ -8,12 +8,13 @@
 
 #include "program/Reader.h"
 
+#include "whale/Runtime/Limits.h"
+
 #include <algorithm>
 
 namespace whale::runtime {
 
 static constexpr int64_t newestVersion = 1;
-static constexpr int64_t mostRanks = 4096;
 
 /// A box of `view`; every index below is inside it from here on.
 static Box readBox(const Field &field, const Shape &view) {

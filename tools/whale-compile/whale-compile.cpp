@@ -115,6 +115,11 @@ int main(int argc, char **argv) {
       explain != "json")
     return fail("", "--explain: '" + explain + "' is neither text nor json");
 
+  if (gpuArch.getNumOccurrences() && target != "cuda")
+    return fail("", "--gpu-arch: only a cuda program has one, and --target is "
+                    "'" +
+                        target + "'");
+
   auto buffer = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
     return fail(input, "cannot read the file: " + buffer.getError().message());

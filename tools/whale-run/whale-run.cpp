@@ -20,7 +20,10 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <limits>
+#include <map>
 
 using namespace whale::runtime;
 
@@ -220,7 +223,41 @@ static void checkResults(const Program &program, const Options &options) {
                   std::string(name(result.dtype)));
 }
 
+/// Each file is replaced as a whole, so no two may be one.
+static void checkFiles(const Options &options) {
+  std::map<std::filesystem::path, std::string> flagOf;
+  for (const auto &[flag, path] : {std::pair("--outputs", options.outputs),
+                                   {"--stats", options.stats},
+                                   {"--trace", options.trace}}) {
+    if (path.empty())
+      continue;
+    std::error_code error;
+    auto place = std::filesystem::weakly_canonical(path, error);
+    auto [other, isNew] = flagOf.try_emplace(place, flag);
+    if (!isNew && !std::filesystem::is_character_file(place, error))
+      throw Error(std::string(flag) + ": " + path + " is the file of " +
+                  other->second + " too");
+  }
+}
+
+/// A whole number from 1 to `most`.
+static CLI::Validator countUpTo(int64_t most) {
+  return CLI::Validator(
+      [most](std::string &text) -> std::string {
+        int64_t value = 0;
+        auto [end, error] =
+            std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() &&
+            value >= 1 && value <= most)
+          return "";
+        return "'" + text + "' is no whole number from 1 to " +
+               std::to_string(most);
+      },
+      "");
+}
+
 static void run(const Options &options) {
+  checkFiles(options);
   LoadOptions loadOptions;
   loadOptions.threadsPerRank = options.threads;
   Program program = Program::load(options.program, loadOptions);
@@ -262,15 +299,19 @@ static void run(const Options &options) {
     tensors.push_back({program.results()[i].name, program.results()[i].dtype,
                        program.results()[i].shape,
                        [&, i](void *out) { results[i].toHost(out); }});
-  writeSafetensors(options.outputs, tensors);
+  // All or nothing: a full disk is noticed before the first file is replaced.
   auto write = [](FileWriter &file, const std::string &text) {
     file.write(text.data(), text.size());
-    file.commit();
+    file.flush();
   };
   if (statsFile)
     write(*statsFile, stats.json());
   if (traceFile)
     write(*traceFile, trace.json());
+  writeSafetensors(options.outputs, tensors);
+  for (FileWriter *file : {statsFile.get(), traceFile.get()})
+    if (file)
+      file->commit();
 }
 
 int main(int argc, char **argv) {
@@ -291,7 +332,7 @@ int main(int argc, char **argv) {
                  "dimension of batches: step i takes batch i, cycling");
   app.add_option("--steps", options.steps,
                  "Number of steps; results feed the arguments of the next")
-      ->check(CLI::PositiveNumber);
+      ->check(countUpTo(std::numeric_limits<int64_t>::max()));
   app.add_option("--stats", options.stats,
                  "JSON file for the memory and communication of the last step");
   app.add_option("--trace", options.trace,
@@ -299,7 +340,7 @@ int main(int argc, char **argv) {
                  "Perfetto)");
   app.add_option("--threads", options.threads,
                  "Threads of each rank; by default the ranks share the cores")
-      ->check(CLI::PositiveNumber);
+      ->check(countUpTo(1024));
   try {
     app.parse(argc, argv);
     run(options);

@@ -1,0 +1,25 @@
+//===- Limits.h - What the runtime takes ------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Header-only: the compiler says early what the runtime would refuse.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_LIMITS_H
+#define WHALE_RUNTIME_LIMITS_H
+
+#include <cstdint>
+
+namespace whale::runtime {
+
+/// Ranks of a program that runs.
+inline constexpr int64_t mostRanks = 4096;
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_LIMITS_H
