@@ -22,6 +22,10 @@ std::string Stats::json() const {
                            {"bytes_received", stats.bytesReceived}};
     list.push_back({{"rank", rank},
                     {"peak_bytes", ranks[rank].peakBytes},
+                    {"argument_bytes", ranks[rank].argumentBytes},
+                    {"flops",
+                     {{"products", ranks[rank].productFlops},
+                      {"kernels", ranks[rank].kernelFlops}}},
                     {"compute_s", ranks[rank].computeSeconds},
                     {"communication_s", ranks[rank].communicationSeconds},
                     {"collectives", std::move(collectives)}});

@@ -78,6 +78,9 @@ void Executor::runRank(int64_t rank, const Bindings &arguments,
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
   self.stats.peakBytes =
       residentBytes(rank, arguments, results) + self.device->scratchBytes();
+  for (const auto &shards : arguments)
+    if (shards[rank])
+      self.stats.argumentBytes += shards[rank]->bytes;
 }
 
 void Executor::bind(int64_t rank, const Bindings &arguments,
@@ -228,15 +231,18 @@ void Executor::execute(int64_t rank, const Instruction &instruction) {
   if (auto *launch = std::get_if<KernelLaunch>(&instruction.operation)) {
     gather(launch->buffers, 0);
     self.device->launch(*launch, self.list.data());
+    self.stats.kernelFlops += instruction.flops;
   } else if (auto *copy = std::get_if<Copy>(&instruction.operation)) {
     self.device->copy(memory[copy->dst], memory[copy->src],
                       rankClass.buffers[copy->dst].bytes);
   } else if (auto *matmul = std::get_if<Matmul>(&instruction.operation)) {
     self.device->matmul(*matmul, memory[matmul->lhs], memory[matmul->rhs],
                         memory[matmul->out]);
+    self.stats.productFlops += instruction.flops;
   } else if (auto *conv = std::get_if<Convolution>(&instruction.operation)) {
     self.device->convolution(*conv, memory[conv->lhs], memory[conv->rhs],
                              memory[conv->out]);
+    self.stats.productFlops += instruction.flops;
   } else if (auto *call = std::get_if<Call>(&instruction.operation)) {
     gather(call->inputs, 0);
     gather(call->outputs, call->inputs.size());

@@ -200,6 +200,7 @@ TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
   EXPECT_EQ(stats.ranks[3].collectives["all_gather"].bytesReceived, 0);
   // Arena, state (taken over by the result), batch, gathered, constants.
   EXPECT_GE(stats.ranks[0].peakBytes, 512 + 64 + 32 + 128 + 64 + 4 + 4);
+  EXPECT_EQ(stats.ranks[0].argumentBytes, 64 + 32);
   EXPECT_TRUE(json::parse(stats.json()).contains("ranks"));
 
   json events = json::parse(trace.json())["traceEvents"];

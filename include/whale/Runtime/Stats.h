@@ -29,6 +29,12 @@ struct CollectiveStats {
 struct RankStats {
   /// Most memory in use at once: arguments, results, arena, constants, scratch.
   int64_t peakBytes = 0;
+  /// What the rank holds of the arguments.
+  int64_t argumentBytes = 0;
+  /// Floating-point operations of matrix products and convolutions, and of
+  /// generated kernels.
+  double productFlops = 0;
+  double kernelFlops = 0;
   double computeSeconds = 0;
   /// Time in collectives, waiting for the other ranks included.
   double communicationSeconds = 0;
@@ -41,8 +47,9 @@ struct Stats {
   double stepSeconds = 0;
   std::vector<RankStats> ranks;
 
-  /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n, "compute_s": s,
-  /// "communication_s": s, "collectives": {"all_reduce": {"count": n,
+  /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n,
+  /// "argument_bytes": n, "flops": {"products": n, "kernels": n}, "compute_s":
+  /// s, "communication_s": s, "collectives": {"all_reduce": {"count": n,
   /// "bytes_sent": n, "bytes_received": n}}}]}
   std::string json() const;
 };

@@ -59,7 +59,8 @@ manifest = {
         ],
         "instructions": [
             {"op": "matmul", "lhs": 0, "rhs": 1, "out": 7, "batch": [],
-             "m": [4, 4, 4], "n": [4, 1, 1], "k": [4, 1, 4]},
+             "m": [4, 4, 4], "n": [4, 1, 1], "k": [4, 1, 4],
+             "flops": 128},
             {"op": "comm", "channel": 0, "src": 7, "dst": 7},
             {"op": "copy", "src": 7, "dst": 4},
             {"op": "copy", "src": 2, "dst": 5},
