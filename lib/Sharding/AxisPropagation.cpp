@@ -10,6 +10,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/Reducers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -80,11 +81,18 @@ bool AxisPropagation::mayBePartialZero(Value value) const {
 
 /// Whether every device could compute the value whole from what it holds whole
 /// anyway.
-bool AxisPropagation::canBeMadeWhole(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && ruleOf(op) && llvm::all_of(op->getOperands(), [&](Value v) {
-           return getState(v).isReplicated() || canBeMadeWhole(v);
-         });
+bool AxisPropagation::canBeMadeWhole(Value root) {
+  llvm::SetVector<Value> values;
+  values.insert(root);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op || !ruleOf(op) || mustSplit(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (!getState(operand).isReplicated())
+        values.insert(operand);
+  }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -95,6 +103,7 @@ void AxisPropagation::run() {
   for (auto [value, state] : options.seeds)
     states[value] = state;
   parameters = options.parameters;
+  findWishes();
   visitBlock(function.front());
   visitReturn(function.front().getTerminator());
 
@@ -151,7 +160,7 @@ void AxisPropagation::visit(Operation *op) {
     AxisState state = getState(operand);
     return state.isFree() || state.isReplicated();
   });
-  if (!isLazy)
+  if (!isLazy || mustSplit(op))
     decide(op, *rule);
 }
 
@@ -197,6 +206,7 @@ void AxisPropagation::visitReturn(Operation *op) {
 void AxisPropagation::decide(Operation *op, const OpRule &rule) {
   AxisPolicy policy = options.policy(op);
   SmallVector<Candidate> candidates;
+  bool isShared = mustSplit(op);
 
   auto addSplit = [&](SubFactor sub) {
     if (rule.factors[sub.factor].kind == FactorKind::Blocked)
@@ -223,22 +233,35 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
               findSubFactor(rule, rule.operands[index], state.piece))
         addSplit(*sub);
     }
-    bool followsBatch = policy == AxisPolicy::Batch && !candidates.empty();
+    if (policy == AxisPolicy::Cheapest)
+      for (auto [index, result] : llvm::enumerate(op->getResults()))
+        if (auto it = wishes.find(result); it != wishes.end())
+          if (std::optional<SubFactor> sub =
+                  findSubFactor(rule, rule.results[index], it->second.piece))
+            addSplit(*sub);
+    if (isShared)
+      addSplits(op, rule, candidates);
+    bool follows =
+        (policy == AxisPolicy::Batch || isShared) && !candidates.empty();
     std::optional<Candidate> linear;
-    if (!followsBatch)
+    if (!follows)
       linear = linearCandidate(op, rule);
     if (linear)
       candidates.push_back(std::move(*linear));
-    if (!followsBatch && !(linear && policy == AxisPolicy::Batch))
+    if (!follows && !(linear && policy == AxisPolicy::Batch))
       candidates.push_back(wholeCandidate(op));
   }
   for (Candidate &candidate : candidates)
     evaluate(op, rule, candidate);
+  for (Candidate &candidate : candidates)
+    for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
+      if (isShared || wishes.contains(result))
+        candidate.outlook += outlookSeconds(op, result, state);
   // Ties go to the earlier one: splits in the order of operands, then partial
   // results, then the whole.
   const Candidate *best =
       llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) {
-        return a.seconds < b.seconds;
+        return a.seconds + a.outlook < b.seconds + b.outlook;
       });
   apply(op, *best);
 }
@@ -313,8 +336,12 @@ void AxisPropagation::evaluate(Operation *op, const OpRule &rule,
                      factor.kind == FactorKind::MaskedScatter
                  ? 1
                  : double(std::max<int64_t>(1, factor.extent));
-  double parts = candidate.sub ? double(options.parts(op)) : 1;
-  candidate.seconds = flops / parts / options.flopsPerSecond;
+  // The largest share is what counts.
+  double share = 1;
+  if (candidate.sub && candidate.sub->extent > 0)
+    share = double(llvm::divideCeil(candidate.sub->extent, options.parts(op))) /
+            double(candidate.sub->extent);
+  candidate.seconds = flops * share / options.flopsPerSecond;
   for (auto [operand, state] : llvm::zip(op->getOperands(), candidate.required))
     candidate.seconds += reshardSeconds(op, operand, state);
 }
@@ -326,23 +353,28 @@ double AxisPropagation::reshardSeconds(Operation *op, Value value,
   AxisState state = getState(value);
   if (state.isFree() || state == wanted)
     return 0;
-  double parts = double(options.parts(op));
-  double bytes = sizeInBytes(value) * (parts - 1) / std::max(1.0, parts);
   if (state.isReplicated())
     return 0;
-  if (state.isPartial())
-    bytes *= wanted.isSplit() ? 1 : 2;
-  else if (wanted.isSplit())
-    bytes /= std::max(1.0, parts);
-  if (parameters.contains(value))
-    bytes *= parameterWeight;
+  double seconds = transferSeconds(op, value, state, wanted);
+  return parameters.contains(value) ? seconds * parameterWeight : seconds;
+}
+
+/// The same from a layout that is split or partial.
+double AxisPropagation::transferSeconds(Operation *op, Value value,
+                                        AxisState from, AxisState to) const {
+  double parts = std::max(1.0, double(options.parts(op)));
+  double bytes = sizeInBytes(value) * (parts - 1) / parts;
+  if (from.isPartial())
+    bytes *= to.isSplit() ? 1 : 2;
+  else if (to.isSplit())
+    bytes /= parts;
   return bytes / options.bytesPerSecond;
 }
 
 /// Data movement that keeps a parameter what it is.
 static bool movesParameter(Operation *op) {
   return isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
-             hlo::DynamicSliceOp, hlo::BroadcastInDimOp,
+             hlo::DynamicSliceOp, hlo::BroadcastInDimOp, hlo::ConcatenateOp,
              hlo::OptimizationBarrierOp>(op);
 }
 

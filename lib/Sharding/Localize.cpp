@@ -166,15 +166,18 @@ private:
         for (unsigned i = run.first; i < run.second; ++i)
           viewShape.push_back(box->size[i]);
     }
-    auto viewType = RankedTensorType::get(viewShape, type.getElementType());
+    // Positions are exact integers; what can't hold each of them rounds once.
+    Type element = type.getElementType();
+    if (!isa<IntegerType>(element))
+      element = builder.getI32Type();
+    auto viewType = RankedTensorType::get(viewShape, element);
     Value sum;
     int64_t stride = global.getDimSize(dim);
     for (unsigned i = runs[dim].first; i < runs[dim].second; ++i, ++viewDim) {
       stride /= placement.view()[i];
       Value part = hlo::IotaOp::create(builder, loc, viewType, viewDim);
       if (box->size[i] != placement.view()[i]) {
-        Value offset =
-            emitShardOffset(builder, loc, placement, i, type.getElementType());
+        Value offset = emitShardOffset(builder, loc, placement, i, element);
         offset = hlo::BroadcastInDimOp::create(
             builder, loc, viewType, offset, builder.getDenseI64ArrayAttr({}));
         part = hlo::AddOp::create(builder, loc, part, offset);
@@ -184,8 +187,11 @@ private:
             hlo::MulOp::create(builder, loc, part, emitSplat(stride, viewType));
       sum = sum ? hlo::AddOp::create(builder, loc, sum, part) : part;
     }
-    if (viewType != type)
-      sum = hlo::ReshapeOp::create(builder, loc, type, sum);
+    auto counted = type.clone(element);
+    if (viewType != counted)
+      sum = hlo::ReshapeOp::create(builder, loc, counted, sum);
+    if (counted != type)
+      sum = hlo::ConvertOp::create(builder, loc, type, sum);
     return {sum};
   }
 

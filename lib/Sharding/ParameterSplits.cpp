@@ -32,6 +32,8 @@ static Value passesOn(OpOperand &use) {
   if (isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
           hlo::DynamicSliceOp, hlo::ReducePrecisionOp>(op))
     return use.getOperandNumber() == 0 ? op->getResult(0) : Value();
+  if (isa<hlo::ConcatenateOp>(op))
+    return op->getResult(0);
   if (isa<hlo::OptimizationBarrierOp>(op))
     return op->getResult(use.getOperandNumber());
   if (auto loop = dyn_cast<hlo::WhileOp>(op))
@@ -39,15 +41,18 @@ static Value passesOn(OpOperand &use) {
   return {};
 }
 
-static bool hasHeavyUse(Value root,
-                        llvm::function_ref<bool(Operation *)> isSplit) {
+/// The most devices over which an operation that computes with the value is
+/// split, or 1.
+static int64_t findParts(Value root,
+                         llvm::function_ref<int64_t(Operation *)> partsOf) {
+  int64_t parts = 1;
   llvm::SetVector<Value> values;
   values.insert(root);
   for (size_t i = 0; i < values.size(); ++i) {
     Value value = values[i];
     for (OpOperand &use : value.getUses()) {
-      if (isHeavyUse(use) && isSplit(use.getOwner()))
-        return true;
+      if (isHeavyUse(use))
+        parts = std::max(parts, partsOf(use.getOwner()));
       if (Value next = passesOn(use))
         values.insert(next);
       if (isa<YieldOp>(use.getOwner()))
@@ -55,7 +60,7 @@ static bool hasHeavyUse(Value root,
             use.getOwner()->getParentOp()->getResult(use.getOperandNumber()));
     }
   }
-  return false;
+  return parts;
 }
 
 /// The argument's name with every number replaced, so that layers agree.
@@ -75,7 +80,7 @@ static std::string roleOf(BlockArgument argument) {
 
 SmallVector<ParameterGroup>
 findSplitParameters(func::FuncOp function, Factorization &factorization,
-                    llvm::function_ref<bool(Operation *)> isSplit,
+                    llvm::function_ref<int64_t(Operation *)> partsOf,
                     llvm::function_ref<bool(BlockArgument)> isParameter) {
   llvm::MapVector<std::pair<StringAttr, Type>, ParameterGroup> groups;
   auto keyOf = [&](const std::string &role, Type type) {
@@ -83,12 +88,18 @@ findSplitParameters(func::FuncOp function, Factorization &factorization,
   };
   for (BlockArgument argument : function.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || type.getRank() < 2 || !isParameter(argument) ||
-        !hasHeavyUse(argument, isSplit))
+    if (!type || type.getRank() < 2 || !isParameter(argument))
       continue;
+    int64_t parts = findParts(argument, partsOf);
     SmallVector<DimPiece> pieces = factorization.getPieces(argument);
-    if (pieces.empty())
+    if (parts <= 1 || pieces.empty())
       continue;
+    // Each device gets a share, if any dimension has enough grains.
+    auto isEnough = [&](const DimPiece &piece) {
+      return piece.extent >= parts;
+    };
+    if (llvm::any_of(pieces, isEnough))
+      llvm::erase_if(pieces, std::not_fn(isEnough));
     std::string role = roleOf(argument);
     ParameterGroup &group = groups[keyOf(role, type)];
     // Layers may differ in how their dimensions are used; cut them apart.

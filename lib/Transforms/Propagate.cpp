@@ -65,7 +65,7 @@ public:
     AxisPropagation batch(function, batchOptions(factorization));
     batch.run();
 
-    AxisPropagation::Options options = innerOptions(batch);
+    AxisPropagation::Options options = innerOptions(batch, factorization);
     if (failed(chooseParameterSplits(factorization, options)))
       return failure();
     AxisPropagation inner(function, options);
@@ -179,8 +179,12 @@ private:
     return options;
   }
 
-  AxisPropagation::Options innerOptions(const AxisPropagation &batch) {
+  AxisPropagation::Options innerOptions(const AxisPropagation &batch,
+                                        Factorization &factorization) {
     AxisPropagation::Options options = commonOptions();
+    options.pieces = [&factorization](Value value) {
+      return factorization.getPieces(value);
+    };
     options.policy = [this](Operation *op) { return policyOf(op); };
     options.parts = [this](Operation *op) {
       return meshOf(op)->getGroupSize();
@@ -201,9 +205,10 @@ private:
                                       AxisPropagation::Options &options) {
     SmallVector<ParameterGroup> groups = findSplitParameters(
         function, factorization,
-        [&](Operation *op) {
-          return policyOf(op) == AxisPolicy::Cheapest &&
-                 meshOf(op)->getGroupSize() > 1;
+        [&](Operation *op) -> int64_t {
+          return policyOf(op) == AxisPolicy::Cheapest
+                     ? meshOf(op)->getGroupSize()
+                     : 1;
         },
         [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
     auto seed = [&](ArrayRef<unsigned> choice) {

@@ -83,6 +83,9 @@ public:
     llvm::DenseMap<mlir::Value, AxisState> seeds;
     /// Seeded parameters: gathering one is a last resort.
     llvm::DenseSet<mlir::Value> parameters;
+    /// The pieces of a value's dimensions that can be split, for operations
+    /// that must be although none of their operands is.
+    std::function<llvm::SmallVector<DimPiece>(mlir::Value)> pieces;
     /// For AxisPolicy::Batch: what each operation does when everything follows
     /// the mini-batch (the choices of an earlier run), if there was one.
     const llvm::DenseMap<mlir::Operation *, SubFactor> *batchChoices = nullptr;
@@ -117,6 +120,8 @@ private:
     llvm::SmallVector<AxisState, 3> required;
     llvm::SmallVector<AxisState, 1> results;
     double seconds = 0;
+    /// What bringing the results into place will cost later.
+    double outlook = 0;
   };
 
   void visitBlock(mlir::Block &block);
@@ -127,6 +132,11 @@ private:
   void visitReturn(mlir::Operation *op);
   void visitWhole(mlir::Operation *op);
   void decide(mlir::Operation *op, const OpRule &rule);
+  void addSplits(mlir::Operation *op, const OpRule &rule,
+                 llvm::SmallVectorImpl<Candidate> &candidates);
+  void findWishes();
+  void wish(mlir::Value value, AxisState state);
+  bool mustSplit(mlir::Operation *op);
 
   void demand(mlir::Value value, AxisState state);
   void forceReplicated(mlir::Value value);
@@ -144,6 +154,10 @@ private:
   void apply(mlir::Operation *op, const Candidate &candidate);
   double reshardSeconds(mlir::Operation *op, mlir::Value value,
                         AxisState required);
+  double transferSeconds(mlir::Operation *op, mlir::Value value, AxisState from,
+                         AxisState to) const;
+  double outlookSeconds(mlir::Operation *op, mlir::Value result,
+                        AxisState state);
   bool isForeign(mlir::Operation *op, mlir::Value value) const;
   bool mayBePartialZero(mlir::Value value) const;
 
@@ -154,6 +168,8 @@ private:
   llvm::DenseMap<mlir::OpOperand *, AxisState> required;
   llvm::DenseMap<mlir::Operation *, SubFactor> choices;
   llvm::DenseMap<mlir::Operation *, double> costs;
+  /// How split parameters want the gradients that will be added to them.
+  llvm::DenseMap<mlir::Value, AxisState> wishes;
   llvm::DenseSet<mlir::Value> parameters;
   llvm::DenseSet<mlir::Value> zeroCarries;
   double seconds = 0;

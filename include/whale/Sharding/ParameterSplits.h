@@ -31,12 +31,13 @@ struct ParameterGroup {
   llvm::SmallVector<DimPiece> pieces;
 };
 
-/// The parameters of `function` that operations accepted by `isSplit` use as
-/// `split` means it, grouped by role, in the order of arguments.
+/// The parameters of `function` that operations split over `partsOf` > 1
+/// devices use as `split` means it, grouped by role, in the order of arguments,
+/// with the pieces that give each device a share where there are such.
 /// `isParameter` tells arguments that may be parameters from others.
 llvm::SmallVector<ParameterGroup>
 findSplitParameters(mlir::func::FuncOp function, Factorization &factorization,
-                    llvm::function_ref<bool(mlir::Operation *)> isSplit,
+                    llvm::function_ref<int64_t(mlir::Operation *)> partsOf,
                     llvm::function_ref<bool(mlir::BlockArgument)> isParameter);
 
 /// Chooses a piece for each group: starting from the last one of each, changes

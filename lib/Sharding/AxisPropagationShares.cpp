@@ -1,0 +1,113 @@
+//===- AxisPropagationShares.cpp - Work that each device does a part of --===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Where parameters are split, no product or convolution that depends on one is
+// computed whole by every device. What its operands don't decide, the
+// parameter does: the gradient that will be added to it is best made in its
+// layout.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/AxisPropagation.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Whether the operation must be computed in parts.
+bool AxisPropagation::mustSplit(Operation *op) {
+  if (!isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) ||
+      options.policy(op) != AxisPolicy::Cheapest || options.parts(op) <= 1)
+    return false;
+  return wishes.contains(op->getResult(0)) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           AxisState state = getState(operand);
+           return state.isSplit() || state.isPartial();
+         });
+}
+
+/// Every way to split the operation that the program's pieces allow.
+void AxisPropagation::addSplits(Operation *op, const OpRule &rule,
+                                SmallVectorImpl<Candidate> &candidates) {
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    for (const DimPiece &piece : options.pieces(operand)) {
+      std::optional<SubFactor> sub =
+          findSubFactor(rule, rule.operands[index], piece);
+      if (sub && rule.factors[sub->factor].kind != FactorKind::Blocked &&
+          llvm::none_of(candidates, [&](const Candidate &other) {
+            return other.sub == *sub;
+          }))
+        candidates.push_back(splitCandidate(op, rule, *sub));
+    }
+}
+
+/// What is added to a split parameter, or otherwise combined with it element
+/// by element, should come in its layout.
+void AxisPropagation::findWishes() {
+  for (Value parameter : options.parameters)
+    for (OpOperand &use : parameter.getUses()) {
+      Operation *op = use.getOwner();
+      if (op->getNumResults() == 1 &&
+          op->getResult(0).getType() == parameter.getType() &&
+          llvm::all_equal(op->getOperandTypes()))
+        for (Value operand : op->getOperands())
+          if (operand != parameter)
+            wish(operand, getState(parameter));
+    }
+}
+
+/// Carries a wish from a value to what it is computed from, up to products and
+/// convolutions. The first wish counts.
+void AxisPropagation::wish(Value root, AxisState wanted) {
+  SmallVector<std::pair<Value, AxisState>> list{{root, wanted}};
+  while (!list.empty()) {
+    auto [value, state] = list.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !wishes.try_emplace(value, state).second ||
+        isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+      continue;
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    if (auto loop = dyn_cast<hlo::WhileOp>(op)) {
+      list.push_back(
+          {loop.getBody().front().getTerminator()->getOperand(index), state});
+    } else if (isa<TaskGraphOp, hlo::CaseOp, hlo::IfOp>(op)) {
+      for (Region &region : op->getRegions())
+        list.push_back(
+            {region.front().getTerminator()->getOperand(index), state});
+    } else if (const std::optional<OpRule> &rule = ruleOf(op)) {
+      std::optional<SubFactor> sub =
+          findSubFactor(*rule, rule->results[index], state.piece);
+      if (!sub)
+        continue;
+      for (auto [operand, dims] : llvm::zip(op->getOperands(), rule->operands))
+        if (std::optional<DimPiece> piece = findPiece(*rule, dims, *sub))
+          list.push_back({operand, AxisState::split(*piece)});
+    }
+  }
+}
+
+/// Seconds that a result will need to get from this state to where it is used:
+/// a partial one must be reduced, and a split one brought to the layout that is
+/// wished for.
+double AxisPropagation::outlookSeconds(Operation *op, Value result,
+                                       AxisState state) {
+  auto it = wishes.find(result);
+  AxisState wanted = it == wishes.end() ? AxisState() : it->second;
+  if (state == wanted || state.isReplicated())
+    return 0;
+  if (state.isSplit() && wanted.isFree())
+    return 0;
+  return transferSeconds(op, result, state,
+                         wanted.isFree() ? AxisState::replicated() : wanted);
+}
+
+} // namespace whale
