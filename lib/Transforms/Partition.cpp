@@ -34,10 +34,12 @@ namespace whale {
 
 namespace {
 
-/// A reshard with the collectives that carry it out.
+/// A reshard with the collectives that carry it out, or an earlier one that has
+/// brought the same value to the same place.
 struct ResolvedReshard {
-  int64_t firstChannel;
+  int64_t firstChannel = 0;
   std::vector<Step> steps;
+  Operation *earlier = nullptr;
 };
 using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
 
@@ -226,6 +228,10 @@ private:
 
   LogicalResult visitReshard(Operation *op) {
     const ResolvedReshard &resolved = reshards.at(op);
+    if (resolved.earlier) {
+      values[op->getResult(0)] = values.lookup(resolved.earlier->getResult(0));
+      return success();
+    }
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     Value value = values.lookup(op->getOperand(0));
     int64_t channel = resolved.firstChannel;
@@ -285,10 +291,25 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
     ResolvedReshards reshards;
     llvm::SetVector<Attribute> placements;
     int64_t channel = 0;
+    std::map<std::tuple<void *, const void *, Operation *>, Operation *> done;
     main->walk([&](ReshardOp reshard) {
       const Placement &from = reshard.getFromAttr().getValue();
       const Placement &to = reshard.getToAttr().getValue();
       ResolvedReshard &resolved = reshards[reshard];
+      // TaskGraphs are flattened, so what one of them has moved is there for
+      // all that follow in the same loop or branch.
+      Operation *scope = reshard->getParentOp();
+      while (isa<TaskGraphOp>(scope))
+        scope = scope->getParentOp();
+      Value source = lookThroughTaskGraph(reshard.getInput());
+      Operation *&first =
+          done[{source.getAsOpaquePointer(),
+                reshard.getToAttr().getAsOpaquePointer(), scope}];
+      if (first) {
+        resolved.earlier = first;
+        return;
+      }
+      first = reshard;
       resolved.firstChannel = channel;
       auto type = cast<RankedTensorType>(reshard.getType());
       // Sums of half precision are rounded once, so not in two steps.
