@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
+#include "whale/Planner/Cluster.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,6 +32,56 @@ static void handOut(llvm::ArrayRef<int64_t> wants,
     for (int64_t i = 0; i < want; ++i, next = (next + 1) % group.size())
       list.push_back(group[next]);
   }
+}
+
+/// The devices for one TaskGraph, taken out of those of its group that are
+/// left.
+static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
+                                     const Cluster &cluster, bool sameMemory) {
+  auto memoryOf = [&](int64_t device) {
+    return cluster.kindOf(device).memoryBytes;
+  };
+  // What is its turn, unless a node has as many that are as good.
+  std::vector<int64_t> taken(left.begin(), left.begin() + want);
+  auto inOneNode = [&](llvm::ArrayRef<int64_t> devices) {
+    return llvm::all_of(devices, [&](int64_t device) {
+      return cluster.sameNode(device, devices.front());
+    });
+  };
+  int64_t least = memoryOf(taken.front());
+  for (int64_t device : taken)
+    least = std::min(least, memoryOf(device));
+  if (!inOneNode(taken))
+    for (int64_t first : left) {
+      std::vector<int64_t> near;
+      for (int64_t device : left)
+        if (int64_t(near.size()) < want && cluster.sameNode(device, first) &&
+            (!sameMemory || memoryOf(device) >= least))
+          near.push_back(device);
+      if (int64_t(near.size()) < want)
+        continue;
+      taken = near;
+      break;
+    }
+  llvm::erase_if(
+      left, [&](int64_t device) { return llvm::is_contained(taken, device); });
+  llvm::sort(taken);
+  return taken;
+}
+
+/// Hands out a group whose TaskGraphs have devices of their own.
+static void handOutNear(llvm::ArrayRef<int64_t> wants,
+                        llvm::ArrayRef<int64_t> group, const Cluster &cluster,
+                        bool pipeline, std::vector<VirtualDevice> &result) {
+  std::vector<int64_t> left(group.begin(), group.end());
+  if (pipeline && wants.size() > 1)
+    llvm::sort(left, [&](int64_t a, int64_t b) {
+      int64_t first = cluster.kindOf(a).memoryBytes;
+      int64_t second = cluster.kindOf(b).memoryBytes;
+      return first != second ? first > second : a < b;
+    });
+  for (auto [want, virtualDevice] : llvm::zip_equal(wants, result))
+    virtualDevice.push_back(takeNear(want, left, cluster, pipeline));
 }
 
 /// What the TaskGraphs get of `rest` devices, in proportion to what they get of
@@ -78,10 +129,9 @@ static llvm::Error doesNotDivide(llvm::ArrayRef<DeviceRequest> requests,
               llvm::Twine(below + size) + "; or set cluster.uneven_replicas");
 }
 
-llvm::Expected<std::vector<VirtualDevice>>
-whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
-                      llvm::ArrayRef<int64_t> devices,
-                      const VirtualDeviceOptions &options) {
+static llvm::Expected<std::vector<VirtualDevice>>
+group(llvm::ArrayRef<DeviceRequest> requests, llvm::ArrayRef<int64_t> devices,
+      const VirtualDeviceOptions &options, const Cluster *cluster) {
   int64_t count = devices.size();
   if (count == 0)
     return fail("the cluster has no devices");
@@ -109,21 +159,36 @@ whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
   int64_t rest = count % size;
   if (rest != 0 && !options.unevenReplicas)
     return doesNotDivide(requests, wants, size, count, shared);
+  auto add = [&](llvm::ArrayRef<int64_t> wants, llvm::ArrayRef<int64_t> group,
+                 bool shared) {
+    if (cluster && !shared)
+      handOutNear(wants, group, *cluster, options.pipeline, result);
+    else
+      handOut(wants, group, result);
+  };
   for (int64_t start = 0; start + size <= count; start += size)
-    handOut(wants, devices.slice(start, size), result);
+    add(wants, devices.slice(start, size), shared);
   if (rest != 0) {
     // With fewer devices than TaskGraphs they have to share the rest.
     bool sharedRest = shared || rest < int64_t(wants.size());
-    handOut(scale(wants, size, rest, sharedRest), devices.take_back(rest),
-            result);
+    add(scale(wants, size, rest, sharedRest), devices.take_back(rest),
+        sharedRest);
   }
   return result;
 }
 
 llvm::Expected<std::vector<VirtualDevice>>
-whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests, int64_t count,
+whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
+                      llvm::ArrayRef<int64_t> devices,
                       const VirtualDeviceOptions &options) {
-  std::vector<int64_t> devices(std::max<int64_t>(count, 0));
+  return group(requests, devices, options, nullptr);
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
+                      const Cluster &cluster,
+                      const VirtualDeviceOptions &options) {
+  std::vector<int64_t> devices(cluster.devices.size());
   std::iota(devices.begin(), devices.end(), 0);
-  return virtualDevices(requests, devices, options);
+  return group(requests, devices, options, &cluster);
 }

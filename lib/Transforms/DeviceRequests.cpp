@@ -45,7 +45,8 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
   auto uneven =
       dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
   options.unevenReplicas = uneven && uneven.getValue();
-  return virtualDevices(requests, cluster.devices.size(), options);
+  options.pipeline = options.wholeCluster || getMicroBatches(module) > 1;
+  return virtualDevices(requests, cluster, options);
 }
 
 } // namespace whale

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
+#include "whale/Planner/Cluster.h"
 #include "gtest/gtest.h"
+#include <numeric>
 #include <set>
 
 using namespace whale;
@@ -25,12 +27,36 @@ requests(std::initializer_list<int64_t> counts) {
 
 static Lists grouped(std::initializer_list<int64_t> counts, int64_t devices,
                      VirtualDeviceOptions options = {}) {
-  return llvm::cantFail(virtualDevices(requests(counts), devices, options));
+  std::vector<int64_t> ids(devices);
+  std::iota(ids.begin(), ids.end(), 0);
+  return llvm::cantFail(virtualDevices(requests(counts), ids, options));
+}
+
+/// One node for each list of gigabytes of memory.
+static Cluster
+nodesOf(std::initializer_list<std::initializer_list<int64_t>> nodes) {
+  Cluster cluster;
+  for (llvm::ArrayRef<int64_t> node : nodes) {
+    NodeGroup &group = cluster.nodes.emplace_back();
+    for (int64_t gigabytes : node) {
+      group.devices.push_back({unsigned(cluster.kinds.size())});
+      cluster.kinds.emplace_back().memoryBytes = gigabytes << 30;
+    }
+  }
+  cluster.numberDevices();
+  return cluster;
+}
+
+static Lists placed(std::initializer_list<int64_t> counts,
+                    const Cluster &cluster, VirtualDeviceOptions options = {}) {
+  return llvm::cantFail(virtualDevices(requests(counts), cluster, options));
 }
 
 static std::string errorOf(std::initializer_list<int64_t> counts,
                            int64_t devices) {
-  llvm::Expected<Lists> result = virtualDevices(requests(counts), devices);
+  std::vector<int64_t> ids(devices);
+  std::iota(ids.begin(), ids.end(), 0);
+  llvm::Expected<Lists> result = virtualDevices(requests(counts), ids);
   return result ? "" : llvm::toString(result.takeError());
 }
 
@@ -65,6 +91,54 @@ TEST(VirtualDevices, GivenOrder) {
             (Lists{{{7}}, {{2, 5}}}));
 }
 
+TEST(VirtualDevices, NestedDataParallelism) {
+  EXPECT_EQ(grouped({1, 1}, 8),
+            (Lists{{{0}, {2}, {4}, {6}}, {{1}, {3}, {5}, {7}}}));
+}
+
+TEST(VirtualDevices, EqualDevicesAreTakenInTurn) {
+  Cluster cluster = nodesOf({{8, 8, 8, 8}, {8, 8, 8, 8}});
+  for (bool pipeline : {false, true}) {
+    VirtualDeviceOptions options{.pipeline = pipeline};
+    EXPECT_EQ(placed({2, 2}, cluster, options), grouped({2, 2}, 8));
+    EXPECT_EQ(placed({1, 3}, cluster, options), grouped({1, 3}, 8));
+    EXPECT_EQ(placed({8}, cluster, options), grouped({8}, 8));
+    EXPECT_EQ(placed({8, 4}, cluster, options), grouped({8, 4}, 8));
+  }
+}
+
+TEST(VirtualDevices, LinksInsideANodeArePreferred) {
+  // The first would have a device of each node.
+  EXPECT_EQ(placed({3, 1}, nodesOf({{8}, {8, 8, 8}})),
+            (Lists{{{1, 2, 3}}, {{0}}}));
+  EXPECT_EQ(placed({2, 1}, nodesOf({{8}, {8, 8}, {8, 8}, {8}})),
+            (Lists{{{1, 2}, {3, 4}}, {{0}, {5}}}));
+  // No node has enough: as it comes.
+  EXPECT_EQ(placed({3, 1}, nodesOf({{8, 8}, {8, 8}})),
+            (Lists{{{0, 1, 2}}, {{3}}}));
+  // TaskGraphs that share devices take them in turn.
+  EXPECT_EQ(placed({3, 2}, nodesOf({{8}, {8, 8}})),
+            (Lists{{{0, 1, 2}}, {{0, 1}}}));
+}
+
+TEST(VirtualDevices, EarlierStagesGetMoreMemory) {
+  VirtualDeviceOptions pipeline{.pipeline = true};
+  Cluster cluster = nodesOf({{16, 16}, {32, 32}});
+  EXPECT_EQ(placed({2, 2}, cluster, pipeline), (Lists{{{2, 3}}, {{0, 1}}}));
+  EXPECT_EQ(placed({2, 2}, cluster), (Lists{{{0, 1}}, {{2, 3}}}));
+  // In each group by itself.
+  EXPECT_EQ(placed({1, 1}, nodesOf({{16, 32, 16, 32}}), pipeline),
+            (Lists{{{1}, {3}}, {{0}, {2}}}));
+  // Memory goes before links; a single TaskGraph has nothing to order.
+  EXPECT_EQ(placed({2, 2}, nodesOf({{16, 32}, {16, 32}}), pipeline),
+            (Lists{{{1, 3}}, {{0, 2}}}));
+  EXPECT_EQ(placed({4}, cluster, pipeline), (Lists{{{0, 1, 2, 3}}}));
+  // A last, smaller group too.
+  EXPECT_EQ(placed({2, 2}, nodesOf({{8, 8, 8, 8, 8, 16}}),
+                   {.unevenReplicas = true, .pipeline = true}),
+            (Lists{{{0, 1}, {5}}, {{2, 3}, {4}}}));
+}
+
 TEST(VirtualDevices, UnevenReplicas) {
   VirtualDeviceOptions uneven{.unevenReplicas = true};
   EXPECT_EQ(grouped({4}, 6, uneven), (Lists{{{0, 1, 2, 3}, {4, 5}}}));
@@ -96,8 +170,10 @@ TEST(VirtualDevices, EveryRequestIsMet) {
         for (int64_t c = 1; c <= devices; ++c)
           for (int flags = 0; flags < 4; ++flags) {
             VirtualDeviceOptions options{bool(flags & 1), bool(flags & 2)};
+            std::vector<int64_t> ids(devices);
+            std::iota(ids.begin(), ids.end(), 0);
             llvm::Expected<Lists> result =
-                virtualDevices(requests({a, b, c}), devices, options);
+                virtualDevices(requests({a, b, c}), ids, options);
             int64_t sum = a + b + c;
             int64_t size = sum <= devices         ? sum
                            : options.wholeCluster ? devices

@@ -30,12 +30,17 @@ struct DeviceRequest {
   std::optional<int64_t> devices;
 };
 
+struct Cluster;
+
 struct VirtualDeviceOptions {
   /// A group that TaskGraphs share is the whole cluster, not the largest
   /// request (`num_task_graph`, interleaved schedules).
   bool wholeCluster = false;
   /// Devices left over after the last whole group form a smaller one.
   bool unevenReplicas = false;
+  /// The TaskGraphs are stages of a pipeline: those in front keep more
+  /// micro-batches and get the devices of a group that have more memory.
+  bool pipeline = false;
 };
 
 /// The devices of one TaskGraph: one list for each repetition of the group.
@@ -56,9 +61,12 @@ virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
                llvm::ArrayRef<int64_t> devices,
                const VirtualDeviceOptions &options = {});
 
-/// The same for the devices 0 .. count - 1.
+/// The same for the devices of a cluster in their order. Where TaskGraphs have
+/// devices of their own, each gets such of its group's devices that stand in
+/// one node, if there are enough of those left: among equals the first, in a
+/// pipeline among those with as much memory as the ones that were its turn.
 llvm::Expected<std::vector<VirtualDevice>>
-virtualDevices(llvm::ArrayRef<DeviceRequest> requests, int64_t count,
+virtualDevices(llvm::ArrayRef<DeviceRequest> requests, const Cluster &cluster,
                const VirtualDeviceOptions &options = {});
 
 } // namespace whale

@@ -256,7 +256,10 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
     TaskGraphs are first used: one group has the devices that all TaskGraphs ask
     for together (or, where the cluster has fewer, the most that one asks for,
     shared by all), and is repeated as often as it fits (nested data
-    parallelism). Every task graph of the same name gets the same
+    parallelism). Inside a group, a TaskGraph with devices of its own gets such
+    of one node if it can, and in a pipeline (`num_micro_batch` above 1, or
+    `num_task_graph`) the earlier TaskGraphs those with more memory, as they keep
+    more micro-batches in flight. Every task graph of the same name gets the same
     `whale.virtual_device`.
 
     Example: two TaskGraphs that ask for two devices each, on eight devices.
