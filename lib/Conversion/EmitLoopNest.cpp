@@ -351,11 +351,15 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
     emitReduction(b, level);
   } else {
     // The accumulators lie in the result: set, then add line by line.
+    SmallVector<unsigned> sums;
+    for (unsigned number = 0; number < writes.size(); ++number)
+      if (isAccumulated(number))
+        sums.push_back(number);
     unsigned last = loops.size() - 1;
     makeLoop(last, [&] {
       SmallVector<Value> inits = emitInits(b, loops.size());
-      for (auto [write, init] : llvm::zip_equal(writes, inits))
-        store(b, write, loops.size(), init);
+      for (auto [number, init] : llvm::zip_equal(sums, inits))
+        store(b, writes[number], loops.size(), init);
     });
     std::function<void(unsigned)> emitFrom = [&](unsigned at) {
       SmallVector<Value> savedHere(loaded);
@@ -371,13 +375,13 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
       } else {
         makeLoop(last, [&] {
           SmallVector<Value> carried;
-          for (auto [number, write] : llvm::enumerate(writes))
+          for (unsigned number : sums)
             carried.push_back(
-                load(b, write, loops.size(),
+                load(b, writes[number], loops.size(),
                      getElementTypeOrSelf(op->getResult(number).getType())));
           SmallVector<Value> next = emitElement(b, loops.size(), carried);
-          for (auto [write, value] : llvm::zip_equal(writes, next))
-            store(b, write, loops.size(), value);
+          for (auto [number, value] : llvm::zip_equal(sums, next))
+            store(b, writes[number], loops.size(), value);
         });
       }
       loaded = savedHere;

@@ -190,10 +190,6 @@ void LoopNest::orderLoops() {
   numOuter = llvm::count_if(loops, [](const Loop &l) { return l.parallel; });
   if (numOuter == loops.size() || numOuter == 0)
     return;
-  // Bodies with their own idea of order keep the accumulators in registers.
-  for (unsigned result = 0; result < writes.size(); ++result)
-    if (!isAccumulated(result))
-      return;
   auto votes = [&](const Loop &loop) {
     int64_t votes = 0;
     for (const Access &access : reads) {
@@ -275,13 +271,14 @@ unsigned whale::getDepth(const Access &access, ArrayRef<Loop> loops) {
 }
 
 void LoopNest::findInplace(KernelOp kernel) {
-  if (innerParallel)
-    return;
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
   SmallVector<int64_t> inplace(writes.size(), -1);
   bool any = false;
   for (auto [result, write] : llvm::enumerate(writes)) {
+    // Set before anything is read.
+    if (innerParallel && isAccumulated(result))
+      continue;
     for (const Access &read : reads) {
       if (read.buffer == ~0u || !(read == write))
         continue;

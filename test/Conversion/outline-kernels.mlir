@@ -87,3 +87,28 @@ func.func @transposition(%x: tensor<48x130xf32>) -> tensor<130x48xf32> {
   %1 = stablehlo.negate %0 : tensor<130x48xf32>
   return %1 : tensor<130x48xf32>
 }
+
+// -----
+
+// Beside a sum of lines, what is kept of each element is stored on the way.
+// CHECK-LABEL: @kept_column_sum
+// CHECK: whale.launch @k0(%arg0) {inplace = array<i64: 0, -1>}
+// CHECK: func.func @k0
+// CHECK-SAME: whale.extent = 8 : i64
+// CHECK: scf.for {{.*}} = %arg3 to %arg4
+// CHECK: memref.store
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c400
+// CHECK: scf.for {{.*}} = %arg3 to %arg4
+// CHECK: math.absf
+// CHECK: memref.store
+// CHECK: memref.store
+func.func @kept_column_sum(%x: tensor<400x8xf32>)
+    -> (tensor<8xf32>, tensor<400x8xf32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.tanh %x : tensor<400x8xf32>
+  %1 = stablehlo.abs %0 : tensor<400x8xf32>
+  %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.add
+      across dimensions = [0]
+      : (tensor<400x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %2, %1 : tensor<8xf32>, tensor<400x8xf32>
+}
