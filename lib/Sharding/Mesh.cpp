@@ -101,6 +101,19 @@ View cutView(ArrayRef<int64_t> shape, ArrayRef<DimPiece> pieces) {
 
 Placement Mesh::place(ArrayRef<int64_t> shape, const AxisState &outer,
                       const AxisState &inner) const {
+  std::vector<int64_t> key(shape);
+  for (const AxisState *state : {&outer, &inner})
+    key.insert(key.end(),
+               {int64_t(state->kind), state->piece.dim, state->piece.extent,
+                state->piece.minor, int64_t(state->reduction)});
+  auto it = placements.find(key);
+  if (it == placements.end())
+    it = placements.emplace(key, makePlacement(shape, outer, inner)).first;
+  return it->second;
+}
+
+Placement Mesh::makePlacement(ArrayRef<int64_t> shape, const AxisState &outer,
+                              const AxisState &inner) const {
   // An axis of one part says nothing.
   bool splitsOuter = outer.isSplit() && groups.size() > 1;
   bool splitsInner = inner.isSplit() && getGroupSize() > 1;

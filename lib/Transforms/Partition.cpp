@@ -292,6 +292,9 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
     llvm::SetVector<Attribute> placements;
     int64_t channel = 0;
     std::map<std::tuple<void *, const void *, Operation *>, Operation *> done;
+    // Layers repeat the same few resharding steps.
+    using Case = std::tuple<Attribute, Attribute, Type>;
+    llvm::DenseMap<Case, std::vector<Step>> known;
     main->walk([&](ReshardOp reshard) {
       const Placement &from = reshard.getFromAttr().getValue();
       const Placement &to = reshard.getToAttr().getValue();
@@ -316,7 +319,11 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
       ResolveOptions options;
       options.hierarchical =
           !type.getElementType().isBF16() && !type.getElementType().isF16();
-      resolved.steps = resolve(type.getShape(), from, to, topology, options);
+      auto [it, isNew] = known.try_emplace(
+          Case(reshard.getFromAttr(), reshard.getToAttr(), type));
+      if (isNew)
+        it->second = resolve(type.getShape(), from, to, topology, options);
+      resolved.steps = it->second;
       channel += resolved.steps.size();
       for (const Step &step : resolved.steps) {
         placements.insert(PlacementAttr::get(&getContext(), step.from));

@@ -46,12 +46,16 @@ public:
 private:
   /// `extent` in integer shares whose largest finish time is least.
   Extents sharesOf(int64_t extent, llvm::ArrayRef<double> secondsPerUnit) const;
+  Placement makePlacement(llvm::ArrayRef<int64_t> shape, const AxisState &outer,
+                          const AxisState &inner) const;
 
   std::vector<std::vector<DeviceId>> groups;
   /// Seconds for one unit of work: of each device, and of whole groups.
   std::vector<std::vector<double>> deviceSeconds;
   std::vector<double> groupSeconds;
   mutable std::map<std::pair<int64_t, std::vector<double>>, Extents> cache;
+  /// By shape and states: programs repeat the same few on many devices.
+  mutable std::map<std::vector<int64_t>, Placement> placements;
 };
 
 } // namespace whale
