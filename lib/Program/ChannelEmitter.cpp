@@ -26,22 +26,31 @@ using namespace mlir;
 namespace whale {
 namespace {
 
+Type elementTypeOf(CollectiveOp op) {
+  Value value = op.getInput() ? op.getInput() : op.getOutput();
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
 /// A channel as the classes use it.
 struct Use {
   CollectiveOp op;
   /// By rank: the local shape of what it gives and takes.
   std::map<int64_t, std::optional<SmallVector<int64_t>>> sources, targets;
+
+  /// True if all but the number is the same in the other channel.
+  bool movesLike(Use &other) {
+    return op.getFrom() == other.op.getFrom() &&
+           op.getTo() == other.op.getTo() &&
+           op->getName() == other.op->getName() &&
+           elementTypeOf(op) == elementTypeOf(other.op) &&
+           sources == other.sources && targets == other.targets;
+  }
 };
 
 std::optional<SmallVector<int64_t>> shapeOf(Value value) {
   if (!value)
     return std::nullopt;
   return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
-}
-
-Type elementTypeOf(CollectiveOp op) {
-  Value value = op.getInput() ? op.getInput() : op.getOutput();
-  return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
 StepKind kindOf(Operation *op) {
@@ -174,8 +183,22 @@ FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   Topology topology;
   for (ClusterOp cluster : module.getOps<ClusterOp>())
     topology = Topology::of(cluster.getCluster());
+  // The same collective of many layers is told once: on many ranks its table
+  // is what is large.
   Json channels = Json::object();
-  for (const auto &[channel, use] : uses) {
+  llvm::DenseMap<std::pair<Attribute, Attribute>,
+                 SmallVector<std::pair<uint64_t, Use *>>>
+      told;
+  for (auto &[channel, use] : uses) {
+    auto &similar = told[{use.op.getFrom(), use.op.getTo()}];
+    auto *first = llvm::find_if(similar, [&use = use](auto &other) {
+      return use.movesLike(*other.second);
+    });
+    if (first != similar.end()) {
+      channels[std::to_string(channel)] = {{"same_as", first->first}};
+      continue;
+    }
+    similar.push_back({channel, &use});
     FailureOr<Json> json = emitChannel(use, topology);
     if (failed(json))
       return failure();

@@ -154,9 +154,24 @@ void ManifestReader::readChannels(const Field &root) {
     auto number = parseDecimal(key);
     if (!number)
       channels.fail("'" + key + "' is not the number of a channel");
-    Channel channel = readChannel(channels.at(key), manifest.classOf.size());
+    Field field = channels.at(key);
+    if (auto other = field.find("same_as")) {
+      describedAt[*number] = other->integer();
+      continue;
+    }
+    Channel channel = readChannel(field, manifest.classOf.size());
     channel.number = *number;
     manifest.channels.emplace(*number, std::move(channel));
+  }
+  for (auto [number, other] : describedAt) {
+    auto it = manifest.channels.find(other);
+    if (it == manifest.channels.end() || describedAt.count(other))
+      channels.at(std::to_string(number))
+          .at("same_as")
+          .fail("channel " + std::to_string(other) + " is not described");
+    Channel channel = it->second;
+    channel.number = number;
+    manifest.channels.emplace(number, std::move(channel));
   }
 }
 
@@ -239,7 +254,9 @@ static void checkCells(const Field &field, const Channel &channel) {
 void ManifestReader::checkChannels(const Field &root) {
   Field channels = root.at("channels");
   for (auto &[number, channel] : manifest.channels) {
-    Field field = channels.at(std::to_string(number));
+    auto described = describedAt.find(number);
+    Field field = channels.at(std::to_string(
+        described == describedAt.end() ? number : described->second));
     const auto &channelUses = uses[number];
     for (int64_t rank : channel.participants) {
       auto use = channelUses.find(rank);

@@ -47,6 +47,8 @@ struct ManifestReader {
     bool overlap = false;
   };
   std::map<int64_t, std::map<int64_t, Use>> uses;
+  /// Where a channel is described, if that is at another one.
+  std::map<int64_t, int64_t> describedAt;
 };
 
 /// Reads the instructions of one class.

@@ -42,6 +42,8 @@ module @step {
   // CHECK: "kind": "reduce_scatter"
   // CHECK: "reduction": "sum"
   // CHECK: {"dst":{{\[\[}}0],[2]],"from":{{\[\[}}0,[6]],[1,[6]],[2,[6]]]}
+  // What an earlier channel does is not told again.
+  // CHECK: "3": {"same_as":1}
   // CHECK: "kernels": null
   func.func @rank_class_0(
       %w: tensor<3xf32> {whale.placement = #parts, whale.donated,
@@ -57,6 +59,8 @@ module @step {
        : (tensor<3xf32>) -> tensor<8xf32>
     %1 = whale.reduce_scatter %0 channel 2 from #terms to #parts
        : (tensor<8xf32>) -> tensor<3xf32>
+    %3 = whale.all_gather %1 channel 3 from #parts to #whole
+       : (tensor<3xf32>) -> tensor<8xf32>
     %2 = whale.shard_offset 0 of #parts : tensor<i32>
     return %1, %2 : tensor<3xf32>, tensor<i32>
   }
@@ -72,6 +76,8 @@ module @step {
        : (tensor<2xf32>) -> tensor<8xf32>
     %1 = whale.reduce_scatter %0 channel 2 from #terms to #parts
        : (tensor<8xf32>) -> tensor<2xf32>
+    %3 = whale.all_gather %1 channel 3 from #parts to #whole
+       : (tensor<2xf32>) -> tensor<8xf32>
     %2 = whale.shard_offset 0 of #parts : tensor<i32>
     return %1, %2 : tensor<2xf32>, tensor<i32>
   }

@@ -287,6 +287,37 @@ TEST_F(ExecutorTest, DifferentOrdersOfCollectivesAreAnError) {
   EXPECT_THROW(program.run(std::vector{state, batch}), Error);
 }
 
+TEST_F(ExecutorTest, AChannelMayBeTheSameAsAnother) {
+  json root = richProgram(directory.path());
+  root["channels"]["7"] = {{"same_as", 2}};
+  // Gathers once more, in the new channel.
+  for (json &rankClass : root["classes"]) {
+    json &instructions = rankClass["instructions"];
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      if (instructions[i].value("channel", 0) != 2)
+        continue;
+      json again = instructions[i];
+      again["channel"] = 7;
+      instructions.insert(instructions.begin() + i + 1, again);
+      break;
+    }
+  }
+  Program program = load(root);
+  std::vector<float> batch(32);
+  std::iota(batch.begin(), batch.end(), 100.0f);
+  Stats stats;
+  RunOptions options;
+  options.stats = &stats;
+  Array state = floats({4, 4}, std::vector<float>(16));
+  std::vector<Array> results =
+      program.run(std::vector{state, floats({8, 4}, batch)}, options);
+  EXPECT_EQ(valuesOf(results[1]), batch);
+  EXPECT_EQ(stats.ranks[0].collectives["all_gather"].count, 2);
+  // But not as one that is itself only a reference.
+  root["channels"]["2"] = {{"same_as", 7}};
+  EXPECT_THROW(load(root), Error);
+}
+
 TEST_F(ExecutorTest, ThreadsSplitAKernelInRanges) {
   compileKernels(directory.path(), kernelSource);
   constexpr int64_t n = 200'003;
