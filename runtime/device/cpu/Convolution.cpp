@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plain f32 (and, where the processor has it, bf16) convolutions go to oneDNN.
+// Plain f32 (and, where the processor has it, bf16) convolutions, and gradients
+// with respect to their kernels, go to oneDNN.
 // Everything else that stablehlo.convolution can say (dilated operands, batch
 // groups, reversal, cropping, other types) becomes matrix products of unrolled
 // patches, a bounded number of output positions at a time.
@@ -61,6 +62,36 @@ PreparedConvolution::PreparedConvolution(const Convolution &convolution,
   }
 }
 
+/// The gradient of a convolution with respect to its kernel: few positions of
+/// a window that is about as large as the image.
+static bool isKernelGradient(const Convolution &op) {
+  int64_t positions = 1, taps = 1;
+  for (size_t d = 0; d < op.windows.size(); ++d) {
+    positions *= op.outShape[op.outDims.spatial[d]];
+    taps *= op.rhsShape[op.rhsDims.spatial[d]];
+  }
+  return taps > positions && op.featureGroups == 1;
+}
+
+void PreparedConvolution::prepareSides(CpuContext &context,
+                                       const dnnl::memory::desc &lhs,
+                                       const dnnl::memory::desc &rhs,
+                                       const dnnl::memory::desc &out) {
+  lhsSide.wanted = lhs;
+  rhsSide.wanted = rhs;
+  outSide.wanted = out;
+  auto prepare = [&](Side &side, const dnnl::memory::desc &from,
+                     const dnnl::memory::desc &to) {
+    side.reordered = side.given != side.wanted;
+    if (side.reordered)
+      side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(
+          context.engine, from, context.engine, to));
+  };
+  prepare(lhsSide, lhsSide.given, lhsSide.wanted);
+  prepare(rhsSide, rhsSide.given, rhsSide.wanted);
+  prepare(outSide, outSide.wanted, outSide.given);
+}
+
 bool PreparedConvolution::prepareDirect(CpuContext &context) {
   using Dims = dnnl::memory::dims;
   using Type = dnnl::memory::data_type;
@@ -79,18 +110,27 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
   if (spatial < 1 || spatial > 3 || op.batchGroups != 1 ||
       elementCount(op.lhsShape) == 0 || elementCount(op.rhsShape) == 0)
     return false;
-  // A gradient with respect to a kernel has an image-sized kernel, for which
-  // oneDNN's forward convolutions are not made.
+  bool gradient = isKernelGradient(op);
+  // oneDNN's forward convolutions are not made for large kernels.
   constexpr int64_t largestKernel = 15;
   for (size_t d = 0; d < spatial; ++d) {
     const Convolution::Window &window = op.windows[d];
     if (window.lhsDilation != 1 || window.reversed || window.low < 0 ||
-        window.high < 0 || op.rhsShape[op.rhsDims.spatial[d]] > largestKernel)
+        (!gradient && (window.high < 0 ||
+                       op.rhsShape[op.rhsDims.spatial[d]] > largestKernel)))
       return false;
   }
 
-  auto lhsStrides = stridesOf(op.lhsShape), rhsStrides = stridesOf(op.rhsShape);
-  auto outStrides = stridesOf(op.outShape);
+  // oneDNN's dimensions: batch and features of images, [group,] output and
+  // input features of kernels. In a gradient the batch is what is contracted,
+  // and the result is the kernel.
+  Convolution::Dimensions lhs = op.lhsDims, rhs = op.rhsDims, out = op.outDims;
+  if (gradient) {
+    std::swap(lhs.first, lhs.second);
+    std::swap(out.first, out.second);
+  } else {
+    std::swap(rhs.first, rhs.second);
+  }
   auto order = [&](const Convolution::Dimensions &dims,
                    const std::vector<int64_t> &values) {
     Dims result = {values[dims.first], values[dims.second]};
@@ -98,58 +138,72 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
       result.push_back(values[dim]);
     return result;
   };
-  // oneDNN's kernel dimensions are [group,] output feature, input feature, ...
-  Convolution::Dimensions kernel = op.rhsDims;
-  std::swap(kernel.first, kernel.second);
-  Dims rhsDims = order(kernel, op.rhsShape);
-  Dims rhsSteps = order(kernel, rhsStrides);
+  Dims lhsSizes = order(lhs, op.lhsShape), rhsSizes = order(rhs, op.rhsShape);
+  Dims outSizes = order(out, op.outShape);
+  Dims rhsSteps = order(rhs, stridesOf(op.rhsShape));
   if (op.featureGroups > 1) {
-    rhsDims[0] /= op.featureGroups;
-    rhsDims.insert(rhsDims.begin(), op.featureGroups);
-    rhsSteps.insert(rhsSteps.begin(), rhsDims[1] * rhsSteps[0]);
+    rhsSizes[0] /= op.featureGroups;
+    rhsSizes.insert(rhsSizes.begin(), op.featureGroups);
+    rhsSteps.insert(rhsSteps.begin(), rhsSizes[1] * rhsSteps[0]);
   }
   Dims strides, dilations, low, high;
-  for (const Convolution::Window &window : op.windows) {
-    strides.push_back(window.stride);
-    dilations.push_back(window.rhsDilation - 1);
+  for (size_t d = 0; d < spatial; ++d) {
+    const Convolution::Window &window = op.windows[d];
     low.push_back(window.low);
-    high.push_back(window.high);
+    if (gradient) {
+      // What the window steps by is how far the taps of the kernel lie apart,
+      // and the other way round.
+      strides.push_back(window.rhsDilation);
+      dilations.push_back(window.stride - 1);
+      high.push_back((rhsSizes[2 + d] - 1) * window.rhsDilation +
+                     (outSizes[2 + d] - 1) * window.stride + 1 -
+                     lhsSizes[2 + d] - window.low);
+    } else {
+      strides.push_back(window.stride);
+      dilations.push_back(window.rhsDilation - 1);
+      high.push_back(window.high);
+    }
   }
   try {
-    Dims lhsDims = order(op.lhsDims, op.lhsShape);
-    Dims outDims = order(op.outDims, op.outShape);
-    lhsSide.given = {lhsDims, type, order(op.lhsDims, lhsStrides)};
-    rhsSide.given = {rhsDims, type, rhsSteps};
-    outSide.given = {outDims, outType, order(op.outDims, outStrides)};
+    lhsSide.given = {lhsSizes, type, order(lhs, stridesOf(op.lhsShape))};
+    rhsSide.given = {rhsSizes, type, rhsSteps};
+    outSide.given = {outSizes, outType, order(out, stridesOf(op.outShape))};
     auto any = [](const Dims &dims, Type type) {
       return dnnl::memory::desc(dims, type, dnnl::memory::format_tag::any);
     };
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::convolution_forward::primitive_desc desc(
-        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training,
-                                        dnnl::algorithm::convolution_direct,
-                                        any(lhsDims, type), any(rhsDims, type),
-                                        any(outDims, outType), strides,
-                                        dilations, low, high),
+    dnnl::convolution_forward::primitive_desc forward(
+        dnnl::convolution_forward::desc(
+            dnnl::prop_kind::forward_training,
+            dnnl::algorithm::convolution_direct, any(lhsSizes, type),
+            gradient ? any(outSizes, outType) : any(rhsSizes, type),
+            gradient ? any(rhsSizes, type) : any(outSizes, outType), strides,
+            dilations, low, high),
         attributes, context.engine);
-    if (std::strstr(desc.impl_info_str(), "ref"))
+    if (!gradient) {
+      if (std::strstr(forward.impl_info_str(), "ref"))
+        return false;
+      scratchDesc = forward.scratchpad_desc();
+      primitive = dnnl::convolution_forward(forward);
+      prepareSides(context, forward.src_desc(), forward.weights_desc(),
+                   forward.dst_desc());
+      return true;
+    }
+    dnnl::convolution_backward_weights::primitive_desc backward(
+        dnnl::convolution_backward_weights::desc(
+            dnnl::algorithm::convolution_direct, any(lhsSizes, type),
+            any(outSizes, outType), any(rhsSizes, type), strides, dilations,
+            low, high),
+        attributes, context.engine, forward);
+    if (std::strstr(backward.impl_info_str(), "ref"))
       return false;
-    lhsSide.wanted = desc.src_desc();
-    rhsSide.wanted = desc.weights_desc();
-    outSide.wanted = desc.dst_desc();
-    scratchDesc = desc.scratchpad_desc();
-    primitive = dnnl::convolution_forward(desc);
-    auto prepare = [&](Side &side, const dnnl::memory::desc &from,
-                       const dnnl::memory::desc &to) {
-      side.reordered = side.given != side.wanted;
-      if (side.reordered)
-        side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(
-            context.engine, from, context.engine, to));
-    };
-    prepare(lhsSide, lhsSide.given, lhsSide.wanted);
-    prepare(rhsSide, rhsSide.given, rhsSide.wanted);
-    prepare(outSide, outSide.wanted, outSide.given);
+    scratchDesc = backward.scratchpad_desc();
+    primitive = dnnl::convolution_backward_weights(backward);
+    rhsArgument = DNNL_ARG_DIFF_DST;
+    outArgument = DNNL_ARG_DIFF_WEIGHTS;
+    prepareSides(context, backward.src_desc(), backward.diff_dst_desc(),
+                 backward.diff_weights_desc());
   } catch (const dnnl::error &) {
     return false; // not these parameters, or not on this processor
   }
@@ -180,8 +234,8 @@ void PreparedConvolution::runDirect(CpuContext &context, const void *lhs,
       outSide.reordered ? temporary(outSide.wanted, 2) : given;
   primitive.execute(context.stream,
                     {{DNNL_ARG_SRC, lhsMemory},
-                     {DNNL_ARG_WEIGHTS, rhsMemory},
-                     {DNNL_ARG_DST, result},
+                     {rhsArgument, rhsMemory},
+                     {outArgument, result},
                      {DNNL_ARG_SCRATCHPAD, temporary(scratchDesc, 3)}});
   if (outSide.reordered)
     outSide.reorder.execute(context.stream, result, given);

@@ -55,6 +55,9 @@ public:
 
 private:
   bool prepareDirect(CpuContext &context);
+  void prepareSides(CpuContext &context, const dnnl::memory::desc &lhs,
+                    const dnnl::memory::desc &rhs,
+                    const dnnl::memory::desc &out);
   void runDirect(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
   template <typename T>
@@ -64,6 +67,8 @@ private:
   Convolution op;
   bool direct = false;
   dnnl::primitive primitive;
+  /// What the primitive calls the operands.
+  int rhsArgument = DNNL_ARG_WEIGHTS, outArgument = DNNL_ARG_DST;
   /// The tensors as they lie, and as the primitive wants them.
   struct Side {
     dnnl::memory::desc given, wanted;
