@@ -331,6 +331,15 @@ struct SelectAndScatterToKernel
                               stored(rewriter, op.getInitValue())};
     bool split = !window.empty() && window[0].isTrivial();
     Type element = type.getElementType();
+    int64_t taps = 1;
+    bool apart = true;
+    for (const WindowDim &dim : window) {
+      taps *= dim.size;
+      apart &= dim.stride >= dim.size && dim.baseDilation == 1 &&
+               dim.dilation == 1 && dim.low == 0 && dim.high == 0;
+    }
+    if (apart && taps <= kMaxTaps)
+      return selectApart(rewriter, op, window, inputs, storage);
     auto kernel = makeKernel(
         rewriter, op.getLoc(), storage, inputs, split ? type.getDimSize(0) : 1,
         [&](KernelBuilder &k) -> LogicalResult {
@@ -352,6 +361,95 @@ struct SelectAndScatterToKernel
     if (failed(kernel))
       return failure();
     replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+
+  /// More are a loop.
+  static constexpr int64_t kMaxTaps = 32;
+
+  /// Windows that lie inside and do not overlap: each decides alone about its
+  /// elements, so that nothing is carried from one to the next.
+  static LogicalResult selectApart(PatternRewriter &rewriter,
+                                   stablehlo::SelectAndScatterOp op,
+                                   ArrayRef<WindowDim> window,
+                                   ArrayRef<Value> inputs,
+                                   RankedTensorType storage) {
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    ArrayRef<int64_t> shape = storage.getShape();
+    Type element = cast<ShapedType>(op.getType()).getElementType();
+    bool covered = true;
+    for (auto [dim, size] : llvm::enumerate(shape))
+      covered &= window[dim].stride == window[dim].size &&
+                 window[dim].size * source.getDimSize(dim) == size;
+    // Ranges of the outermost dimension are then those of the result too.
+    bool split = covered || (!window.empty() && window[0].isTrivial());
+    int64_t extent = split ? getExtent(source.getShape()) : 1;
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), storage, inputs, extent,
+        [&](KernelBuilder &k) -> LogicalResult {
+          auto over = [&](ArrayRef<int64_t> sizes,
+                          function_ref<void(ValueRange)> body) {
+            if (split)
+              overElements(k, sizes, body);
+            else
+              k.nest(sizes, body);
+          };
+          Value init = k.loadScalar(2, {}, element);
+          if (!covered)
+            over(shape, [&](ValueRange all) { k.store(init, 3, all); });
+          bool good = true;
+          over(source.getShape(), [&](ValueRange output) {
+            good &= succeeded(selectOne(k, op, window, output, init));
+          });
+          return success(good);
+        });
+    if (failed(kernel))
+      return failure();
+    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+
+  static LogicalResult selectOne(KernelBuilder &k,
+                                 stablehlo::SelectAndScatterOp op,
+                                 ArrayRef<WindowDim> window, ValueRange output,
+                                 Value init) {
+    Type element = cast<ShapedType>(op.getType()).getElementType();
+    // The elements of the window, the last dimension quickest.
+    SmallVector<SmallVector<Value>> places(1);
+    for (auto [dim, position] : llvm::enumerate(output)) {
+      Value first = k.mul(position, k.index(window[dim].stride));
+      SmallVector<SmallVector<Value>> longer;
+      for (ArrayRef<Value> place : places)
+        for (int64_t tap = 0; tap < window[dim].size; ++tap) {
+          longer.emplace_back(place);
+          longer.back().push_back(tap ? k.add(first, k.index(tap)) : first);
+        }
+      places = std::move(longer);
+    }
+    auto number = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(k.b, k.loc,
+                                       k.b.getI32IntegerAttr(value));
+    };
+    Value best = k.loadScalar(0, places[0], element), chosen = number(0);
+    for (size_t tap = 1; tap < places.size(); ++tap) {
+      Value value = k.loadScalar(0, places[tap], element);
+      auto keep = emitScalarBlock(k.b, op.getSelect().front(), {best, value});
+      if (failed(keep))
+        return failure();
+      best = arith::SelectOp::create(k.b, k.loc, (*keep)[0], best, value);
+      chosen =
+          arith::SelectOp::create(k.b, k.loc, (*keep)[0], chosen, number(tap));
+    }
+    Value add = k.loadScalar(1, output, element);
+    auto sum = emitScalarBlock(k.b, op.getScatter().front(), {init, add});
+    if (failed(sum))
+      return failure();
+    for (auto [tap, place] : llvm::enumerate(places)) {
+      Value isChosen = k.compare(arith::CmpIPredicate::eq, chosen, number(tap));
+      k.store(arith::SelectOp::create(k.b, k.loc, isChosen, (*sum)[0], init), 3,
+              place);
+    }
     return success();
   }
 
