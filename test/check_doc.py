@@ -1,20 +1,25 @@
 """Runs the examples of a page: check_doc.py [--update] PAGE.md
 
-An example is a block of MLIR, a line that holds `whale-opt ARGUMENTS`, and the
-block that whale-opt makes of the first one. --update writes what it makes.
+An example is a block of MLIR (or of Python that prints some), a line that holds
+`whale-opt ARGUMENTS`, and the block that whale-opt makes of the first one.
+Without a first block, the example goes on from the one before. A line that says
+so leaves the module `@kernels` out. --update writes what whale-opt makes.
 """
 
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 EXAMPLE = re.compile(
-    r"```mlir\n(?P<input>(?:(?!```).)*)```\n\n"
+    r"(?:```(?P<language>mlir|python)\n(?P<input>(?:(?!```).)*)```\n\n)?"
     r"(?P<text>[^\n]*`whale-opt (?P<arguments>[^`\n]*)`[^\n]*\n)\n"
     r"```mlir\n(?P<output>(?:(?!```).)*)```\n",
     re.DOTALL,
 )
+KERNELS = re.compile(r"^  module @kernels .*?^  }\n", re.DOTALL | re.MULTILINE)
+WITHOUT_KERNELS = "without `@kernels`"
 
 
 def strip_module(text: str) -> str:
@@ -25,43 +30,59 @@ def strip_module(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(match: re.Match) -> str:
+def execute(command: list[str], text: str = "") -> str:
+    """What a command prints."""
+    python = pathlib.Path(__file__).resolve().parents[1] / "python"
     result = subprocess.run(
-        ["whale-opt", *match["arguments"].split()],
-        input=match["input"],
+        command,
+        input=text,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(python), "JAX_PLATFORMS": "cpu"},
     )
     if result.returncode:
         sys.exit(result.stderr)
-    return strip_module(result.stdout)
+    return result.stdout
+
+
+class Page:
+    """Runs the examples of a page one after the other."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self.failed = 0
+
+    def check(self, match: re.Match) -> str:
+        """The example with the output that whale-opt makes."""
+        text = match["input"] or self.last
+        if match["language"] == "python":
+            text = execute([sys.executable, "-c", text])
+        self.last = execute(["whale-opt", *match["arguments"].split()], text)
+        output = self.last
+        if WITHOUT_KERNELS in match["text"]:
+            output = KERNELS.sub("", output)
+        output = strip_module(output)
+        if output != match["output"]:
+            self.failed += 1
+            print(f"whale-opt {match['arguments']} makes\n{output}")
+            print(f"and not\n{match['output']}")
+        start, end = match.start("output"), match.end("output")
+        whole = match[0]
+        offset = match.start()
+        return whole[: start - offset] + output + whole[end - offset :]
 
 
 def main() -> None:
-    update = "--update" in sys.argv
     path = pathlib.Path(sys.argv[-1])
-    page = path.read_text()
-    failed = 0
-
-    def check(match: re.Match) -> str:
-        nonlocal failed
-        output = run(match)
-        if output != match["output"] and not update:
-            failed += 1
-            print(f"whale-opt {match['arguments']} makes\n{output}")
-            print(f"and not\n{match['output']}")
-        return (
-            f"```mlir\n{match['input']}```\n\n{match['text']}\n"
-            f"```mlir\n{output}```\n"
-        )
-
-    updated, examples = EXAMPLE.subn(check, page)
-    if update:
-        path.write_text(updated)
+    page = Page()
+    updated, examples = EXAMPLE.subn(page.check, path.read_text())
     if not examples:
         sys.exit(f"{path} has no examples")
-    sys.exit(failed != 0)
+    if "--update" in sys.argv:
+        path.write_text(updated)
+    elif page.failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
