@@ -192,3 +192,51 @@ whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
   std::iota(devices.begin(), devices.end(), 0);
   return group(requests, devices, options, &cluster);
 }
+
+/// One list of a TaskGraph that may have others already.
+static llvm::Error addList(const DeviceRequest &request, size_t index,
+                           const std::vector<int64_t> &list, int64_t count,
+                           VirtualDevice &result) {
+  auto failHere = [&](const llvm::Twine &what) {
+    return fail("virtual device " + llvm::Twine(index) + " " + what);
+  };
+  if (list.empty())
+    return failHere("has no devices");
+  if (request.devices && *request.devices != int64_t(list.size()))
+    return failHere("has " + llvm::Twine(list.size()) +
+                    " devices, but task graph '" + request.name +
+                    "' asks for " + llvm::Twine(*request.devices));
+  result.emplace_back();
+  for (int64_t device : list) {
+    if (device < 0 || device >= count)
+      return failHere("names device " + llvm::Twine(device) +
+                      ", the cluster has " + llvm::Twine(count));
+    for (const std::vector<int64_t> &other : result)
+      if (llvm::is_contained(other, device))
+        return failHere("gives device " + llvm::Twine(device) +
+                        " to task graph '" + request.name + "' twice");
+    result.back().push_back(device);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+whale::ownVirtualDevices(llvm::ArrayRef<DeviceRequest> requests,
+                         llvm::ArrayRef<std::vector<int64_t>> lists,
+                         int64_t count) {
+  std::vector<VirtualDevice> result(requests.size());
+  size_t step = requests.size();
+  if (lists.empty())
+    return fail("there are no virtual devices");
+  if (lists.size() > step && step > 0 && lists.size() % step != 0)
+    return fail(llvm::Twine(lists.size()) + " virtual devices don't fit " +
+                llvm::Twine(step) +
+                " task graphs; give a multiple of these, or fewer");
+  for (size_t i = 0; i < step; ++i)
+    for (size_t index = lists.size() < step ? i % lists.size() : i;
+         index < lists.size(); index += step)
+      if (llvm::Error error =
+              addList(requests[i], index, lists[index], count, result[i]))
+        return error;
+  return result;
+}

@@ -32,19 +32,21 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     if (failed(cluster))
       return signalPassFailure();
 
-    // Task graphs of one name share devices; the first use sets the order.
+    // Task graphs of one name share devices; the first use sets the order. One
+    // without a strategy asks for none: every device computes it.
     llvm::MapVector<StringRef, SmallVector<TaskGraphOp>> graphs;
-    function->walk(
-        [&](TaskGraphOp graph) { graphs[graph.getName()].push_back(graph); });
+    function->walk([&](TaskGraphOp graph) {
+      if (graph.getStrategyAttr())
+        graphs[graph.getName()].push_back(graph);
+    });
     if (graphs.empty())
       return;
     SmallVector<DeviceRequest> requests;
     for (auto &[name, pieces] : graphs) {
       DeviceRequest request{name.str(), std::nullopt};
       for (TaskGraphOp graph : pieces)
-        if (StrategyAttr strategy = graph.getStrategyAttr())
-          if (!request.devices)
-            request.devices = strategy.getDevices();
+        if (!request.devices)
+          request.devices = graph.getStrategyAttr().getDevices();
       requests.push_back(std::move(request));
     }
     int64_t count = cluster->devices.size();

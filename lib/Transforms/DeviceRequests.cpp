@@ -40,6 +40,12 @@ FailureOr<Cluster> getCluster(ModuleOp module) {
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(ModuleOp module, const Cluster &cluster,
                  ArrayRef<DeviceRequest> requests) {
+  if (auto lists = module->getAttrOfType<ArrayAttr>("whale.virtual_devices")) {
+    std::vector<std::vector<int64_t>> own;
+    for (auto list : lists.getAsRange<DenseI64ArrayAttr>())
+      own.emplace_back(list.asArrayRef().begin(), list.asArrayRef().end());
+    return ownVirtualDevices(requests, own, cluster.devices.size());
+  }
   VirtualDeviceOptions options;
   options.wholeCluster = getConfig(module, "num_task_graph") != nullptr;
   auto uneven =

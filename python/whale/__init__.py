@@ -10,6 +10,7 @@ from whale.array import Array
 from whale.config import Config, init
 from whale.errors import CompileError, RuntimeError, WhaleError
 from whale.lowering import Lowered
+from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
 from whale.scopes import replicate, set_default_strategy, split
 
@@ -25,10 +26,14 @@ __all__ = [
     "Program",
     "RuntimeError",
     "WhaleError",
+    "cluster",
     "init",
     "jit",
     "load",
+    "pipeline",
+    "replica",
     "replicate",
     "set_default_strategy",
     "split",
+    "stage",
 ]

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from whale import cluster as clusters
-from whale import config, scopes
+from whale import clusters, config, scopes
 from whale.lowering import Argument, Lowered, lower
 from whale.program import Program
 from whale.signature import abstract_leaves, argument_label
@@ -134,6 +133,7 @@ class Jit:
             *call.key,
             scopes.default_strategy(),
             scopes.ambient(),
+            scopes.open_settings(),
             tuple(sorted(config.current().items())),
         )
         program = self._programs.get(key)

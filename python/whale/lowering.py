@@ -14,8 +14,7 @@ import jax
 from jax.extend import source_info_util
 from jax.interpreters import mlir
 
-from whale import cluster as clusters
-from whale import config, scopes
+from whale import clusters, config, scopes
 from whale.program import Program
 from whale.signature import Leaf, Signature
 
@@ -125,7 +124,7 @@ def lower(
         with scopes.reopened(ambient):
             return function(*args, **kwargs)
 
-    with scopes.tracing():
+    with scopes.tracing() as settings:
         trace = call(traced)
         lowered = trace.lower(lowering_platforms=("cpu",))
     results, out_tree = jax.tree.flatten(trace.out_info)
@@ -141,7 +140,7 @@ def lower(
         out_tree=out_tree,
     )
     module = lowered.compiler_ir("stablehlo")
-    text = _annotate(module, arguments, fed_by)
+    text = _annotate(module, arguments, fed_by, settings)
     return Lowered(text, signature, cluster, target)
 
 
@@ -149,6 +148,7 @@ def _annotate(
     module: ir.Module,
     arguments: Sequence[Argument],
     fed_by: Mapping[int, int],
+    settings: Sequence[scopes.Setting],
 ) -> str:
     """The module's text with what the frontend adds to it."""
     # JAX may hand out the module again, so the attributes go onto a copy.
@@ -162,9 +162,24 @@ def _annotate(
                 copy.attributes["whale.default_strategy"] = ir.Attribute.parse(
                     strategy.attribute()
                 )
-            settings = config.current().nested()
-            if settings:
-                copy.attributes["whale.config"] = _attribute(settings)
+            keys = config.current().nested()
+            micro_batches = _only(
+                [s.num_micro_batch for s in settings]
+                + [keys.get("num_micro_batch")],
+                "numbers of micro-batches (wh.pipeline, Config)",
+            )
+            if micro_batches is not None:
+                keys["num_micro_batch"] = micro_batches
+            if keys:
+                copy.attributes["whale.config"] = _attribute(keys)
+            virtual_devices = _only(
+                [s.virtual_devices or None for s in settings],
+                "lists of virtual devices (wh.cluster)",
+            )
+            if virtual_devices is not None:
+                copy.attributes["whale.virtual_devices"] = ir.ArrayAttr.get(
+                    [ir.DenseI64ArrayAttr.get(v) for v in virtual_devices]
+                )
             main = next(
                 operation
                 for operation in copy.regions[0].blocks[0].operations
@@ -180,6 +195,14 @@ def _annotate(
             return str(copy.get_asm(enable_debug_info=True))
         finally:
             context.allow_unregistered_dialects = unregistered
+
+
+def _only(values: Sequence[Any], what: str) -> Any:
+    """The one value that is given, or None; a step cannot have two."""
+    given = list(dict.fromkeys(v for v in values if v is not None))
+    if len(given) > 1:
+        raise ValueError(f"a step has two {what}: {given[0]} and {given[1]}")
+    return given[0] if given else None
 
 
 def _argument_attribute(

@@ -51,6 +51,8 @@ class Strategy(contextlib.ContextDecorator):
             )
         self.device_count = device_count
         self.name = name
+        # Where neither this scope nor a cluster around it says a number.
+        self.default_count: int | None = None
 
     def __enter__(self) -> Strategy:
         scope = jax.named_scope(self.component(_next_id()))
@@ -65,7 +67,11 @@ class Strategy(contextlib.ContextDecorator):
 
     def component(self, scope: int) -> str:
         """The component of the name stack for the entry numbered `scope`."""
-        count = "*" if self.device_count is None else self.device_count
+        count: int | str | None = self.device_count
+        for setting in open_settings():
+            if setting.virtual_devices and self.device_count is None:
+                count = setting.device_count or "*"
+        count = count or self.default_count or "*"
         name = urllib.parse.quote(self.name or "", safe="")
         return f"whale:{self.kind}:{count}:{scope}:{name}"
 
@@ -118,10 +124,48 @@ class split(Strategy):  # noqa: N801 - reads as a function
     kind = "split"
 
 
+class Setting(contextlib.ContextDecorator):
+    """What holds for the whole of a step: entered around a part of it, or
+    around the call that traces it. One of a kind at a time."""
+
+    kind: str
+    # What settings of any kind can say.
+    virtual_devices: tuple[tuple[int, ...], ...] = ()
+    device_count: int | None = None
+    num_micro_batch: int | None = None
+
+    def _key(self) -> Any:
+        """What settings of this kind can differ in."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Setting:
+        if any(other.kind == self.kind for other in _state.settings):
+            raise ValueError(f"wh.{self.kind} stands in a wh.{self.kind}")
+        _state.settings.append(self)
+        if _state.seen is not None:
+            _state.seen.append(self)
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        _state.settings.remove(self)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self._key()))
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self._key()!r})"
+
+
 class _State(threading.local):
     def __init__(self) -> None:
         self.open: list[tuple[Strategy, Any]] = []
         self.ids: Iterator[int] | None = None
+        self.settings: list[Setting] = []
+        # The settings that were entered since the trace began.
+        self.seen: list[Setting] | None = None
 
 
 _state = _State()
@@ -161,21 +205,30 @@ def default_strategy() -> Strategy | None:
     return _default
 
 
+def open_settings() -> tuple[Setting, ...]:
+    """The settings that are open in this thread."""
+    return tuple(_state.settings)
+
+
 def ambient() -> tuple[Strategy, ...]:
     """The strategies whose scopes are open in this thread, outermost first."""
     return tuple(strategy for strategy, _ in _state.open)
 
 
 @contextlib.contextmanager
-def tracing() -> Iterator[None]:
-    """Numbers scopes from 1 and lets JAX trace everything anew."""
-    outer = _state.ids
+def tracing() -> Iterator[list[Setting]]:
+    """Numbers scopes from 1 and lets JAX trace everything anew.
+
+    Yields the settings that hold for the trace; complete when it ends.
+    """
+    outer = _state.ids, _state.seen
     _state.ids = itertools.count(1)
+    _state.seen = list(_state.settings)
     try:
         with _trace_token(object()):
-            yield
+            yield _state.seen
     finally:
-        _state.ids = outer
+        _state.ids, _state.seen = outer
 
 
 @contextlib.contextmanager

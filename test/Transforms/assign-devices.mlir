@@ -59,3 +59,34 @@ module {
     return %2 : tensor<8xf32>
   }
 }
+
+// -----
+
+// What has no strategy asks for no devices, so the stages are repeated.
+
+module {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1024,
+                    memory_bandwidth = 1.0e11}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 4}]}]}
+  // CHECK: whale.virtual_device @vd0 {{\[\[}}0], [2]]
+  // CHECK: whale.virtual_device @vd1 {{\[\[}}1], [3]]
+  // CHECK: whale.task_graph "a" {{.*}}on @vd0
+  // CHECK: whale.task_graph "b" {{.*}}on @vd1
+  // CHECK: whale.task_graph "default" apply ->
+  func.func @main(%x: tensor<8xf32>, %step: tensor<i32>) -> (tensor<8xf32>, tensor<i32>) {
+    %0 = whale.task_graph "a" forward strategy #whale.replicate<devices = 1, name = "a"> -> tensor<8xf32> {
+      %3 = stablehlo.tanh %x : tensor<8xf32>
+      whale.yield %3 : tensor<8xf32>
+    }
+    %1 = whale.task_graph "b" forward strategy #whale.replicate<devices = 1, name = "b"> -> tensor<8xf32> {
+      %3 = stablehlo.sine %0 : tensor<8xf32>
+      whale.yield %3 : tensor<8xf32>
+    }
+    %2 = whale.task_graph "default" apply -> tensor<i32> {
+      %3 = stablehlo.negate %step : tensor<i32>
+      whale.yield %3 : tensor<i32>
+    }
+    return %1, %2 : tensor<8xf32>, tensor<i32>
+  }
+}

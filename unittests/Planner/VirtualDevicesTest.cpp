@@ -150,6 +150,35 @@ TEST(VirtualDevices, UnevenReplicas) {
             (Lists{{{0}, {3}}, {{1}, {3}}, {{2}, {3}}}));
 }
 
+TEST(VirtualDevices, TheUsersOwn) {
+  auto own = [](std::initializer_list<int64_t> counts,
+                std::vector<std::vector<int64_t>> lists) {
+    return ownVirtualDevices(requests(counts), lists, 4);
+  };
+  auto errorOf = [&](std::initializer_list<int64_t> counts,
+                     std::vector<std::vector<int64_t>> lists) {
+    return llvm::toString(own(counts, lists).takeError());
+  };
+  EXPECT_EQ(llvm::cantFail(own({2, 0}, {{0, 2}, {1, 3}})),
+            (Lists{{{0, 2}}, {{1, 3}}}));
+  EXPECT_EQ(llvm::cantFail(own({0}, {{3}})), (Lists{{{3}}}));
+  EXPECT_EQ(llvm::cantFail(own({1, 1}, {{0}, {1}, {2}, {3}})),
+            (Lists{{{0}, {2}}, {{1}, {3}}}));
+  EXPECT_EQ(llvm::cantFail(own({0, 0, 0}, {{0, 1}, {1, 2, 3}})),
+            (Lists{{{0, 1}}, {{1, 2, 3}}, {{0, 1}}}));
+  EXPECT_EQ(errorOf({1, 1}, {{0}, {1}, {2}}),
+            "3 virtual devices don't fit 2 task graphs; give a multiple of "
+            "these, or fewer");
+  EXPECT_EQ(errorOf({1, 1}, {{0}, {1, 2}}),
+            "virtual device 1 has 2 devices, but task graph 't1' asks for 1");
+  EXPECT_EQ(errorOf({0}, {{0, 4}}),
+            "virtual device 0 names device 4, the cluster has 4");
+  EXPECT_EQ(errorOf({0}, {{0, 1}, {2, 1}}),
+            "virtual device 1 gives device 1 to task graph 't0' twice");
+  EXPECT_EQ(errorOf({0}, {{}}), "virtual device 0 has no devices");
+  EXPECT_EQ(errorOf({0}, {}), "there are no virtual devices");
+}
+
 TEST(VirtualDevices, Errors) {
   EXPECT_EQ(errorOf({5}, 4),
             "task graph 't0' asks for 5 devices, the cluster has 4");

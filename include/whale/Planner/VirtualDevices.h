@@ -69,6 +69,16 @@ llvm::Expected<std::vector<VirtualDevice>>
 virtualDevices(llvm::ArrayRef<DeviceRequest> requests, const Cluster &cluster,
                const VirtualDeviceOptions &options = {});
 
+/// The user's own virtual devices, `lists` of the devices 0 .. count - 1. Of n
+/// TaskGraphs and a multiple of n lists, the i-th takes the lists i, i + n, ...
+/// as repetitions of the group; of fewer lists than TaskGraphs, the list i
+/// modulo their number. Fails if the numbers don't fit, if a TaskGraph asks for
+/// another number of devices than its list has, and at a device that doesn't
+/// exist or that a TaskGraph would have twice.
+llvm::Expected<std::vector<VirtualDevice>>
+ownVirtualDevices(llvm::ArrayRef<DeviceRequest> requests,
+                  llvm::ArrayRef<std::vector<int64_t>> lists, int64_t count);
+
 } // namespace whale
 
 #endif // WHALE_PLANNER_VIRTUALDEVICES_H

@@ -10,6 +10,11 @@ module attributes {whale.config = "a"} {}
 
 // -----
 
+// expected-error@+1 {{attribute 'whale.virtual_devices' is [0], expected a list of array<i64: ...>}}
+module attributes {whale.virtual_devices = [0 : i64]} {}
+
+// -----
+
 func.func @strategy(%x: tensor<8xf32>) {
   // expected-error@+1 {{attribute 'whale.strategy' is unit, expected #whale.replicate or #whale.split}}
   %0 = arith.addf %x, %x {whale.strategy} : tensor<8xf32>

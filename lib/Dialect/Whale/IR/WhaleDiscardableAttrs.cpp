@@ -75,6 +75,10 @@ LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
   } else if (name == "whale.config") {
     if (!isa<DictionaryAttr>(value))
       return wrongKind(op, attr, "a dictionary");
+  } else if (name == "whale.virtual_devices") {
+    auto lists = dyn_cast<ArrayAttr>(value);
+    if (!lists || !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))
+      return wrongKind(op, attr, "a list of array<i64: ...>");
   } else if (name == kRanksAttrName) {
     return verifyRanks(op, attr);
   } else if (name == "whale.placements") {

@@ -1,0 +1,116 @@
+"""Whale's first interface: cluster, replica, stage, pipeline and split.
+
+They say the same as ``wh.replicate`` and ``wh.split`` and become the same
+scopes; ``wh.cluster`` and ``wh.pipeline`` add the user's own virtual devices
+and the number of micro-batches to the step that is lowered inside of them, or
+that they stand in::
+
+    with wh.cluster([[0, 1], [2, 3]]):
+        with wh.pipeline(num_micro_batch=8):
+            with wh.stage():
+                h = encoder(x)
+            with wh.stage():
+                y = decoder(h)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from whale.scopes import Setting, Strategy, open_settings, replicate
+
+
+class cluster(Setting):  # noqa: N801 - reads as a function
+    """The virtual devices of the TaskGraphs inside.
+
+    Args:
+        virtual_devices: lists of device ids. TaskGraphs take them in turn, in
+            the order of their first use: of twice as many lists as there are
+            TaskGraphs, each takes two, as two replicas of the whole; TaskGraphs
+            beyond the last list start again with the first. Left out, the
+            compiler groups all devices of the cluster.
+    """
+
+    kind = "cluster"
+
+    def __init__(
+        self, virtual_devices: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        lists = () if virtual_devices is None else virtual_devices
+        self.virtual_devices = tuple(tuple(devices) for devices in lists)
+        if virtual_devices is not None and not lists:
+            raise ValueError("cluster: there are no virtual devices")
+        for devices in self.virtual_devices:
+            if not devices:
+                raise ValueError("cluster: a virtual device has no devices")
+            for device in devices:
+                if isinstance(device, bool) or not isinstance(device, int):
+                    raise ValueError(f"cluster: {device!r} is no device id")
+                if device < 0:
+                    raise ValueError(f"cluster: device {device} is negative")
+            if len(set(devices)) != len(devices):
+                raise ValueError(
+                    f"cluster: a device stands twice in {list(devices)}"
+                )
+
+    @property
+    def device_count(self) -> int | None:
+        """What each virtual device has, if all have as many."""
+        counts = {len(devices) for devices in self.virtual_devices}
+        return counts.pop() if len(counts) == 1 else None
+
+    def _key(self) -> Any:
+        return self.virtual_devices
+
+
+class pipeline(Setting):  # noqa: N801 - reads as a function
+    """The stages inside compute micro-batches in a pipeline.
+
+    Args:
+        num_micro_batch: how many micro-batches a mini-batch is cut into.
+    """
+
+    kind = "pipeline"
+
+    def __init__(self, num_micro_batch: int = 1) -> None:
+        if (
+            isinstance(num_micro_batch, bool)
+            or not isinstance(num_micro_batch, int)
+            or num_micro_batch < 1
+        ):
+            raise ValueError(
+                "pipeline: num_micro_batch must be a whole number of at least "
+                f"1, not {num_micro_batch!r}"
+            )
+        self.num_micro_batch = num_micro_batch
+
+    def _key(self) -> Any:
+        return self.num_micro_batch
+
+
+def replica(name: str | None = None) -> Strategy:
+    """``wh.replicate`` on a virtual device of ``wh.cluster``, or on all."""
+    return replicate(name=name)
+
+
+class stage(replicate):  # noqa: N801 - reads as a function
+    """One stage of a ``wh.pipeline``: a ``wh.replicate``.
+
+    Args:
+        device_count: how many devices. Left out, those of a virtual device of
+            ``wh.cluster``; without such, one, and the pipeline is repeated over
+            the other devices.
+        name: stages of one name are one TaskGraph.
+    """
+
+    def __init__(
+        self, device_count: int | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(device_count, name)
+        self.default_count = 1
+
+    def __enter__(self) -> Strategy:
+        if not any(isinstance(s, pipeline) for s in open_settings()):
+            raise ValueError("wh.stage stands in no wh.pipeline")
+        return super().__enter__()
