@@ -19,7 +19,9 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
 
 namespace whale {
@@ -84,6 +86,32 @@ static SmallVector<Operation *> getUsers(GenericOp op) {
     Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
     if (!llvm::is_contained(users, ancestor))
       users.push_back(ancestor);
+  }
+  return users;
+}
+
+/// The users of a producer, without the cheap operations among them that all
+/// their own users will compute for themselves: of these, the users count.
+/// `passed` gets these operations.
+static SmallVector<Operation *>
+getLastingUsers(GenericOp op, llvm::SmallSetVector<Operation *, 8> &passed) {
+  SmallVector<Operation *> users;
+  for (Operation *user : getUsers(op)) {
+    auto generic = dyn_cast_or_null<GenericOp>(user);
+    bool passes = generic && isParallel(generic) && isCheap(generic) &&
+                  generic->getBlock() == op->getBlock() &&
+                  llvm::all_of(getUsers(generic), [](Operation *next) {
+                    return isa_and_nonnull<GenericOp>(next);
+                  });
+    if (!passes) {
+      if (!llvm::is_contained(users, user))
+        users.push_back(user);
+      continue;
+    }
+    passed.insert(user);
+    for (Operation *next : getLastingUsers(generic, passed))
+      if (!llvm::is_contained(users, next))
+        users.push_back(next);
   }
   return users;
 }
@@ -207,6 +235,9 @@ public:
       if (!fused)
         return op;
       op = mergeInputs(rewriter, fused);
+      // What was taken in twice is computed once.
+      DominanceInfo dominance;
+      eliminateCommonSubExpressions(rewriter, dominance, op);
     }
   }
 
@@ -225,23 +256,47 @@ private:
     bool once = readsOnce(map);
     if (!cheap && !once && !isPrefix(map))
       return {};
-    // Read in several ways, it cannot disappear with one of them.
-    auto uses = llvm::count_if(producer->getUses(), [&](OpOperand &use) {
-      return consumer->isAncestor(use.getOwner());
+    // Read in several ways, it cannot disappear with one of them. Several of
+    // its results read in one way are taken in one after the other.
+    bool inOneWay = llvm::all_of(producer->getUses(), [&](OpOperand &use) {
+      if (!consumer->isAncestor(use.getOwner()))
+        return true;
+      return use.getOwner() == consumer && consumer.isDpsInput(&use) &&
+             consumer.getMatchingIndexingMap(&use) == map;
     });
-    if (users.size() == 1 && uses == 1)
+    if (users.size() == 1 && inOneWay)
       return fuse(consumer, input);
     if (cheap)
       return fuseCopy(consumer, input);
-    if (uses != 1)
+    if (!inOneWay)
       return {};
-    // Kept as a result of the first user, before all others need it.
+    // Kept as a result of the first user, before all others need it; cheap
+    // users go with those that they will become a part of.
+    llvm::SmallSetVector<Operation *, 8> passed;
+    users = getLastingUsers(producer, passed);
     bool isFirst = llvm::all_of(users, [&](Operation *user) {
       return user && (user == consumer || consumer->isBeforeInBlock(user));
     });
-    if (!isFirst || !map.isPermutation())
+    // What the consumer reads through them it must have taken in before.
+    bool readsPassed = llvm::any_of(consumer->getOperands(), [&](Value value) {
+      return passed.contains(value.getDefiningOp());
+    });
+    if (passed.contains(consumer) || readsPassed || !isFirst ||
+        !map.isPermutation())
       return {};
-    return fuse(consumer, input);
+    SmallVector<Operation *> earlier;
+    for (Operation *user : passed)
+      if (user->isBeforeInBlock(consumer))
+        earlier.push_back(user);
+    llvm::sort(earlier, [](Operation *a, Operation *b) {
+      return a->isBeforeInBlock(b);
+    });
+    GenericOp fused = fuse(consumer, input);
+    if (!fused)
+      return {};
+    for (Operation *user : llvm::reverse(earlier))
+      user->moveAfter(fused);
+    return fused;
   }
 
   GenericOp fuseCopy(GenericOp consumer, OpOperand *input) {

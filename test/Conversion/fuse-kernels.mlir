@@ -42,3 +42,45 @@ func.func @not_repeated(%x: tensor<8xf32>, %y: tensor<4x8xf32>)
   %2 = stablehlo.add %1, %y : tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
 }
+
+// -----
+
+// What is heavy is kept by its first user that lasts; what is cheap is computed
+// from it again, and not kept beside it.
+// CHECK-LABEL: @heavy_and_cheap
+// CHECK: %[[FIRST:.*]]:2 = linalg.generic {{.*}} ins(%arg0, %arg1
+// CHECK: math.tanh
+// CHECK: arith.mulf
+// CHECK: whale.matmul
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[FIRST]]#0 :
+// CHECK: arith.subf
+// CHECK: arith.mulf
+func.func @heavy_and_cheap(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>)
+    -> tensor<8x8xf32> {
+  %one = stablehlo.constant dense<1.0> : tensor<8x8xf32>
+  %t = stablehlo.tanh %x : tensor<8x8xf32>
+  %c = stablehlo.subtract %one, %t : tensor<8x8xf32>
+  %p = stablehlo.multiply %t, %y : tensor<8x8xf32>
+  %m = whale.matmul %p, %p {batch = array<i64>, m = array<i64: 8, 8, 8>,
+      n = array<i64: 8, 1, 1>, k = array<i64: 8, 1, 8>}
+    : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %0 = stablehlo.multiply %m, %c : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// Two results of one operation meet again in its only user: one loop.
+// CHECK-LABEL: @meet_again
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @meet_again(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %e = stablehlo.exponential %x : tensor<8xf32>
+  %p = stablehlo.multiply %e, %y : tensor<8xf32>
+  %q = stablehlo.divide %p, %e : tensor<8xf32>
+  %0 = stablehlo.add %p, %q : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -86,7 +86,8 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     A parallel operation moves into the operation that uses its result, so that
     the value in between is never stored. What is cheap moves into all its
     users; what is not is computed once, in its first user, and kept as one
-    more result of it if there are others. A value is not recomputed for each
+    more result of it if there are others. Cheap users of it do not count: they
+    become a part of their own users, which read what was kept. A value is not recomputed for each
     point of a dimension that it does not have, unless it is cheap or that
     dimension is the inner loop.
 
