@@ -259,6 +259,12 @@ private:
       Operation *collective = builder.create(state);
       value = result ? adapt(collective->getResult(0), *rounded) : Value();
     }
+    // Empty shards are all alike to the steps, so 0x2 may have stayed 0x2 where
+    // 2x0 is wanted.
+    auto wanted = cast<RankedTensorType>(localTypeOrAbsent(op->getResult(0)));
+    if (value &&
+        cast<RankedTensorType>(value.getType()).getShape() != wanted.getShape())
+      value = hlo::ReshapeOp::create(builder, op->getLoc(), wanted, value);
     values[op->getResult(0)] = value;
     return success();
   }
