@@ -59,11 +59,15 @@ static unsigned getBodySize(GenericOp op) {
 }
 
 /// Cheaper to compute again than to store and load: little arithmetic on one
-/// operand.
+/// operand of the size of the result, and others that are far smaller.
 static bool isCheap(GenericOp op) {
+  constexpr int64_t kFarSmaller = 16;
+  int64_t size = cast<ShapedType>(op->getResult(0).getType()).getNumElements();
   unsigned whole = 0;
   for (OpOperand *input : op.getDpsInputOperands())
-    if (op.getMatchingIndexingMap(input).getNumResults() != 0)
+    if (cast<ShapedType>(input->get().getType()).getNumElements() *
+            kFarSmaller >
+        size)
       ++whole;
   if (whole > 1)
     return false;
