@@ -75,9 +75,9 @@ SmallVector<Group> collapse(ArrayRef<Group> dims) {
 /// One operand of a contraction.
 struct Side {
   Value value;
-  /// Of the operand; they are those of `value` in another order where `value`
-  /// is what the operand was transposed from.
-  SmallVector<int64_t> shape, strides;
+  /// Of the operand; they are those of `value` in another order (`from`: its
+  /// dimensions) where `value` is what the operand was transposed from.
+  SmallVector<int64_t> shape, strides, from;
   SmallVector<int64_t> batch, contracting, free;
 
   void set(Value operand) {
@@ -85,6 +85,8 @@ struct Side {
     shape =
         llvm::to_vector(cast<RankedTensorType>(operand.getType()).getShape());
     strides = getStrides(shape);
+    from.resize(shape.size());
+    std::iota(from.begin(), from.end(), 0);
   }
 
   /// Reads the operand where it lay before it was transposed.
@@ -93,10 +95,11 @@ struct Side {
     if (!transpose)
       return;
     value = transpose.getOperand();
-    SmallVector<int64_t> from =
+    from = llvm::to_vector(transpose.getPermutation());
+    SmallVector<int64_t> old =
         getStrides(cast<RankedTensorType>(value.getType()).getShape());
-    for (auto [dim, source] : llvm::enumerate(transpose.getPermutation()))
-      strides[dim] = from[source];
+    for (auto [dim, source] : llvm::enumerate(from))
+      strides[dim] = old[source];
   }
 
   void findFree() {
@@ -106,25 +109,31 @@ struct Side {
         free.push_back(dim);
   }
 
-  /// Copies the operand to the order batch, free, contracting.
+  /// Copies the operand to the order batch, free, contracting; or contracting
+  /// before free, if then lines of memory stay lines.
   void transpose(OpBuilder &b, Location loc) {
+    bool freeLast = llvm::any_of(
+        free, [&](int64_t dim) { return strides[dim] == 1 && shape[dim] > 1; });
     SmallVector<int64_t> order(batch);
-    llvm::append_range(order, free);
-    llvm::append_range(order, contracting);
-    SmallVector<int64_t> to;
-    for (int64_t dim : order)
+    llvm::append_range(order, freeLast ? contracting : free);
+    llvm::append_range(order, freeLast ? free : contracting);
+    SmallVector<int64_t> to, permutation;
+    for (int64_t dim : order) {
       to.push_back(shape[dim]);
+      permutation.push_back(from[dim]);
+    }
     auto type = cast<RankedTensorType>(value.getType());
     set(stablehlo::TransposeOp::create(
         b, loc, RankedTensorType::get(to, type.getElementType()), value,
-        b.getDenseI64ArrayAttr(order)));
+        b.getDenseI64ArrayAttr(permutation)));
     auto count = [&](SmallVector<int64_t> &dims, int64_t from) {
       for (int64_t &dim : dims)
         dim = from++;
     };
     count(batch, 0);
-    count(free, batch.size());
-    count(contracting, batch.size() + free.size());
+    count(freeLast ? contracting : free, batch.size());
+    count(freeLast ? free : contracting,
+          order.size() - (freeLast ? free : contracting).size());
   }
 
   SmallVector<Group> groups(ArrayRef<int64_t> dims,
@@ -254,6 +263,12 @@ void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
     if (side.fits(skipped) &&
         (skipped.size() <= before || skipped.back().size >= kManyRows))
       return;
+    // Another order of the copy may keep lines of memory lines.
+    bool keepsLines = side.from.back() == int64_t(side.from.size()) - 1;
+    if (!keepsLines && operand.hasOneUse() && !side.fits(skipped)) {
+      side.transpose(rewriter, op.getLoc());
+      return;
+    }
     side.set(operand);
     reorder();
   }

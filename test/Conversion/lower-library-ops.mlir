@@ -171,3 +171,24 @@ func.func @heads(%q: tensor<2x32x4x32xf32>, %k: tensor<2x32x4x32xf32>)
       -> tensor<2x4x32x32xf32>
   return %2 : tensor<2x4x32x32xf32>
 }
+
+// -----
+
+// What must be copied keeps its lines: (b, c) are brought together, d stays
+// the last dimension. The transposition before it is not done at all.
+// CHECK-LABEL: @copied_lines
+// CHECK: %[[COPY:.*]] = stablehlo.transpose %arg0, dims = [1, 0, 2, 3]
+// CHECK-SAME: (tensor<4x2x5x64xf32>) -> tensor<2x4x5x64xf32>
+// CHECK-NOT: stablehlo.transpose
+// CHECK: whale.matmul %[[COPY]], %arg1
+// CHECK-SAME: k = array<i64: 20, 64, 32>
+// CHECK-SAME: m = array<i64: 64, 1, 32>
+func.func @copied_lines(%x: tensor<4x2x5x64xf32>, %y: tensor<2x4x5x32xf32>)
+    -> tensor<2x64x32xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 3, 0, 2]
+      : (tensor<4x2x5x64xf32>) -> tensor<2x64x4x5xf32>
+  %1 = stablehlo.dot_general %0, %y, batching_dims = [0] x [0],
+      contracting_dims = [2, 3] x [1, 2]
+      : (tensor<2x64x4x5xf32>, tensor<2x4x5x32xf32>) -> tensor<2x64x32xf32>
+  return %1 : tensor<2x64x32xf32>
+}
