@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -190,16 +191,18 @@ void LoopNest::orderLoops() {
   numOuter = llvm::count_if(loops, [](const Loop &l) { return l.parallel; });
   if (numOuter == loops.size() || numOuter == 0)
     return;
+  // Each input votes with the number of its elements.
   auto votes = [&](const Loop &loop) {
     int64_t votes = 0;
-    for (const Access &access : reads) {
+    for (auto [number, access] : llvm::enumerate(reads)) {
       if (access.buffer == ~0u)
         continue;
       bool whole = llvm::all_of(loops, [&](const Loop &other) {
         return other.parallel || access.coefficients[other.lastDim] != 0;
       });
       if (whole && access.coefficients[loop.lastDim] == 1)
-        ++votes;
+        votes += cast<ShapedType>(op.getDpsInputs()[number].getType())
+                     .getNumElements();
     }
     return votes;
   };
@@ -270,43 +273,69 @@ unsigned whale::getDepth(const Access &access, ArrayRef<Loop> loops) {
   return depth;
 }
 
-void LoopNest::findInplace(KernelOp kernel) {
+/// True if `value` is an argument that the program takes over for the result
+/// that `result` is: an update in place of the training state.
+static bool isStateOf(Value value, Value result) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      dyn_cast<func::FuncOp>(result.getParentBlock()->getParentOp());
+  if (!argument || !function || argument.getOwner()->getParentOp() != function)
+    return false;
+  for (StringRef name : {"whale.fed_by", "tf.aliasing_output"})
+    if (auto number = function.getArgAttrOfType<IntegerAttr>(
+            argument.getArgNumber(), name))
+      return llvm::any_of(result.getUses(), [&](OpOperand &use) {
+        return isa<func::ReturnOp>(use.getOwner()) &&
+               use.getOperandNumber() == number.getInt();
+      });
+  return false;
+}
+
+/// Whether result `result` can take over the buffer that `read` is of.
+bool LoopNest::canOverwrite(unsigned result, const Access &read) {
+  const Access &write = writes[result];
+  // Sums line by line are set before anything is read.
+  if (read.buffer == ~0u || !(read == write) ||
+      (innerParallel && isAccumulated(result)))
+    return false;
+  Value tensor = inputs[read.buffer];
+  auto from = cast<RankedTensorType>(tensor.getType());
+  auto to = cast<RankedTensorType>(op->getResult(result).getType());
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
+  if (from.getNumElements() != to.getNumElements() ||
+      getBufferType(from).getElementTypeBitWidth() !=
+          getBufferType(to).getElementTypeBitWidth() ||
+      captured.contains(tensor))
+    return false;
+  // No other access may see the element overwritten.
+  auto conflicts = [&](const Access &other) {
+    return other.buffer == read.buffer && !(other == write);
+  };
+  bool conflict = llvm::any_of(reads, conflicts);
+  for (auto &list : fillReads)
+    conflict |= llvm::any_of(list, conflicts);
+  for (auto [number, initRead] : llvm::enumerate(initReads))
+    conflict |= readsInit[number] && conflicts(initRead);
+  return !conflict;
+}
+
+/// Each result takes over at most one operand: first the state that it is the
+/// next value of, then any that is left.
+void LoopNest::findInplace(KernelOp kernel) {
   SmallVector<int64_t> inplace(writes.size(), -1);
-  bool any = false;
-  for (auto [result, write] : llvm::enumerate(writes)) {
-    // Set before anything is read.
-    if (innerParallel && isAccumulated(result))
-      continue;
-    for (const Access &read : reads) {
-      if (read.buffer == ~0u || !(read == write))
-        continue;
-      Value tensor = inputs[read.buffer];
-      auto from = cast<RankedTensorType>(tensor.getType());
-      auto to = cast<RankedTensorType>(op->getResult(result).getType());
-      if (from.getNumElements() != to.getNumElements() ||
-          getBufferType(from).getElementTypeBitWidth() !=
-              getBufferType(to).getElementTypeBitWidth() ||
-          captured.contains(tensor) || llvm::is_contained(inplace, read.buffer))
-        continue;
-      // No other access may see the element overwritten.
-      auto conflicts = [&](const Access &other) {
-        return other.buffer == read.buffer && !(other == write);
-      };
-      bool conflict = llvm::any_of(reads, conflicts);
-      for (auto &list : fillReads)
-        conflict |= llvm::any_of(list, conflicts);
-      for (auto [number, initRead] : llvm::enumerate(initReads))
-        conflict |= readsInit[number] && conflicts(initRead);
-      if (conflict)
-        continue;
-      inplace[result] = read.buffer;
-      any = true;
-      break;
-    }
-  }
-  if (any)
+  for (bool wantsState : {true, false})
+    for (unsigned result = 0; result < writes.size(); ++result)
+      for (const Access &read : reads) {
+        if (inplace[result] >= 0)
+          break;
+        if (canOverwrite(result, read) &&
+            !llvm::is_contained(inplace, read.buffer) &&
+            (!wantsState ||
+             isStateOf(inputs[read.buffer], op->getResult(result))))
+          inplace[result] = read.buffer;
+      }
+  if (llvm::any_of(inplace, [](int64_t operand) { return operand >= 0; }))
     kernel.setInplace(inplace);
 }
 

@@ -60,6 +60,7 @@ private:
   void findLoops();
   void orderLoops();
   void findTiles();
+  bool canOverwrite(unsigned result, const Access &read);
   void findInplace(KernelOp kernel);
   void countCosts(KernelOp kernel);
 

@@ -32,9 +32,58 @@ namespace whale {
 using namespace mlir;
 using namespace whale;
 
+/// Constants beyond are filled in when they are needed, where they are needed,
+/// instead of stored.
+static constexpr int64_t kMaxConstantBytes = 16384;
+
+static bool isLarge(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getElementType().isIntOrFloat() &&
+         tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8 >
+             kMaxConstantBytes;
+}
+
+/// Pattern: stablehlo.constant (large, one value) -> linalg.generic before each
+/// user, so that it is written into the user's buffer. Not in loops, where it
+/// would be written in every iteration.
+static void fillLargeConstants(IRRewriter &rewriter, func::FuncOp function) {
+  for (auto op : llvm::make_early_inc_range(
+           function.getBody().front().getOps<stablehlo::ConstantOp>())) {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto value = dyn_cast<SplatElementsAttr>(op.getValue());
+    if (!value || !isLarge(type) ||
+        getStorageType(type.getElementType()) != type.getElementType())
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+      Operation *user =
+          function.getBody().front().findAncestorOpInBlock(*use.getOwner());
+      if (user != use.getOwner())
+        continue;
+      rewriter.setInsertionPoint(user);
+      Value empty = tensor::EmptyOp::create(
+          rewriter, op.getLoc(), type.getShape(), type.getElementType());
+      auto fill = linalg::GenericOp::create(
+          rewriter, op.getLoc(), type, ValueRange(), empty,
+          rewriter.getMultiDimIdentityMap(type.getRank()),
+          SmallVector<utils::IteratorType>(type.getRank(),
+                                           utils::IteratorType::parallel),
+          [&](OpBuilder &b, Location loc, ValueRange) {
+            linalg::YieldOp::create(
+                b, loc,
+                arith::ConstantOp::create(b, loc,
+                                          value.getSplatValue<TypedAttr>())
+                    .getResult());
+          });
+      use.set(fill.getResult(0));
+    }
+  }
+}
+
 /// Pattern: linalg.generic { yield constant } -> stablehlo.constant
 static bool replaceByConstant(RewriterBase &rewriter, linalg::GenericOp op) {
-  if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0)
+  if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0 ||
+      (isLarge(op->getResult(0).getType()) &&
+       isa<func::FuncOp>(op->getParentOp())))
     return false;
   Attribute value;
   if (!matchPattern(op.getRegion().front().getTerminator()->getOperand(0),
@@ -106,6 +155,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     IRRewriter rewriter(&getContext());
     KernelTable table(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
+      fillLargeConstants(rewriter, function);
       convertGenerics(rewriter, function);
       SmallVector<KernelOp> kernels;
       function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });

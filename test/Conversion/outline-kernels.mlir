@@ -112,3 +112,55 @@ func.func @kept_column_sum(%x: tensor<400x8xf32>)
       : (tensor<400x8xf32>, tensor<f32>) -> tensor<8xf32>
   return %2, %1 : tensor<8xf32>, tensor<400x8xf32>
 }
+
+// -----
+
+// The next value of an argument takes over its buffer, not whichever operand
+// comes first.
+// CHECK-LABEL: @state
+// CHECK: whale.launch @k0(%arg1, %arg0) {inplace = array<i64: 1>}
+func.func @state(%w: tensor<8xf32> {whale.donated, whale.fed_by = 0 : i64},
+                 %g: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.add %g, %w : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// A small operand does not decide what the inner loop of a sum is.
+// CHECK-LABEL: @votes
+// CHECK: func.func @k0
+// CHECK-SAME: whale.extent = 8 : i64
+// CHECK: scf.for {{.*}} = %{{.*}} to %c64
+// CHECK: memref.store
+func.func @votes(%x: tensor<16x8x64xf32>, %a: tensor<16x8xf32>,
+                 %b: tensor<16x8xf32>, %c: tensor<16x8xf32>)
+    -> tensor<8x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %a, dims = [0, 1]
+      : (tensor<16x8xf32>) -> tensor<16x8x64xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [0, 1]
+      : (tensor<16x8xf32>) -> tensor<16x8x64xf32>
+  %2 = stablehlo.add %x, %0 : tensor<16x8x64xf32>
+  %3 = stablehlo.multiply %2, %1 : tensor<16x8x64xf32>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add
+      across dimensions = [0]
+      : (tensor<16x8x64xf32>, tensor<f32>) -> tensor<8x64xf32>
+  return %4 : tensor<8x64xf32>
+}
+
+// -----
+
+// A large constant of one value is written into the buffers that want it; a
+// small one is stored, and so is one inside of a loop.
+// CHECK-LABEL: @large_constant
+// CHECK-DAG: %[[FILL:.*]] = whale.launch @{{.*}}() : () -> tensor<64x128xf32>
+// CHECK-DAG: %[[FILL2:.*]] = whale.launch @{{.*}}() : () -> tensor<64x128xf32>
+// CHECK-DAG: %[[SMALL:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<8xf32>
+// CHECK: return
+func.func @large_constant()
+    -> (tensor<64x128xf32>, tensor<64x128xf32>, tensor<8xf32>) {
+  %0 = stablehlo.constant dense<0.0> : tensor<64x128xf32>
+  %1 = stablehlo.constant dense<0.0> : tensor<8xf32>
+  return %0, %0, %1 : tensor<64x128xf32>, tensor<64x128xf32>, tensor<8xf32>
+}
