@@ -89,6 +89,27 @@ void OpRuleBuilder::linear(ArrayRef<unsigned> operands) {
   rule.linear.emplace_back(operands);
 }
 
+/// Whether no result lacks a factor that some operand can be split along
+/// without leaving partial results.
+[[maybe_unused]] static bool keepsParallelFactors(const OpRule &rule) {
+  auto has = [](const DimFactors &dims, unsigned factor) {
+    return llvm::any_of(dims, [&](ArrayRef<unsigned> factors) {
+      return llvm::is_contained(factors, factor);
+    });
+  };
+  for (auto [index, factor] : llvm::enumerate(rule.factors)) {
+    if (factor.kind != FactorKind::Parallel)
+      continue;
+    auto hasIt = [&, i = index](const DimFactors &dims) {
+      return has(dims, i);
+    };
+    if (llvm::any_of(rule.operands, hasIt) &&
+        !llvm::all_of(rule.results, hasIt))
+      return false;
+  }
+  return true;
+}
+
 OpRule OpRuleBuilder::take() {
   auto block = [&](TensorRef tensor) {
     for (int64_t dim = 0; dim < rank(tensor); ++dim)
@@ -99,6 +120,8 @@ OpRule OpRuleBuilder::take() {
     block(operandRef(i));
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     block(resultRef(i));
+  assert(keepsParallelFactors(rule) &&
+         "a factor of an operand that isn't reduced must be in every result");
   return std::move(rule);
 }
 

@@ -73,33 +73,47 @@ static OpRule reshape(hlo::ReshapeOp op) {
   llvm::sort(cuts);
   cuts.erase(llvm::unique(cuts), cuts.end());
 
-  // Factors between neighbouring cuts; a pair that doesn't divide ends the
+  // Pieces between neighbouring cuts; a pair that doesn't divide ends the
   // chain there, and the dimensions that contain it stay blocked.
-  llvm::DenseMap<std::pair<int64_t, int64_t>, unsigned> factors;
-  auto addDims = [&](TensorRef tensor, ArrayRef<int64_t> shape) {
+  using Piece = std::pair<int64_t, int64_t>;
+  auto piecesOf = [&](ArrayRef<int64_t> shape) {
+    SmallVector<SmallVector<Piece>> dims(shape.size());
     int64_t minor = 1;
     for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
       int64_t major = minor * shape[dim];
-      SmallVector<std::pair<int64_t, int64_t>> pieces;
       bool divides = true;
-      for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+      for (size_t i = cuts.size() - 1; i-- > 0;) {
         if (cuts[i] < minor || cuts[i + 1] > major)
           continue;
         divides &= cuts[i + 1] % cuts[i] == 0;
-        pieces.push_back({cuts[i], cuts[i + 1]});
+        dims[dim].push_back({cuts[i], cuts[i + 1]});
       }
-      if (divides)
-        for (auto piece : llvm::reverse(pieces)) {
-          auto [it, isNew] = factors.try_emplace(piece, 0);
-          if (isNew)
-            it->second = *builder.factor(piece.second / piece.first);
-          builder.append(tensor, dim, it->second);
-        }
+      if (!divides)
+        dims[dim].clear();
       minor = major;
     }
+    return dims;
   };
-  addDims(operandRef(0), from);
-  addDims(resultRef(0), to);
+  auto before = piecesOf(from), after = piecesOf(to);
+  llvm::DenseMap<Piece, unsigned> sides, factors;
+  for (const auto &dims : {before, after})
+    for (const SmallVector<Piece> &dim : dims)
+      for (Piece piece : dim)
+        ++sides[piece];
+  auto addDims = [&](TensorRef tensor, ArrayRef<SmallVector<Piece>> dims) {
+    for (auto [dim, pieces] : llvm::enumerate(dims))
+      for (Piece piece : pieces) {
+        auto [it, isNew] = factors.try_emplace(piece, 0);
+        // What is a piece on one side alone can't be split.
+        if (isNew)
+          it->second = *builder.factor(piece.second / piece.first,
+                                       sides[piece] == 2 ? FactorKind::Parallel
+                                                         : FactorKind::Blocked);
+        builder.append(tensor, dim, it->second);
+      }
+  };
+  addDims(operandRef(0), before);
+  addDims(resultRef(0), after);
   builder.linear({0});
   return builder.take();
 }

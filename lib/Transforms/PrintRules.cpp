@@ -45,9 +45,8 @@ std::string toString(const OpRule &rule) {
   printTensors(os, rule.operands);
   os << " -> ";
   printTensors(os, rule.results);
-  os << " where";
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
-    os << (index ? ", " : " ");
+    os << (index ? ", " : " where ");
     printFactor(os, index);
     os << '=' << factor.extent;
     switch (factor.kind) {
@@ -78,9 +77,13 @@ struct PrintRulesPass : impl::PrintRulesBase<PrintRulesPass> {
   using PrintRulesBase::PrintRulesBase;
 
   void runOnOperation() final {
-    getOperation()->walk([](Operation *op) {
-      if (std::optional<OpRule> rule = getOpRule(op))
-        op->emitRemark(toString(*rule));
+    getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
+      std::optional<OpRule> rule = getOpRule(op);
+      if (!rule)
+        return WalkResult::advance();
+      op->emitRemark(toString(*rule));
+      // The bodies of reductions work on scalars.
+      return WalkResult::skip();
     });
     markAllAnalysesPreserved();
   }

@@ -1,0 +1,65 @@
+// RUN: whale-opt %s -whale-print-rules -split-input-file -verify-diagnostics -o /dev/null
+
+// Products and convolutions: batch and free dimensions are split, what is summed
+// makes results partial.
+
+func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x16xf32>) {
+  // expected-remark@+1 {{[b, a], [a, c] -> [b, c] where a=4 sum, b=8, c=16; linear in 0; linear in 1}}
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x16x4xf32>) {
+  // expected-remark@+1 {{[a, c, b], [a, d, b] -> [a, c, d] where a=2, b=4 sum, c=8, d=16; linear in 0; linear in 1}}
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<2x8x4xf32>, tensor<2x16x4xf32>) -> tensor<2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x16xf32>) {
+  // Two dimensions are summed.
+  // expected-remark@+1 {{[a, b, c], [a, b, d] -> [c, d] where a=2 sum, b=8 sum, c=4, d=16; linear in 0; linear in 1}}
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [0, 1] x [0, 1] : (tensor<2x8x4xf32>, tensor<2x8x16xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<8xf32>, %b: tensor<16xf32>) {
+  // An outer product.
+  // expected-remark@+1 {{[a], [b] -> [a, b] where a=8, b=16; linear in 0; linear in 1}}
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [] x [] : (tensor<8xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x8x8x4xf32>, %k: tensor<3x3x4x16xf32>) {
+  // Positions of the window need their neighbours.
+  // expected-remark@+1 {{[a, d, e, b], [f, g, b, c] -> [a, h, i, c] where a=2, b=4 sum, c=16, d=8 whole, e=8 whole, f=3 whole, g=3 whole, h=6 whole, i=6 whole; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x8x8x4xf32>, tensor<3x3x4x16xf32>) -> tensor<2x6x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x8x8x4xf32>, %k: tensor<3x3x1x8xf32>) {
+  // Depthwise: groups of features are split with the filters.
+  // expected-remark@+1 {{[a, d, e, b], [f, g, 1, bc] -> [a, h, i, bc] where a=2, b=4, c=2, d=8 whole, e=8 whole, f=3 whole, g=3 whole, h=6 whole, i=6 whole; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 4 : i64}
+      : (tensor<2x8x8x4xf32>, tensor<3x3x1x8xf32>) -> tensor<2x6x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8x8x4xf32>, %k: tensor<3x3x4x16xf32>) {
+  // expected-remark@+1 {{[ab, e, f, d], [g, h, d, ac] -> [b, i, j, ac] where a=2, b=2, c=8, d=4 sum, e=8 whole, f=8 whole, g=3 whole, h=3 whole, i=6 whole, j=6 whole; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+      : (tensor<4x8x8x4xf32>, tensor<3x3x4x16xf32>) -> tensor<2x6x6x16xf32>
+  return
+}
