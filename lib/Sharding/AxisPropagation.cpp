@@ -248,14 +248,14 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       linear = linearCandidate(op, rule);
     if (linear)
       candidates.push_back(std::move(*linear));
-    if (!follows && !(linear && policy == AxisPolicy::Batch))
+    if (!follows)
       candidates.push_back(wholeCandidate(op));
   }
   for (Candidate &candidate : candidates)
     evaluate(op, rule, candidate);
   for (Candidate &candidate : candidates)
     for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
-      if (isShared || wishes.contains(result))
+      if (isShared || state.isPartial() || wishes.contains(result))
         candidate.outlook += outlookSeconds(op, result, state);
   // Ties go to the earlier one: splits in the order of operands, then partial
   // results, then the whole.
@@ -342,8 +342,15 @@ void AxisPropagation::evaluate(Operation *op, const OpRule &rule,
     share = double(llvm::divideCeil(candidate.sub->extent, options.parts(op))) /
             double(candidate.sub->extent);
   candidate.seconds = flops * share / options.flopsPerSecond;
-  for (auto [operand, state] : llvm::zip(op->getOperands(), candidate.required))
-    candidate.seconds += reshardSeconds(op, operand, state);
+  for (auto [operand, state] :
+       llvm::zip(op->getOperands(), candidate.required)) {
+    double cost = reshardSeconds(op, operand, state);
+    candidate.seconds += cost;
+    // Somebody pays for a sum that is wanted anyway.
+    if (state.isReplicated() && getState(operand).isPartial() &&
+        isReducedAnyway(operand, op))
+      candidate.outlook -= cost;
+  }
 }
 
 /// Bytes that a device receives over its bandwidth, by the lower bounds of the
@@ -353,7 +360,7 @@ double AxisPropagation::reshardSeconds(Operation *op, Value value,
   AxisState state = getState(value);
   if (state.isFree() || state == wanted)
     return 0;
-  if (state.isReplicated())
+  if (state.isReplicated() || isMovedAnyway(op, value, wanted))
     return 0;
   double seconds = transferSeconds(op, value, state, wanted);
   return parameters.contains(value) ? seconds * parameterWeight : seconds;

@@ -17,6 +17,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/PlacementAttrs.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -108,6 +109,76 @@ double AxisPropagation::outlookSeconds(Operation *op, Value result,
     return 0;
   return transferSeconds(op, result, state,
                          wanted.isFree() ? AxisState::replicated() : wanted);
+}
+
+/// Whether some use of the value, but for those of `except`, is accepted; what
+/// TaskGraphs yield is used where their results are.
+bool AxisPropagation::anyUse(
+    Value value, Operation *except,
+    llvm::function_ref<bool(OpOperand &)> accepts) const {
+  SmallVector<Value> values{lookThroughTaskGraph(value)};
+  while (!values.empty()) {
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      if (isa<YieldOp>(op))
+        values.push_back(op->getParentOp()->getResult(use.getOperandNumber()));
+      else if (op != except && accepts(use))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Whether the value is brought into this layout already, for another operation
+/// on the same devices.
+bool AxisPropagation::isMovedAnyway(Operation *op, Value value,
+                                    AxisState wanted) const {
+  return anyUse(value, op, [&](OpOperand &use) {
+    auto it = required.find(&use);
+    return it != required.end() && it->second == wanted &&
+           options.devices(use.getOwner()) == options.devices(op);
+  });
+}
+
+/// Whether somebody but `except` wants a partial value reduced, so that its
+/// sum is there for others.
+bool AxisPropagation::isReducedAnyway(Value value, Operation *except) {
+  Value root = lookThroughTaskGraph(value);
+  return anyUse(root, except,
+                [&](OpOperand &use) { return wantsReduced(use, root); });
+}
+
+/// Whether an operation cannot use a partial value (the TaskGraph results that
+/// stand for `root` included) as it is.
+bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
+  Operation *op = use.getOwner();
+  if (auto it = required.find(&use); it != required.end())
+    return it->second.isReplicated();
+  if (isa<func::ReturnOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+    return true;
+  if (isa<hlo::ReturnOp, hlo::OptimizationBarrierOp>(op))
+    return false;
+  const std::optional<OpRule> &rule = ruleOf(op);
+  if (!rule || !options.passesPartials(op) || isForeign(op, root) ||
+      options.policy(op) == AxisPolicy::Whole || mustSplit(op))
+    return true;
+  // A sum, as far as is known, of nothing but partial values.
+  auto isLinear = [&](const SmallVector<unsigned, 2> &together) {
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      bool isIn = llvm::is_contained(together, index);
+      if (lookThroughTaskGraph(operand) == root) {
+        if (!isIn)
+          return false;
+        continue;
+      }
+      AxisState state = getState(operand);
+      bool isKnown = !state.isFree() || isa<BlockArgument>(operand);
+      if (isIn && isKnown && !state.isPartial() && !mayBePartialZero(operand))
+        return false;
+    }
+    return true;
+  };
+  return llvm::none_of(rule->linear, isLinear);
 }
 
 } // namespace whale

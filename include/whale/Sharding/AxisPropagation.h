@@ -156,6 +156,12 @@ private:
                         AxisState required);
   double transferSeconds(mlir::Operation *op, mlir::Value value, AxisState from,
                          AxisState to) const;
+  bool anyUse(mlir::Value value, mlir::Operation *except,
+              llvm::function_ref<bool(mlir::OpOperand &)> accepts) const;
+  bool isMovedAnyway(mlir::Operation *op, mlir::Value value,
+                     AxisState wanted) const;
+  bool isReducedAnyway(mlir::Value value, mlir::Operation *except);
+  bool wantsReduced(mlir::OpOperand &use, mlir::Value root);
   double outlookSeconds(mlir::Operation *op, mlir::Value result,
                         AxisState state);
   bool isForeign(mlir::Operation *op, mlir::Value value) const;
