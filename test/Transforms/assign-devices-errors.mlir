@@ -1,0 +1,37 @@
+// RUN: whale-opt %s -whale-assign-devices -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{has no whale.cluster; run whale-load-cluster first}}
+module {
+  func.func @main() {
+    return
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expects a function @main with a body}}
+module {}
+
+// -----
+
+whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 4} ]} ]}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{task graph 'head' asks for 5 devices, the cluster has 4}}
+  %0 = whale.task_graph "head" forward strategy #whale.split<devices = 5>
+      -> tensor<8xf32> {
+    whale.yield %x : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 4} ]} ]}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{a group of 3 devices ('head' asks for 3) doesn't divide the cluster's 4 devices; group sizes that fit are 1, 2, 4, and numbers of devices that fit this group are 3 and 6; or set cluster.uneven_replicas}}
+  %0 = whale.task_graph "head" forward strategy #whale.split<devices = 3>
+      -> tensor<8xf32> {
+    whale.yield %x : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
