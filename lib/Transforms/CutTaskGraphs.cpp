@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CutTaskGraphs/CutCosts.h"
+#include "CutTaskGraphs/SplitLoop.h"
 #include "DeviceRequests.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
@@ -14,6 +15,7 @@
 #include "whale/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/Format.h"
 
 namespace whale {
@@ -80,7 +82,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
                               << llvm::toString(loads.takeError());
     explain(*loads, units, *devices);
     assign(*loads, units);
-    copyFree(units);
+    copyFree();
     return success();
   }
 
@@ -146,15 +148,18 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         llvm::interleaveComma(group, os);
         os << ']';
       });
-      os << ": " << load.end - load.begin << " forward operations from '"
-         << units.operations[load.begin]->getName() << "', "
-         << llvm::format("%.4g", load.flops) << " FLOPs with its backward, "
-         << load.stateBytes << " bytes of parameters and optimizer state, "
+      Operation *first = units.operations[load.begin];
+      os << ": " << load.end - load.begin << " forward operations from ";
+      if (int64_t iteration = load.begin - units.unitOf.lookup(first).first)
+        os << "iteration " << iteration << " of ";
+      os << "'" << first->getName() << "', " << llvm::format("%.4g", load.flops)
+         << " FLOPs with its backward, " << load.stateBytes
+         << " bytes of parameters and optimizer state, "
          << llvm::format("%.0f", load.bytesIn) << " bytes over its cut, "
          << llvm::format("%.3g", load.seconds) << " s";
       if (load.lacksBytes > 0)
         os << "; lacks " << load.lacksBytes << " bytes of memory";
-      emitRemark(units.operations[load.begin]->getLoc()) << text;
+      emitRemark(first->getLoc()) << text;
     }
   }
 
@@ -166,9 +171,10 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       info.constant = units.free.contains(op);
       auto unit = units.unitOf.find(op);
       info.strategy =
-          unit == units.unitOf.end() ? nullptr : strategyOf[unit->second];
+          unit == units.unitOf.end() ? nullptr : strategyOf[unit->second.first];
       annotate(op, info);
     }
+    splitLoops(loads, units);
     joinTaskGraphs(step, main, /*defaultStrategy=*/nullptr, [](Operation *op) {
       return op->getAttrOfType<StrategyAttr>(kStrategyAttr);
     });
@@ -180,11 +186,63 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     }
   }
 
+  /// Splits the loops that several stages share, the forward ones first.
+  void splitLoops(ArrayRef<StageLoad> loads, const StepUnits &units) {
+    LoopSplitter splitter;
+    Step before;
+    std::swap(before, step);
+    llvm::SmallDenseSet<Operation *, 4> gone;
+    for (auto &[op, info] : before) {
+      auto range = units.unitOf.find(op);
+      if (range == units.unitOf.end() || units.free.contains(op))
+        continue;
+      auto [first, last] = range->second;
+      SmallVector<LoopPiece> pieces;
+      for (auto [load, strategy] : llvm::zip_equal(loads, strategies)) {
+        int64_t begin = std::max(load.begin, first) - first;
+        int64_t end = std::min(load.end, last + 1) - first;
+        int64_t trips = last - first + 1;
+        if (begin >= end)
+          continue;
+        if (info.phase == Phase::Backward)
+          pieces.insert(pieces.begin(), {trips - end, trips - begin, strategy});
+        else
+          pieces.push_back({begin, end, strategy});
+      }
+      if (pieces.size() < 2)
+        continue;
+      gone.insert(op);
+      splitter.split(cast<stablehlo::WhileOp>(op), pieces, info.strategy);
+    }
+    // What the pieces of another loop have is never put together.
+    Block &body = main.front();
+    SmallVector<Operation *> ops;
+    for (Operation &op : body.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops))
+      if (!gone.empty() && isOpTriviallyDead(op)) {
+        gone.insert(op);
+        op->erase();
+      }
+    for (Operation &op : body.without_terminator()) {
+      auto known = before.find(&op);
+      if (known != before.end() && !gone.contains(&op)) {
+        step[&op] = known->second;
+        continue;
+      }
+      StepOp &info = step[&op];
+      info.strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      auto phase = op.getAttrOfType<PhaseAttr>(kPhaseAttr);
+      info.phase = phase ? phase.getValue() : Phase::Forward;
+      info.constant = op.hasTrait<OpTrait::ConstantLike>();
+    }
+  }
+
   /// Writes strategy and phase; operations inside take the same strategy.
   void annotate(Operation *op, const StepOp &info) {
     op->setAttr(kPhaseAttr, PhaseAttr::get(&getContext(), *info.phase));
     op->walk([&](Operation *nested) {
-      if (info.strategy &&
+      if (info.strategy && !nested->hasTrait<OpTrait::IsTerminator>() &&
           (nested == op || nested->hasAttr(kStrategyAttr) ||
            isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(
                nested->getParentOp())))
@@ -196,11 +254,12 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
 
   /// Gives each stage its own copy of what no argument goes into. Constants
   /// are copied as task graphs are formed.
-  void copyFree(const StepUnits &units) {
+  void copyFree() {
     Block &body = main.front();
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
-      if (!units.free.contains(&op) || op.getNumOperands() == 0)
+      auto it = step.find(&op);
+      if (it == step.end() || !it->second.constant || op.getNumOperands() == 0)
         continue;
       auto own = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
       DenseMap<StrategyAttr, Operation *> copies;

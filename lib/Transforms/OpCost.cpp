@@ -244,6 +244,11 @@ std::optional<int64_t> limitOf(stablehlo::WhileOp loop, Value value) {
 } // namespace
 
 std::optional<int64_t> tripCount(stablehlo::WhileOp loop) {
+  std::optional<CountedLoop> counted = countedLoop(loop);
+  return counted ? std::optional(counted->trips) : std::nullopt;
+}
+
+std::optional<CountedLoop> countedLoop(stablehlo::WhileOp loop) {
   auto compare = loop.getCond()
                      .front()
                      .getTerminator()
@@ -279,11 +284,12 @@ std::optional<int64_t> tripCount(stablehlo::WhileOp loop) {
   if (!stride || *stride < 1)
     return std::nullopt;
   int64_t last = direction == Direction::LE ? add(*limit, 1) : *limit;
-  if (last <= *start)
-    return 0;
-  return llvm::divideCeil(static_cast<uint64_t>(last) -
-                              static_cast<uint64_t>(*start),
-                          static_cast<uint64_t>(*stride));
+  CountedLoop counted{index, *start, *stride, 0};
+  if (last > *start)
+    counted.trips = llvm::divideCeil(static_cast<uint64_t>(last) -
+                                         static_cast<uint64_t>(*start),
+                                     static_cast<uint64_t>(*stride));
+  return counted;
 }
 
 } // namespace whale

@@ -52,6 +52,58 @@ def train_step(params, state, tokens, targets):
     return optax.apply_updates(params, updates), state, value
 
 
+def scanned_loss(remat):
+    """Five equal layers in a scan, whose weights are stacked."""
+
+    def layer(x, w):
+        y = jnp.tanh(x @ w) + x
+        return y, y.sum(-1)
+
+    def loss(params, tokens, targets):
+        x = params["table"][tokens]
+        body = jax.checkpoint(layer) if remat else layer
+        x, sums = jax.lax.scan(body, x, params["layers"])
+        logits = x @ params["table"].T
+        return (
+            optax.softmax_cross_entropy_with_integer_labels(
+                logits, targets
+            ).mean()
+            + (sums**2).mean() / 100
+        )
+
+    return loss
+
+
+@pytest.mark.parametrize("remat", [False, True])
+@pytest.mark.parametrize("count, cluster", [(2, 2), (3, 3), (2, 4)])
+def test_scan_over_layers(count, cluster, remat):
+    wh.init(wh.Config({"num_task_graph": count}))
+    params = init()[0]
+    layers = jnp.stack([params[f"w{i}"] for i in range(5)])
+    params = {"layers": layers, "table": params["table"]}
+    state = OPTIMIZER.init(params)
+
+    def train_step(params, state, tokens, targets):
+        value, grads = jax.value_and_grad(scanned_loss(remat))(
+            params, tokens, targets
+        )
+        updates, state = OPTIMIZER.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=(2, 3)
+    )
+    text = step.lower(params, state, *batch(0)).as_text()
+    assert text.count("stablehlo.while") == 2
+    reference = jax.jit(train_step)
+    ours = theirs = params, state
+    for n in range(2):
+        *ours, value = step(*ours, *batch(n))
+        *theirs, expected = reference(*theirs, *batch(n))
+        close(value, expected)
+    close(tuple(ours), tuple(theirs), 1e-4)
+
+
 SLOW_LINKS = {
     "nodes": [
         {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Estimates from types and attributes alone. All sums of FLOPs and bytes saturate
-// at the largest int64_t.
+// Estimates from types and attributes alone. All sums of FLOPs and bytes
+// saturate at the largest int64_t.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,22 @@ double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 /// `a` + `b`, at most the largest number.
 int64_t addCosts(int64_t a, int64_t b);
 
-/// How often the body of a counted loop runs: a carried counter with a constant
-/// start and step is compared with a constant.
+/// A loop whose carried counter has a constant start and step and is compared
+/// with a constant.
+struct CountedLoop {
+  /// Which carried value the counter is.
+  unsigned counter = 0;
+  int64_t start = 0;
+  /// At least 1.
+  int64_t step = 1;
+  /// How often the body runs.
+  int64_t trips = 0;
+};
+
+/// None for any other loop.
+std::optional<CountedLoop> countedLoop(mlir::stablehlo::WhileOp loop);
+
+/// How often the body of a counted loop runs.
 std::optional<int64_t> tripCount(mlir::stablehlo::WhileOp loop);
 
 /// Bytes of a tensor of static shape as the runtime stores it: i1 and the

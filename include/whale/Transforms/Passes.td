@@ -163,7 +163,8 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
     Operations of the backward stand with the earliest of the gradients and
     forward values that they use, those of the optimizer with the parameter
     that they update; what depends on no argument is copied into each stage
-    that uses it.
+    that uses it. A counted loop is cut between two iterations, and the loop of
+    its backward between the same: each becomes several loops.
 
     A text with scopes is left alone if these make N TaskGraphs, and is an
     error else.

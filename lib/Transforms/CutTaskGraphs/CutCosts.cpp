@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CutCosts.h"
+#include "SplitLoop.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
@@ -22,7 +23,10 @@ public:
   Builder(const Step &step, const StepUnits &units, func::FuncOp main,
           const Cluster &cluster)
       : step(step), units(units), main(main), body(&main.front()),
-        cluster(cluster), model(createRooflineModel(cluster)) {
+        cluster(cluster), model(createRooflineModel(cluster)),
+        hasBackward(llvm::any_of(step, [](auto &entry) {
+          return entry.second.phase == Phase::Backward;
+        })) {
     problem.units.resize(units.operations.size());
   }
 
@@ -97,15 +101,38 @@ private:
       auto at = units.unitOf.find(op);
       if (at == units.unitOf.end())
         continue;
-      CutUnit &unit = problem.units[at->second];
-      unit.flops += double(opFlops(op));
-      for (auto [i, device] : llvm::enumerate(speedClasses))
-        unit.seconds[i] += opSeconds(op, *model, device);
+      // Of a loop, each iteration its part.
+      auto [first, last] = at->second;
+      int64_t parts = last - first + 1;
+      CutUnit part;
+      part.flops = double(opFlops(op)) / double(parts);
+      for (int64_t device : speedClasses)
+        part.seconds.push_back(opSeconds(op, *model, device) / double(parts));
       if (info.phase == Phase::Forward)
         for (Value result : op->getResults())
           if (hasBackwardUser(result))
-            unit.activationBytes += tensorBytes(result.getType());
+            part.activationBytes += tensorBytes(result.getType()) / parts;
+      for (int64_t i = first; i <= last; ++i) {
+        CutUnit &unit = problem.units[i];
+        unit.flops += part.flops;
+        unit.activationBytes += part.activationBytes;
+        for (auto [sum, seconds] : llvm::zip_equal(unit.seconds, part.seconds))
+          sum += seconds;
+      }
+      if (parts > 1 && info.phase == Phase::Forward)
+        addCarried(cast<stablehlo::WhileOp>(op), first);
     }
+  }
+
+  /// What passes from each iteration of a loop to the next.
+  void addCarried(stablehlo::WhileOp loop, int64_t first) {
+    llvm::SmallDenseSet<unsigned> stacked = LoopSplitter::stackedResults(loop);
+    double bytes = 0;
+    for (Value result : loop.getResults())
+      if (!stacked.contains(cast<OpResult>(result).getResultNumber()))
+        bytes += bytesOf(result);
+    for (int64_t i = 0; i + 1 < *tripCount(loop); ++i)
+      problem.values.push_back({first + i, {first + i + 1}, bytes});
   }
 
   bool hasBackwardUser(Value value) {
@@ -145,37 +172,64 @@ private:
   }
 
   void addValue(Value value) {
-    CutValue result;
-    llvm::SmallSetVector<int64_t, 4> users;
+    llvm::SmallSetVector<Operation *, 4> users;
     for (Operation *user : value.getUsers()) {
       Operation *ancestor = ancestorInMain(user, body);
       auto it = step.find(ancestor);
-      auto unit = units.unitOf.find(ancestor);
       if (it != step.end() && it->second.phase == Phase::Forward &&
-          unit != units.unitOf.end())
-        users.insert(unit->second);
+          units.unitOf.contains(ancestor))
+        users.insert(ancestor);
     }
     if (users.empty())
       return;
-    SmallVector<int64_t> sorted = users.takeVector();
-    llvm::sort(sorted);
+    std::set<int64_t> used;
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (Operation *user : users) {
+      auto [begin, end] = units.unitOf.lookup(user);
+      first = std::min(first, begin);
+      used.insert(begin);
+      // What a loop carries goes into its first iteration.
+      auto loop = dyn_cast<stablehlo::WhileOp>(user);
+      if (begin == end || llvm::is_contained(loop.getOperands(), value))
+        continue;
+      if (LoopSplitter::readsRows(loop, value))
+        continue;
+      for (int64_t i = begin; i <= end; ++i)
+        used.insert(i);
+    }
     // An argument is kept where it is used first.
+    CutValue result;
     result.producer = value.getDefiningOp()
-                          ? units.unitOf.lookup(value.getDefiningOp())
-                          : sorted.front();
-    for (int64_t user : sorted)
+                          ? units.unitOf.lookup(value.getDefiningOp()).last
+                          : first;
+    result.bytes = bytesOf(value);
+    for (int64_t user : used)
       if (user > result.producer)
         result.users.push_back(user);
-    if (result.users.empty())
+    if (!result.users.empty())
+      problem.values.push_back(result);
+    for (Operation *user : users)
+      addRows(value, user, result.producer);
+  }
+
+  /// What a loop reads row by row goes to the iterations.
+  void addRows(Value value, Operation *user, int64_t producer) {
+    auto [begin, end] = units.unitOf.lookup(user);
+    auto loop = dyn_cast<stablehlo::WhileOp>(user);
+    if (begin == end || llvm::is_contained(loop.getOperands(), value) ||
+        !LoopSplitter::readsRows(loop, value))
       return;
-    result.bytes = double(tensorBytes(value.getType()));
-    // A gradient comes back.
-    if (isa<FloatType>(getElementTypeOrSelf(value.getType())) &&
-        llvm::any_of(step, [](auto &entry) {
-          return entry.second.phase == Phase::Backward;
-        }))
-      result.bytes *= 2;
-    problem.values.push_back(std::move(result));
+    double bytes = bytesOf(value) / double(end - begin + 1);
+    for (int64_t i = begin; i <= end; ++i)
+      if (i > producer)
+        problem.values.push_back({producer, {i}, bytes});
+  }
+
+  /// Bytes of a value, and of the gradient that comes back.
+  double bytesOf(Value value) const {
+    bool hasGradient =
+        hasBackward && isa<FloatType>(getElementTypeOrSelf(value.getType()));
+    return double(tensorBytes(value.getType())) * (hasGradient ? 2 : 1);
   }
 
   const Step &step;
@@ -184,6 +238,7 @@ private:
   Block *body;
   const Cluster &cluster;
   std::unique_ptr<CostModel> model;
+  bool hasBackward;
   /// A device of each kind and slowdown.
   SmallVector<int64_t> speedClasses;
   CutProblem problem;

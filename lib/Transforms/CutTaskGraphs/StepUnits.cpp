@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepUnits.h"
+#include "SplitLoop.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/ScopePath.h"
 
@@ -16,9 +17,9 @@ using namespace mlir;
 
 namespace whale {
 
-std::optional<std::pair<int64_t, int64_t>>
-forwardUsers(const Step &step, const StepUnits &units, Value value) {
-  std::optional<std::pair<int64_t, int64_t>> range;
+std::optional<UnitRange> forwardUsers(const Step &step, const StepUnits &units,
+                                      Value value) {
+  std::optional<UnitRange> range;
   Block *body = value.getParentBlock();
   for (Operation *user : value.getUsers()) {
     Operation *ancestor = ancestorInMain(user, body);
@@ -27,10 +28,10 @@ forwardUsers(const Step &step, const StepUnits &units, Value value) {
     if (it == step.end() || it->second.phase != Phase::Forward ||
         unit == units.unitOf.end())
       continue;
-    int64_t at = unit->second;
-    range = range ? std::pair(std::min(range->first, at),
-                              std::max(range->second, at))
-                  : std::pair(at, at);
+    auto [first, last] = unit->second;
+    range = range ? UnitRange{std::min(range->first, first),
+                              std::max(range->last, last)}
+                  : UnitRange{first, last};
   }
   return range;
 }
@@ -49,9 +50,12 @@ public:
     findSources();
     placeForward();
     for (auto &[op, info] : step)
-      if (info.phase == Phase::Backward && !units.free.contains(op))
-        if (std::optional<int64_t> unit = unitOfBackward(op))
-          units.unitOf[op] = *unit;
+      if (info.phase == Phase::Backward && !units.free.contains(op)) {
+        if (Operation *partner = partnerOf(op))
+          units.unitOf[op] = units.unitOf[partner];
+        else if (std::optional<int64_t> unit = unitOfBackward(op))
+          units.unitOf[op] = {*unit, *unit};
+      }
     placeRest();
     return std::move(units);
   }
@@ -86,8 +90,12 @@ private:
     for (auto &[op, info] : step)
       if (info.phase == Phase::Forward && !units.free.contains(op) &&
           (!hasData || (sourceOf[op] & Data))) {
-        units.unitOf[op] = units.operations.size();
-        units.operations.push_back(op);
+        int64_t first = units.operations.size(), size = 1;
+        if (auto loop = dyn_cast<stablehlo::WhileOp>(op);
+            loop && LoopSplitter::canSplit(loop))
+          size = *tripCount(loop);
+        units.operations.append(size, op);
+        units.unitOf[op] = {first, first + size - 1};
       }
     // On parameters alone.
     for (auto &[op, info] : llvm::reverse(step)) {
@@ -99,8 +107,36 @@ private:
         if (auto users = forwardUsers(step, units, result))
           first = first ? std::min(*first, users->first) : users->first;
       if (first)
-        units.unitOf[op] = *first;
+        units.unitOf[op] = {*first, *first};
     }
+  }
+
+  /// The forward loop whose iterations a backward loop goes back over.
+  Operation *partnerOf(Operation *op) {
+    auto loop = dyn_cast<stablehlo::WhileOp>(op);
+    if (!loop || !LoopSplitter::canSplit(loop))
+      return nullptr;
+    llvm::MapVector<Operation *, unsigned> shared;
+    forEachOperand(op, [&](Value value) {
+      auto count = [&](Operation *candidate) {
+        auto other = dyn_cast_or_null<stablehlo::WhileOp>(candidate);
+        auto range = units.unitOf.find(candidate);
+        if (other && other != op && range != units.unitOf.end() &&
+            step.find(other)->second.phase == Phase::Forward &&
+            LoopSplitter::canSplit(other) &&
+            tripCount(other) == tripCount(loop))
+          ++shared[other];
+      };
+      count(value.getDefiningOp());
+      llvm::SmallPtrSet<Operation *, 4> users;
+      for (Operation *user : value.getUsers())
+        if (Operation *ancestor = ancestorInMain(user, body);
+            users.insert(ancestor).second)
+          count(ancestor);
+    });
+    auto *best = llvm::max_element(
+        shared, [](auto &a, auto &b) { return a.second < b.second; });
+    return best == shared.end() ? nullptr : best->first;
   }
 
   std::optional<int64_t> unitOfBackward(Operation *op) {
@@ -112,12 +148,14 @@ private:
       if (producer && units.free.contains(producer))
         return;
       std::optional<int64_t> at;
-      if (auto it = units.unitOf.find(producer); it != units.unitOf.end())
-        at = it->second;
       auto from = step.find(producer);
-      if (from == step.end() || from->second.phase == Phase::Forward)
+      bool isForward =
+          from == step.end() || from->second.phase == Phase::Forward;
+      if (auto it = units.unitOf.find(producer); it != units.unitOf.end())
+        at = isForward ? it->second.last : it->second.first;
+      if (isForward)
         if (auto users = forwardUsers(step, units, value)) {
-          int64_t user = isAgain ? users->first : users->second;
+          int64_t user = isAgain ? users->first : users->last;
           at = at ? std::max(*at, user) : user;
         }
       if (at)
@@ -138,9 +176,10 @@ private:
       for (Operation *user : op->getUsers())
         if (auto it = units.unitOf.find(ancestorInMain(user, body));
             it != units.unitOf.end())
-          last = std::max(last, it->second);
-      units.unitOf[op] =
-          last >= 0 ? last : int64_t(units.operations.size()) - 1;
+          last = std::max(last, it->second.last);
+      if (last < 0)
+        last = int64_t(units.operations.size()) - 1;
+      units.unitOf[op] = {last, last};
     }
   }
 

@@ -20,13 +20,20 @@
 
 namespace whale {
 
+/// Where an operation stands; only a loop that can be split has several units,
+/// one for each iteration: those of a backward loop are in reverse.
+struct UnitRange {
+  int64_t first = 0, last = 0;
+};
+
 /// The forward operations of a step that depend on its data, each with what
 /// stands in a stage with it.
 struct StepUnits {
-  /// In topological order.
+  /// In topological order; a loop that can be split stands here once for each
+  /// iteration.
   llvm::SmallVector<mlir::Operation *> operations;
-  /// The unit of every forward and backward operation but those in `free`.
-  llvm::DenseMap<mlir::Operation *, int64_t> unitOf;
+  /// The units of every forward and backward operation but those in `free`.
+  llvm::DenseMap<mlir::Operation *, UnitRange> unitOf;
   /// Operations that no argument goes into, constants among them.
   llvm::DenseSet<mlir::Operation *> free;
 };
@@ -39,6 +46,8 @@ struct StepUnits {
 ///   gradient, its unit; of a forward value or an argument, the last forward
 ///   user of that, at least its own unit. What rematerialisation computes again
 ///   stands with the latest of what it uses, as the forward did.
+/// - A backward loop with as many iterations as a forward loop whose values or
+///   parameters it uses stands with that, iteration by iteration.
 /// - Where nothing decides, an operation stands with its last user.
 ///
 /// Cutting keeps all of this: the rules only compare units, and a stage is an
@@ -47,8 +56,8 @@ StepUnits findUnits(const Step &step, mlir::func::FuncOp main);
 
 /// The first and last unit with a forward operation that uses the value; none
 /// if there is none.
-std::optional<std::pair<int64_t, int64_t>>
-forwardUsers(const Step &step, const StepUnits &units, mlir::Value value);
+std::optional<UnitRange> forwardUsers(const Step &step, const StepUnits &units,
+                                      mlir::Value value);
 
 } // namespace whale
 
