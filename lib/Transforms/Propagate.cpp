@@ -40,12 +40,20 @@ void separateSources(func::FuncOp function) {
       sources.push_back(op);
   });
   for (Operation *source : sources) {
-    for (OpOperand &use :
-         llvm::make_early_inc_range(source->getResult(0).getUses())) {
-      // In a loop it would be made again in each round, but it is cheap, and a
-      // kernel absorbs it.
-      OpBuilder builder(use.getOwner());
-      use.set(builder.clone(*source)->getResult(0));
+    // Where a TaskGraph yields it, the users of the TaskGraph's result too.
+    SmallVector<Value> values{source->getResult(0)};
+    while (!values.empty()) {
+      for (OpOperand &use :
+           llvm::make_early_inc_range(values.pop_back_val().getUses())) {
+        Operation *user = use.getOwner();
+        if (isa<YieldOp>(user))
+          values.push_back(
+              user->getParentOp()->getResult(use.getOperandNumber()));
+        // In a loop it would be made again in each round, but it is cheap, and
+        // a kernel absorbs it.
+        OpBuilder builder(user);
+        use.set(builder.clone(*source)->getResult(0));
+      }
     }
     source->erase();
   }

@@ -54,3 +54,29 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
   }
   return %f : tensor<8x4xf32>
 }
+
+// -----
+
+// What the sum begins with is a zero that another TaskGraph holds; it is a zero
+// all the same, and terms are added up on every device.
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK: stablehlo.reduce{{.*}} (tensor<4x4xf32>, tensor<f32>) -> tensor<f32>
+// CHECK: whale.all_reduce {{.*}} (tensor<f32>) -> tensor<f32>
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<f32> {
+  %a:2 = whale.task_graph "a" forward strategy #whale.replicate
+      -> tensor<8x4xf32>, tensor<f32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.tanh %x : tensor<8x4xf32>
+    whale.yield %0, %zero : tensor<8x4xf32>, tensor<f32>
+  }
+  %b = whale.task_graph "b" forward strategy #whale.replicate
+      -> tensor<f32> {
+    %0 = stablehlo.reduce(%a#0 init: %a#1) applies stablehlo.add
+        across dimensions = [0, 1]
+        : (tensor<8x4xf32>, tensor<f32>) -> tensor<f32>
+    whale.yield %0 : tensor<f32>
+  }
+  return %b : tensor<f32>
+}

@@ -1,0 +1,84 @@
+"""A mixture of experts: replicated but for the experts, which are split."""
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+from test_programs import close
+
+import whale as wh
+
+pytest.importorskip("whale._whale")
+
+GROUPS, TOKENS, WIDTH, EXPERTS, HIDDEN, WORDS = 8, 6, 8, 4, 16, 11
+PLACES = 2 * TOKENS // EXPERTS
+OPTIMIZER = optax.adam(1e-2)
+
+
+def init():
+    shapes = {
+        "table": (WORDS, WIDTH),
+        "gate": (WIDTH, EXPERTS),
+        "up": (EXPERTS, WIDTH, HIDDEN),
+        "down": (EXPERTS, HIDDEN, WIDTH),
+    }
+    keys = jax.random.split(jax.random.key(1), len(shapes))
+    params = {
+        name: jax.random.normal(key, shape) / 3
+        for key, (name, shape) in zip(keys, shapes.items())
+    }
+    return params, OPTIMIZER.init(params)
+
+
+def loss(params, tokens, targets):
+    """Each token goes to its two best experts, as far as they have places."""
+    x = params["table"][tokens]
+    gates = jax.nn.softmax(x @ params["gate"])
+    weights, best = jax.lax.top_k(gates, 2)
+    best = jax.nn.one_hot(best, EXPERTS)
+    order = best.swapaxes(1, 2).reshape(GROUPS, 2 * TOKENS, EXPERTS)
+    place = jnp.cumsum(order, 1).reshape(GROUPS, 2, TOKENS, EXPERTS)
+    place = (place.swapaxes(1, 2) * best - 1).astype("int32")
+    place = jax.nn.one_hot(place, PLACES) * best[..., None]
+    combine = (place * weights[..., None, None]).sum(2)
+    h = jnp.einsum("gsec,gsd->egcd", place.sum(2), x)
+    with wh.split(4, name="experts"):
+        h = jax.nn.relu(jnp.einsum("egcd,edf->egcf", h, params["up"]))
+        h = jnp.einsum("egcf,efd->egcd", h, params["down"])
+    y = x + jnp.einsum("gsec,egcd->gsd", combine, h)
+    logits = y @ params["table"].T
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits, targets
+    ).mean()
+
+
+def train_step(params, state, tokens, targets):
+    value, grads = jax.value_and_grad(loss)(params, tokens, targets)
+    updates, state = OPTIMIZER.update(grads, state, params)
+    return optax.apply_updates(params, updates), state, value
+
+
+def test_tokens_travel_to_their_experts():
+    shape = (GROUPS, TOKENS)
+    keys = jax.random.split(jax.random.key(2))
+    batch = [jax.random.randint(key, shape, 0, WORDS) for key in keys]
+    wh.init()
+    wh.set_default_strategy(wh.replicate(4))
+    step = wh.jit(train_step, cluster=4, batch_argnums=(2, 3))
+    program = step.lower(*init(), *batch).compile()
+    ours, theirs = init(), init()
+    for _ in range(3):
+        *ours, our_loss = program(*ours, *batch)
+        *theirs, loss = jax.jit(train_step)(*theirs, *batch)
+    close((ours, our_loss), (theirs, loss), 1e-4)
+
+    # There and back again, forward and backward; two gradients and the loss.
+    collectives = program.stats["ranks"][0]["collectives"]
+    counts = {kind: entry["count"] for kind, entry in collectives.items()}
+    assert counts == {"all_to_all": 4, "all_reduce": 3}
+    held = {
+        argument["label"]: argument["boxes"][0][1]
+        for argument in program.manifest["arguments"]
+    }
+    for label in ("params['up']", "state[0].mu['up']"):
+        assert held[label] == [1, WIDTH, HIDDEN]
