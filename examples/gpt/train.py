@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import pathlib
 import time
 from typing import Any
@@ -108,14 +107,6 @@ def summarize(program: wh.Program) -> None:
     assert stats is not None
     manifest = program.manifest
     batch = next(a for a in manifest["arguments"] if a["role"] == "batch")
-    sharded = sum(
-        argument["role"] == "state"
-        and any(
-            box is None or box[1] != argument["view"]
-            for box in argument["boxes"]
-        )
-        for argument in manifest["arguments"]
-    )
     print("\nrank  device  slowdown  samples  memory MB  sent MB  received MB")
     for rank, cost in zip(manifest["ranks"], stats["ranks"], strict=True):
         kinds = cost["collectives"].values()
@@ -131,14 +122,28 @@ def summarize(program: wh.Program) -> None:
     for cost in stats["ranks"]:
         for kind, numbers in cost["collectives"].items():
             totals[kind] = totals.get(kind, 0) + numbers["bytes_sent"]
-    print(f"{sharded} tensors of the training state are sharded")
     print(
         "communicated in a step: "
         + ", ".join(f"{k} {v / 1e6:.2f} MB" for k, v in sorted(totals.items()))
     )
-    for key, value in program.plan.items():
-        text = json.dumps(value)
-        print(f"{key}: {text if len(text) < 200 else text[:200] + ' ...'}")
+    print("\nTaskGraphs")
+    graphs = {g["name"]: g for g in reversed(program.plan["task_graphs"])}
+    for name, graph in reversed(graphs.items()):
+        strategy = graph["strategy"].removeprefix("#whale.").split("<")[0]
+        print(f"  {name}: {strategy} on devices {graph['devices']}")
+    state = {a["label"] for a in manifest["arguments"] if a["role"] == "state"}
+    placements = {
+        a["label"]: a["placement"]
+        for a in program.plan["arguments"]
+        if a["label"] in state
+    }
+    sharded = {k: v for k, v in placements.items() if " split " in v}
+    print(
+        f"Training state: {len(placements) - len(sharded)} tensors are whole "
+        f"on every rank, {len(sharded)} are sharded"
+    )
+    for label, placement in sharded.items():
+        print(f"  {label}: {placement}")
 
 
 def compare(
