@@ -80,10 +80,21 @@ STRATEGIES = {
 }
 
 
+def host(value):
+    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        value = jax.random.key_data(value)
+    return np.asarray(value)
+
+
 def close(ours, theirs, tolerance=2e-5):
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
-        a, b = (np.asarray(v).astype(np.float64) for v in (a, b))
+        a, b = host(a), host(b)
+        assert a.dtype == b.dtype
+        if not jnp.issubdtype(b.dtype, jnp.floating):
+            np.testing.assert_array_equal(a, b)
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
         scale = max(1e-3, np.abs(b).max(initial=0))
         np.testing.assert_allclose(a / scale, b / scale, atol=tolerance)
 
