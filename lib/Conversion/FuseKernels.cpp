@@ -221,6 +221,24 @@ static void dropUnusedResults(RewriterBase &rewriter, GenericOp op) {
   rewriter.eraseOp(op);
 }
 
+/// Pattern: extf(truncf fastmath<contract> x) -> x
+/// What an operation computed in half precision goes on unrounded in the same
+/// loop; conversions that the program asks for round.
+static void keepWide(GenericOp op) {
+  SmallVector<arith::ExtFOp> found;
+  op.getRegion().walk([&](arith::ExtFOp inner) { found.push_back(inner); });
+  for (arith::ExtFOp wide : found) {
+    auto round = wide.getIn().getDefiningOp<arith::TruncFOp>();
+    if (!round || round.getIn().getType() != wide.getType() ||
+        round.getFastmath() != arith::FastMathFlags::contract)
+      continue;
+    wide.replaceAllUsesWith(round.getIn());
+    wide.erase();
+    if (round->use_empty())
+      round.erase();
+  }
+}
+
 namespace {
 
 class Fuser {
@@ -361,8 +379,10 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
     SmallVector<GenericOp> generics;
     getOperation().walk([&](GenericOp op) { generics.push_back(op); });
     IRRewriter rewriter(&getContext());
-    for (GenericOp op : generics)
+    for (GenericOp op : generics) {
+      keepWide(op);
       dropUnusedResults(rewriter, op);
+    }
   }
 };
 

@@ -20,18 +20,31 @@ using namespace mlir;
 using namespace whale;
 
 /// The operation if the body is one addition or multiplication of its two
-/// arguments: worth accumulating in a wider type.
+/// arguments, worth accumulating in a wider type, or their maximum or minimum,
+/// which is as exact there and not rounded again and again.
 static Operation *matchAccumulation(Block &body) {
   if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
     return nullptr;
   Operation *op = &body.front();
-  if (!isa<stablehlo::AddOp, stablehlo::MulOp>(op) ||
+  if (!isa<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
+           stablehlo::MinOp>(op) ||
       body.back().getOperand(0) != op->getResult(0))
     return nullptr;
   Value lhs = body.getArgument(0), rhs = body.getArgument(1);
   bool uses = (op->getOperand(0) == lhs && op->getOperand(1) == rhs) ||
               (op->getOperand(0) == rhs && op->getOperand(1) == lhs);
   return uses ? op : nullptr;
+}
+
+static Value accumulate(OpBuilder &b, Location loc, Operation *how, Value sum,
+                        Value value) {
+  if (isa<stablehlo::AddOp>(how))
+    return arith::AddFOp::create(b, loc, sum, value);
+  if (isa<stablehlo::MulOp>(how))
+    return arith::MulFOp::create(b, loc, sum, value);
+  if (isa<stablehlo::MaxOp>(how))
+    return arith::MaximumFOp::create(b, loc, sum, value);
+  return arith::MinimumFOp::create(b, loc, sum, value);
 }
 
 /// Partial sums may be formed in any order, products too.
@@ -107,13 +120,8 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
           size_t count = inputs.size();
           if (widen) {
             Value value = toCompute(b, loc, arguments[0], element);
-            Value result =
-                isa<stablehlo::AddOp>(accumulation)
-                    ? arith::AddFOp::create(b, loc, arguments[1], value)
-                          .getResult()
-                    : arith::MulFOp::create(b, loc, arguments[1], value)
-                          .getResult();
-            linalg::YieldOp::create(b, loc, result);
+            linalg::YieldOp::create(
+                b, loc, accumulate(b, loc, accumulation, arguments[1], value));
             return;
           }
           // StableHLO passes what is accumulated first.

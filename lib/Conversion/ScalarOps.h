@@ -41,6 +41,11 @@ mlir::Value toCompute(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
 mlir::Value fromCompute(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value value, mlir::Type type);
 
+/// The same for the result of an operation: where the next operation is
+/// computed in the same loop, it may see the value before it was rounded.
+mlir::Value fromOperation(mlir::OpBuilder &b, mlir::Location loc,
+                          mlir::Value value, mlir::Type type);
+
 /// Converts a stored scalar of type `from` to type `to` as XLA does: float to
 /// integer saturates and maps NaN to 0, anything to i1 compares with 0.
 mlir::Value convertScalar(mlir::OpBuilder &b, mlir::Location loc,

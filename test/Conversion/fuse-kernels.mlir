@@ -84,3 +84,47 @@ func.func @meet_again(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.add %p, %q : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Half precision is rounded where it is stored, and where the program converts.
+// CHECK-LABEL: @rounded_once
+// CHECK: arith.extf
+// CHECK: arith.mulf
+// CHECK-NOT: truncf
+// CHECK: math.tanh
+// CHECK-NEXT: arith.truncf {{.*}} fastmath<contract> : f32 to bf16
+// CHECK-NEXT: linalg.yield
+func.func @rounded_once(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+  %0 = stablehlo.multiply %x, %x : tensor<8xbf16>
+  %1 = stablehlo.tanh %0 : tensor<8xbf16>
+  return %1 : tensor<8xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: @rounded_by_wish
+// CHECK: arith.mulf
+// CHECK-NEXT: arith.truncf {{.*}} : f32 to bf16
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: arith.subf
+func.func @rounded_by_wish(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.multiply %x, %x : tensor<8xf32>
+  %1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xbf16>
+  %2 = stablehlo.convert %1 : (tensor<8xbf16>) -> tensor<8xf32>
+  %3 = stablehlo.subtract %0, %2 : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+
+// -----
+
+// A maximum of half precision is found in f32.
+// CHECK-LABEL: @wide_maximum
+// CHECK: linalg.generic {{.*}}"reduction"{{.*}} outs(%{{.*}} : tensor<4xf32>)
+// CHECK: arith.maximumf {{.*}} : f32
+func.func @wide_maximum(%x: tensor<4x8xbf16>) -> tensor<4xbf16> {
+  %c = stablehlo.constant dense<0xFF80> : tensor<bf16>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum
+      across dimensions = [1] : (tensor<4x8xbf16>, tensor<bf16>) -> tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}

@@ -91,6 +91,10 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     point of a dimension that it does not have, unless it is cheap or that
     dimension is the inner loop.
 
+    Half precision is rounded where it is stored and where the program converts
+    to it; between operations of one loop values stay in f32, as they do in
+    XLA's fusions.
+
     Example: the sum of squares is one loop.
 
     ```mlir
