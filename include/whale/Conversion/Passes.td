@@ -87,9 +87,9 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     the value in between is never stored. What is cheap moves into all its
     users; what is not is computed once, in its first user, and kept as one
     more result of it if there are others. Cheap users of it do not count: they
-    become a part of their own users, which read what was kept. A value is not recomputed for each
-    point of a dimension that it does not have, unless it is cheap or that
-    dimension is the inner loop.
+    become a part of their own users, which read what was kept. A value is not
+    recomputed for each point of a dimension that it does not have, unless it is
+    cheap or that dimension is the inner loop.
 
     Half precision is rounded where it is stored and where the program converts
     to it; between operations of one loop values stay in f32, as they do in

@@ -31,7 +31,7 @@ public:
   void launch(const KernelLaunch &launch, void **buffers) override {
     // Below some tens of microseconds waking the threads costs more than they
     // bring.
-    constexpr double workPerThread = 65536;
+    constexpr double workPerThread = 262144;
     auto parts = static_cast<int64_t>(std::min(
         launch.work / workPerThread, static_cast<double>(context.threads)));
     parallelFor(launch.extent, std::max<int64_t>(parts, 1),
