@@ -43,6 +43,8 @@ private:
   SmallVector<func::FuncOp> classes;
   /// By rank: its class.
   std::map<int64_t, size_t> classOf;
+  /// The first argument or result with a placement.
+  llvm::DenseMap<Attribute, std::string> namedPlacements;
   ProgramTables tables;
 };
 
@@ -108,6 +110,14 @@ LogicalResult ProgramEmitter::layout(Json &json, Type local,
   if (auto attr = dyn_cast_or_null<PlacementAttr>(placement)) {
     const Placement &value = attr.getValue();
     json["view"] = toJson(value.view());
+    // On many ranks a list is long, and the same for many tensors.
+    constexpr size_t kManyRanks = 16;
+    auto [known, isNew] =
+        namedPlacements.try_emplace(attr, json["name"].get<std::string>());
+    if (!isNew && classOf.size() > kManyRanks) {
+      json["boxes"] = known->second;
+      return success();
+    }
     for (auto [rank, number] : classOf) {
       std::optional<Box> box = value.box(rank);
       boxes.push_back(box ? boxToJson(*box) : Json());

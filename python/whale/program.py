@@ -49,6 +49,7 @@ class Program:
             leaves = getattr(signature, kind)
             for leaf, entry in zip(leaves, self._manifest[kind]):
                 _check_leaf(path, leaf, entry)
+        _share_boxes(self._manifest)
         # A program without code is for the simulator.
         self._native = None if target == "none" else native.load(path)
 
@@ -188,6 +189,18 @@ def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:
             f"{path}: {there[0]} is {there[1]}{list(there[2])} in "
             f"manifest.json, and {leaf.dtype}{list(leaf.shape)} in {_SIGNATURE}"
         )
+
+
+def _share_boxes(manifest: dict[str, Any]) -> None:
+    """Gives entries that name another one for their boxes that one's list."""
+    named: dict[str, Any] = {}
+    for kind in ("arguments", "results"):
+        for entry in manifest[kind]:
+            boxes = entry.get("boxes")
+            entry["boxes"] = (
+                named.get(boxes) if isinstance(boxes, str) else boxes
+            )
+            named[entry.get("name")] = entry["boxes"]
 
 
 def _is_program(path: str) -> bool:

@@ -30,14 +30,30 @@ static Box readBox(const Field &field, const Shape &view) {
   return box;
 }
 
+/// The layout of the argument or result that was read before under that name.
 static std::shared_ptr<const Layout>
-readLayout(const Field &field, const Shape &shape, size_t ranks) {
+findLayout(const Field &boxes, const Manifest &manifest, const Shape &view) {
+  for (const auto *list : {&manifest.arguments, &manifest.results})
+    for (const Parameter &parameter : *list)
+      if (parameter.name == boxes.text()) {
+        if (parameter.layout->view != view)
+          boxes.fail("'" + parameter.name + "' has another view");
+        return parameter.layout;
+      }
+  boxes.fail("no earlier argument or result is called '" + boxes.text() + "'");
+}
+
+static std::shared_ptr<const Layout>
+readLayout(const Field &field, const Shape &shape, const Manifest &manifest) {
+  size_t ranks = manifest.classOf.size();
   auto layout = std::make_shared<Layout>();
   Field view = field.at("view");
   layout->view = view.shape();
   if (elementCount(layout->view) != elementCount(shape))
     view.fail("must have as many elements as the shape " + toString(shape));
   Field boxes = field.at("boxes");
+  if (boxes.json().is_string())
+    return findLayout(boxes, manifest, layout->view);
   if (boxes.size() != ranks)
     boxes.fail("must have one entry for each of the " + std::to_string(ranks) +
                " ranks");
@@ -64,7 +80,7 @@ readLayout(const Field &field, const Shape &shape, size_t ranks) {
 }
 
 static Parameter readParameter(const Field &field, const std::string &kind,
-                               size_t index, size_t ranks) {
+                               size_t index, const Manifest &manifest) {
   Parameter parameter;
   parameter.name = field.at("name").text();
   if (parameter.name != kind + std::to_string(index))
@@ -72,7 +88,7 @@ static Parameter readParameter(const Field &field, const std::string &kind,
   parameter.label = field.at("label").text();
   parameter.dtype = field.at("dtype").dtype();
   parameter.shape = field.at("shape").shape();
-  parameter.layout = readLayout(field, parameter.shape, ranks);
+  parameter.layout = readLayout(field, parameter.shape, manifest);
   return parameter;
 }
 
@@ -88,12 +104,11 @@ static Role readRole(const Field &field) {
 }
 
 void ManifestReader::readParameters(const Field &root) {
-  size_t ranks = manifest.classOf.size();
   Field arguments = root.at("arguments"), results = root.at("results");
   size_t resultCount = results.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
     Field field = arguments[i];
-    Parameter parameter = readParameter(field, "arg", i, ranks);
+    Parameter parameter = readParameter(field, "arg", i, manifest);
     parameter.role = readRole(field.at("role"));
     parameter.donated = field.at("donated").boolean();
     if (auto dim = field.find("batch_dim"))
@@ -108,7 +123,7 @@ void ManifestReader::readParameters(const Field &root) {
   std::set<int64_t> aliased;
   for (size_t i = 0; i < resultCount; ++i) {
     Field field = results[i];
-    Parameter parameter = readParameter(field, "result", i, ranks);
+    Parameter parameter = readParameter(field, "result", i, manifest);
     bool held = std::any_of(parameter.layout->boxes.begin(),
                             parameter.layout->boxes.end(),
                             [](const auto &box) { return box.has_value(); });

@@ -318,6 +318,19 @@ TEST_F(ExecutorTest, AChannelMayBeTheSameAsAnother) {
   EXPECT_THROW(load(root), Error);
 }
 
+TEST_F(ExecutorTest, BoxesMayBeThoseOfAnEarlierTensor) {
+  json root = addProgram();
+  root["arguments"][1]["boxes"] = "arg0";
+  root["results"][0]["boxes"] = "arg1";
+  Program program = load(root);
+  auto ones = std::vector<float>(8, 1);
+  std::vector<Array> results =
+      program.run(std::vector{floats({8}, ones), floats({8}, ones)});
+  EXPECT_EQ(valuesOf(results[0]), std::vector<float>(8, 2));
+  root["arguments"][0]["boxes"] = "arg1";
+  EXPECT_THROW(load(root), Error);
+}
+
 TEST_F(ExecutorTest, ThreadsSplitAKernelInRanges) {
   compileKernels(directory.path(), kernelSource);
   constexpr int64_t n = 200'003;
