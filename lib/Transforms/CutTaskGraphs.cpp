@@ -145,7 +145,11 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       os << "stage" << stage << " on devices ";
       llvm::interleaveComma(devices[stage], os, [&](auto &group) {
         os << '[';
-        llvm::interleaveComma(group, os);
+        if (group.size() > 8)
+          os << group.front() << ", ... " << group.back() << ": "
+             << group.size() << " of them";
+        else
+          llvm::interleaveComma(group, os);
         os << ']';
       });
       Operation *first = units.operations[load.begin];
