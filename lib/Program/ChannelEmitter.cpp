@@ -13,7 +13,7 @@
 
 #include "ChannelEmitter.h"
 
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Cells.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Program/ElementType.h"
@@ -53,22 +53,6 @@ std::optional<SmallVector<int64_t>> shapeOf(Value value) {
   return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
 }
 
-StepKind kindOf(Operation *op) {
-  if (isa<LocalSliceOp>(op))
-    return StepKind::LocalSlice;
-  if (isa<AllReduceOp>(op))
-    return StepKind::AllReduce;
-  if (isa<ReduceScatterOp>(op))
-    return StepKind::ReduceScatter;
-  if (isa<AllGatherOp>(op))
-    return StepKind::AllGather;
-  if (isa<AllToAllOp>(op))
-    return StepKind::AllToAll;
-  if (isa<BroadcastOp>(op))
-    return StepKind::Broadcast;
-  return StepKind::SendRecv;
-}
-
 Json cellsToJson(const Receiver &receiver) {
   Json list = Json::array();
   for (const Cell &cell : receiver.cells) {
@@ -84,7 +68,7 @@ Json cellsToJson(const Receiver &receiver) {
 
 FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
   CollectiveOp op = use.op;
-  Step step{kindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+  Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
   CellTable table = cells(step, topology);
   Json json;
   json["kind"] = stringifyStepKind(step.kind).str();

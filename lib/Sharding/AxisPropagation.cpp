@@ -9,6 +9,7 @@
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/Reducers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -378,13 +379,6 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
   return bytes / options.bytesPerSecond;
 }
 
-/// Data movement that keeps a parameter what it is.
-static bool movesParameter(Operation *op) {
-  return isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
-             hlo::DynamicSliceOp, hlo::BroadcastInDimOp, hlo::ConcatenateOp,
-             hlo::OptimizationBarrierOp>(op);
-}
-
 void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
   costs[op] = candidate.seconds;
   if (candidate.sub)
@@ -393,8 +387,10 @@ void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
     choices.erase(op);
   for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
     states[result] = state;
-  if (movesParameter(op) && parameters.contains(op->getOperand(0)))
-    parameters.insert(op->getResult(0));
+  for (OpOperand &operand : op->getOpOperands())
+    if (parameters.contains(operand.get()))
+      if (Value moved = passesOn(operand))
+        parameters.insert(moved);
   for (auto [operand, state] :
        llvm::zip(op->getOpOperands(), candidate.required))
     require(operand, state);

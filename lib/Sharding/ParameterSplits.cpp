@@ -26,11 +26,11 @@ static bool isHeavyUse(OpOperand &operand) {
   return isa<hlo::GatherOp>(op) && operand.getOperandNumber() == 0;
 }
 
-/// Where a use hands its value on unchanged but for layout and precision.
-static Value passesOn(OpOperand &use) {
+Value passesOn(OpOperand &use) {
   Operation *op = use.getOwner();
-  if (isa<hlo::ConvertOp, hlo::TransposeOp, hlo::ReshapeOp, hlo::SliceOp,
-          hlo::DynamicSliceOp, hlo::ReducePrecisionOp>(op))
+  if (isa<hlo::BroadcastInDimOp, hlo::ConvertOp, hlo::TransposeOp,
+          hlo::ReshapeOp, hlo::SliceOp, hlo::DynamicSliceOp,
+          hlo::ReducePrecisionOp>(op))
     return use.getOperandNumber() == 0 ? op->getResult(0) : Value();
   if (isa<hlo::ConcatenateOp>(op))
     return op->getResult(0);

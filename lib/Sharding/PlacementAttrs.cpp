@@ -55,14 +55,4 @@ FailureOr<func::FuncOp> getMainFunction(ModuleOp module) {
   return function;
 }
 
-SmallVector<int64_t> getFeeds(func::FuncOp function) {
-  SmallVector<int64_t> feeds(function.getNumResults(), -1);
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (auto result = function.getArgAttrOfType<IntegerAttr>(i, "whale.fed_by"))
-      if (result.getInt() >= 0 &&
-          result.getInt() < int64_t(function.getNumResults()))
-        feeds[result.getInt()] = i;
-  return feeds;
-}
-
 } // namespace whale

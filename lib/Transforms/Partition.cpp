@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Planner/Resolver.h"
 #include "whale/Sharding/LocalShapes.h"
@@ -42,26 +43,6 @@ struct ResolvedReshard {
   Operation *earlier = nullptr;
 };
 using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
-
-StringRef getCollectiveName(StepKind kind) {
-  switch (kind) {
-  case StepKind::LocalSlice:
-    return LocalSliceOp::getOperationName();
-  case StepKind::AllReduce:
-    return AllReduceOp::getOperationName();
-  case StepKind::ReduceScatter:
-    return ReduceScatterOp::getOperationName();
-  case StepKind::AllGather:
-    return AllGatherOp::getOperationName();
-  case StepKind::AllToAll:
-    return AllToAllOp::getOperationName();
-  case StepKind::Broadcast:
-    return BroadcastOp::getOperationName();
-  case StepKind::SendRecv:
-    return SendRecvOp::getOperationName();
-  }
-  llvm_unreachable("unknown step");
-}
 
 /// Writes the function of one rank class, with the shapes of its first rank.
 class RankClassBuilder {
@@ -247,7 +228,7 @@ private:
         ++channel;
         continue;
       }
-      OperationState state(op->getLoc(), getCollectiveName(step.kind));
+      OperationState state(op->getLoc(), collectiveName(step.kind));
       if (value)
         state.addOperands(value);
       if (result)

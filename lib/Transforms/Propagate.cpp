@@ -19,6 +19,7 @@
 #include "whale/Sharding/Mesh.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;
@@ -62,7 +63,12 @@ void separateSources(func::FuncOp function) {
 class Placer {
 public:
   Placer(func::FuncOp function, const Cluster &cluster)
-      : function(function), cluster(cluster), feeds(getFeeds(function)) {}
+      : function(function), cluster(cluster),
+        feeds(function.getNumResults(), -1) {
+    for (auto [argument, result] : llvm::enumerate(findFeedback(function)))
+      if (result)
+        feeds[*result] = argument;
+  }
 
   LogicalResult run() {
     if (failed(collectMeshes()))

@@ -31,6 +31,10 @@ struct ParameterGroup {
   llvm::SmallVector<DimPiece> pieces;
 };
 
+/// The value that is `use`'s own but for layout and precision: a parameter that
+/// was moved is still that parameter. Null if the operation computes.
+mlir::Value passesOn(mlir::OpOperand &use);
+
 /// The parameters of `function` that operations split over `partsOf` > 1
 /// devices use as `split` means it, grouped by role, in the order of arguments,
 /// with the pieces that give each device a share where there are such.

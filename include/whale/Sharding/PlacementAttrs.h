@@ -44,10 +44,6 @@ mlir::Value lookThroughTaskGraph(mlir::Value value);
 /// there is none.
 mlir::FailureOr<mlir::func::FuncOp> getMainFunction(mlir::ModuleOp module);
 
-/// For each result of the function the argument that it feeds in the next
-/// step (`whale.fed_by` of the argument), or -1.
-llvm::SmallVector<int64_t> getFeeds(mlir::func::FuncOp function);
-
 } // namespace whale
 
 #endif // WHALE_SHARDING_PLACEMENTATTRS_H

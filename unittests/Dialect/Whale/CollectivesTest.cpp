@@ -15,32 +15,12 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Resolver.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
 using namespace whale;
-
-static StringRef nameOf(StepKind kind) {
-  switch (kind) {
-  case StepKind::LocalSlice:
-    return LocalSliceOp::getOperationName();
-  case StepKind::AllReduce:
-    return AllReduceOp::getOperationName();
-  case StepKind::ReduceScatter:
-    return ReduceScatterOp::getOperationName();
-  case StepKind::AllGather:
-    return AllGatherOp::getOperationName();
-  case StepKind::AllToAll:
-    return AllToAllOp::getOperationName();
-  case StepKind::Broadcast:
-    return BroadcastOp::getOperationName();
-  case StepKind::SendRecv:
-    return SendRecvOp::getOperationName();
-  }
-  llvm_unreachable("not a kind of step");
-}
 
 namespace {
 class Collectives : public testing::Test {
@@ -68,7 +48,7 @@ protected:
         builder.getFunctionType(from ? TypeRange(from) : TypeRange(), {}));
     function->setAttr(kRanksAttrName, builder.getDenseI64ArrayAttr({rank}));
     builder.setInsertionPointToStart(function.addEntryBlock());
-    OperationState state(loc, nameOf(step.kind));
+    OperationState state(loc, collectiveName(step.kind));
     state.addOperands(function.getArguments());
     if (to)
       state.addTypes(to);

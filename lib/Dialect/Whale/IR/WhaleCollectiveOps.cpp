@@ -9,11 +9,44 @@
 // What the constraint lists in WhaleCollectiveOps.td say, in the same order.
 //
 
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace whale;
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+StringRef whale::collectiveName(StepKind kind) {
+  switch (kind) {
+  case StepKind::LocalSlice:
+    return LocalSliceOp::getOperationName();
+  case StepKind::AllReduce:
+    return AllReduceOp::getOperationName();
+  case StepKind::ReduceScatter:
+    return ReduceScatterOp::getOperationName();
+  case StepKind::AllGather:
+    return AllGatherOp::getOperationName();
+  case StepKind::AllToAll:
+    return AllToAllOp::getOperationName();
+  case StepKind::Broadcast:
+    return BroadcastOp::getOperationName();
+  case StepKind::SendRecv:
+    return SendRecvOp::getOperationName();
+  }
+  llvm_unreachable("unknown step");
+}
+
+StepKind whale::stepKindOf(CollectiveOp op) {
+  for (StepKind kind :
+       {StepKind::LocalSlice, StepKind::AllReduce, StepKind::ReduceScatter,
+        StepKind::AllGather, StepKind::AllToAll, StepKind::Broadcast})
+    if (op->getName().getStringRef() == collectiveName(kind))
+      return kind;
+  return StepKind::SendRecv;
+}
 
 //===----------------------------------------------------------------------===//
 // Facts about a pair of placements
