@@ -292,13 +292,12 @@ AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
 
 std::optional<AxisPropagation::Candidate>
 AxisPropagation::linearCandidate(Operation *op, const OpRule &rule) {
-  if (!options.passesPartials(op))
-    return std::nullopt;
   AxisState sum = AxisState::partial(Reduction::Sum);
   for (const SmallVector<unsigned, 2> &together : rule.linear) {
     bool fits = true, any = false;
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      bool isPartial = getState(operand) == sum && !isForeign(op, operand);
+      bool isPartial = getState(operand) == sum && !isForeign(op, operand) &&
+                       options.passesPartial(op, operand);
       bool inSet = llvm::is_contained(together, index);
       any |= isPartial && inSet;
       fits &= inSet ? isPartial || mayBePartialZero(operand) : !isPartial;

@@ -159,7 +159,7 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
   if (isa<hlo::ReturnOp, hlo::OptimizationBarrierOp>(op))
     return false;
   const std::optional<OpRule> &rule = ruleOf(op);
-  if (!rule || !options.passesPartials(op) || isForeign(op, root) ||
+  if (!rule || !options.passesPartial(op, root) || isForeign(op, root) ||
       options.policy(op) == AxisPolicy::Whole || mustSplit(op))
     return true;
   // A sum, as far as is known, of nothing but partial values.

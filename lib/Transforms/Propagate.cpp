@@ -146,9 +146,13 @@ private:
     options.devices = [this](Operation *op) -> const void * {
       return meshOf(op);
     };
-    options.passesPartials = [this](Operation *op) {
-      TaskGraphOp graph = graphOf(op);
-      return !graph || graph.getPhase() != Phase::Apply;
+    auto isApplied = [this](Operation *op) {
+      TaskGraphOp graph = op ? graphOf(op) : TaskGraphOp();
+      return graph && graph.getPhase() == Phase::Apply;
+    };
+    options.passesPartial = [isApplied](Operation *op, Value value) {
+      return !isApplied(op) ||
+             isApplied(lookThroughTaskGraph(value).getDefiningOp());
     };
     options.feeds = feeds;
     options.flopsPerSecond = wholeCluster->getFlopsPerSecond() /

@@ -76,9 +76,10 @@ public:
     std::function<int64_t(mlir::Operation *)> parts;
     /// Something that is equal for operations on the same devices.
     std::function<const void *(mlir::Operation *)> devices;
-    /// Whether partial results may pass through this operation: they are
-    /// reduced at the boundary to the optimizer, before any of its operations.
-    std::function<bool(mlir::Operation *)> passesPartials;
+    /// Whether this partial operand may pass through the operation: gradients
+    /// are reduced at the boundary to the optimizer, before any of its
+    /// operations; sums of its own are not.
+    std::function<bool(mlir::Operation *, mlir::Value)> passesPartial;
     /// The state of seeded arguments; the others are free.
     llvm::DenseMap<mlir::Value, AxisState> seeds;
     /// Seeded parameters: gathering one is a last resort.
