@@ -147,11 +147,15 @@ public:
     for (size_t stage = 0; stage < count; ++stage) {
       std::vector<std::optional<Score>> best(places);
       for (size_t end = 1; end < places; ++end)
-        for (size_t begin = 0; begin < end; ++begin) {
+        for (size_t begin = end; begin-- > 0;) {
+          // Longer stages only take longer.
+          if (best[end] && best[end]->lacks == 0 &&
+              secondsOf(stage, begin, end) > best[end]->slowest)
+            break;
           if (!before[begin] || !isStage(stage, begin, end))
             continue;
           Score score = before[begin]->then(scoreOf(stage, begin, end));
-          if (best[end] && !(score < *best[end]))
+          if (best[end] && *best[end] < score)
             continue;
           best[end] = score;
           from[stage][end] = begin;
@@ -182,6 +186,11 @@ public:
   }
 
 private:
+  /// Of the stage's computation alone.
+  double secondsOf(size_t stage, size_t begin, size_t end) const {
+    return 1 / sums.rate(problem.stages[stage], cuts[begin], cuts[end]);
+  }
+
   /// Bytes of state that a device of the stage holds.
   double stateOf(size_t stage, const CutDevice &device, int64_t begin,
                  int64_t end, double rate) const {
@@ -271,7 +280,7 @@ std::vector<int64_t> placesToCut(const CutProblem &problem, const Sums &sums) {
     else if (over[i] < over[between.back()])
       between.back() = i;
   }
-  size_t places = std::max(kPlaces, 4 * problem.stages.size());
+  size_t places = std::max(kPlaces, 2 * problem.stages.size());
   std::set<int64_t> chosen = {0, int64_t(problem.units.size())};
   if (between.size() <= places) {
     chosen.insert(between.begin(), between.end());

@@ -12,6 +12,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -68,6 +69,17 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (failed(cluster))
       return failure();
     Location first = units.operations.front()->getLoc();
+    int64_t counted = llvm::count_if(
+        units.operations, [](Operation *op) { return opFlops(op) > 0; });
+    if (count > counted)
+      return emitError(first)
+             << "num_task_graph = " << count << ": can't cut " << counted
+             << " forward operations with FLOPs into " << count
+             << " task graphs";
+    constexpr int64_t kMost = 1024;
+    if (count > kMost)
+      return emitError(first) << "num_task_graph = " << count
+                              << " is more than " << kMost << " task graphs";
     makeStrategies(cluster->devices.size());
     llvm::Expected<std::vector<VirtualDevice>> devices = devicesOf(*cluster);
     if (!devices)

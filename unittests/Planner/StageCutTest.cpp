@@ -223,3 +223,13 @@ TEST(StageCut, ManyUnits) {
       problem.units[i] = {{0, 0, 0, 0}};
   EXPECT_EQ(begins(problem), (Cuts{0, 800, 1600, 3200}));
 }
+
+TEST(StageCut, ManyStages) {
+  std::vector<double> flops(1000, 1), speeds(1, 1);
+  CutProblem problem = chain(flops, speeds);
+  problem.stages.resize(200, problem.stages.front());
+  std::vector<StageLoad> loads = llvm::cantFail(cutStages(problem));
+  ASSERT_EQ(loads.size(), 200u);
+  for (const StageLoad &load : loads)
+    ASSERT_LE(load.end - load.begin, 6);
+}
