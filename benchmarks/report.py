@@ -13,6 +13,7 @@ COLUMNS = (
     "Whale",
     "against",
     "ratio",
+    "processor",
     "target",
     "met",
 )
@@ -21,14 +22,18 @@ PAGE = """# Performance
 
 Measured by `scripts/bench`, written by `scripts/bench --report`; the numbers
 are medians of steps that Whale and JAX run in turn on the same machine, and
-a speed-up is JAX's time over Whale's. Memory is the peak of a rank (arguments,
+a speed-up is JAX's time over Whale's; `processor` is the same of the processor
+time that a step takes on all cores, which other work on the machine disturbs
+less. Memory is the peak of a rank (arguments,
 results, arena, constants, scratch) against XLA's arguments and temporaries on
 one device.
 
 {table}
 
 Machine: {processor}, {cores} cores, {memory:.0f} GB of memory. JAX {jax},
-jaxlib {jaxlib}, Python {python}.
+jaxlib {jaxlib}, Python {python}. Its load average was {load:.1f} at the end of
+the measurement: above the number of cores, other work took part of them, which
+tells most on ranks with several threads that wait for each other.
 
 What the models are stands in `benchmarks/models.py`, what is measured of them
 in `benchmarks/cases.py`. Where ranks are more than cores, they share them, as
@@ -55,6 +60,7 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
                     time(seconds["whale"]),
                     "JAX " + time(seconds["jax"]),
                     f"{ratio:.2f} x as fast",
+                    processor(result),
                     f"at least {case.target:g}",
                     ratio >= case.target,
                 )
@@ -70,6 +76,7 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
                     time(seconds["whale"]),
                     f"{name} {time(other)}",
                     f"{ratio:.2f} x as long",
+                    "",
                     f"at most {limit:g}",
                     ratio <= limit,
                 )
@@ -84,6 +91,7 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
                     memory(size["whale"]),
                     "JAX " + memory(size["jax"]),
                     f"{ratio:.2f} x as much",
+                    "",
                     "at most 1",
                     ratio <= 1,
                 )
@@ -96,6 +104,12 @@ def row(case: cases.Case, *cells: Any) -> dict[str, str]:
     *texts, met = cells
     texts = [case.what, str(case.ranks), *texts, "yes" if met else "no"]
     return dict(zip(COLUMNS, texts, strict=True))
+
+
+def processor(result: dict[str, Any]) -> str:
+    """JAX's processor time over Whale's, where it was measured."""
+    times = result.get("processor_s")
+    return f"{times['jax'] / times['whale']:.2f} x" if times else ""
 
 
 def time(seconds: float) -> str:

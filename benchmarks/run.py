@@ -134,6 +134,8 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE")
         * os.sysconf("SC_PHYS_PAGES"),
+        # With these processes alone it is about the number of cores.
+        "load": os.getloadavg()[1],
         "jax": importlib.metadata.version("jax"),
         "jaxlib": importlib.metadata.version("jaxlib"),
         "python": platform.python_version(),

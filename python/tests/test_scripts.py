@@ -1,5 +1,6 @@
 """The scripts that people and machines read the results of."""
 
+import importlib
 import pathlib
 import subprocess
 import sys
@@ -49,3 +50,29 @@ def test_counting_tests(tmp_path):
     assert lines[4].startswith("silent: 1 passed, 0 failed")
     assert lines[5].startswith("crashed: 0 passed, 1 failed")
     assert lines[-1] == "30 passed, 6 failed"
+
+
+def test_benchmark_table(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    cases = importlib.import_module("cases")
+    report = importlib.import_module("report")
+    names = [case.name for case in cases.CASES]
+    assert len(set(names)) == len(names)
+    assert all(c.own is None or c.own[0] in names for c in cases.CASES)
+    results = {
+        "gpt": {
+            "seconds": {"whale": 0.1, "jax": 0.25},
+            "processor_s": {"whale": 0.2, "jax": 0.3},
+            "bytes": {"whale": 2e6, "jax": 1e6},
+        },
+        "gpt-split-4": {"seconds": {"whale": 0.2, "jax": 0.25}},
+    }
+    lines = report.table(report.rows(results)).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
+    found = [(c[2], c[3], c[6], c[7], c[9]) for c in cells]
+    assert found == [
+        ("1", "step", "2.50 x as fast", "1.50 x", "yes"),
+        ("1", "memory", "2.00 x as much", "", "no"),
+        ("4", "step", "1.25 x as fast", "", "no"),
+        ("4", "step", "2.00 x as long", "", "no"),
+    ]
