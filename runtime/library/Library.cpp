@@ -8,7 +8,6 @@
 
 #include "library/Library.h"
 
-#include <map>
 #include <mutex>
 
 namespace whale::runtime {
@@ -16,7 +15,14 @@ namespace whale::runtime {
 namespace {
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, LibraryFactory> functions = {{"sort", prepareSort}};
+  std::map<std::string, LibraryFactory> functions = lapackFunctions();
+
+  Registry() {
+    functions["fft"] = prepareFft;
+    functions["sort"] = prepareSort;
+    functions["triangular_solve"] = prepareTriangularSolve;
+    functions["lapack.trsm"] = prepareTrsm;
+  }
 };
 } // namespace
 

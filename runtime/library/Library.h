@@ -21,6 +21,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,8 +55,14 @@ void registerLibraryFunction(const std::string &name, LibraryFactory factory);
 /// The function of that name, or null.
 const LibraryFactory *findLibraryFunction(const std::string &name);
 
-/// "sort", see docs/program-format.md.
+// Each of these is described in docs/program-format.md.
+LibraryFunction prepareFft(const LibraryRequest &request);
 LibraryFunction prepareSort(const LibraryRequest &request);
+LibraryFunction prepareTriangularSolve(const LibraryRequest &request);
+LibraryFunction prepareTrsm(const LibraryRequest &request);
+
+/// "cholesky" and the routines of LAPACK.
+std::map<std::string, LibraryFactory> lapackFunctions();
 
 } // namespace whale::runtime
 
