@@ -176,7 +176,7 @@ SmallVector<Value> LoopNest::emitInits(OpBuilder &b, unsigned depth) {
     linalg::GenericOp fill = fills[number];
     if (!fill) {
       // Uninitialized: any value will do.
-      results.push_back(arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
+      results.push_back(makeZero(b, loc, type));
       continue;
     }
     SmallVector<Value> arguments;

@@ -260,7 +260,8 @@ void LoopNest::findTiles() {
     if (readsAcross(access, dim)) {
       across.push_back(number);
       auto type = getBufferType(op.getDpsInputOperand(number)->get().getType());
-      int64_t bytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
+      int64_t bytes =
+          std::max<int64_t>(getStoredBits(type.getElementType()) / 8, 1);
       tile = std::max(tile, kLine / bytes);
     }
 }
@@ -304,8 +305,8 @@ bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
   if (from.getNumElements() != to.getNumElements() ||
-      getBufferType(from).getElementTypeBitWidth() !=
-          getBufferType(to).getElementTypeBitWidth() ||
+      getStoredBits(getBufferType(from).getElementType()) !=
+          getStoredBits(getBufferType(to).getElementType()) ||
       captured.contains(tensor))
     return false;
   // No other access may see the element overwritten.
@@ -355,7 +356,8 @@ void LoopNest::countCosts(KernelOp kernel) {
        llvm::concat<const Type>(SmallVector<Type>(kernel.getOperandTypes()),
                                 SmallVector<Type>(kernel.getResultTypes()))) {
     MemRefType buffer = getBufferType(type);
-    bytes += buffer.getNumElements() * buffer.getElementTypeBitWidth() / 8;
+    bytes +=
+        buffer.getNumElements() * getStoredBits(buffer.getElementType()) / 8;
   }
   kernel->setAttr(kFlopsAttrName,
                   rewriter.getI64IntegerAttr(operations * iterations));

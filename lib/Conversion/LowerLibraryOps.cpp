@@ -13,8 +13,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerLinearAlgebra.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
@@ -38,6 +40,15 @@ static constexpr int64_t kManyRows = 128;
 /// The types that the library multiplies.
 static bool isLibraryType(Type type) {
   return type.isF32() || type.isBF16() || type.isF16();
+}
+
+static DenseElementsAttr makeZeros(RankedTensorType type) {
+  Builder b(type.getContext());
+  if (auto complex = dyn_cast<ComplexType>(type.getElementType())) {
+    Attribute zero = b.getZeroAttr(complex.getElementType());
+    return DenseElementsAttr::get(type, b.getArrayAttr({zero, zero}));
+  }
+  return cast<DenseElementsAttr>(b.getZeroAttr(type));
 }
 
 static SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {
@@ -311,8 +322,7 @@ LogicalResult Contraction::lower() {
   for (int64_t dim : lhs.contracting)
     contracted *= leftType.getDimSize(dim);
   if (contracted == 0) {
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-        op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
+    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
   }
   if (!isLibraryType(type.getElementType()) || type.getNumElements() == 0 ||
@@ -382,15 +392,16 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
                                stablehlo::ConvolutionOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   Value lhs = op.getLhs(), rhs = op.getRhs();
-  if (type.getNumElements() == 0 || !isLibraryType(type.getElementType()) ||
-      !makeLibraryTypes(rewriter, op, lhs, rhs))
+  if (type.getNumElements() == 0)
     return failure();
   if (cast<ShapedType>(lhs.getType()).getNumElements() == 0 ||
       cast<ShapedType>(rhs.getType()).getNumElements() == 0) {
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-        op, cast<DenseElementsAttr>(rewriter.getZeroAttr(type)));
+    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
   }
+  if (!isLibraryType(type.getElementType()) ||
+      !makeLibraryTypes(rewriter, op, lhs, rhs))
+    return failure();
   auto numbers = op.getDimensionNumbers();
   size_t rank = numbers.getInputSpatialDimensions().size();
   auto orOnes = [&](std::optional<ArrayRef<int64_t>> values) {
@@ -432,6 +443,9 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       else
         (void)lowerConvolution(rewriter, cast<stablehlo::ConvolutionOp>(op));
     }
+    RewritePatternSet patterns(&getContext());
+    populateLinearAlgebraPatterns(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
     SmallVector<stablehlo::TransposeOp> transposes;
     getOperation().walk(
         [&](stablehlo::TransposeOp op) { transposes.push_back(op); });

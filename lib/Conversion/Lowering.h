@@ -103,6 +103,7 @@ makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc,
 mlir::MemRefType getBufferType(mlir::Type tensor);
 
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
+void populateConvolutionPatterns(mlir::RewritePatternSet &patterns);
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
 void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
 void populateReductionPatterns(mlir::RewritePatternSet &patterns);

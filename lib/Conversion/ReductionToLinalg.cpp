@@ -201,12 +201,9 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
     Type storage = getStorageType(element);
     if (!lhs || !rhs || !storage)
       return failure();
-    Type accumulator = storage;
-    if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 16)
-      accumulator = rewriter.getF32Type();
+    Type accumulator = getAccumulatorType(element);
     Type lhsElement = getElementTypeOrSelf(op.getLhs().getType());
     Type rhsElement = getElementTypeOrSelf(op.getRhs().getType());
-    Type computed = isa<FloatType>(element) ? accumulator : element;
 
     // Loops: the dimensions of the result, then the contracted ones.
     unsigned loops =
@@ -247,25 +244,15 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
         makeParallel(rewriter, loc, type.getShape(), accumulator, {},
                      [&](OpBuilder &b, Location,
                          ValueRange) -> FailureOr<SmallVector<Value>> {
-                       return SmallVector<Value>{arith::ConstantOp::create(
-                           b, loc, b.getZeroAttr(accumulator))};
+                       return SmallVector<Value>{makeZero(b, loc, accumulator)};
                      });
     auto generic = linalg::GenericOp::create(
         rewriter, loc, RankedTensorType::get(type.getShape(), accumulator),
         ValueRange{lhs, rhs}, init->getResults(), maps, iterators,
         [&](OpBuilder &b, Location, ValueRange values) {
-          Value x = convertScalar(b, loc, values[0], lhsElement, computed);
-          Value y = convertScalar(b, loc, values[1], rhsElement, computed);
-          Value sum;
-          if (isa<FloatType>(accumulator))
-            sum = arith::AddFOp::create(b, loc, values[2],
-                                        arith::MulFOp::create(b, loc, x, y));
-          else if (accumulator.isInteger(1))
-            sum = arith::OrIOp::create(b, loc, values[2],
-                                       arith::AndIOp::create(b, loc, x, y));
-          else
-            sum = arith::AddIOp::create(b, loc, values[2],
-                                        arith::MulIOp::create(b, loc, x, y));
+          Value x = convertScalar(b, loc, values[0], lhsElement, accumulator);
+          Value y = convertScalar(b, loc, values[1], rhsElement, accumulator);
+          Value sum = multiplyAdd(b, loc, x, y, values[2]);
           linalg::YieldOp::create(b, loc, sum);
         });
     for (Operation &inner : generic.getRegion().front())
@@ -280,7 +267,8 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
           Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
           [&](OpBuilder &b, Location,
               ValueRange values) -> FailureOr<SmallVector<Value>> {
-            return SmallVector<Value>{fromCompute(b, loc, values[0], element)};
+            return SmallVector<Value>{
+                convertScalar(b, loc, values[0], accumulator, element)};
           });
       result = narrow->getResult(0);
     }

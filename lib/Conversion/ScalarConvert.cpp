@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions between element types as XLA defines them, 8-bit floats by
-// arithmetic on their bits.
+// Conversions between element types as XLA defines them, floats of at most 8
+// bits by arithmetic on their bits.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ScalarOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/APFloat.h"
 
@@ -34,24 +35,25 @@ static Value select(OpBuilder &b, Location loc, Value condition, Value yes,
 }
 
 //===----------------------------------------------------------------------===//
-// 8-bit floats
+// Floats of at most 8 bits
 //===----------------------------------------------------------------------===//
 
-/// The value of the bits of an 8-bit float: the 128 magnitudes are few enough
-/// for the format to be described by its exponent range, and scaling by a power
-/// of two in f32 is exact.
-static Value decodeFloat8(OpBuilder &b, Location loc, Value bits,
-                          const llvm::fltSemantics &semantics) {
+/// The value of the bits of a small float: its magnitudes are few enough for
+/// the format to be described by its exponent range, and scaling by a power of
+/// two in f32 is exact.
+static Value decodeSmallFloat(OpBuilder &b, Location loc, Value bits,
+                              const llvm::fltSemantics &semantics) {
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   int mantissa = APFloat::semanticsPrecision(semantics) - 1;
   int minExponent = APFloat::semanticsMinExponent(semantics);
+  int64_t signBit = int64_t(1) << (APFloat::semanticsSizeInBits(semantics) - 1);
   Value wide = arith::ExtUIOp::create(b, loc, i32, bits);
-  Value magnitude =
-      arith::AndIOp::create(b, loc, wide, makeInteger(b, loc, i32, 0x7f));
+  Value magnitude = arith::AndIOp::create(
+      b, loc, wide, makeInteger(b, loc, i32, signBit - 1));
   Value sign = arith::ShLIOp::create(
       b, loc,
-      arith::AndIOp::create(b, loc, wide, makeInteger(b, loc, i32, 0x80)),
-      makeInteger(b, loc, i32, 24));
+      arith::AndIOp::create(b, loc, wide, makeInteger(b, loc, i32, signBit)),
+      makeInteger(b, loc, i32, 32 - APFloat::semanticsSizeInBits(semantics)));
   Value exponent = arith::ShRUIOp::create(b, loc, magnitude,
                                           makeInteger(b, loc, i32, mantissa));
   Value fraction = arith::AndIOp::create(
@@ -89,7 +91,8 @@ static Value decodeFloat8(OpBuilder &b, Location loc, Value bits,
   Value signedBits = arith::OrIOp::create(
       b, loc, arith::BitcastOp::create(b, loc, i32, result), sign);
   result = arith::BitcastOp::create(b, loc, f32, signedBits);
-  if (APFloat::getNaN(semantics).bitcastToAPInt() == 0x80)
+  if (APFloat::semanticsHasNaN(semantics) &&
+      APFloat::getNaN(semantics).bitcastToAPInt() == 0x80)
     result = select(b, loc,
                     compare(b, loc, arith::CmpIPredicate::eq, wide,
                             makeInteger(b, loc, i32, 0x80)),
@@ -97,18 +100,23 @@ static Value decodeFloat8(OpBuilder &b, Location loc, Value bits,
   return result;
 }
 
-/// Rounds an f32 to the nearest 8-bit float, ties to even; what is too large
-/// becomes infinity, or NaN where there is none.
-static Value encodeFloat8(OpBuilder &b, Location loc, Value value,
-                          const llvm::fltSemantics &semantics) {
+/// Rounds an f32 to the nearest small float, ties to even; what is too large
+/// becomes infinity, or NaN where there is none, or the largest number where
+/// there is no NaN either.
+static Value encodeSmallFloat(OpBuilder &b, Location loc, Value value,
+                              const llvm::fltSemantics &semantics) {
   Type i8 = b.getI8Type(), i32 = b.getI32Type(), f32 = b.getF32Type();
   int mantissa = APFloat::semanticsPrecision(semantics) - 1;
   int minExponent = APFloat::semanticsMinExponent(semantics);
   Value bits = arith::BitcastOp::create(b, loc, i32, value);
   Value sign = arith::AndIOp::create(
       b, loc,
-      arith::ShRUIOp::create(b, loc, bits, makeInteger(b, loc, i32, 24)),
-      makeInteger(b, loc, i32, 0x80));
+      arith::ShRUIOp::create(
+          b, loc, bits,
+          makeInteger(b, loc, i32,
+                      32 - APFloat::semanticsSizeInBits(semantics))),
+      makeInteger(b, loc, i32,
+                  int64_t(1) << (APFloat::semanticsSizeInBits(semantics) - 1)));
   Value magnitude =
       arith::AndIOp::create(b, loc, bits, makeInteger(b, loc, i32, 0x7fffffff));
   // Normal results: round the fraction in place, then move the exponent.
@@ -141,11 +149,16 @@ static Value encodeFloat8(OpBuilder &b, Location loc, Value value,
   Value code = select(b, loc, isDenormal, denormal, normal);
 
   auto largest = APFloat::getLargest(semantics).bitcastToAPInt();
-  int64_t nan = APFloat::getNaN(semantics).bitcastToAPInt().getZExtValue();
+  // Without NaN, its sign bit alone: -0, as XLA converts it.
+  int64_t nan = APFloat::semanticsHasNaN(semantics)
+                    ? APFloat::getNaN(semantics).bitcastToAPInt().getZExtValue()
+                    : int64_t(1)
+                          << (APFloat::semanticsSizeInBits(semantics) - 1);
   int64_t over =
       APFloat::semanticsHasInf(semantics)
           ? APFloat::getInf(semantics).bitcastToAPInt().getZExtValue()
-          : nan;
+      : APFloat::semanticsHasNaN(semantics) ? nan
+                                            : largest.getZExtValue();
   // Signed: a code beyond the format's range can wrap only upwards.
   Value isOver = compare(b, loc, arith::CmpIPredicate::sgt, code,
                          makeInteger(b, loc, i32, largest.getZExtValue()));
@@ -170,8 +183,8 @@ Value whale::toCompute(OpBuilder &b, Location loc, Value value, Type type) {
   auto floating = dyn_cast<FloatType>(type);
   if (!floating || floating.getWidth() > 16)
     return value;
-  if (floating.getWidth() == 8)
-    return decodeFloat8(b, loc, value, floating.getFloatSemantics());
+  if (floating.getWidth() <= 8)
+    return decodeSmallFloat(b, loc, value, floating.getFloatSemantics());
   return arith::ExtFOp::create(b, loc, b.getF32Type(), value);
 }
 
@@ -179,8 +192,8 @@ Value whale::fromCompute(OpBuilder &b, Location loc, Value value, Type type) {
   auto floating = dyn_cast<FloatType>(type);
   if (!floating || value.getType() == type)
     return value;
-  if (floating.getWidth() == 8)
-    return encodeFloat8(b, loc, value, floating.getFloatSemantics());
+  if (floating.getWidth() <= 8)
+    return encodeSmallFloat(b, loc, value, floating.getFloatSemantics());
   return arith::TruncFOp::create(b, loc, type, value);
 }
 
@@ -196,7 +209,7 @@ Value whale::fromOperation(OpBuilder &b, Location loc, Value value, Type type) {
 //===----------------------------------------------------------------------===//
 
 static Value floatToInteger(OpBuilder &b, Location loc, Value value, Type to) {
-  auto type = cast<IntegerType>(getStorageType(to));
+  auto type = cast<IntegerType>(getScalarType(to));
   auto floating = cast<FloatType>(value.getType());
   unsigned width = type.getWidth();
   bool isSigned = !isUnsigned(to);
@@ -241,7 +254,26 @@ Value whale::convertScalar(OpBuilder &b, Location loc, Value value, Type from,
                            Type to) {
   if (from == to)
     return value;
-  Type storage = getStorageType(to);
+  if (auto complex = dyn_cast<ComplexType>(from)) {
+    Type part = complex.getElementType();
+    Value real = complex::ReOp::create(b, loc, part, value);
+    auto target = dyn_cast<ComplexType>(to);
+    if (!target)
+      return convertScalar(b, loc, real, part, to);
+    Value imaginary = complex::ImOp::create(b, loc, part, value);
+    Type element = target.getElementType();
+    return complex::CreateOp::create(
+        b, loc, to, convertScalar(b, loc, real, part, element),
+        convertScalar(b, loc, imaginary, part, element));
+  }
+  if (auto complex = dyn_cast<ComplexType>(to)) {
+    Type part = complex.getElementType();
+    Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(part, 0.0));
+    return complex::CreateOp::create(
+        b, loc, to, convertScalar(b, loc, value, from, part), zero);
+  }
+  // Bytes from outside may hold anything above a small integer.
+  value = toStored(b, loc, fromStored(b, loc, value, from), from);
   if (isa<FloatType>(from)) {
     Value wide = toCompute(b, loc, value, from);
     if (to.isInteger(1))
@@ -250,7 +282,7 @@ Value whale::convertScalar(OpBuilder &b, Location loc, Value value, Type from,
           arith::ConstantOp::create(b, loc,
                                     b.getFloatAttr(wide.getType(), 0.0)));
     if (isa<IntegerType>(to))
-      return floatToInteger(b, loc, wide, to);
+      return toStored(b, loc, floatToInteger(b, loc, wide, to), to);
     if (wide.getType().isF64() && !to.isF64())
       wide = arith::TruncFOp::create(b, loc, b.getF32Type(), wide);
     if (to.isF64())
@@ -270,14 +302,15 @@ Value whale::convertScalar(OpBuilder &b, Location loc, Value value, Type from,
     return compare(b, loc, arith::CmpIPredicate::ne, value,
                    makeInteger(b, loc, value.getType(), 0));
   unsigned width = value.getType().getIntOrFloatBitWidth();
-  unsigned target = storage.getIntOrFloatBitWidth();
+  Type scalar = getScalarType(to);
+  unsigned target = scalar.getIntOrFloatBitWidth();
   if (width == target)
     return value;
   if (width > target)
-    return arith::TruncIOp::create(b, loc, storage, value);
+    return toStored(b, loc, arith::TruncIOp::create(b, loc, scalar, value), to);
   if (zeroExtend)
-    return arith::ExtUIOp::create(b, loc, storage, value);
-  return arith::ExtSIOp::create(b, loc, storage, value);
+    return arith::ExtUIOp::create(b, loc, scalar, value);
+  return arith::ExtSIOp::create(b, loc, scalar, value);
 }
 
 Value whale::reducePrecision(OpBuilder &b, Location loc, Value value, Type type,

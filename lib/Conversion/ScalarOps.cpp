@@ -14,6 +14,7 @@
 
 #include "ScalarOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -34,16 +35,49 @@ bool whale::isUnsigned(Type type) {
 Type whale::getStorageType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type)) {
     unsigned width = integer.getWidth();
+    if (width == 2 || width == 4)
+      width = 8;
     if (width != 1 && width != 8 && width != 16 && width != 32 && width != 64)
       return {};
     return IntegerType::get(type.getContext(), width);
   }
+  if (auto complex = dyn_cast<ComplexType>(type))
+    return isa<Float32Type, Float64Type>(complex.getElementType()) ? type
+                                                                   : Type();
   if (type.isF16() || type.isBF16() || type.isF32() || type.isF64())
     return type;
-  if (auto floating = dyn_cast<FloatType>(type))
-    if (floating.getWidth() == 8)
-      return IntegerType::get(type.getContext(), 8);
+  // Kept as their bits. (f8E8M0FNU has no sign and no zero.)
+  if (isa<FloatType>(type) && !isa<Float8E8M0FNUType>(type) &&
+      cast<FloatType>(type).getWidth() <= 8)
+    return IntegerType::get(type.getContext(), 8);
   return {};
+}
+
+/// True for integers of less than a byte that are kept in one.
+static bool isSmallInteger(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  return integer && integer.getWidth() > 1 && integer.getWidth() < 8;
+}
+
+Type whale::getScalarType(Type type) {
+  if (isSmallInteger(type))
+    return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
+  return getStorageType(type);
+}
+
+Value whale::fromStored(OpBuilder &b, Location loc, Value value, Type type) {
+  if (!isSmallInteger(type))
+    return value;
+  return arith::TruncIOp::create(b, loc, getScalarType(type), value);
+}
+
+Value whale::toStored(OpBuilder &b, Location loc, Value value, Type type) {
+  if (!isSmallInteger(type))
+    return value;
+  Type storage = getStorageType(type);
+  if (isUnsigned(type))
+    return arith::ExtUIOp::create(b, loc, storage, value);
+  return arith::ExtSIOp::create(b, loc, storage, value);
 }
 
 RankedTensorType whale::getStorageType(RankedTensorType type) {
@@ -52,18 +86,89 @@ RankedTensorType whale::getStorageType(RankedTensorType type) {
                  : RankedTensorType();
 }
 
+unsigned whale::getStoredBits(Type storage) {
+  if (auto complex = dyn_cast<ComplexType>(storage))
+    return 2 * complex.getElementType().getIntOrFloatBitWidth();
+  return storage.getIntOrFloatBitWidth();
+}
+
+Value whale::makeZero(OpBuilder &b, Location loc, Type type) {
+  auto complex = dyn_cast<ComplexType>(type);
+  if (!complex)
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value part = makeZero(b, loc, complex.getElementType());
+  return complex::CreateOp::create(b, loc, type, part, part);
+}
+
 Value whale::makeConstant(OpBuilder &b, Location loc, Attribute value,
                           Type type) {
-  if (auto integer = dyn_cast<IntegerAttr>(value))
-    return arith::ConstantOp::create(
-        b, loc, b.getIntegerAttr(getStorageType(type), integer.getValue()));
-  auto floating = cast<FloatAttr>(value);
   Type storage = getStorageType(type);
+  if (auto integer = dyn_cast<IntegerAttr>(value)) {
+    unsigned width = storage.getIntOrFloatBitWidth();
+    APInt number = integer.getValue();
+    return arith::ConstantOp::create(
+        b, loc,
+        b.getIntegerAttr(storage, isUnsigned(type) ? number.zext(width)
+                                                   : number.sext(width)));
+  }
+  if (auto parts = dyn_cast<ArrayAttr>(value)) {
+    auto element = cast<ComplexType>(type).getElementType();
+    return complex::CreateOp::create(b, loc, type,
+                                     makeConstant(b, loc, parts[0], element),
+                                     makeConstant(b, loc, parts[1], element));
+  }
+  auto floating = cast<FloatAttr>(value);
   if (storage.isInteger())
     return arith::ConstantOp::create(
         b, loc,
-        b.getIntegerAttr(storage, floating.getValue().bitcastToAPInt()));
+        b.getIntegerAttr(storage,
+                         floating.getValue().bitcastToAPInt().zextOrTrunc(8)));
   return arith::ConstantOp::create(b, loc, floating);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of products
+//===----------------------------------------------------------------------===//
+
+Type whale::getAccumulatorType(Type type) {
+  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 16)
+    return Float32Type::get(type.getContext());
+  if (isa<IntegerType>(type) && type.getIntOrFloatBitWidth() > 1 &&
+      type.getIntOrFloatBitWidth() < 32)
+    return IntegerType::get(type.getContext(), 32);
+  return getStorageType(type);
+}
+
+Value whale::multiplyAdd(OpBuilder &b, Location loc, Value x, Value y,
+                         Value sum) {
+  Type type = sum.getType();
+  if (type.isInteger(1))
+    return arith::OrIOp::create(b, loc, sum,
+                                arith::AndIOp::create(b, loc, x, y));
+  if (isa<IntegerType>(type))
+    return arith::AddIOp::create(b, loc, sum,
+                                 arith::MulIOp::create(b, loc, x, y));
+  auto product = [&](Value lhs, Value rhs) -> Value {
+    return arith::MulFOp::create(b, loc, lhs, rhs);
+  };
+  auto add = [&](Value lhs, Value rhs) -> Value {
+    return arith::AddFOp::create(b, loc, lhs, rhs);
+  };
+  auto complex = dyn_cast<ComplexType>(type);
+  if (!complex)
+    return add(sum, product(x, y));
+  auto real = [&](Value value) -> Value {
+    return complex::ReOp::create(b, loc, complex.getElementType(), value);
+  };
+  auto imaginary = [&](Value value) -> Value {
+    return complex::ImOp::create(b, loc, complex.getElementType(), value);
+  };
+  Value re =
+      arith::SubFOp::create(b, loc, add(real(sum), product(real(x), real(y))),
+                            product(imaginary(x), imaginary(y)));
+  Value im = add(add(imaginary(sum), product(real(x), imaginary(y))),
+                 product(imaginary(x), real(y)));
+  return complex::CreateOp::create(b, loc, type, re, im);
 }
 
 //===----------------------------------------------------------------------===//
@@ -79,7 +184,7 @@ struct Scalar {
 
   Value integer(const APInt &value) {
     return arith::ConstantOp::create(
-        b, loc, b.getIntegerAttr(getStorageType(type), value));
+        b, loc, b.getIntegerAttr(getScalarType(type), value));
   }
   Value integer(int64_t value) {
     return integer(APInt(width(), value, /*isSigned=*/true,
@@ -276,15 +381,12 @@ static Value emitCompare(OpBuilder &b, stablehlo::CompareOp op, Value lhs,
 // Operations
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> whale::emitScalarOp(OpBuilder &b, Operation *op,
-                                     ValueRange operands) {
-  if (op->getNumResults() != 1 || op->getNumOperands() == 0)
-    return failure();
+/// `operands` and the result are scalars: integers of their own width.
+static FailureOr<Value> emitOnScalars(OpBuilder &b, Operation *op,
+                                      ValueRange operands) {
   Location loc = op->getLoc();
   Type type = getElementTypeOrSelf(op->getResult(0).getType());
   Type from = getElementTypeOrSelf(op->getOperand(0).getType());
-  if (!getStorageType(type) || !getStorageType(from))
-    return failure();
   Scalar s{b, loc, type};
   bool isFloat = isa<FloatType>(type);
   bool isBool = type.isInteger(1);
@@ -402,17 +504,14 @@ FailureOr<Value> whale::emitScalarOp(OpBuilder &b, Operation *op,
         return emitBinary<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(
             s, low, operands[2]);
       })
-      .Case([&](stablehlo::ConvertOp) -> Result {
-        return convertScalar(b, loc, operands[0], from, type);
-      })
       .Case([&](stablehlo::BitcastConvertOp) -> Result {
         if (from.getIntOrFloatBitWidth() != type.getIntOrFloatBitWidth() ||
             from.isInteger(1) != type.isInteger(1))
           return failure();
-        Type storage = getStorageType(type);
-        if (operands[0].getType() == storage)
+        Type scalar = getScalarType(type);
+        if (operands[0].getType() == scalar)
           return operands[0];
-        return arith::BitcastOp::create(b, loc, storage, operands[0])
+        return arith::BitcastOp::create(b, loc, scalar, operands[0])
             .getResult();
       })
       .Case([&](stablehlo::ReducePrecisionOp reduce) -> Result {
@@ -425,11 +524,43 @@ FailureOr<Value> whale::emitScalarOp(OpBuilder &b, Operation *op,
       });
 }
 
+FailureOr<Value> whale::emitScalarOp(OpBuilder &b, Operation *op,
+                                     ValueRange operands) {
+  if (op->getNumResults() != 1 || op->getNumOperands() == 0)
+    return failure();
+  Location loc = op->getLoc();
+  Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  if (!getStorageType(type))
+    return failure();
+  SmallVector<Value> scalars;
+  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), operands)) {
+    Type from = getElementTypeOrSelf(operand.getType());
+    if (!getStorageType(from))
+      return failure();
+    scalars.push_back(fromStored(b, loc, value, from));
+  }
+  if (isa<stablehlo::ConvertOp>(op))
+    return convertScalar(b, loc, operands[0],
+                         getElementTypeOrSelf(op->getOperand(0).getType()),
+                         type);
+  bool isComplex = isa<ComplexType>(type) ||
+                   llvm::any_of(op->getOperandTypes(), [](Type operand) {
+                     return isa<ComplexType>(getElementTypeOrSelf(operand));
+                   });
+  if (isComplex || isa<stablehlo::RealOp, stablehlo::ImagOp>(op))
+    return emitComplexOp(b, op, operands);
+  FailureOr<Value> result = emitOnScalars(b, op, scalars);
+  if (failed(result))
+    return failure();
+  return toStored(b, loc, *result, type);
+}
+
 bool whale::isElementwise(Operation *op) {
   return isa<stablehlo::AbsOp, stablehlo::AddOp, stablehlo::AndOp,
              stablehlo::Atan2Op, stablehlo::BitcastConvertOp, stablehlo::CbrtOp,
              stablehlo::CeilOp, stablehlo::ClampOp, stablehlo::ClzOp,
-             stablehlo::CompareOp, stablehlo::ConvertOp, stablehlo::CosineOp,
+             stablehlo::CompareOp, stablehlo::ComplexOp, stablehlo::ConvertOp,
+             stablehlo::CosineOp, stablehlo::ImagOp, stablehlo::RealOp,
              stablehlo::DivOp, stablehlo::ExpOp, stablehlo::Expm1Op,
              stablehlo::FloorOp, stablehlo::IsFiniteOp, stablehlo::Log1pOp,
              stablehlo::LogOp, stablehlo::LogisticOp, stablehlo::MaxOp,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpRuleBuilder.h"
+#include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,11 +106,36 @@ static OpRule convolution(hlo::ConvolutionOp op) {
   return builder.take();
 }
 
+/// The leading dimensions, all but the last `tail` of the first operand, are a
+/// batch; the others are whole.
+static OpRule batched(Operation *op, int64_t tail) {
+  OpRuleBuilder builder(op);
+  int64_t batch = builder.rank(operandRef(0)) - tail;
+  for (int64_t dim = 0; dim < batch; ++dim) {
+    SmallVector<std::pair<TensorRef, unsigned>> places;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      places.push_back({operandRef(i), unsigned(dim)});
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      places.push_back({resultRef(i), unsigned(dim)});
+    builder.same(places);
+  }
+  return builder.take();
+}
+
 std::optional<OpRule> getContractionRule(Operation *op) {
   using Result = std::optional<OpRule>;
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([](hlo::DotGeneralOp op) { return dotGeneral(op); })
       .Case([](hlo::ConvolutionOp op) { return convolution(op); })
+      .Case([](hlo::FftOp op) { return batched(op, op.getFftLength().size()); })
+      .Case<hlo::CholeskyOp, hlo::TriangularSolveOp>(
+          [](auto op) { return batched(op, 2); })
+      .Case([](hlo::CustomCallOp op) -> Result {
+        auto routine = getLapackRoutine(op.getCallTargetName());
+        if (!routine)
+          return std::nullopt;
+        return batched(op, *routine == "gtsv" ? 1 : 2);
+      })
       .Default([](Operation *) { return std::nullopt; });
 }
 

@@ -12,6 +12,7 @@
 #include "whale/Dialect/CHLO/IR/CHLOOps.h"
 #include "whale/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -225,9 +226,23 @@ class ExpandChlo : public whale::impl::ExpandChloBase<ExpandChlo> {
     patterns.add<ExpandTest<chlo::IsNegInfOp>>(context, isNegInf);
     patterns.add<ExpandConj, ExpandConstant, ExpandConstantLike,
                  ExpandNextAfter, ExpandSquare, ExpandTan>(context);
+    elementwise::populateComplexPatterns(patterns);
+    elementwise::populateCustomCallPatterns(patterns);
     elementwise::populateStructuredPatterns(patterns);
+    // Functions that only custom calls name.
+    llvm::SetVector<func::FuncOp> comparators;
+    getOperation()->walk([&](stablehlo::CustomCallOp call) {
+      for (Attribute name : call.getCalledComputations())
+        if (auto function = getOperation().lookupSymbol<func::FuncOp>(
+                cast<FlatSymbolRefAttr>(name)))
+          comparators.insert(function);
+    });
     CarryAttributes carry;
     walkAndApplyPatterns(getOperation(), std::move(patterns), &carry);
+
+    for (func::FuncOp function : comparators)
+      if (SymbolTable::symbolKnownUseEmpty(function, getOperation()))
+        function.erase();
 
     WalkResult rest = getOperation()->walk([](Operation *op) {
       if (!isa_and_nonnull<chlo::ChloDialect>(op->getDialect()))

@@ -28,12 +28,15 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(normalize::expandManualComputations(module)))
+      return signalPassFailure();
     normalize::dropShardings(module);
     if (failed(normalize::verifySupported(module)))
       return signalPassFailure();
 
     RewritePatternSet patterns(&getContext());
     normalize::populateControlFlowPatterns(patterns);
+    normalize::populateDynamicPatterns(patterns);
     normalize::populateReductionPatterns(patterns);
     normalize::populateShapePatterns(patterns);
     CarryAttributes carry;

@@ -13,6 +13,10 @@
 
 namespace whale::elementwise {
 
+/// Functions of complex numbers.
+void populateComplexPatterns(mlir::RewritePatternSet &patterns);
+/// Custom calls that stand for operations.
+void populateCustomCallPatterns(mlir::RewritePatternSet &patterns);
 /// top_k, ragged_dot, mulhi.
 void populateStructuredPatterns(mlir::RewritePatternSet &patterns);
 

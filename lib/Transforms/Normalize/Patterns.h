@@ -15,10 +15,16 @@ namespace whale::normalize {
 
 /// Operations that only re-shape, broadcast or convert.
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
+/// Operations of dynamic shape, where constants say it; tuples.
+void populateDynamicPatterns(mlir::RewritePatternSet &patterns);
 /// Reductions and scatters that start from something else than an identity.
 void populateReductionPatterns(mlir::RewritePatternSet &patterns);
 /// Loops, branches, barriers.
 void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
+
+/// Writes out sdy.manual_computation (shard_map, pmap) for all devices of its
+/// mesh, collectives included.
+mlir::LogicalResult expandManualComputations(mlir::ModuleOp module);
 
 /// Removes annotations for other partitioners (sdy, `custom_call @Sharding`),
 /// with a remark for each kind of them that said something.

@@ -8,6 +8,7 @@
 
 #include "Patterns.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -96,15 +97,7 @@ void dropShardings(ModuleOp module) {
       op->erase();
     }
   });
-  // A manual computation still needs its mesh; it is refused later.
-  bool isUsed = module
-                    .walk([](sdy::ManualComputationOp) {
-                      return WalkResult::interrupt();
-                    })
-                    .wasInterrupted();
   for (auto mesh : llvm::make_early_inc_range(module.getOps<sdy::MeshOp>())) {
-    if (isUsed)
-      break;
     if (!saysNothing(mesh))
       meshes.add(mesh);
     mesh.erase();
@@ -120,17 +113,18 @@ LogicalResult verifySupported(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     if (auto call = dyn_cast<stablehlo::CustomCallOp>(op)) {
       StringRef target = call.getCallTargetName();
+      if (getLapackRoutine(target))
+        return WalkResult::advance();
       bool isCallback = target.contains("callback");
       op->emitError("custom_call @")
           << target << " is not supported"
           << (isCallback ? ": a step can't call back into Python" : "");
       return WalkResult::interrupt();
     }
-    if (isa<sdy::ManualComputationOp, stablehlo::AllGatherOp,
-            stablehlo::AllReduceOp, stablehlo::AllToAllOp,
-            stablehlo::CollectiveBroadcastOp, stablehlo::CollectivePermuteOp,
-            stablehlo::PartitionIdOp, stablehlo::ReduceScatterOp,
-            stablehlo::ReplicaIdOp>(op)) {
+    if (isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp,
+            stablehlo::AllToAllOp, stablehlo::CollectiveBroadcastOp,
+            stablehlo::CollectivePermuteOp, stablehlo::PartitionIdOp,
+            stablehlo::ReduceScatterOp, stablehlo::ReplicaIdOp>(op)) {
       op->emitOpError("is not supported: Whale partitions the program itself");
       return WalkResult::interrupt();
     }

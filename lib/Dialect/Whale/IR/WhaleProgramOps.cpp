@@ -25,6 +25,8 @@ using namespace whale;
 
 /// A buffer element takes at least one byte.
 static unsigned storedWidth(Type element) {
+  if (auto complex = dyn_cast<ComplexType>(element))
+    return 2 * storedWidth(complex.getElementType());
   return std::max(8u, element.getIntOrFloatBitWidth());
 }
 

@@ -1,0 +1,23 @@
+//===- LowerLinearAlgebra.h - Calls of numerical routines ------ -*- C++
+//-*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H
+#define WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace whale {
+
+/// fft, cholesky, triangular_solve and the custom calls `lapack_*_ffi` become
+/// whale.library_call.
+void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H

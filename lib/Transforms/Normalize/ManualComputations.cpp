@@ -1,0 +1,581 @@
+//===- ManualComputations.cpp - Programs written for one device -----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// shard_map and pmap say what each device of a mesh does with its shard. Whale
+// decides about devices itself, so the body is written out for all of them: a
+// value becomes one value for each device of the mesh (a single one as long as
+// they agree), and collectives compute from the values of their group.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace whale::normalize {
+
+namespace {
+
+bool isCollective(Operation *op) {
+  return isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp,
+             stablehlo::AllToAllOp, stablehlo::CollectiveBroadcastOp,
+             stablehlo::CollectivePermuteOp, stablehlo::ReduceScatterOp>(op);
+}
+
+/// The mesh of a manual computation, its devices in row-major order.
+struct Devices {
+  sdy::MeshAttr mesh;
+  SmallVector<StringRef> manual;
+
+  int64_t count() const {
+    int64_t count = 1;
+    for (sdy::MeshAxisAttr axis : mesh.getAxes())
+      count *= axis.getSize();
+    return count;
+  }
+
+  /// The number that programs know the device at `position` by.
+  int64_t id(int64_t position) const {
+    ArrayRef<int64_t> ids = mesh.getDeviceIds();
+    return ids.empty() ? position : ids[position];
+  }
+
+  /// (coordinate, size) of a device along an axis, or a part of one.
+  std::pair<int64_t, int64_t> along(int64_t position,
+                                    sdy::AxisRefAttr ref) const {
+    int64_t minor = 1;
+    for (sdy::MeshAxisAttr axis : llvm::reverse(mesh.getAxes())) {
+      if (axis.getName() != ref.getName()) {
+        minor *= axis.getSize();
+        continue;
+      }
+      int64_t coordinate = position / minor % axis.getSize();
+      if (sdy::SubAxisInfoAttr part = ref.getSubAxisInfo()) {
+        int64_t inner = axis.getSize() / (part.getPreSize() * part.getSize());
+        return {coordinate / inner % part.getSize(), part.getSize()};
+      }
+      return {coordinate, axis.getSize()};
+    }
+    return {0, 1};
+  }
+
+  /// Which block of dimension `dim` a device holds, of how many. Axes that are
+  /// not manual leave the dimension whole.
+  std::pair<int64_t, int64_t>
+  block(int64_t position, sdy::TensorShardingAttr sharding, int64_t dim) const {
+    int64_t index = 0, count = 1;
+    if (dim < int64_t(sharding.getDimShardings().size()))
+      for (sdy::AxisRefAttr ref : sharding.getDimShardings()[dim].getAxes()) {
+        if (!llvm::is_contained(manual, ref.getName()))
+          continue;
+        auto [coordinate, size] = along(position, ref);
+        index = index * size + coordinate;
+        count *= size;
+      }
+    return {index, count};
+  }
+};
+
+/// A value on each device.
+using Values = SmallVector<Value>;
+
+bool agree(ArrayRef<Value> values) { return llvm::all_equal(values); }
+
+/// Writes out one manual computation.
+class Expander {
+public:
+  Expander(sdy::ManualComputationOp op, Devices devices)
+      : op(op), devices(devices), count(devices.count()), b(op) {}
+
+  LogicalResult run();
+
+private:
+  using Map = DenseMap<Value, Values>;
+
+  LogicalResult emit(Block &block, Map &map);
+  LogicalResult emitTogether(Operation *inner, Map &map);
+  LogicalResult emitWhile(stablehlo::WhileOp loop, Map &map);
+  LogicalResult emitBranches(Operation *inner, Map &map);
+  LogicalResult emitCollective(Operation *inner, Map &map);
+  void emitEach(Operation *inner, Map &map);
+  Operation *cloneFor(int64_t device, Operation *inner, Map &map);
+
+  Value slice(Value value, int64_t dim, int64_t index, int64_t size);
+  Value concatenate(ArrayRef<Value> values, int64_t dim);
+  FailureOr<Value> combine(Block &reducer, Value lhs, Value rhs);
+  FailureOr<Value> reduceGroup(Block &reducer, ArrayRef<int64_t> group,
+                               const Values &values);
+  Value assemble(sdy::TensorShardingAttr sharding, RankedTensorType type,
+                 const Values &values, SmallVector<int64_t> &at);
+
+  /// A value of the body on each device; one from outside is the same on all.
+  Values lookup(Value value, Map &map) {
+    auto it = map.find(value);
+    return it == map.end() ? Values(count, value) : it->second;
+  }
+
+  sdy::ManualComputationOp op;
+  Devices devices;
+  int64_t count;
+  OpBuilder b;
+};
+
+Value Expander::slice(Value value, int64_t dim, int64_t index, int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getDimSize(dim) == size)
+    return value;
+  SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
+  SmallVector<int64_t> limits(type.getShape()), shape(type.getShape());
+  starts[dim] = index * size;
+  limits[dim] = starts[dim] + size;
+  shape[dim] = size;
+  return stablehlo::SliceOp::create(b, op.getLoc(), type.clone(shape), value,
+                                    starts, limits, strides);
+}
+
+Value Expander::concatenate(ArrayRef<Value> values, int64_t dim) {
+  if (values.size() == 1)
+    return values[0];
+  auto type = cast<RankedTensorType>(values[0].getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] *= values.size();
+  return stablehlo::ConcatenateOp::create(b, op.getLoc(), type.clone(shape),
+                                          values, dim);
+}
+
+/// The scalar code of a reducer on whole tensors.
+FailureOr<Value> Expander::combine(Block &reducer, Value lhs, Value rhs) {
+  auto type = cast<RankedTensorType>(lhs.getType());
+  IRMapping mapping;
+  mapping.map(reducer.getArguments(), ValueRange{lhs, rhs});
+  for (Operation &inner : reducer.without_terminator()) {
+    if (isa<sdy::ShardingConstraintOp>(inner)) {
+      mapping.map(inner.getResult(0),
+                  mapping.lookupOrDefault(inner.getOperand(0)));
+      continue;
+    }
+    if (inner.getNumRegions() != 0 || inner.getNumResults() != 1)
+      return inner.emitOpError("is not supported in a collective's reducer");
+    Type result = type.clone(getElementTypeOrSelf(inner.getResult(0)));
+    Operation *cloned = b.clone(inner, mapping);
+    if (auto constant = dyn_cast<stablehlo::ConstantOp>(cloned))
+      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
+                                .resizeSplat(cast<ShapedType>(result)));
+    cloned->getResult(0).setType(result);
+    mapping.map(inner.getResult(0), cloned->getResult(0));
+  }
+  return mapping.lookupOrDefault(reducer.getTerminator()->getOperand(0));
+}
+
+FailureOr<Value> Expander::reduceGroup(Block &reducer, ArrayRef<int64_t> group,
+                                       const Values &values) {
+  Value result = values[group.front()];
+  for (int64_t member : group.drop_front()) {
+    FailureOr<Value> next = combine(reducer, result, values[member]);
+    if (failed(next))
+      return failure();
+    result = *next;
+  }
+  return result;
+}
+
+LogicalResult Expander::emitCollective(Operation *inner, Map &map) {
+  SmallVector<int64_t> positionOf(count);
+  for (int64_t position = 0; position < count; ++position) {
+    if (devices.id(position) < 0 || devices.id(position) >= count)
+      return inner->emitOpError("runs on a mesh of unknown devices");
+    positionOf[devices.id(position)] = position;
+  }
+  // The groups as positions; a device in none is a group of its own.
+  SmallVector<SmallVector<int64_t>> groups;
+  SmallVector<int64_t> groupOf(count, -1), placeOf(count, 0);
+  auto read = [&](StringRef name) -> DenseIntElementsAttr {
+    return dyn_cast_or_null<DenseIntElementsAttr>(
+        inner->getPropertiesAsAttribute()
+            ? cast<DictionaryAttr>(inner->getPropertiesAsAttribute()).get(name)
+            : inner->getAttr(name));
+  };
+  bool permutes = isa<stablehlo::CollectivePermuteOp>(inner);
+  auto ids = read(permutes ? "source_target_pairs" : "replica_groups");
+  if (!ids)
+    return inner->emitOpError("does not say between which devices it goes");
+  int64_t width = ids.getType().getShape().back();
+  SmallVector<int64_t> flat =
+      llvm::map_to_vector(ids.getValues<APInt>(),
+                          [](const APInt &id) { return id.getSExtValue(); });
+  for (int64_t id : flat)
+    if (id >= count)
+      return inner->emitOpError("names device ")
+             << id << " of a mesh of " << count;
+  for (size_t begin = 0; begin < flat.size(); begin += width) {
+    SmallVector<int64_t> group;
+    for (int64_t id : ArrayRef(flat).slice(begin, width))
+      if (id >= 0)
+        group.push_back(positionOf[id]);
+    if (!permutes)
+      for (auto [place, position] : llvm::enumerate(group)) {
+        groupOf[position] = groups.size();
+        placeOf[position] = place;
+      }
+    groups.push_back(group);
+  }
+  if (!permutes)
+    for (int64_t position = 0; position < count; ++position)
+      if (groupOf[position] < 0) {
+        groupOf[position] = groups.size();
+        groups.push_back({position});
+      }
+
+  for (auto [operand, result] :
+       llvm::zip_equal(inner->getOperands(), inner->getResults())) {
+    Values from = lookup(operand, map), to(count);
+    auto type = cast<RankedTensorType>(result.getType());
+    if (permutes) {
+      Value zero = stablehlo::ConstantOp::create(
+          b, inner->getLoc(), cast<DenseElementsAttr>(b.getZeroAttr(type)));
+      to.assign(count, zero);
+      for (ArrayRef<int64_t> pair : groups)
+        to[pair[1]] = from[pair[0]];
+      map[result] = to;
+      continue;
+    }
+    for (ArrayRef<int64_t> group : groups) {
+      int64_t size = group.size();
+      if (isa<stablehlo::AllReduceOp, stablehlo::ReduceScatterOp>(inner)) {
+        FailureOr<Value> sum =
+            reduceGroup(inner->getRegion(0).front(), group, from);
+        if (failed(sum))
+          return failure();
+        auto scatter = dyn_cast<stablehlo::ReduceScatterOp>(inner);
+        for (int64_t member : group) {
+          to[member] = *sum;
+          if (scatter) {
+            int64_t dim = scatter.getScatterDimension();
+            to[member] =
+                slice(*sum, dim, placeOf[member], type.getDimSize(dim));
+          }
+        }
+      } else if (auto gather = dyn_cast<stablehlo::AllGatherOp>(inner)) {
+        Values parts;
+        for (int64_t member : group)
+          parts.push_back(from[member]);
+        Value whole = concatenate(parts, gather.getAllGatherDim());
+        for (int64_t member : group)
+          to[member] = whole;
+      } else if (auto exchange = dyn_cast<stablehlo::AllToAllOp>(inner)) {
+        int64_t dim = exchange.getSplitDimension();
+        int64_t extent =
+            cast<RankedTensorType>(operand.getType()).getDimSize(dim);
+        for (int64_t member : group) {
+          Values parts;
+          for (int64_t other : group)
+            parts.push_back(
+                slice(from[other], dim, placeOf[member], extent / size));
+          to[member] = concatenate(parts, exchange.getConcatDimension());
+        }
+      } else {
+        for (int64_t member : group)
+          to[member] = from[group.front()];
+      }
+    }
+    map[result] = to;
+  }
+  return success();
+}
+
+Operation *Expander::cloneFor(int64_t device, Operation *inner, Map &map) {
+  IRMapping mapping;
+  // Whatever of the body it uses, in its regions too.
+  inner->walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      if (auto it = map.find(operand); it != map.end())
+        mapping.map(operand, it->second[device]);
+  });
+  Operation *cloned = b.clone(*inner, mapping);
+  SmallVector<Operation *> numbers;
+  cloned->walk([&](Operation *nested) {
+    if (isa<stablehlo::PartitionIdOp, stablehlo::ReplicaIdOp>(nested))
+      numbers.push_back(nested);
+  });
+  for (Operation *number : numbers) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(number);
+    bool partition = isa<stablehlo::PartitionIdOp>(number);
+    auto type = cast<RankedTensorType>(number->getResult(0).getType());
+    auto constant = stablehlo::ConstantOp::create(
+        b, number->getLoc(),
+        DenseElementsAttr::get(type,
+                               APInt(32, partition ? devices.id(device) : 0)));
+    number->replaceAllUsesWith(constant);
+    if (number == cloned)
+      cloned = constant;
+    number->erase();
+  }
+  return cloned;
+}
+
+/// An operation that devices do each for itself: once, if they all do the same.
+void Expander::emitEach(Operation *inner, Map &map) {
+  bool same = true;
+  inner->walk([&](Operation *nested) {
+    same &= !isa<stablehlo::PartitionIdOp>(nested);
+    for (Value operand : nested->getOperands())
+      if (auto it = map.find(operand); it != map.end())
+        same &= agree(it->second);
+  });
+  SmallVector<Operation *> copies;
+  for (int64_t device = 0; device < count; ++device)
+    copies.push_back(same && device ? copies[0] : cloneFor(device, inner, map));
+  for (auto [number, result] : llvm::enumerate(inner->getResults())) {
+    Values &values = map[result];
+    values.clear();
+    for (Operation *copy : copies)
+      values.push_back(copy->getResult(number));
+  }
+}
+
+LogicalResult Expander::emitWhile(stablehlo::WhileOp loop, Map &map) {
+  // Which carried values stay the same on all devices: those that start so,
+  // as long as the body leaves them so.
+  unsigned carried = loop->getNumOperands();
+  llvm::BitVector same(carried);
+  SmallVector<Values> initial;
+  for (auto [number, operand] : llvm::enumerate(loop->getOperands())) {
+    initial.push_back(lookup(operand, map));
+    if (agree(initial.back()))
+      same.set(number);
+  }
+  while (true) {
+    Values operands;
+    for (unsigned number = 0; number < carried; ++number)
+      for (int64_t device = 0; device < (same[number] ? 1 : count); ++device)
+        operands.push_back(initial[number][device]);
+    auto types = llvm::to_vector(ValueRange(operands).getTypes());
+    auto joint = stablehlo::WhileOp::create(b, loop.getLoc(), types, operands);
+    auto distribute = [&](ValueRange flat, ValueRange of, Map &inside) {
+      unsigned next = 0;
+      for (unsigned number = 0; number < carried; ++number) {
+        Values &values = inside[of[number]];
+        values.clear();
+        for (int64_t device = 0; device < count; ++device)
+          values.push_back(flat[next + (same[number] ? 0 : device)]);
+        next += same[number] ? 1 : count;
+      }
+    };
+    SmallVector<Location> locations(types.size(), loop.getLoc());
+    Map inside = map;
+    bool again = false;
+    for (unsigned region = 0; region < 2; ++region) {
+      OpBuilder::InsertionGuard guard(b);
+      Block &from = loop->getRegion(region).front();
+      Block *block =
+          b.createBlock(&joint->getRegion(region), {}, types, locations);
+      distribute(block->getArguments(), from.getArguments(), inside);
+      if (failed(emit(from, inside)))
+        return failure();
+      Operation *terminator = from.getTerminator();
+      Values returned;
+      for (auto [number, operand] :
+           llvm::enumerate(terminator->getOperands())) {
+        Values values = lookup(operand, inside);
+        bool single = region == 0 || same[number];
+        if (single && !agree(values)) {
+          if (region == 0)
+            return loop.emitOpError("has collectives in its body and a "
+                                    "condition that differs between devices");
+          same.reset(number);
+          again = true;
+        }
+        llvm::append_range(returned,
+                           single ? ArrayRef(values).take_front() : values);
+      }
+      if (!again)
+        stablehlo::ReturnOp::create(b, loop.getLoc(), returned);
+    }
+    if (!again) {
+      distribute(joint->getResults(), loop->getResults(), map);
+      return success();
+    }
+    joint->erase();
+  }
+}
+
+LogicalResult Expander::emitBranches(Operation *inner, Map &map) {
+  Values index = lookup(inner->getOperand(0), map);
+  if (!agree(index))
+    return inner->emitOpError("has collectives in its branches, and which of "
+                              "them is taken differs between devices");
+  SmallVector<Type> types;
+  for (Type type : inner->getResultTypes())
+    types.append(count, type);
+  OperationState state(inner->getLoc(), inner->getName(), index[0], types);
+  for (unsigned region = 0; region < inner->getNumRegions(); ++region)
+    state.addRegion();
+  Operation *joint = b.create(state);
+  for (unsigned region = 0; region < inner->getNumRegions(); ++region) {
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&joint->getRegion(region));
+    Block &from = inner->getRegion(region).front();
+    Map inside = map;
+    if (failed(emit(from, inside)))
+      return failure();
+    Values returned;
+    for (Value operand : from.getTerminator()->getOperands())
+      llvm::append_range(returned, lookup(operand, inside));
+    stablehlo::ReturnOp::create(b, inner->getLoc(), returned);
+  }
+  for (auto [number, result] : llvm::enumerate(inner->getResults()))
+    map[result] = llvm::to_vector_of<Value>(
+        joint->getResults().slice(number * count, count));
+  return success();
+}
+
+/// An operation in which devices meet.
+LogicalResult Expander::emitTogether(Operation *inner, Map &map) {
+  if (isCollective(inner))
+    return emitCollective(inner, map);
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(inner))
+    return emitWhile(loop, map);
+  if (isa<stablehlo::CaseOp, stablehlo::IfOp>(inner))
+    return emitBranches(inner, map);
+  return inner->emitOpError("holds collectives, which is not supported");
+}
+
+LogicalResult Expander::emit(Block &block, Map &map) {
+  for (Operation &inner : block.without_terminator()) {
+    if (isa<sdy::ManualComputationOp>(inner))
+      return inner.emitOpError("inside of another one is not supported");
+    bool meets = inner
+                     .walk([](Operation *nested) {
+                       return isCollective(nested) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+    if (!meets)
+      emitEach(&inner, map);
+    else if (failed(emitTogether(&inner, map)))
+      return failure();
+  }
+  return success();
+}
+
+/// Joins the blocks of dimension at.size() and on, of the devices whose blocks
+/// of the dimensions before are `at`.
+Value Expander::assemble(sdy::TensorShardingAttr sharding,
+                         RankedTensorType type, const Values &values,
+                         SmallVector<int64_t> &at) {
+  int64_t dim = at.size();
+  if (dim == type.getRank()) {
+    for (int64_t device = 0; device < count; ++device) {
+      bool matches = true;
+      for (auto [d, index] : llvm::enumerate(at))
+        matches &= devices.block(device, sharding, d).first == index;
+      if (matches)
+        return values[device];
+    }
+    llvm_unreachable("a block without a device");
+  }
+  Values parts;
+  int64_t blocks = devices.block(0, sharding, dim).second;
+  for (int64_t index = 0; index < blocks; ++index) {
+    at.push_back(index);
+    parts.push_back(assemble(sharding, type, values, at));
+    at.pop_back();
+  }
+  return concatenate(parts, dim);
+}
+
+LogicalResult Expander::run() {
+  Map map;
+  for (auto [operand, argument, sharding] :
+       llvm::zip_equal(op.getTensors(), op.getBody().getArguments(),
+                       op.getInShardings().getShardings())) {
+    auto local = cast<RankedTensorType>(argument.getType());
+    // Devices with the same block share the value.
+    std::map<SmallVector<int64_t>, Value> shards;
+    Values &values = map[argument];
+    for (int64_t device = 0; device < count; ++device) {
+      SmallVector<int64_t> at;
+      for (int64_t dim = 0; dim < local.getRank(); ++dim)
+        at.push_back(devices.block(device, sharding, dim).first);
+      Value &shard = shards[at];
+      if (!shard) {
+        shard = operand;
+        for (int64_t dim = 0; dim < local.getRank(); ++dim)
+          shard = slice(shard, dim, at[dim], local.getDimSize(dim));
+      }
+      values.push_back(shard);
+    }
+  }
+  Block &body = op.getBody().front();
+  if (failed(emit(body, map)))
+    return failure();
+  SmallVector<Value> results;
+  for (auto [operand, result, sharding] :
+       llvm::zip_equal(body.getTerminator()->getOperands(), op->getResults(),
+                       op.getOutShardings().getShardings())) {
+    SmallVector<int64_t> at;
+    results.push_back(assemble(sharding,
+                               cast<RankedTensorType>(result.getType()),
+                               lookup(operand, map), at));
+    if (results.back().getType() != result.getType())
+      return op.emitOpError("gives shards that do not make up ")
+             << result.getType();
+  }
+  op->replaceAllUsesWith(results);
+  op->erase();
+  return success();
+}
+
+/// The mesh that all shardings of a computation name.
+FailureOr<Devices> findDevices(sdy::ManualComputationOp op) {
+  Devices devices;
+  for (sdy::TensorShardingPerValueAttr list :
+       {op.getInShardings(), op.getOutShardings()})
+    for (sdy::TensorShardingAttr sharding : list.getShardings()) {
+      auto mesh = dyn_cast<sdy::MeshAttr>(sharding.getMeshOrRef());
+      if (auto name = dyn_cast<FlatSymbolRefAttr>(sharding.getMeshOrRef()))
+        if (auto symbol =
+                SymbolTable::lookupNearestSymbolFrom<sdy::MeshOp>(op, name))
+          mesh = symbol.getMesh();
+      if (!mesh)
+        return op.emitOpError("names a mesh that is not there");
+      if (devices.mesh && devices.mesh != mesh)
+        return op.emitOpError("names several meshes");
+      devices.mesh = mesh;
+    }
+  if (!devices.mesh)
+    return op.emitOpError("names no mesh");
+  for (StringAttr axis : op.getManualAxes().getValue())
+    devices.manual.push_back(axis.getValue());
+  return devices;
+}
+
+} // namespace
+
+LogicalResult expandManualComputations(ModuleOp module) {
+  SmallVector<sdy::ManualComputationOp> found;
+  module.walk<WalkOrder::PreOrder>([&](sdy::ManualComputationOp op) {
+    found.push_back(op);
+    return WalkResult::skip();
+  });
+  for (sdy::ManualComputationOp op : found) {
+    FailureOr<Devices> devices = findDevices(op);
+    if (failed(devices) || failed(Expander(op, *devices).run()))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace whale::normalize
