@@ -229,13 +229,15 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
     unsigned lhsFree = cast<ShapedType>(lhs.getType()).getRank() -
                        batch.size() -
                        numbers.getLhsContractingDimensions().size();
+    SmallVector<AffineExpr> resultExprs;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      resultExprs.push_back(rewriter.getAffineDimExpr(dim));
     SmallVector<AffineMap> maps{
         exprsOf(lhs, batch, numbers.getLhsContractingDimensions(),
                 batch.size()),
         exprsOf(rhs, numbers.getRhsBatchingDimensions(),
                 numbers.getRhsContractingDimensions(), batch.size() + lhsFree),
-        AffineMap::getMultiDimIdentityMap(loops, rewriter.getContext())
-            .getMajorSubMap(type.getRank())};
+        AffineMap::get(loops, 0, resultExprs, rewriter.getContext())};
     SmallVector<utils::IteratorType> iterators(loops,
                                                utils::IteratorType::reduction);
     std::fill_n(iterators.begin(), type.getRank(),

@@ -227,7 +227,6 @@ class ExpandChlo : public whale::impl::ExpandChloBase<ExpandChlo> {
     patterns.add<ExpandConj, ExpandConstant, ExpandConstantLike,
                  ExpandNextAfter, ExpandSquare, ExpandTan>(context);
     elementwise::populateComplexPatterns(patterns);
-    elementwise::populateCustomCallPatterns(patterns);
     elementwise::populateStructuredPatterns(patterns);
     // Functions that only custom calls name.
     llvm::SetVector<func::FuncOp> comparators;
@@ -238,6 +237,10 @@ class ExpandChlo : public whale::impl::ExpandChloBase<ExpandChlo> {
           comparators.insert(function);
     });
     CarryAttributes carry;
+    // Some of them stand for operations of chlo.
+    RewritePatternSet customCalls(context);
+    elementwise::populateCustomCallPatterns(customCalls);
+    walkAndApplyPatterns(getOperation(), std::move(customCalls), &carry);
     walkAndApplyPatterns(getOperation(), std::move(patterns), &carry);
 
     for (func::FuncOp function : comparators)

@@ -20,6 +20,7 @@ import re
 
 import numpy as np
 from safetensors import deserialize
+
 from whale.dtypes import numpy_dtype
 
 # Operations that only carry values to the one that a case is about, the most
@@ -368,9 +369,7 @@ def tensor_case(path: pathlib.Path, text: str, main: Function) -> Case:
     if not checks:
         raise BadCase("nothing says what it should give")
     name = path.name.removesuffix(".mlir")
-    return Case(
-        name, find_operation(main.body), text, values, results, checks
-    )
+    return Case(name, find_operation(main.body), text, values, results, checks)
 
 
 def read_cases(path: pathlib.Path) -> list[Case]:

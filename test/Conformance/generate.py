@@ -130,7 +130,8 @@ def elementwise(v: Values) -> Iterator[Item]:
         "negate": FLOATS + INTEGERS + COMPLEX + SMALL_FLOATS,
         "sign": FLOATS + SIGNED + COMPLEX,
         "not": INTEGERS + ["i1"],
-        "popcnt": INTEGERS,
+        # Of i4, XLA counts the bits of a byte.
+        "popcnt": [dtype for dtype in INTEGERS if dtype != "i4"],
         "count_leading_zeros": INTEGERS,
         "ceil": FLOATS + SMALL_FLOATS,
         "floor": FLOATS + SMALL_FLOATS,
@@ -169,7 +170,8 @@ def elementwise(v: Values) -> Iterator[Item]:
         type_, part = tensor(shape, dtype), tensor(shape, dtype[8:11])
         for name in ("real", "imag"):
             yield one(
-                f"{name}_{dtype}", f"stablehlo.{name} %a0 : ({type_}) -> {part}",
+                f"{name}_{dtype}",
+                f"stablehlo.{name} %a0 : ({type_}) -> {part}",
                 [type_], part, [v.make(shape, dtype, True)],
             )  # fmt: skip
         yield one(
@@ -191,6 +193,9 @@ def elementwise(v: Values) -> Iterator[Item]:
     for name, dtypes in binary.items():
         for dtype, edges in itertools.product(dtypes, (False, True)):
             if edges and dtype in COMPLEX:
+                continue
+            # XLA takes large exponents for negative ones.
+            if edges and name == "power" and dtype[0] == "u":
                 continue
             type_ = tensor(shape, dtype)
             yield one(
@@ -256,7 +261,8 @@ def conversions(v: Values) -> Iterator[Item]:
             [from_], to, [v.make(shape, source, True)],
         )  # fmt: skip
     widths = {
-        8: ["i8", "ui8", "f8E4M3FN", "f8E5M2"], 16: ["i16", "ui16", "f16", "bf16"],
+        8: ["i8", "ui8", "f8E4M3FN", "f8E5M2"],
+        16: ["i16", "ui16", "f16", "bf16"],
         32: ["i32", "ui32", "f32"], 64: ["i64", "ui64", "f64"],
     }  # fmt: skip
     for dtypes in widths.values():
@@ -268,7 +274,8 @@ def conversions(v: Values) -> Iterator[Item]:
                 [from_], to, [v.make(shape, source, True)],
             )  # fmt: skip
     for source, target, factor in (
-        ("f32", "i16", 2), ("ui32", "ui8", 4), ("f64", "ui32", 2), ("i64", "f16", 4),
+        ("f32", "i16", 2), ("ui32", "ui8", 4), ("f64", "ui32", 2),
+        ("i64", "f16", 4),
     ):  # fmt: skip
         wide, narrow = tensor((3,), source), tensor((3, factor), target)
         yield one(
@@ -315,7 +322,11 @@ def shapes(v: Values) -> Iterator[Item]:
         scalar = tensor((), dtype)
         pads = [
             ((2, 3), (4, 6), "low = [1, 2], high = [1, 1], interior = [0, 0]"),
-            ((3, 3), (2, 2), "low = [-1, 0], high = [0, -1], interior = [0, 0]"),
+            (
+                (3, 3),
+                (2, 2),
+                "low = [-1, 0], high = [0, -1], interior = [0, 0]",
+            ),
             ((2, 3), (3, 7), "low = [0, 1], high = [0, 1], interior = [1, 1]"),
             ((3,), (4,), "low = [-1], high = [0], interior = [1]"),
             ((3,), (4,), "low = [2], high = [-3], interior = [1]"),
@@ -604,8 +615,11 @@ def contractions(v: Values) -> Iterator[Item]:
                 types, tensor(out, dtype),
                 [v.distinct(lhs, dtype), v.distinct(rhs, dtype)],
             )  # fmt: skip
-    for source, target in (("i8", "i32"), ("bf16", "f32"), ("f8E4M3FN", "f32"),
-                           ("f16", "f32"), ("ui8", "ui32"), ("f32", "f64")):  # fmt: skip
+    accumulated = (
+        ("i8", "i32"), ("bf16", "f32"), ("f8E4M3FN", "f32"), ("f16", "f32"),
+        ("ui8", "ui32"), ("f32", "f64"),
+    )  # fmt: skip
+    for source, target in accumulated:
         types = [tensor((3, 4), source), tensor((4, 2), source)]
         yield one(
             f"dot_general_{source}_to_{target}",

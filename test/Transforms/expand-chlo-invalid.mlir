@@ -1,8 +1,8 @@
 // RUN: whale-opt %s -split-input-file -verify-diagnostics -whale-expand-chlo
 
 func.func @complex(%x: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
-  // expected-error@+1 {{'chlo.sinh' op has no expansion for 'tensor<4xcomplex<f32>>'}}
-  %0 = chlo.sinh %x : tensor<4xcomplex<f32>> -> tensor<4xcomplex<f32>>
+  // expected-error@+1 {{'chlo.erf' op has no expansion for 'tensor<4xcomplex<f32>>'}}
+  %0 = chlo.erf %x : tensor<4xcomplex<f32>> -> tensor<4xcomplex<f32>>
   return %0 : tensor<4xcomplex<f32>>
 }
 

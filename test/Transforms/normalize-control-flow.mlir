@@ -72,3 +72,18 @@ func.func @barrier(%x: tensor<4xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tens
   %0:2 = stablehlo.optimization_barrier %x, %y : tensor<4xf32>, tensor<2xf32>
   return %0#1, %0#0 : tensor<2xf32>, tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @branch
+// CHECK:         %[[I:.*]] = stablehlo.convert %arg0 : (tensor<i1>) -> tensor<i32>
+// CHECK:         "stablehlo.case"(%[[I]]) ({
+// CHECK-NEXT:      stablehlo.return %arg1
+// CHECK:           stablehlo.negate
+func.func @branch(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.negate %x : tensor<2xf32>
+    stablehlo.return %1 : tensor<2xf32>
+  }, {
+    stablehlo.return %x : tensor<2xf32>
+  }) : (tensor<i1>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -9,8 +9,8 @@ func.func @callback(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @custom_call(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error@+1 {{custom_call @lapack_sgeqrf_ffi is not supported}}
-  %0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-error@+1 {{custom_call @my_target is not supported}}
+  %0 = stablehlo.custom_call @my_target(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
 
@@ -20,6 +20,14 @@ func.func @partition_id() -> tensor<ui32> {
   // expected-error@+1 {{'stablehlo.partition_id' op is not supported: Whale partitions the program itself}}
   %0 = stablehlo.partition_id : tensor<ui32>
   return %0 : tensor<ui32>
+}
+
+// -----
+
+func.func @rng(%a: tensor<f32>, %shape: tensor<1xi64>) -> tensor<4xf32> {
+  // expected-error@+1 {{'stablehlo.rng' op is not supported: it draws from a hardware generator}}
+  %0 = stablehlo.rng %a, %a, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }
 
 // -----

@@ -96,7 +96,9 @@ def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
     JAX leaves some functions to the compiler as operations of the `chlo`
     dialect. They become formulas with the accuracy of XLA's own: `f64` is
     computed in `f64`, every other float type in `f32`. `chlo.top_k` becomes a
-    stable sort and a slice, `chlo.ragged_dot` a masked `dot_general`.
+    stable sort and a slice, `chlo.ragged_dot` a masked `dot_general`. Complex
+    numbers are computed in f64. So are custom calls that stand for operations:
+    `@ApproxTopK`, and those of exported texts (`@mhlo.erf`).
     An operation without an expansion is an error.
 
     Example:
@@ -113,7 +115,8 @@ def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
     ```
   }];
-  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+  let dependentDialects = ["::mlir::chlo::ChloDialect",
+                           "::mlir::stablehlo::StablehloDialect"];
 }
 
 def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
@@ -129,8 +132,12 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
       merged, constants re-shaped; dead code is removed.
     - Annotations for other partitioners (`sdy.sharding_constraint`, `sdy.mesh`,
       `custom_call @Sharding`) are dropped with a remark for each kind.
+    - `sdy.manual_computation` (`shard_map`, `pmap`) is written out for all
+      devices of its mesh, with its collectives; Whale then places the parts.
+    - Operations of dynamic shape become static ones where types and constants
+      say the sizes; tuples are taken apart.
     - What a partitioned step can't do (callbacks, other custom calls, infeed,
-      collectives, dynamic shapes) is an error that names it.
+      collectives elsewhere, dynamic shapes) is an error that names it.
 
     Example:
     ```mlir

@@ -126,12 +126,33 @@ struct InlineConstantIf : OpRewritePattern<stablehlo::IfOp> {
   }
 };
 
+// Pattern: if(p) { a } else { b } -> case(convert(p)) { b } { a }
+struct MakeCase : OpRewritePattern<stablehlo::IfOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::IfOp op,
+                                PatternRewriter &rewriter) const override {
+    DenseIntElementsAttr constant;
+    if (matchPattern(op.getPred(), m_Constant(&constant)))
+      return failure();
+    auto type = RankedTensorType::get({}, rewriter.getI32Type());
+    Value index =
+        stablehlo::ConvertOp::create(rewriter, op.getLoc(), type, op.getPred());
+    OperationState state(op.getLoc(), stablehlo::CaseOp::getOperationName(),
+                         index, op->getResultTypes(),
+                         op->getDiscardableAttrDictionary().getValue());
+    for (Region *region : {&op.getFalseBranch(), &op.getTrueBranch()})
+      state.addRegion()->takeBody(*region);
+    rewriter.replaceOp(op, rewriter.create(state));
+    return success();
+  }
+};
+
 } // namespace
 
 void populateControlFlowPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<DropInvariants, InlineConstantCase, InlineConstantIf, RemoveBarrier>(
-          patterns.getContext());
+  patterns.add<DropInvariants, InlineConstantCase, InlineConstantIf, MakeCase,
+               RemoveBarrier>(patterns.getContext());
 }
 
 } // namespace whale::normalize

@@ -128,6 +128,11 @@ LogicalResult verifySupported(ModuleOp module) {
       op->emitOpError("is not supported: Whale partitions the program itself");
       return WalkResult::interrupt();
     }
+    if (isa<stablehlo::RngOp>(op)) {
+      op->emitOpError("is not supported: it draws from a hardware generator; "
+                      "jax.random draws from keys");
+      return WalkResult::interrupt();
+    }
     StringRef name = op->getName().stripDialect();
     if (isa<stablehlo::StablehloDialect>(op->getDialect()) &&
         (name == "infeed" || name == "outfeed" || name == "send" ||

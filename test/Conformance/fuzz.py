@@ -1,0 +1,510 @@
+#!/usr/bin/env python
+"""Runs random programs through XLA and through Whale, and compares.
+
+    fuzz.py [--count N] [--seed S] [--ranks 1,2,3] [--keep FOLDER]
+
+Program number i of a seed is always the same: element types, shapes,
+operations and control flow are drawn from it, and so are the number of ranks,
+the strategy and the arguments that carry the mini-batch. What a difference in
+the last bit would turn into another result (comparisons, sorting, rounding to
+integers) is only done with numbers that have been computed exactly. Exit
+status 1 if a program fails or differs; its text is kept in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import sys
+import time
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+
+from cases import Tensor  # noqa: E402
+from run import run_program  # noqa: E402
+
+from whale.dtypes import element_name  # noqa: E402
+
+INTEGERS = ("int32", "int8", "uint32", "uint8", "int64")
+
+
+@dataclasses.dataclass
+class Value:
+    """A traced array, whether its floats are exact, and a bound of them."""
+
+    array: jax.Array
+    exact: bool
+    bound: float
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def is_float(self):
+        return jnp.issubdtype(self.array.dtype, jnp.floating)
+
+    @property
+    def is_integer(self):
+        return jnp.issubdtype(self.array.dtype, jnp.integer)
+
+
+class Program:
+    """A random function of some arguments."""
+
+    def __init__(self, seed: int, size: int):
+        self.rng = np.random.default_rng(seed)
+        self.size = size
+        extents = self.rng.integers(1, 7, 3)
+        self.extents = [int(extent) for extent in extents]
+        if self.rng.random() < 0.05:
+            self.extents[2] = 0
+        self.arguments = [self.argument() for _ in range(self.pick((2, 3, 4)))]
+
+    def pick(self, options):
+        return options[int(self.rng.integers(len(options)))]
+
+    def argument(self) -> np.ndarray:
+        rank = self.pick((0, 1, 2, 2, 3))
+        shape = tuple(self.pick(self.extents) for _ in range(rank))
+        if self.rng.random() < 0.3:
+            dtype = self.pick(INTEGERS)
+            low = 0 if dtype[0] == "u" else -9
+            return np.asarray(self.rng.integers(low, 10, shape)).astype(dtype)
+        dtype = self.pick(("float32", "float32", "float32", "float64"))
+        return np.asarray(self.rng.normal(size=shape)).astype(dtype)
+
+    def __call__(self, *arrays):
+        state = self.rng.bit_generator.state
+        pool = [
+            Value(array, True, 5.0 if array.dtype.kind == "f" else 0.0)
+            for array in arrays
+        ]
+        try:
+            made = self.grow(pool, self.size, depth=0)
+        finally:
+            self.rng.bit_generator.state = state
+        results = made[-4:] or pool[:1]
+        return tuple(value.array for value in results)
+
+    def grow(self, pool: list[Value], size: int, depth: int) -> list[Value]:
+        """Adds operations on values of the pool; returns what they give."""
+        made: list[Value] = []
+        steps = [
+            self.unary, self.binary, self.binary, self.compare, self.convert,
+            self.move, self.move, self.reduce, self.reduce, self.contract,
+            self.index, self.order, self.scan,
+        ]  # fmt: skip
+        if depth < 2:
+            steps.append(self.control)
+        while size > 0:
+            size -= 1
+            step = self.pick(steps)
+            options = pool + made * 2
+            arguments = (options, depth) if step == self.control else (options,)
+            value = step(*arguments)
+            if value is None or value.array.size > 4096:
+                continue
+            if value.is_float and value.bound > 100:
+                value = Value(jnp.tanh(value.array), False, 1.0)
+            made.append(value)
+        return made
+
+    def floats(self, pool):
+        found = [value for value in pool if value.is_float]
+        return self.pick(found) if found else None
+
+    def unary(self, pool):
+        x = self.pick(pool)
+        if x.is_integer:
+            f = self.pick((lax.neg, lax.abs, lax.bitwise_not, lax.sign,
+                           lax.population_count, lax.clz))  # fmt: skip
+            if x.array.dtype.kind == "u" and f in (lax.abs, lax.sign):
+                f = lax.bitwise_not
+            return Value(f(x.array), True, 0)
+        if not x.is_float:
+            return Value(jnp.logical_not(x.array), True, 0)
+        if self.rng.random() < 0.3:
+            f = self.pick((lax.neg, lax.abs))
+            return Value(f(x.array), x.exact, x.bound)
+        f, bound = self.pick(
+            ((jnp.tanh, 1), (jnp.sin, 1), (jnp.cos, 1), (jax.nn.sigmoid, 1),
+             (lambda a: jnp.sqrt(jnp.abs(a) + 0.1), x.bound + 1),
+             (lambda a: jnp.log1p(jnp.abs(a)), x.bound),
+             (lambda a: jnp.exp(jnp.minimum(a, 2.0)), 8),
+             (lambda a: lax.cbrt(jnp.abs(a) + 0.1), x.bound + 1),
+             (lambda a: lax.rsqrt(jnp.abs(a) + 0.1), 4),
+             (lambda a: jnp.arctan2(a, jnp.abs(a) + 0.5), 2))
+        )  # fmt: skip
+        return Value(f(x.array), False, bound)
+
+    def partner(self, x, pool):
+        """A value that x can be combined with, broadcast if need be."""
+        same = [
+            y for y in pool
+            if y.array.dtype == x.array.dtype
+            and (y.shape == x.shape or y.shape == () or x.shape == ()
+                 or y.shape == x.shape[-len(y.shape):])
+        ]  # fmt: skip
+        return self.pick(same)
+
+    def binary(self, pool):
+        x = self.pick(pool)
+        y = self.partner(x, pool)
+        a, b = x.array, y.array
+        if x.is_integer:
+            f = self.pick((
+                jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, jnp.minimum,
+                jnp.bitwise_and, jnp.bitwise_or, jnp.bitwise_xor,
+                lambda a, b: lax.div(*jnp.broadcast_arrays(a, b)),
+                lambda a, b: lax.rem(*jnp.broadcast_arrays(a, b)),
+                lambda a, b: lax.shift_left(*jnp.broadcast_arrays(a, b & 7)),
+                lambda a, b: lax.shift_right_arithmetic(
+                    *jnp.broadcast_arrays(a, b)),
+                lambda a, b: lax.shift_right_logical(
+                    *jnp.broadcast_arrays(a, b)),
+            ))  # fmt: skip
+            return Value(f(a, b), True, 0)
+        if not x.is_float:
+            f = self.pick((jnp.logical_and, jnp.logical_or, jnp.logical_xor))
+            return Value(f(a, b), True, 0)
+        exact = x.exact and y.exact
+        f, bound, keeps = self.pick((
+            (jnp.add, x.bound + y.bound, False),
+            (jnp.subtract, x.bound + y.bound, False),
+            (jnp.multiply, x.bound * y.bound, False),
+            (jnp.maximum, max(x.bound, y.bound), True),
+            (jnp.minimum, max(x.bound, y.bound), True),
+            (lambda a, b: a / (jnp.abs(b) + 1), x.bound, False),
+            (lambda a, b: jnp.abs(a + 0.5) ** jnp.clip(b, -1, 2),
+             (x.bound + 1) ** 2, False),
+        ))  # fmt: skip
+        return Value(f(a, b), exact and keeps, bound)
+
+    def compare(self, pool):
+        x = self.pick([v for v in pool if v.exact] or [None])
+        if x is None or x.array.dtype == bool:
+            return None
+        y = self.partner(x, [v for v in pool if v.exact])
+        f = self.pick((jnp.less, jnp.greater, jnp.equal, jnp.not_equal,
+                       jnp.less_equal))  # fmt: skip
+        flags = f(x.array, y.array)
+        if self.rng.random() < 0.4:
+            return Value(flags, True, 0)
+        z = self.pick(pool)
+        if z.shape not in ((), flags.shape):
+            z = x
+        w = self.partner(z, pool)
+        if w.shape not in ((), flags.shape):
+            w = z
+        return Value(
+            jnp.where(flags, z.array, w.array), z.exact and w.exact,
+            max(z.bound, w.bound),
+        )  # fmt: skip
+
+    def convert(self, pool):
+        x = self.pick([v for v in pool if v.exact] or [None])
+        if x is None:
+            return None
+        to = self.pick((*INTEGERS, "float32", "float64", "bool", "bfloat16",
+                        "float16"))  # fmt: skip
+        array = x.array.astype(to)
+        if to in ("bfloat16", "float16"):
+            array = array.astype("float32")
+        bound = 5.0 if x.is_float else 300.0
+        return Value(array, True, bound)
+
+    def move(self, pool):
+        x = self.pick(pool)
+        a, rank = x.array, x.array.ndim
+        kind = int(self.rng.integers(9))
+        dim = int(self.rng.integers(rank)) if rank else 0
+        if kind == 0 and rank > 1:
+            a = jnp.transpose(a, self.rng.permutation(rank))
+        elif kind == 1:
+            a = a.reshape(-1)
+        elif kind == 2 and rank and a.shape[dim] > 1:
+            start = int(self.rng.integers(a.shape[dim]))
+            stride = self.pick((1, 1, 2))
+            a = lax.slice_in_dim(a, start, a.shape[dim], stride, dim)
+        elif kind == 3 and rank:
+            low, high = (int(n) for n in self.rng.integers(-1, 3, 2))
+            if a.shape[dim] + low + high < 0:
+                return None
+            config = [(0, 0, 0)] * rank
+            config[dim] = (low, high, self.pick((0, 0, 1)))
+            if low < 0 or high < 0:
+                config[dim] = (max(low, 0), max(high, 0), 0)
+            a = lax.pad(a, jnp.zeros((), a.dtype), config)
+        elif kind == 4 and rank:
+            a = jnp.flip(a, dim)
+        elif kind == 5 and rank:
+            a = jnp.concatenate([a, self.pick((a, jnp.flip(a, dim)))], dim)
+        elif kind == 6:
+            a = jnp.broadcast_to(a, (self.pick(self.extents), *a.shape))
+        elif kind == 7:
+            a = jnp.expand_dims(a, int(self.rng.integers(rank + 1)))
+        elif kind == 8 and rank > 1 and a.size and rank < 4:
+            a = a.reshape(a.shape[0], -1)
+        return Value(a, x.exact, x.bound)
+
+    def reduce(self, pool):
+        x = self.pick(pool)
+        a = x.array
+        if a.ndim == 0:
+            return None
+        count = int(self.rng.integers(1, a.ndim + 1))
+        axes = tuple(int(n) for n in self.rng.permutation(a.ndim)[:count])
+        if a.dtype == bool:
+            return Value(self.pick((jnp.any, jnp.all))(a, axes), True, 0)
+        kind = self.pick(("sum", "mean", "max", "min", "argmax", "prod"))
+        if kind == "sum":
+            total = float(np.prod([a.shape[axis] for axis in axes]))
+            return Value(a.sum(axes, dtype=a.dtype), not x.is_float,
+                         x.bound * max(total, 1))  # fmt: skip
+        if kind == "mean" and x.is_float:
+            return Value(a.sum(axes) / 7, False, x.bound * 8)
+        if min(a.shape) == 0:
+            return None
+        if kind == "argmax" and x.exact:
+            return Value(jnp.argmax(a, axes[0]), True, 0)
+        if kind == "prod" and x.is_integer:
+            return Value(a.prod(axes, dtype=a.dtype), True, 0)
+        f = self.pick((jnp.max, jnp.min))
+        return Value(f(a, axes), x.exact, x.bound)
+
+    def contract(self, pool):
+        x = self.floats(pool)
+        if x is None or x.array.ndim == 0:
+            return None
+        dim = int(self.rng.integers(x.array.ndim))
+        extent = x.array.shape[dim]
+        others = [
+            (y, d) for y in pool if y.array.dtype == x.array.dtype
+            for d in range(y.array.ndim) if y.array.shape[d] == extent
+        ]  # fmt: skip
+        y, other = self.pick(others)
+        batch = ((), ())
+        if self.rng.random() < 0.4:
+            pairs = [
+                (i, j)
+                for i in range(x.array.ndim) for j in range(y.array.ndim)
+                if i != dim and j != other
+                and x.array.shape[i] == y.array.shape[j]
+            ]  # fmt: skip
+            if pairs:
+                i, j = self.pick(pairs)
+                batch = ((i,), (j,))
+        if x.array.ndim + y.array.ndim > 6:
+            return None
+        a = lax.dot_general(x.array, y.array, (((dim,), (other,)), batch))
+        return Value(a, False, x.bound * y.bound * max(extent, 1))
+
+    def index(self, pool):
+        x = self.pick(pool)
+        a = x.array
+        places = [v for v in pool if v.is_integer and v.array.ndim < 3]
+        if not places or a.ndim == 0 or a.shape[0] == 0:
+            return None
+        at = self.pick(places).array.astype(jnp.int32)
+        kind = self.pick(("take", "slice", "update", "add", "set"))
+        if kind == "take":
+            mode = self.pick(("clip", "fill" if not x.is_float else "clip"))
+            return Value(jnp.take(a, at, axis=0, mode=mode), x.exact, x.bound)
+        scalar = at.reshape(-1)[:1].sum(dtype=jnp.int32)
+        if kind == "slice":
+            size = int(self.rng.integers(1, a.shape[0] + 1))
+            part = lax.dynamic_slice_in_dim(a, scalar, size)
+            return Value(part, x.exact, x.bound)
+        part = a[: int(self.rng.integers(1, a.shape[0] + 1))]
+        if kind == "update":
+            whole = lax.dynamic_update_slice_in_dim(a, -part
+                if a.dtype != bool else part, scalar, 0)  # fmt: skip
+            return Value(whole, x.exact, x.bound)
+        if a.dtype == bool or at.ndim != 1 or at.shape[0] == 0:
+            return None
+        if kind == "add":
+            update = jnp.ones((at.shape[0], *a.shape[1:]), a.dtype)
+            return Value(a.at[at].add(update, mode="drop"), not x.is_float,
+                         x.bound + at.shape[0])  # fmt: skip
+        return Value(a.at[at].set(a[0], mode="drop"), x.exact, x.bound)
+
+    def order(self, pool):
+        x = self.pick([v for v in pool if v.exact] or [None])
+        if x is None or x.array.ndim == 0 or x.array.dtype == bool:
+            return None
+        axis = int(self.rng.integers(x.array.ndim))
+        kind = self.pick(("sort", "argsort", "top_k"))
+        if kind == "sort":
+            return Value(jnp.sort(x.array, axis), True, x.bound)
+        if kind == "argsort":
+            return Value(jnp.argsort(x.array, axis), True, 0)
+        if x.array.shape[-1] == 0:
+            return None
+        return Value(lax.top_k(x.array, 1)[0], True, x.bound)
+
+    def scan(self, pool):
+        x = self.pick(pool)
+        if x.array.ndim == 0 or x.array.dtype == bool:
+            return None
+        axis = int(self.rng.integers(x.array.ndim))
+        reverse = bool(self.rng.integers(2))
+        if x.is_float and self.rng.random() < 0.5:
+            f = lax.cumsum
+            bound = x.bound * max(x.array.shape[axis], 1)
+            return Value(f(x.array, axis, reverse), False, bound)
+        return Value(lax.cummax(x.array, axis, reverse), x.exact, x.bound)
+
+    def control(self, pool, depth):
+        """A loop or a branch around operations of its own."""
+        x = self.pick(pool)
+        seed = int(self.rng.integers(2**31))
+        size = int(self.rng.integers(1, 5))
+
+        def body(array):
+            inner = Program.__new__(Program)
+            inner.rng = np.random.default_rng(seed)
+            inner.size, inner.extents = size, self.extents
+            value = Value(array, False, 2.0)
+            made = inner.grow([value, *outside], size, depth + 1)
+            same = [
+                v for v in made
+                if v.shape == array.shape and v.array.dtype == array.dtype
+            ]  # fmt: skip
+            result = same[-1].array if same else array
+            if jnp.issubdtype(array.dtype, jnp.floating):
+                return jnp.tanh(result)
+            return result
+
+        outside = [dataclasses.replace(self.pick(pool), exact=False)]
+        start = jnp.tanh(x.array) if x.is_float else x.array
+        kind = self.pick(("for", "cond", "switch"))
+        exact = not x.is_float
+        if kind == "for":
+            trips = int(self.rng.integers(0, 4))
+            a = lax.fori_loop(0, trips, lambda _, v: body(v), start)
+            return Value(a, exact, 1.0)
+        flags = [v for v in pool if v.is_integer]
+        if not flags:
+            return None
+        flag = self.pick(flags).array.sum(dtype=jnp.int32)
+        if kind == "cond":
+            a = lax.cond(flag > 3, body, lambda v: v, start)
+        else:
+            a = lax.switch(
+                flag % 3, [body, lambda v: v, lambda v: v + v], start
+            )
+        return Value(a, exact, 2.0)
+
+
+def with_strategy(rng, text: str, arguments) -> str:
+    """The text with a strategy and arguments that carry the mini-batch."""
+    strategy = ("replicate", "split", None)[int(rng.integers(3))]
+    if strategy is None:
+        return text
+    text = text.replace(
+        "attributes {",
+        f"attributes {{whale.default_strategy = #whale.{strategy}, ",
+        1,
+    )
+    extents = [a.shape[0] for a in arguments if a.ndim and a.shape[0]]
+    if not extents:
+        return text
+    batch = extents[int(rng.integers(len(extents)))]
+    for number, argument in enumerate(arguments):
+        if argument.ndim and argument.shape[0] == batch:
+            text = re.sub(
+                rf"(%arg{number}: tensor<[^>]*>)(?! \{{)",
+                r"\1 {whale.batch_dim = 0 : i64}",
+                text,
+                count=1,
+            )
+    return text
+
+
+def compare(expected: np.ndarray, actual: np.ndarray) -> str:
+    """What differs; nothing if the results agree."""
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+        return f"{actual.dtype}{actual.shape}"
+    if expected.dtype.kind != "f":
+        wrong = expected != actual
+    else:
+        tolerance = 3e-4 if expected.dtype == np.float32 else 1e-9
+        finite = np.abs(expected[np.isfinite(expected)])
+        scale = max(1.0, float(finite.max()) if finite.size else 1.0)
+        with np.errstate(all="ignore"):
+            near = np.abs(expected - actual) <= tolerance * scale
+        both = np.isnan(expected) & np.isnan(actual)
+        wrong = ~(near | both | (expected == actual))
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"at {list(at)} {actual[at]} instead of {expected[at]}"
+
+
+def check(number: int, args) -> tuple[str, str]:
+    """(what is wrong with a program, its text)."""
+    rng = np.random.default_rng([args.seed, number, 1])
+    seed = int(np.random.default_rng([args.seed, number]).integers(2**62))
+    program = Program(seed, int(rng.integers(2, args.size + 1)))
+    function = jax.jit(program, keep_unused=True)
+    lowered = function.lower(*program.arguments)
+    expected = [np.asarray(array) for array in lowered.compile()(
+        *program.arguments)]  # fmt: skip
+    types = [
+        Tensor(element_name(array.dtype), array.shape) for array in expected
+    ]
+    text = lowered.as_text()
+    ranks = args.ranks.split(",")
+    cluster = ranks[int(rng.integers(len(ranks)))]
+    if cluster != "1":
+        text = with_strategy(rng, text, program.arguments)
+    try:
+        results = run_program(text, program.arguments, types, cluster)
+    except Exception as error:
+        return f"on {cluster} ranks: {str(error)[:300]}", text
+    for index, (a, b) in enumerate(zip(expected, results)):
+        if wrong := compare(a, b):
+            return f"on {cluster} ranks: result {index} {wrong}", text
+    return "", text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--size", type=int, default=14, help="operations")
+    parser.add_argument("--ranks", default="1,2,3")
+    parser.add_argument("--keep", type=pathlib.Path)
+    args = parser.parse_args()
+    begin, bad = time.monotonic(), 0
+    for number in range(args.first, args.first + args.count):
+        # What crashes takes only its own process down.
+        sys.stdout.flush()
+        wrong, text = check(number, args)
+        if not wrong:
+            continue
+        bad += 1
+        print(f"program {number}: {wrong}", flush=True)
+        if args.keep:
+            args.keep.mkdir(parents=True, exist_ok=True)
+            (args.keep / f"{args.seed}-{number}.mlir").write_text(text)
+    seconds = time.monotonic() - begin
+    print(f"{args.count} programs, {bad} wrong, {seconds:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
