@@ -153,9 +153,13 @@ FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
         return WalkResult::interrupt();
       }
       for (int64_t rank : *ranks) {
-        use.sources[rank] = shapeOf(op.getInput());
-        if (!use.targets.emplace(rank, shapeOf(op.getOutput())).second) {
-          op.emitError("channel ") << op.getChannel() << " is used twice";
+        // Micro-batches use a channel once each, in the same way.
+        auto source = use.sources.emplace(rank, shapeOf(op.getInput()));
+        auto target = use.targets.emplace(rank, shapeOf(op.getOutput()));
+        if (source.first->second != shapeOf(op.getInput()) ||
+            target.first->second != shapeOf(op.getOutput())) {
+          op.emitError("channel ")
+              << op.getChannel() << " is used with different shapes";
           return WalkResult::interrupt();
         }
       }

@@ -168,25 +168,21 @@ static LogicalResult setStrategy(ModuleOp module, StringRef strategy) {
   return success();
 }
 
-static LogicalResult checkMicroBatches(ModuleOp module, int64_t option) {
-  int64_t count = option;
-  if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config"))
-    if (auto written = config.getAs<IntegerAttr>("num_micro_batch"))
-      if (count == 0)
-        count = written.getInt();
-  if (count > 1)
-    return emitError(UnknownLoc::get(module.getContext()))
-           << "micro-batches: " << count
-           << " of them are not supported yet; use 1";
+/// The option goes before what the text says.
+static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
+  MLIRContext *context = module.getContext();
   if (count < 0)
-    return emitError(UnknownLoc::get(module.getContext()))
-           << "micro-batches: " << count << " is less than 1";
+    return emitError(UnknownLoc::get(context))
+           << "--micro-batches: " << count << " is less than 1";
+  if (count == 0)
+    return success();
+  NamedAttrList config(module->getAttrOfType<DictionaryAttr>("whale.config"));
+  config.set("num_micro_batch", Builder(context).getI64IntegerAttr(count));
+  module->setAttr("whale.config", config.getDictionary(context));
   return success();
 }
 
 LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
-  if (failed(checkMicroBatches(module, options.microBatches)))
-    return failure();
   if (isPartitioned(module))
     return success();
   auto main = module.lookupSymbol<func::FuncOp>("main");
@@ -194,6 +190,7 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
       failed(addCluster(module, options.cluster)) ||
       failed(checkRanks(module, options.target)) ||
       failed(setStrategy(module, options.strategy)) ||
+      failed(setMicroBatches(module, options.microBatches)) ||
       failed(addBatchArguments(main, options.batchArgs)))
     return failure();
   return addFeedback(main, options.feedback);

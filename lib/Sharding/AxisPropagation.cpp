@@ -10,6 +10,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/ParameterSplits.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -69,10 +70,7 @@ const std::optional<OpRule> &AxisPropagation::ruleOf(Operation *op) {
 /// Whether the value is produced on other devices than `op` runs on. Partial
 /// results don't travel: they are reduced on the way.
 bool AxisPropagation::isForeign(Operation *op, Value value) const {
-  while (auto graph = value.getDefiningOp<TaskGraphOp>())
-    value = graph.getBody().front().getTerminator()->getOperand(
-        cast<OpResult>(value).getResultNumber());
-  Operation *producer = value.getDefiningOp();
+  Operation *producer = findProducer(value);
   return producer && options.devices(producer) != options.devices(op);
 }
 
@@ -150,6 +148,8 @@ void AxisPropagation::visit(Operation *op) {
   }
   if (isa<hlo::CaseOp, hlo::IfOp>(op))
     return visitCase(op);
+  if (isa<MicroBatchesOp>(op))
+    return visitMicroBatches(op);
   if (isa<hlo::OptimizationBarrierOp>(op))
     return visitBarrier(op);
   const std::optional<OpRule> &rule = ruleOf(op);
@@ -380,6 +380,13 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
 
 void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
   costs[op] = candidate.seconds;
+  // A region of micro-batches is computed at each of its moments.
+  if (auto loop = op->getParentOfType<MicroBatchesOp>()) {
+    Region *body = op->getParentRegion();
+    while (body->getParentOp() != loop)
+      body = body->getParentRegion();
+    costs[op] *= double(loop.getNumMoments(body));
+  }
   if (candidate.sub)
     choices[op] = *candidate.sub;
   else

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Reducers.h"
 
@@ -135,6 +136,54 @@ void AxisPropagation::visitCase(Operation *op) {
     for (Region &region : op->getRegions())
       require(region.front().getTerminator()->getOpOperand(index), common);
   }
+}
+
+/// An argument that carries samples has the layout that was seeded, any other
+/// that of its pieces. A sum over moments stays partial where all moments make
+/// a partial sum of it, and is reduced once.
+void AxisPropagation::visitMicroBatches(Operation *op) {
+  auto loop = cast<MicroBatchesOp>(op);
+  for (int64_t m = 0; m < loop.getNumMoments(); ++m)
+    for (BlockArgument argument : loop.getBody(m).getArguments()) {
+      AxisState piece =
+          getState(loop.getSlice(argument.getArgNumber(), m).get());
+      if (getState(argument).isFree() && !piece.isFree())
+        states[argument] = piece;
+    }
+  for (Region &body : loop.getBodies())
+    visitBlock(body.front());
+
+  unsigned yields = loop.getYield(0)->getNumOperands();
+  for (unsigned i = 0; i < yields; ++i) {
+    bool isReduced = i < loop.getNumReduced();
+    AxisState common;
+    for (Region &body : loop.getBodies()) {
+      AxisState state = getState(body.front().getTerminator()->getOperand(i));
+      if (isReduced && state.isPartial() &&
+          state.reduction !=
+              cast<ReductionAttr>(loop.getReductions()[i]).getValue())
+        state = AxisState::replicated();
+      bool differs = !common.isFree() && !state.isFree() && state != common;
+      if (differs)
+        state = AxisState::replicated();
+      if (!state.isFree())
+        common = state;
+      if (differs)
+        break;
+    }
+    if (common.isFree())
+      common = AxisState::replicated();
+    for (Region &body : loop.getBodies())
+      require(body.front().getTerminator()->getOpOperand(i), common);
+    for (OpResult result : op->getResults())
+      if (loop.getYielded(result.getResultNumber()).first == i)
+        states[result] = common;
+  }
+  for (int64_t m = 0; m < loop.getNumMoments(); ++m)
+    for (BlockArgument argument : loop.getBody(m).getArguments()) {
+      demand(argument, AxisState::replicated());
+      require(loop.getSlice(argument.getArgNumber(), m), getState(argument));
+    }
 }
 
 } // namespace whale

@@ -69,6 +69,16 @@ void Factorization::linkRegions(Operation *op) {
       link(op->getOperand(i), body.getTerminator()->getOperand(i));
       link(op->getOperand(i), loop.getCond().front().getArgument(i));
     }
+  } else if (auto loop = dyn_cast<MicroBatchesOp>(op)) {
+    for (int64_t m = 0; m < loop.getNumMoments(); ++m)
+      for (BlockArgument argument : loop.getBody(m).getArguments())
+        link(loop.getSlice(argument.getArgNumber(), m).get(), argument);
+    for (OpResult result : op->getResults()) {
+      auto [index, moment] = loop.getYielded(result.getResultNumber());
+      for (int64_t m = 0; m < loop.getNumMoments(); ++m)
+        if (!moment || *moment == m)
+          link(result, loop.getYield(m)->getOperand(index));
+    }
   } else if (isa<hlo::CaseOp, hlo::IfOp>(op)) {
     for (Region &region : op->getRegions())
       for (auto [result, yielded] : llvm::zip(

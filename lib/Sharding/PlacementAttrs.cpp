@@ -19,6 +19,18 @@ Value lookThroughTaskGraph(Value value) {
   return value;
 }
 
+Operation *findProducer(Value value) {
+  while (true) {
+    value = lookThroughTaskGraph(value);
+    auto loop = value.getDefiningOp<MicroBatchesOp>();
+    if (!loop)
+      return value.getDefiningOp();
+    auto [index, moment] =
+        loop.getYielded(cast<OpResult>(value).getResultNumber());
+    value = loop.getYield(moment.value_or(0))->getOperand(index);
+  }
+}
+
 static PlacementAttr getElement(Operation *op, StringRef name, unsigned index) {
   auto list = op->getAttrOfType<ArrayAttr>(name);
   if (!list || index >= list.size())
@@ -38,6 +50,15 @@ PlacementAttr getPlacement(Value value) {
   if (auto function = dyn_cast<func::FuncOp>(owner))
     return function.getArgAttrOfType<PlacementAttr>(argument.getArgNumber(),
                                                     placementAttrName);
+  if (auto loop = dyn_cast<MicroBatchesOp>(owner)) {
+    // All pieces are wanted as the argument is placed.
+    Region *body = argument.getOwner()->getParent();
+    auto first = llvm::find(loop.getVariants(), body->getRegionNumber());
+    OpOperand &piece = loop.getSlice(argument.getArgNumber(),
+                                     first - loop.getVariants().begin());
+    PlacementAttr wanted = getWantedPlacement(piece);
+    return wanted ? wanted : getPlacement(piece.get());
+  }
   return getElement(owner, placementsAttrName, argument.getArgNumber());
 }
 

@@ -41,31 +41,47 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
       module.emitError("expects a function '@main' with one block");
       return signalPassFailure();
     }
-    body = &main.front();
     defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
-    for (Operation &op : body->without_terminator())
-      if (isa<TaskGraphOp>(op)) {
-        op.emitError("stands in '@main', whose task graphs are to be formed");
-        return signalPassFailure();
-      }
+    WalkResult found = main.walk([](TaskGraphOp graph) {
+      graph.emitError("stands in '@main', whose task graphs are to be formed");
+      return WalkResult::interrupt();
+    });
+    if (found.wasInterrupted())
+      return signalPassFailure();
+    reserveNames(main);
+    formIn(main.front());
+  }
 
-    reserveNames();
+  /// Forms the task graphs of a block, those of micro-batches in it apart:
+  /// nothing moves across them.
+  void formIn(Block &block) {
+    for (auto loop : block.getOps<MicroBatchesOp>())
+      for (Region &region : loop.getBodies())
+        formIn(region.front());
+    body = &block;
     copyConstants();
     SmallVector<Operation *> ops;
-    SmallVector<TaskGraphKey> keys;
-    for (Operation &op : body->without_terminator()) {
-      ops.push_back(&op);
-      keys.push_back(keyOf(&op));
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isa<MicroBatchesOp>(op) && !op.hasTrait<OpTrait::IsTerminator>()) {
+        ops.push_back(&op);
+        continue;
+      }
+      formBetween(ops, &op);
+      ops.clear();
     }
+  }
+
+  void formBetween(ArrayRef<Operation *> ops, Operation *end) {
+    SmallVector<TaskGraphKey> keys =
+        llvm::map_to_vector(ops, [this](Operation *op) { return keyOf(op); });
     SmallVector<size_t> order = scheduleByKey(ops, keys);
-    for (size_t begin = 0, end; begin < order.size(); begin = end) {
-      end = begin + 1;
-      while (end < order.size() && keys[order[end]] == keys[order[begin]])
-        ++end;
+    for (size_t first = 0, last; first < order.size(); first = last) {
       SmallVector<Operation *> piece;
-      for (size_t i = begin; i < end; ++i)
-        piece.push_back(ops[order[i]]);
-      form(keys[order[begin]], piece);
+      for (last = first;
+           last < order.size() && keys[order[last]] == keys[order[first]];
+           ++last)
+        piece.push_back(ops[order[last]]);
+      form(keys[order[first]], piece, end);
     }
   }
 
@@ -86,7 +102,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
       DenseMap<std::pair<Attribute, unsigned>, Operation *> copies;
       for (OpOperand &use : llvm::make_early_inc_range(op.getUses())) {
         Operation *user = body->findAncestorOpInBlock(*use.getOwner());
-        if (user == body->getTerminator())
+        if (user == body->getTerminator() || isa<MicroBatchesOp>(user))
           continue;
         auto [strategy, phase] = keyOf(user);
         Operation *&copy = copies[{strategy, static_cast<unsigned>(phase)}];
@@ -122,8 +138,8 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     return piece.front()->getLoc();
   }
 
-  /// Moves the operations of `piece` into a task graph before the terminator.
-  void form(TaskGraphKey key, ArrayRef<Operation *> piece) {
+  /// Moves the operations of `piece` into a task graph before `end`.
+  void form(TaskGraphKey key, ArrayRef<Operation *> piece, Operation *end) {
     DenseSet<Operation *> inside(piece.begin(), piece.end());
     SmallVector<Value> outputs;
     int64_t flops = 0, bytes = 0;
@@ -137,7 +153,12 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
           outputs.push_back(result);
     }
 
-    OpBuilder builder(body->getTerminator());
+    if (auto loop = dyn_cast<MicroBatchesOp>(body->getParentOp())) {
+      int64_t moments = loop.getNumMoments(body->getParent());
+      flops = multiplyCosts(flops, moments);
+      bytes = multiplyCosts(bytes, moments);
+    }
+    OpBuilder builder(end);
     MLIRContext *context = builder.getContext();
     auto graph = TaskGraphOp::create(
         builder, placeOf(piece), ValueRange(outputs).getTypes(),
@@ -187,12 +208,13 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
   }
 
   /// Names of scopes are the user's; all others give way to them.
-  void reserveNames() {
+  void reserveNames(func::FuncOp main) {
     if (defaultStrategy)
       used.insert(defaultStrategy.getName());
-    for (Operation &op : *body)
-      if (auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr))
+    main.walk([&](Operation *op) {
+      if (auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr))
         used.insert(strategy.getName());
+    });
   }
 
   Block *body = nullptr;

@@ -21,10 +21,7 @@ namespace {
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
 int64_t add(int64_t a, int64_t b) { return addCosts(a, b); }
-int64_t multiply(int64_t a, int64_t b) {
-  int64_t product;
-  return llvm::MulOverflow(a, b, product) ? kLargest : product;
-}
+int64_t multiply(int64_t a, int64_t b) { return multiplyCosts(a, b); }
 
 int64_t elements(Type type) {
   auto shaped = dyn_cast<RankedTensorType>(type);
@@ -141,6 +138,11 @@ std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
 }
 
 } // namespace
+
+int64_t multiplyCosts(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? kLargest : product;
+}
 
 int64_t addCosts(int64_t a, int64_t b) {
   int64_t sum;

@@ -15,14 +15,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Partition/MomentOrder.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Planner/Resolver.h"
+#include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
-#include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
 
@@ -45,20 +47,20 @@ struct ResolvedReshard {
 using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
 
 /// Writes the function of one rank class, with the shapes of its first rank.
-class RankClassBuilder {
+class RankClassBuilder : BlockLocalizer {
 public:
-  RankClassBuilder(func::FuncOp main, ArrayRef<int64_t> ranks,
-                   const ResolvedReshards &reshards)
-      : main(main), device(ranks.front()), ranks(ranks), reshards(reshards),
-        builder(main.getContext()) {}
+  RankClassBuilder(OpBuilder &builder, func::FuncOp main,
+                   ArrayRef<int64_t> ranks, const ResolvedReshards &reshards)
+      : BlockLocalizer(builder, ranks.front()), main(main), ranks(ranks),
+        reshards(reshards) {}
 
   FailureOr<func::FuncOp> build(StringRef name) {
     SmallVector<Type> inputs, outputs;
     Operation *terminator = main.front().getTerminator();
     for (BlockArgument argument : main.getArguments())
-      inputs.push_back(localTypeOrAbsent(argument));
+      inputs.push_back(getLocalTypeOrAbsent(argument));
     for (Value result : terminator->getOperands())
-      outputs.push_back(localTypeOrAbsent(result));
+      outputs.push_back(getLocalTypeOrAbsent(result));
     auto function = func::FuncOp::create(
         main.getLoc(), name, builder.getFunctionType(inputs, outputs));
     function->setAttr("whale.ranks", builder.getDenseI64ArrayAttr(ranks));
@@ -72,7 +74,7 @@ public:
       function.setArgAttr(index, globalTypeAttrName,
                           TypeAttr::get(argument.getType()));
       if (holds(argument))
-        values[argument] = local;
+        map(argument, local);
     }
     builder.setInsertionPointToStart(entry);
     if (failed(visitBlock(main.front())))
@@ -85,7 +87,7 @@ public:
       function.setResultAttr(index, globalTypeAttrName,
                              TypeAttr::get(result.getType()));
       function.setResultAttr(index, placementAttrName, getPlacement(result));
-      results.push_back(holds(result) ? values.lookup(result)
+      results.push_back(holds(result) ? lookup(result)
                                       : emitAbsent(outputs[index]));
     }
     func::ReturnOp::create(builder, terminator->getLoc(), results);
@@ -93,15 +95,35 @@ public:
   }
 
 private:
-  bool holds(Value value) {
-    return getPlacement(value).getValue().box(device).has_value();
+  Value lookup(Value value) const {
+    if (moment)
+      if (Value local = moment->lookup(value))
+        return local;
+    return values.lookup(value);
   }
 
-  Type localTypeOrAbsent(Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    std::optional<RankedTensorType> local =
-        getLocalType(type, getPlacement(value).getValue(), device);
-    return local ? *local : getAbsentType(type);
+  void map(Value value, Value local) override {
+    (moment ? *moment : values)[value] = local;
+  }
+
+  Value getOperand(OpOperand &operand) override {
+    Value local = lookup(operand.get());
+    // What another stage sends is received when it is first needed.
+    if (auto reshard = operand.get().getDefiningOp<ReshardOp>();
+        !local && moment && reshard) {
+      if (failed(visitReshard(reshard)))
+        return {};
+      local = lookup(operand.get());
+    }
+    if (!local)
+      operand.getOwner()->emitError("operand #")
+          << operand.getOperandNumber() << " is not placed on device "
+          << device;
+    return local;
+  }
+
+  Placement getOperandPlacement(OpOperand &operand) override {
+    return getPlacement(operand.get()).getValue();
   }
 
   Value emitAbsent(Type type) {
@@ -111,110 +133,34 @@ private:
         DenseElementsAttr::get(tensor, ArrayRef<Attribute>()));
   }
 
-  LogicalResult visitBlock(Block &block) {
-    for (Operation &op : block.without_terminator())
-      if (failed(visit(&op)))
-        return failure();
-    return success();
-  }
-
-  LogicalResult visit(Operation *op) {
+  LogicalResult visit(Operation *op) override {
     if (auto graph = dyn_cast<TaskGraphOp>(op)) {
       if (failed(visitBlock(graph.getBody().front())))
         return failure();
       for (auto [result, yielded] :
            llvm::zip(op->getResults(), graph.getYield()->getOperands()))
-        if (Value local = values.lookup(yielded))
-          values[result] = local;
+        if (Value local = lookup(yielded))
+          map(result, local);
       return success();
     }
-    if (isa<ReshardOp>(op))
-      return visitReshard(op);
-    if (op->getNumResults() == 0)
-      return op->emitError("has no results to place");
-    if (!holds(op->getResult(0)))
-      return success();
-    SmallVector<Value> operands;
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value local = values.lookup(operand.get());
-      if (!local)
-        return op->emitError("operand #")
-               << operand.getOperandNumber() << " is not placed on device "
-               << device;
-      operands.push_back(local);
-    }
-    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
-      return visitRegions(op, operands);
-
-    SmallVector<Placement> operandPlacements, resultPlacements;
-    for (Value operand : op->getOperands())
-      operandPlacements.push_back(getPlacement(operand).getValue());
-    for (Value result : op->getResults())
-      resultPlacements.push_back(getPlacement(result).getValue());
-    FailureOr<SmallVector<Value>> results = localize(
-        builder, {op, operandPlacements, resultPlacements, operands, device});
-    if (failed(results))
-      return failure();
-    for (auto [result, local] : llvm::zip(op->getResults(), *results))
-      values[result] = local;
-    return success();
+    if (auto loop = dyn_cast<MicroBatchesOp>(op))
+      return visitMicroBatches(loop);
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      return visitReshard(reshard);
+    return BlockLocalizer::visit(op);
   }
 
-  /// A whole zero of half precision may stand for a partial sum, which is kept
-  /// in f32.
-  Value adapt(Value value, Type type) {
-    if (value.getType() == type)
-      return value;
-    return hlo::ConvertOp::create(builder, value.getLoc(), type, value);
-  }
-
-  /// A loop or branch on local shapes, its regions visited in turn.
-  LogicalResult visitRegions(Operation *op, SmallVector<Value> operands) {
-    OperationState state(op->getLoc(), op->getName());
-    for (Value result : op->getResults())
-      state.addTypes(localTypeOrAbsent(result));
-    for (unsigned i = 0; i < op->getNumRegions(); ++i)
-      state.addRegion();
-    for (auto [operand, result] : llvm::zip(operands, op->getResults()))
-      if (isa<hlo::WhileOp>(op))
-        operand = adapt(operand, localTypeOrAbsent(result));
-    state.addOperands(operands);
-    Operation *local = builder.create(state);
-    OpBuilder::InsertionGuard guard(builder);
-    for (auto [region, localRegion] :
-         llvm::zip(op->getRegions(), local->getRegions())) {
-      Block &block = localRegion.emplaceBlock();
-      for (BlockArgument argument : region.getArguments())
-        values[argument] =
-            block.addArgument(localTypeOrAbsent(argument), argument.getLoc());
-      builder.setInsertionPointToStart(&block);
-      if (failed(visitBlock(region.front())))
-        return failure();
-      Operation *terminator = region.front().getTerminator();
-      SmallVector<Value> yielded;
-      bool isCondition = isa<hlo::WhileOp>(op) && region.getRegionNumber() == 0;
-      for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
-        Value local = values.lookup(value);
-        if (!isCondition)
-          local = adapt(local, localTypeOrAbsent(op->getResult(index)));
-        yielded.push_back(local);
-      }
-      hlo::ReturnOp::create(builder, terminator->getLoc(), yielded);
-    }
-    for (auto [result, localResult] :
-         llvm::zip(op->getResults(), local->getResults()))
-      values[result] = localResult;
-    return success();
-  }
-
-  LogicalResult visitReshard(Operation *op) {
+  LogicalResult visitReshard(ReshardOp op) {
     const ResolvedReshard &resolved = reshards.at(op);
-    if (resolved.earlier) {
-      values[op->getResult(0)] = values.lookup(resolved.earlier->getResult(0));
+    if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier)) {
+      if (!lookup(earlier) && failed(visitReshard(earlier)))
+        return failure();
+      if (Value value = lookup(earlier))
+        map(op.getResult(), value);
       return success();
     }
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    Value value = values.lookup(op->getOperand(0));
+    auto type = cast<RankedTensorType>(op.getType());
+    Value value = lookup(op.getInput());
     int64_t channel = resolved.firstChannel;
     for (const Step &step : resolved.steps) {
       std::optional<RankedTensorType> result =
@@ -242,20 +188,89 @@ private:
     }
     // Empty shards are all alike to the steps, so 0x2 may have stayed 0x2 where
     // 2x0 is wanted.
-    auto wanted = cast<RankedTensorType>(localTypeOrAbsent(op->getResult(0)));
+    auto wanted = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult()));
     if (value &&
         cast<RankedTensorType>(value.getType()).getShape() != wanted.getShape())
       value = hlo::ReshapeOp::create(builder, op->getLoc(), wanted, value);
-    values[op->getResult(0)] = value;
+    if (value)
+      map(op.getResult(), value);
     return success();
   }
 
+  /// Unrolls the moments in the order of this rank's stage.
+  LogicalResult visitMicroBatches(MicroBatchesOp op) {
+    std::vector<llvm::DenseMap<Value, Value>> moments(op.getNumMoments());
+    SmallVector<Value> reduced(op.getNumReduced());
+    std::vector<llvm::BitVector> isReduced(op.getNumMoments(),
+                                           llvm::BitVector(op.getNumReduced()));
+    for (int64_t m = 0; m < op.getNumMoments(); ++m)
+      for (BlockArgument argument : op.getBody(m).getArguments())
+        if (Value local =
+                values.lookup(op.getSlice(argument.getArgNumber(), m).get()))
+          moments[m][argument] = local;
+    auto reduce = [&](int64_t m) {
+      for (unsigned i = 0; i < op.getNumReduced(); ++i) {
+        Value term = lookup(op.getYield(m)->getOperand(i));
+        if (!term || isReduced[m][i])
+          continue;
+        isReduced[m].set(i);
+        auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
+        reduced[i] =
+            reduced[i] ? emitCombination(kind, reduced[i], term) : term;
+      }
+    };
+
+    for (const MomentItem &item : orderMoments(op, device)) {
+      moment = &moments[item.moment];
+      if (failed(visit(item.op)))
+        return failure();
+      reduce(item.moment);
+    }
+    for (int64_t m = 0; m < op.getNumMoments(); ++m) {
+      moment = &moments[m];
+      for (OpOperand &operand : op.getYield(m)->getOpOperands())
+        if (holds(operand.get()) && !getOperand(operand))
+          return failure();
+      reduce(m);
+    }
+    moment = nullptr;
+    for (OpResult result : op->getResults()) {
+      auto [index, m] = op.getYielded(result.getResultNumber());
+      Value local = m ? moments[*m].lookup(op.getYield(*m)->getOperand(index))
+                      : reduced[index];
+      if (m && !local)
+        local = values.lookup(op.getYield(*m)->getOperand(index));
+      if (local)
+        map(result, local);
+    }
+    return success();
+  }
+
+  Value emitCombination(Reduction kind, Value a, Value b) {
+    Location loc = b.getLoc();
+    switch (kind) {
+    case Reduction::Sum:
+      return hlo::AddOp::create(builder, loc, a, b);
+    case Reduction::Product:
+      return hlo::MulOp::create(builder, loc, a, b);
+    case Reduction::Min:
+      return hlo::MinOp::create(builder, loc, a, b);
+    case Reduction::Max:
+      return hlo::MaxOp::create(builder, loc, a, b);
+    case Reduction::And:
+      return hlo::AndOp::create(builder, loc, a, b);
+    case Reduction::Or:
+      return hlo::OrOp::create(builder, loc, a, b);
+    }
+    llvm_unreachable("unknown reduction");
+  }
+
   func::FuncOp main;
-  DeviceId device;
   ArrayRef<int64_t> ranks;
   const ResolvedReshards &reshards;
-  OpBuilder builder;
   llvm::DenseMap<Value, Value> values;
+  /// The values of the micro-batch at hand, inside of micro-batches.
+  llvm::DenseMap<Value, Value> *moment = nullptr;
 };
 
 struct PartitionPass : impl::PartitionBase<PartitionPass> {
@@ -337,9 +352,10 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
       it->second.push_back(rank);
     }
     for (auto [index, key] : llvm::enumerate(order)) {
-      RankClassBuilder builder(*main, ranksOf[key], reshards);
+      OpBuilder builder(&getContext());
       FailureOr<func::FuncOp> function =
-          builder.build(("rank_class_" + Twine(index)).str());
+          RankClassBuilder(builder, *main, ranksOf[key], reshards)
+              .build(("rank_class_" + Twine(index)).str());
       if (failed(function))
         return signalPassFailure();
       module.push_back(*function);
@@ -373,8 +389,8 @@ private:
   }
 
   static bool isPlacedRegion(Operation *parent) {
-    return isa<func::FuncOp, TaskGraphOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(
-        parent);
+    return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
+               hlo::CaseOp, hlo::IfOp>(parent);
   }
 
   static void collectPlacements(func::FuncOp main,

@@ -76,7 +76,8 @@ public:
     separateSources(function);
     Factorization factorization(function, feeds);
 
-    AxisPropagation batch(function, batchOptions(factorization));
+    seedBatch(factorization);
+    AxisPropagation batch(function, batchOptions());
     batch.run();
 
     AxisPropagation::Options options = innerOptions(batch, factorization);
@@ -165,23 +166,47 @@ private:
     return options;
   }
 
-  /// The largest piece of the mini-batch dimension that the program keeps
-  /// together, if the argument carries it.
-  std::optional<AxisState> batchState(BlockArgument argument,
-                                      Factorization &factorization) {
-    auto dim = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                      "whale.batch_dim");
-    if (!dim)
-      return std::nullopt;
-    for (const DimPiece &piece : factorization.getPieces(argument))
-      if (int64_t(piece.dim) == dim.getInt())
+  /// The largest piece of a dimension that the program keeps together, and
+  /// that micro-batches are not cut across.
+  AxisState batchState(Value value, int64_t dim, Factorization &factorization) {
+    for (const DimPiece &piece : factorization.getPieces(value)) {
+      bool isCut = llvm::any_of(value.getUses(), [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        std::optional<OpRule> rule;
+        if (isa<hlo::SliceOp>(user))
+          rule = getOpRule(user);
+        if (!rule)
+          return isa<hlo::SliceOp>(user);
+        std::optional<SubFactor> sub =
+            findSubFactor(*rule, rule->operands[0], piece);
+        return !sub || rule->factors[sub->factor].kind == FactorKind::Blocked;
+      });
+      if (int64_t(piece.dim) == dim && !isCut)
         return AxisState::split(piece);
+    }
     return AxisState::replicated();
+  }
+
+  /// The layouts of what carries the mini-batch: arguments of the function, and
+  /// of the regions of micro-batches.
+  void seedBatch(Factorization &factorization) {
+    for (BlockArgument argument : function.getArguments())
+      if (auto dim = function.getArgAttrOfType<IntegerAttr>(
+              argument.getArgNumber(), "whale.batch_dim"))
+        batchSeeds[argument] =
+            batchState(argument, dim.getInt(), factorization);
+    function.walk([&](MicroBatchesOp loop) {
+      for (Region &body : loop.getBodies())
+        for (auto [argument, dim] :
+             llvm::zip(body.getArguments(), loop.getBatchDims()))
+          if (dim >= 0)
+            batchSeeds[argument] = batchState(argument, dim, factorization);
+    });
   }
 
   /// Everything follows the mini-batch: the layout along the repetitions of
   /// groups, and what operations of replicate TaskGraphs do inside one.
-  AxisPropagation::Options batchOptions(Factorization &factorization) {
+  AxisPropagation::Options batchOptions() {
     AxisPropagation::Options options = commonOptions();
     options.policy = [this](Operation *op) {
       return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
@@ -191,9 +216,7 @@ private:
       const Mesh *mesh = meshOf(op);
       return std::max(mesh->getNumGroups(), mesh->getGroupSize());
     };
-    for (BlockArgument argument : function.getArguments())
-      if (std::optional<AxisState> state = batchState(argument, factorization))
-        options.seeds[argument] = batchSeeds[argument] = *state;
+    options.seeds = batchSeeds;
     return options;
   }
 
@@ -259,11 +282,14 @@ private:
   /// An argument lives on the devices of the first operation that uses it.
   void placeArguments(const AxisPropagation &batch,
                       const AxisPropagation &inner) {
+    llvm::DenseMap<Operation *, unsigned> position;
+    function.walk<WalkOrder::PreOrder>(
+        [&](Operation *op) { position.try_emplace(op, position.size()); });
     for (BlockArgument argument : function.getArguments()) {
       Operation *first = nullptr;
       for (Operation *user : argument.getUsers())
         if (user != function.front().getTerminator() &&
-            (!first || comesBefore(user, first)))
+            (!first || position.lookup(user) < position.lookup(first)))
           first = user;
       const Mesh *mesh = first ? meshOf(first) : wholeCluster;
       argumentMesh[argument] = mesh;
@@ -275,17 +301,30 @@ private:
     }
   }
 
-  bool comesBefore(Operation *a, Operation *b) {
-    Block &block = function.front();
-    Operation *topA = block.findAncestorOpInBlock(*a);
-    Operation *topB = block.findAncestorOpInBlock(*b);
-    return topA != topB && topA->isBeforeInBlock(topB);
-  }
-
   Placement place(const Mesh *mesh, Value value, const AxisState &outer,
                   const AxisState &inner) {
     auto type = cast<RankedTensorType>(value.getType());
     return mesh->place(type.getShape(), outer, inner);
+  }
+
+  /// The devices that make a value.
+  const Mesh *meshOfValue(Value value) {
+    if (Operation *producer = findProducer(value))
+      return meshOf(producer);
+    return argumentMesh.lookup(lookThroughTaskGraph(value));
+  }
+
+  /// The devices that first use a piece of the mini-batch.
+  const Mesh *meshOfPiece(OpOperand &piece) {
+    auto loop = cast<MicroBatchesOp>(piece.getOwner());
+    unsigned argument = piece.getOperandNumber() / loop.getNumMoments();
+    int64_t moment = piece.getOperandNumber() % loop.getNumMoments();
+    for (Operation &op : loop.getBody(moment))
+      for (Operation *user :
+           loop.getBody(moment).getArgument(argument).getUsers())
+        if (op.isAncestor(user))
+          return meshOf(user);
+    return wholeCluster;
   }
 
   void writePlacements(const AxisPropagation &batch,
@@ -299,10 +338,32 @@ private:
                         inner.getRequired(operand)));
     };
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op == function || isa<TaskGraphOp, YieldOp>(op))
+      bool isLoop = isa<MicroBatchesOp>(op);
+      bool endsMoment =
+          isa<YieldOp>(op) && !isa<TaskGraphOp>(op->getParentOp());
+      if (op == function || isa<TaskGraphOp>(op) ||
+          (isa<YieldOp>(op) && !endsMoment))
         return WalkResult::advance();
       const Mesh *mesh = meshOf(op);
       SmallVector<Attribute> operands, results;
+      // What enters and leaves a loop over micro-batches is where it is used
+      // and made.
+      for (OpOperand &operand : op->getOpOperands())
+        if (isLoop)
+          operands.push_back(wanted(operand, meshOfPiece(operand)));
+        else if (endsMoment)
+          operands.push_back(wanted(operand, meshOfValue(operand.get())));
+      if (isLoop)
+        for (Value result : op->getResults())
+          results.push_back(
+              attr(place(meshOfValue(result), result, batch.getState(result),
+                         inner.getState(result))));
+      if (isLoop || endsMoment) {
+        op->setAttr(operandPlacementsAttrName,
+                    ArrayAttr::get(context, operands));
+        op->setAttr(placementsAttrName, ArrayAttr::get(context, results));
+        return WalkResult::advance();
+      }
       for (OpOperand &operand : op->getOpOperands()) {
         if (op != function.front().getTerminator()) {
           operands.push_back(wanted(operand, mesh));
@@ -311,9 +372,7 @@ private:
         // Results stay on the devices that make them, unless they feed an
         // argument.
         int64_t fed = feeds[operand.getOperandNumber()];
-        Value value = lookThroughTaskGraph(operand.get());
-        const Mesh *own = value.getDefiningOp() ? meshOf(value.getDefiningOp())
-                                                : argumentMesh.lookup(value);
+        const Mesh *own = meshOfValue(operand.get());
         if (fed >= 0)
           own = argumentMesh.lookup(function.getArgument(fed));
         operands.push_back(wanted(operand, own));

@@ -30,7 +30,9 @@ namespace {
 struct RankClass {
   func::FuncOp function;
   ArrayRef<int64_t> ranks;
-  llvm::MapVector<int64_t, CollectiveOp> collectives = {};
+  SmallVector<CollectiveOp> collectives = {};
+  /// By channel, which micro-batches use once each.
+  llvm::MapVector<int64_t, SmallVector<CollectiveOp>> uses = {};
 };
 
 class Verifier {
@@ -52,9 +54,9 @@ public:
         return failure();
     for (auto [i, a] : llvm::enumerate(classes))
       for (RankClass &b : llvm::drop_begin(classes, i + 1))
-        if (failed(verifyOrder(a, b)))
+        if (failed(verifyUses(a, b)))
           return failure();
-    return success();
+    return replay();
   }
 
 private:
@@ -81,10 +83,8 @@ private:
       WalkResult result =
           rankClass.function.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
             int64_t channel = op.getChannel();
-            if (!rankClass.collectives.insert({channel, op}).second) {
-              op.emitOpError("channel ") << channel << " is used twice";
-              return WalkResult::interrupt();
-            }
+            rankClass.collectives.push_back(op);
+            rankClass.uses[channel].push_back(op);
             CollectiveOp first = firstOf.insert({channel, op}).first->second;
             return WalkResult(verifySame(first, op));
           });
@@ -127,7 +127,7 @@ private:
     if (it == classOf.end())
       return op.emitOpError("channel ")
              << channel << " names rank " << rank << ", which has no function";
-    if (holds && !classes[it->second].collectives.contains(channel))
+    if (holds && !classes[it->second].uses.contains(channel))
       return op.emitOpError("channel ")
              << channel << " waits for rank " << rank << ", whose function @"
              << classes[it->second].function.getSymName() << " has none";
@@ -204,39 +204,97 @@ private:
     return success();
   }
 
-  /// What two classes both take part in, they reach in the same order and in
-  /// the same loops and branches.
-  static LogicalResult verifyOrder(RankClass &a, RankClass &b) {
-    auto it = b.collectives.begin(), end = b.collectives.end();
+  /// What two classes both take part in, they do equally often and in the same
+  /// loops and branches.
+  static LogicalResult verifyUses(RankClass &a, RankClass &b) {
     llvm::DenseMap<Region *, Region *> regionOf;
-    for (auto &[channel, op] : a.collectives) {
-      if (!b.collectives.contains(channel))
+    for (auto &[channel, ops] : a.uses) {
+      auto it = b.uses.find(channel);
+      if (it == b.uses.end())
         continue;
-      while (it != end && !a.collectives.contains(it->first))
-        ++it;
-      CollectiveOp other = b.collectives.find(channel)->second;
-      auto fail = [&](StringRef what) {
-        InFlightDiagnostic diagnostic = op.emitOpError("channel ");
-        diagnostic << channel << what << " @" << b.function.getSymName();
-        diagnostic.attachNote(other.getLoc()) << "there it is this one";
-        return diagnostic;
-      };
-      if (it->first != channel)
-        return fail(" is reached in another order in");
-      ++it;
-      Region *left = op->getParentRegion(), *right = other->getParentRegion();
-      while (left != &a.function.getBody() && right != &b.function.getBody()) {
-        Region *&known = regionOf[left];
-        if ((known && known != right) ||
-            left->getParentOp()->getName() != right->getParentOp()->getName() ||
-            left->getRegionNumber() != right->getRegionNumber())
-          return fail(" stands in another loop or branch in");
-        known = right;
-        left = left->getParentRegion();
-        right = right->getParentRegion();
+      if (ops.size() != it->second.size())
+        return ops.front().emitOpError("channel ")
+               << channel << " is used " << ops.size() << " times, and "
+               << it->second.size() << " times in @" << b.function.getSymName();
+      for (auto [op, other] : llvm::zip(ops, it->second)) {
+        auto fail = [&]() {
+          InFlightDiagnostic diagnostic = op.emitOpError("channel ");
+          diagnostic << channel << " stands in another loop or branch in @"
+                     << b.function.getSymName();
+          diagnostic.attachNote(other.getLoc()) << "there it is this one";
+          return diagnostic;
+        };
+        Region *left = op->getParentRegion();
+        Region *right = other->getParentRegion();
+        while (left != &a.function.getBody() &&
+               right != &b.function.getBody()) {
+          Region *&known = regionOf[left];
+          if ((known && known != right) ||
+              left->getParentOp()->getName() !=
+                  right->getParentOp()->getName() ||
+              left->getRegionNumber() != right->getRegionNumber())
+            return fail();
+          known = right;
+          left = left->getParentRegion();
+          right = right->getParentRegion();
+        }
+        if (left != &a.function.getBody() || right != &b.function.getBody())
+          return fail();
       }
-      if (left != &a.function.getBody() || right != &b.function.getBody())
-        return fail(" stands in another loop or branch in");
+    }
+    return success();
+  }
+
+  /// Lets all classes reach their collectives in turn. One that only sends
+  /// goes on; any other waits until all that take part have come as often.
+  LogicalResult replay() {
+    llvm::DenseMap<int64_t, SmallVector<size_t>> takesPart;
+    for (auto [index, rankClass] : llvm::enumerate(classes))
+      for (auto &[channel, ops] : rankClass.uses)
+        takesPart[channel].push_back(index);
+    SmallVector<size_t> next(classes.size(), 0);
+    // How often a class has come to a channel, counting the present time.
+    std::vector<llvm::DenseMap<int64_t, size_t>> times(classes.size());
+    SmallVector<bool> hasCome(classes.size(), false);
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (auto [index, rankClass] : llvm::enumerate(classes))
+        while (next[index] < rankClass.collectives.size()) {
+          CollectiveOp op = rankClass.collectives[next[index]];
+          int64_t channel = op.getChannel();
+          if (!hasCome[index]) {
+            ++times[index][channel];
+            hasCome[index] = moved = true;
+          }
+          if (op.getOutput() &&
+              llvm::any_of(takesPart[channel], [&](size_t other) {
+                return times[other].lookup(channel) < times[index][channel];
+              }))
+            break;
+          hasCome[index] = false;
+          moved = true;
+          ++next[index];
+        }
+    }
+    for (auto [index, rankClass] : llvm::enumerate(classes)) {
+      if (next[index] == rankClass.collectives.size())
+        continue;
+      CollectiveOp op = rankClass.collectives[next[index]];
+      for (size_t other : takesPart[op.getChannel()]) {
+        if (times[other].lookup(op.getChannel()) >=
+            times[index].lookup(op.getChannel()))
+          continue;
+        InFlightDiagnostic diagnostic = op.emitOpError("channel ");
+        diagnostic << int64_t(op.getChannel())
+                   << " is reached in another order in @"
+                   << classes[other].function.getSymName();
+        if (next[other] < classes[other].collectives.size())
+          diagnostic.attachNote(
+              classes[other].collectives[next[other]].getLoc())
+              << "which waits here";
+        return diagnostic;
+      }
     }
     return success();
   }

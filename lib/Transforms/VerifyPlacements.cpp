@@ -122,7 +122,7 @@ public:
       if (failed(verify(op)))
         return WalkResult::interrupt();
       // The bodies of reductions work on scalars.
-      return isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op)
+      return isa<MicroBatchesOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op)
                  ? WalkResult::advance()
                  : WalkResult::skip();
     });
@@ -163,6 +163,8 @@ private:
       return verifyReshard(reshard);
     if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
       return verifyRegions(op);
+    if (auto loop = dyn_cast<MicroBatchesOp>(op))
+      return verifyMoments(loop);
     if (op->hasTrait<OpTrait::IsTerminator>())
       return success();
     // Layers repeat the same operations, and ranks may be many.
@@ -221,6 +223,26 @@ private:
         if (failed(
                 verifyCarried(region.front().getTerminator(), value, result)))
           return failure();
+    }
+    return success();
+  }
+
+  /// Every moment takes and gives values where the loop does.
+  static LogicalResult verifyMoments(MicroBatchesOp loop) {
+    for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment) {
+      for (BlockArgument argument : loop.getBody(moment).getArguments())
+        if (failed(verifyCarried(
+                loop, loop.getSlice(argument.getArgNumber(), moment).get(),
+                argument)))
+          return failure();
+      for (OpResult result : loop->getResults()) {
+        auto [index, only] = loop.getYielded(result.getResultNumber());
+        if ((!only || *only == moment) &&
+            failed(verifyCarried(loop.getYield(moment),
+                                 loop.getYield(moment)->getOperand(index),
+                                 result)))
+          return failure();
+      }
     }
     return success();
   }

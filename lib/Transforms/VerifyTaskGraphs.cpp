@@ -25,21 +25,34 @@ struct VerifyTaskGraphsPass : impl::VerifyTaskGraphsBase<VerifyTaskGraphsPass> {
     FailureOr<func::FuncOp> main = getMainFunction(getOperation());
     if (failed(main))
       return signalPassFailure();
-    llvm::StringMap<TaskGraphOp> firstOf;
-    for (Operation &op : main->front().without_terminator()) {
-      auto graph = dyn_cast<TaskGraphOp>(op);
-      if (!graph) {
-        op.emitOpError("stands in no task graph");
-        return signalPassFailure();
-      }
-      TaskGraphOp first =
-          firstOf.try_emplace(graph.getName(), graph).first->second;
-      if (failed(verifySame(first, graph)))
-        return signalPassFailure();
-    }
+    if (failed(verifyBlock(main->front())))
+      return signalPassFailure();
   }
 
 private:
+  LogicalResult verifyBlock(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (auto loop = dyn_cast<MicroBatchesOp>(op)) {
+        for (Region &body : loop.getBodies())
+          if (failed(verifyBlock(body.front())))
+            return failure();
+        continue;
+      }
+      // Where a micro-batch starts is a number that no TaskGraph computes.
+      if (op.hasTrait<OpTrait::ConstantLike>() &&
+          llvm::all_of(op.getUsers(), llvm::IsaPred<MicroBatchesOp>))
+        continue;
+      auto graph = dyn_cast<TaskGraphOp>(op);
+      if (!graph)
+        return op.emitOpError("stands in no task graph");
+      TaskGraphOp first =
+          firstOf.try_emplace(graph.getName(), graph).first->second;
+      if (failed(verifySame(first, graph)))
+        return failure();
+    }
+    return success();
+  }
+
   /// Task graphs of one name are pieces of one TaskGraph.
   static LogicalResult verifySame(TaskGraphOp first, TaskGraphOp graph) {
     StringRef what;
@@ -55,6 +68,8 @@ private:
     diagnostic.attachNote(first.getLoc()) << "the earlier one";
     return diagnostic;
   }
+
+  llvm::StringMap<TaskGraphOp> firstOf;
 };
 
 } // namespace

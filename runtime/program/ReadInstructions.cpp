@@ -281,9 +281,10 @@ Comm InstructionReader::readComm(const Field &field) {
       number.fail("rank " + std::to_string(rank) +
                   " is no participant of channel " +
                   std::to_string(channel.number));
-    if (!reader.uses[channel.number].emplace(rank, use).second)
+    // Micro-batches use a channel once each.
+    if (reader.uses[channel.number].emplace(rank, use).first->second != use)
       number.fail("the class uses channel " + std::to_string(channel.number) +
-                  " twice");
+                  " in two ways");
   }
   return comm;
 }

@@ -45,6 +45,7 @@ struct ManifestReader {
   struct Use {
     std::optional<Shape> src, dst;
     bool overlap = false;
+    bool operator==(const Use &) const = default;
   };
   std::map<int64_t, std::map<int64_t, Use>> uses;
   /// Where a channel is described, if that is at another one.

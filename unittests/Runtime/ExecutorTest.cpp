@@ -277,10 +277,10 @@ TEST_F(ExecutorTest, AnEndlessLoopCanBeStopped) {
 
 TEST_F(ExecutorTest, DifferentOrdersOfCollectivesAreAnError) {
   json root = richProgram(directory.path());
-  json &instructions = root["classes"][1]["instructions"];
+  json &instructions = root["classes"][0]["instructions"];
   std::swap(instructions[1], instructions[2]);
-  // Channel 2 before 1 on rank 3 would still work out if ranks 0 to 2 did not
-  // wait for it in channel 1 first: rank 1 does.
+  // Ranks 0 to 2 wait for rank 3 in channel 2, which waits for rank 1 in
+  // channel 1.
   Program program = load(root);
   Array state = floats({4, 4}, std::vector<float>(16));
   Array batch = floats({8, 4}, std::vector<float>(32));

@@ -130,6 +130,7 @@ private:
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
   void visitCase(mlir::Operation *op);
   void visitBarrier(mlir::Operation *op);
+  void visitMicroBatches(mlir::Operation *op);
   void visitReturn(mlir::Operation *op);
   void visitWhole(mlir::Operation *op);
   void decide(mlir::Operation *op, const OpRule &rule);

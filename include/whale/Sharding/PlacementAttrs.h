@@ -40,6 +40,10 @@ PlacementAttr getWantedPlacement(mlir::OpOperand &operand);
 /// otherwise.
 mlir::Value lookThroughTaskGraph(mlir::Value value);
 
+/// The operation that computes a value, inside of task graphs and
+/// micro-batches; null for an argument.
+mlir::Operation *findProducer(mlir::Value value);
+
 /// The function that a pass works on: @main. Emits an error on the module if
 /// there is none.
 mlir::FailureOr<mlir::func::FuncOp> getMainFunction(mlir::ModuleOp module);

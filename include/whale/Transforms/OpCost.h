@@ -41,6 +41,8 @@ double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 
 /// `a` + `b`, at most the largest number.
 int64_t addCosts(int64_t a, int64_t b);
+/// The product, or the largest number where it is larger.
+int64_t multiplyCosts(int64_t a, int64_t b);
 
 /// A loop whose carried counter has a constant start and step and is compared
 /// with a constant.

@@ -199,6 +199,44 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
+  let summary = "compute the step one micro-batch at a time";
+  let description = [{
+    With `num_micro_batch = M` in `whale.config`, the mini-batch (the arguments
+    with `whale.batch_dim`) is split along an axis of M moments, and what
+    follows it goes into a `whale.micro_batches`: batch arguments are cut before
+    it, sums over the samples accumulated, values of each sample joined behind
+    it. Moments differ in size by one sample at most.
+
+    - What depends on batch arguments alone and is needed whole (the count of a
+      masked mean) is computed once, before the loop.
+    - Where the backward pass needs a sum over the forward pass of all samples
+      (a balance loss), all forwards come before all backwards: two loops.
+    - Where the forward pass needs one (batch statistics, logits of all samples
+      with all), micro-batches would compute something else: an error.
+
+    Example, with M = 2:
+    ```mlir
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %x0 = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>
+    %x1 = stablehlo.slice %x [4:8] : (tensor<8xf32>) -> tensor<4xf32>
+    %0 = whale.micro_batches [0, 0] (%x0, %x1)
+        reduce [#whale.reduction<sum>] batch_dims [0]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32> {
+    ^bb0(%m: tensor<4xf32>):
+      %1 = stablehlo.reduce(%m init: %zero) applies stablehlo.add
+          across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      whale.yield %1 : tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
   let summary = "make @main a sequence of task graphs";
   let description = [{

@@ -10,8 +10,10 @@
 // from, pulls its boxes out of their buffers and waits for its own readers.
 // Nobody spins: ranks may be many more than cores. All state is under one lock
 // that is never held while data move; a rank that changes something wakes those
-// whose condition became true. When every rank that still runs waits for a
-// condition that is false, none will ever go on: that is an error, not a hang.
+// whose condition became true. A rank that only sends leaves a copy and goes
+// on: stages of a pipeline don't wait for those that they feed. When every rank
+// that still runs waits for a condition that is false, none will ever go on:
+// that is an error, not a hang.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -40,6 +43,11 @@ public:
   void reset() override;
 
 private:
+  /// What a rank that only sends has left for its readers.
+  struct Letter {
+    std::vector<char> bytes;
+    int64_t readers;
+  };
   /// Ranks of one all-reduce.
   struct Group {
     std::vector<int64_t> ranks;
@@ -52,6 +60,7 @@ private:
     // What the channel's tables say.
     std::vector<int64_t> sources; ///< other ranks that it reads from
     int64_t readers = 0;          ///< other ranks that read from it
+    bool receives = false;        ///< from others or from itself
     Traffic traffic;
     Group *group = nullptr;
     int64_t position = 0; ///< in the group
@@ -59,8 +68,9 @@ private:
     // This run, under the lock.
     const void *src = nullptr;
     void *dst = nullptr;
-    int64_t arrived = 0; ///< times that it published its source
-    int64_t reads = 0;   ///< by others, of all times
+    int64_t arrived = 0;               ///< times that it published its source
+    int64_t reads = 0;                 ///< by others, of all times
+    std::map<int64_t, Letter> letters; ///< by time
   };
   struct Meeting {
     std::unordered_map<int64_t, Member> members;
@@ -79,8 +89,9 @@ private:
             const std::function<bool()> &condition);
   void wakeOthers();
   bool isStuck() const;
-  void pullCells(int64_t rank, const Channel &channel, Meeting &meeting,
-                 void *dst);
+  void pullCells(int64_t rank, const Channel &channel,
+                 const std::map<int64_t, const void *> &sources, void *dst);
+  void send(int64_t rank, const Channel &channel, Member &self);
   void allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
                  const Channel &channel, Meeting &meeting, Member &self);
 
@@ -120,6 +131,7 @@ void LocalTransport::addCells(const Channel &channel, Meeting &meeting) {
         meeting.members.at(from.peer).traffic.sent += bytes;
       }
     self.sources.assign(sources.begin(), sources.end());
+    self.receives = !cells.empty();
     for (int64_t peer : sources)
       ++meeting.members.at(peer).readers;
   }
@@ -195,7 +207,8 @@ void LocalTransport::wakeOthers() {
 }
 
 void LocalTransport::pullCells(int64_t rank, const Channel &channel,
-                               Meeting &meeting, void *dst) {
+                               const std::map<int64_t, const void *> &given,
+                               void *dst) {
   auto it = channel.cells.find(rank);
   if (it == channel.cells.end() || it->second.empty())
     return;
@@ -205,8 +218,8 @@ void LocalTransport::pullCells(int64_t rank, const Channel &channel,
   for (const Cell &cell : it->second) {
     sources.clear();
     for (const Cell::Contribution &from : cell.from)
-      sources.push_back({meeting.members.at(from.peer).src,
-                         &channel.srcShapes.at(from.peer), &from.start});
+      sources.push_back(
+          {given.at(from.peer), &channel.srcShapes.at(from.peer), &from.start});
     if (sources.size() == 1)
       copyBox(dst, dstShape, cell.dstStart, sources[0].data, *sources[0].shape,
               *sources[0].start, cell.size, elementBytes);
@@ -264,6 +277,13 @@ void LocalTransport::allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
   wait(lock, rank, [&] { return self.reads >= time * (size - 1); });
 }
 
+void LocalTransport::send(int64_t rank, const Channel &channel, Member &self) {
+  const auto *bytes = static_cast<const char *>(self.src);
+  int64_t size =
+      elementCount(channel.srcShapes.at(rank)) * byteSize(channel.dtype);
+  self.letters[self.arrived] = {{bytes, bytes + size}, self.readers};
+}
+
 Traffic LocalTransport::run(int64_t rank, const Channel &channel,
                             const void *src, void *dst) {
   Meeting &meeting = meetings.at(&channel);
@@ -276,11 +296,16 @@ Traffic LocalTransport::run(int64_t rank, const Channel &channel,
   int64_t time = ++self.arrived;
   if (self.group)
     ++self.group->arrived;
+  bool onlySends = self.readers > 0 && !self.receives && !self.group;
+  if (onlySends)
+    send(rank, channel, self);
   wakeOthers();
   if (self.group) {
     allReduce(lock, rank, channel, meeting, self);
     return self.traffic;
   }
+  if (onlySends)
+    return self.traffic;
   std::vector<Member *> sources;
   for (int64_t peer : self.sources)
     sources.push_back(&meeting.members.at(peer));
@@ -288,11 +313,22 @@ Traffic LocalTransport::run(int64_t rank, const Channel &channel,
     return std::all_of(sources.begin(), sources.end(),
                        [&](Member *member) { return member->arrived >= time; });
   });
+  std::map<int64_t, const void *> given{{rank, src}};
+  for (int64_t peer : self.sources) {
+    Member &member = meeting.members.at(peer);
+    auto letter = member.letters.find(time);
+    given[peer] = letter == member.letters.end() ? member.src
+                                                 : letter->second.bytes.data();
+  }
   lock.unlock();
-  pullCells(rank, channel, meeting, dst);
+  pullCells(rank, channel, given, dst);
   lock.lock();
-  for (Member *member : sources)
+  for (Member *member : sources) {
     ++member->reads;
+    auto letter = member->letters.find(time);
+    if (letter != member->letters.end() && --letter->second.readers == 0)
+      member->letters.erase(letter);
+  }
   wakeOthers();
   wait(lock, rank, [&] { return self.reads >= time * self.readers; });
   return self.traffic;
@@ -325,8 +361,10 @@ void LocalTransport::reset() {
     waiter->finished = false;
   }
   for (auto &[channel, meeting] : meetings) {
-    for (auto &[rank, member] : meeting.members)
+    for (auto &[rank, member] : meeting.members) {
       member.arrived = member.reads = 0;
+      member.letters.clear();
+    }
     for (const auto &group : meeting.groups)
       group->arrived = group->reduced = 0;
   }

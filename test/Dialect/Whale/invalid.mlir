@@ -180,7 +180,7 @@ func.func @no_device() {
 // -----
 
 func.func @stray_yield() {
-  // expected-error@+1 {{'whale.yield' op expects parent op 'whale.task_graph'}}
+  // expected-error@+1 {{'whale.yield' op expects parent op to be one of 'whale.task_graph, whale.micro_batches'}}
   whale.yield
 }
 

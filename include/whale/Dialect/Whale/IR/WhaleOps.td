@@ -139,13 +139,93 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
   let hasVerifier = 1;
 }
 
-def Whale_YieldOp : Whale_Op<"yield", [
-    HasParent<"TaskGraphOp">, Pure, ReturnLike, Terminator
+def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable
   ]> {
-  let summary = "the values that leave a task graph";
+  let summary = "a part of the step, computed for one micro-batch at a time";
   let description = [{
-    Ends the region of a `whale.task_graph`; its operands are the task graph's
-    results.
+    The mini-batch is cut into micro-batches, moments of one axis of time. A
+    region computes what depends on the mini-batch for one of them; moments
+    whose pieces have the same sizes share a region, and `variants` names the
+    region of each moment. Like a task graph, a region uses values from outside
+    freely.
+
+    An argument of the regions stands for as many operands as there are
+    moments, in their order: its pieces. The first results, as many as there
+    are `reduce`, are the values that the moments yield, combined over all of
+    them in order; each further value that is yielded stands for as many results
+    as there are moments, one for each.
+
+    `batch_dims` says for each argument in which dimension it carries samples,
+    or -1.
+
+    Example:
+    ```mlir
+    %loss, %y0, %y1 = whale.micro_batches [0, 0] (%x0, %x1)
+        reduce [#whale.reduction<sum>] batch_dims [0]
+        : (tensor<4xf32>, tensor<4xf32>)
+        -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>) {
+    ^bb0(%x: tensor<4xf32>):
+      %y = stablehlo.tanh %x : tensor<4xf32>
+      %0 = stablehlo.reduce(%y init: %zero) applies stablehlo.add
+          across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      whale.yield %0, %y : tensor<f32>, tensor<4xf32>
+    }
+    ```
+
+    **Constraints:**
+    - There is at least one moment, every moment has a region, and every region
+      a moment.
+    - The regions have equally many arguments and yield equally many values.
+    - Operands, arguments, yielded values and results agree in number and type
+      as said above.
+    - Each dimension of `batch_dims` is one of the argument, or -1.
+    - It doesn't stand inside another `whale.micro_batches` or a task graph.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$variants,
+      Variadic<AnyStaticShapeTensor>:$slices,
+      DefaultValuedAttr<TypedArrayAttrBase<Whale_ReductionAttr, "reductions">,
+                        "{}">:$reductions,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$batch_dims);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$bodies);
+  let assemblyFormat = [{
+    $variants `(` $slices `)` (`reduce` $reductions^)?
+    (`batch_dims` $batch_dims^)? attr-dict-with-keyword
+    `:` functional-type($slices, $results) $bodies
+  }];
+  let extraClassDeclaration = [{
+    /// The number of micro-batches.
+    int64_t getNumMoments() { return getVariants().size(); }
+    /// How many of them the region computes.
+    int64_t getNumMoments(::mlir::Region *body);
+    /// What one moment computes.
+    ::mlir::Block &getBody(int64_t moment) {
+      return getBodies()[getVariants()[moment]].front();
+    }
+    ::whale::YieldOp getYield(int64_t moment);
+    unsigned getNumSlicedArguments() {
+      return getBodies().front().getNumArguments();
+    }
+    /// The operand that an argument of the regions is at one moment.
+    ::mlir::OpOperand &getSlice(unsigned argument, int64_t moment) {
+      return getOperation()->getOpOperand(argument * getNumMoments() + moment);
+    }
+    unsigned getNumReduced() { return getReductions().size(); }
+    /// The index of the yielded value that a result stands for, and the moment
+    /// if it is the value of one.
+    std::pair<unsigned, std::optional<int64_t>> getYielded(unsigned result);
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_YieldOp : Whale_Op<"yield", [
+    ParentOneOf<["TaskGraphOp", "MicroBatchesOp"]>, Pure, ReturnLike, Terminator
+  ]> {
+  let summary = "the values that leave a task graph or a micro-batch";
+  let description = [{
+    Ends the region of a `whale.task_graph`, whose results are its operands, or
+    of a `whale.micro_batches`.
 
     Example:
     ```mlir
@@ -153,7 +233,7 @@ def Whale_YieldOp : Whale_Op<"yield", [
     ```
 
     **Constraints:**
-    - The parent is a `whale.task_graph`.
+    - The parent is a `whale.task_graph` or a `whale.micro_batches`.
   }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

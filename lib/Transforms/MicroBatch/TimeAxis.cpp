@@ -1,0 +1,286 @@
+//===- TimeAxis.cpp - What is computed micro-batch by micro-batch ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TimeAxis.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/Factorization.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Feedback.h"
+
+#include <numeric>
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Arguments of at most so many elements (keys, counts, rates) may enter what
+/// is computed of the whole mini-batch beforehand.
+static constexpr int64_t smallArgument = 4;
+
+/// All moments on a single group of equal devices.
+static Mesh meshOfMoments(int64_t moments) {
+  std::vector<DeviceId> group(moments);
+  std::iota(group.begin(), group.end(), 0);
+  return Mesh({group}, llvm::cantFail(Cluster::ofRanks(moments)));
+}
+
+static Phase phaseOf(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr))
+      return phase.getValue();
+  return Phase::Forward;
+}
+
+static IntegerAttr batchDimOf(BlockArgument argument) {
+  auto main = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return main ? main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                   "whale.batch_dim")
+              : IntegerAttr();
+}
+
+TimeAxis::TimeAxis(func::FuncOp main, int64_t moments)
+    : main(main), moments(moments), mesh(meshOfMoments(moments)) {}
+
+std::optional<unsigned> TimeAxis::getLoop(Operation *op) const {
+  auto it = loopOf.find(op);
+  if (it == loopOf.end())
+    return std::nullopt;
+  return it->second;
+}
+
+Placement TimeAxis::place(Value value, const AxisState &state) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  return mesh.place(type.getShape(), AxisState::replicated(), state);
+}
+
+LogicalResult TimeAxis::run() {
+  do {
+    if (failed(propagate()))
+      return failure();
+  } while (computeWholeValues());
+  return assignLoops();
+}
+
+LogicalResult TimeAxis::propagate() {
+  SmallVector<int64_t> feeds(main.getNumResults(), -1);
+  for (auto [argument, result] : llvm::enumerate(findFeedback(main)))
+    if (result)
+      feeds[*result] = argument;
+  Factorization factorization(main, feeds);
+  AxisPropagation::Options options;
+  options.policy = [this](Operation *op) {
+    return phaseOf(op) == Phase::Apply || wholeOps.contains(op)
+               ? AxisPolicy::Whole
+               : AxisPolicy::Batch;
+  };
+  options.parts = [this](Operation *) { return moments; };
+  options.devices = [this](Operation *) -> const void * { return this; };
+  options.passesPartials = [](Operation *op) {
+    return phaseOf(op) != Phase::Apply;
+  };
+  options.feeds = feeds;
+  for (BlockArgument argument : main.getArguments()) {
+    IntegerAttr dim = batchDimOf(argument);
+    if (!dim)
+      continue;
+    for (const DimPiece &piece : factorization.getPieces(argument))
+      if (int64_t(piece.dim) == dim.getInt()) {
+        if (piece.extent < moments)
+          return emitError(argument.getLoc())
+                 << "micro-batches: " << moments << " of them are more than "
+                 << piece.extent << " samples of argument "
+                 << argument.getArgNumber()
+                 << "; use at most as many as there are samples";
+        options.seeds[argument] = AxisState::split(piece);
+        break;
+      }
+  }
+  if (options.seeds.empty())
+    return main.emitError("micro-batches: no argument carries a mini-batch of "
+                          "more than one sample; name those that do "
+                          "(batch_argnums, --batch-args)");
+  propagation = std::make_unique<AxisPropagation>(main, std::move(options));
+  propagation->run();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Values that are needed whole
+//===----------------------------------------------------------------------===//
+
+/// Whether one moment alone can't provide the operand as it is wanted.
+bool TimeAxis::needsWhole(OpOperand &operand) const {
+  AxisState state = getState(operand.get());
+  AxisState required = getRequired(operand);
+  return (state.isSplit() || state.isPartial()) && !required.isFree() &&
+         state != required;
+}
+
+bool TimeAxis::isInLoop(Operation *op) const {
+  auto isCut = [](const AxisState &state) {
+    return state.isSplit() || state.isPartial();
+  };
+  return op
+      ->walk([&](Operation *inner) {
+        for (Value result : inner->getResults())
+          if (isCut(getState(result)))
+            return WalkResult::interrupt();
+        for (OpOperand &operand : inner->getOpOperands())
+          if (isCut(getRequired(operand)))
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool TimeAxis::dependsOnBatchAlone(Value value) {
+  SmallVector<Value> worklist{value};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next)) {
+      auto type = cast<RankedTensorType>(argument.getType());
+      if (argument.getOwner() != &main.front() ||
+          (!batchDimOf(argument) && type.getNumElements() > smallArgument))
+        return false;
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    if (op->getBlock() != &main.front() ||
+        isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+      return false;
+    llvm::append_range(worklist, op->getOperands());
+  }
+  return true;
+}
+
+/// A copy of `value` and of what it is computed from, for the whole mini-batch.
+Value TimeAxis::cloneWhole(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return value;
+  if (Value whole = wholeOf.lookup(value))
+    return whole;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(cloneWhole(operand));
+  Operation *copy = OpBuilder(op).clone(*op);
+  copy->setOperands(operands);
+  // What follows a sum over all samples can again be cut.
+  if (llvm::any_of(op->getOperands(),
+                   [&](Value operand) { return getState(operand).isSplit(); }))
+    wholeOps.insert(copy);
+  for (auto [result, whole] : llvm::zip(op->getResults(), copy->getResults()))
+    wholeOf[result] = whole;
+  return cast<OpResult>(wholeOf.lookup(value));
+}
+
+bool TimeAxis::computeWholeValues() {
+  SmallVector<OpOperand *> operands;
+  for (Operation &op : main.front().without_terminator())
+    if (isInLoop(&op))
+      op.walk([&](Operation *inner) {
+        for (OpOperand &operand : inner->getOpOperands())
+          if (needsWhole(operand) && !isa<BlockArgument>(operand.get()) &&
+              dependsOnBatchAlone(operand.get()))
+            operands.push_back(&operand);
+      });
+  for (OpOperand *operand : operands)
+    operand->set(cloneWhole(operand->get()));
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
+    if (isOpTriviallyDead(&op)) {
+      wholeOps.erase(&op);
+      op.erase();
+    }
+  wholeOf.clear();
+
+  return !operands.empty();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
+  InFlightDiagnostic diagnostic =
+      operand.getOwner()->emitError("micro-batches: '")
+      << operand.getOwner()->getName() << "' needs operand #"
+      << operand.getOperandNumber()
+      << " of the whole mini-batch (batch statistics, logits of every sample "
+         "with every other): with "
+      << moments
+      << " micro-batches that would be another result; use one micro-batch, or "
+         "statistics of each sample";
+  diagnostic.attachNote(operand.get().getLoc())
+      << "the operand comes from here";
+  return diagnostic;
+}
+
+/// Inside of loops and branches nothing can wait for the other moments.
+LogicalResult TimeAxis::checkNested(Operation *op) const {
+  WalkResult result = op->walk([&](Operation *inner) {
+    if (inner == op)
+      return WalkResult::advance();
+    for (OpOperand &operand : inner->getOpOperands()) {
+      AxisState state = getState(operand.get());
+      AxisState required = getRequired(operand);
+      if (required.isFree() || state == required || state.isFree())
+        continue;
+      bool isInside =
+          op->isAncestor(operand.get().getParentRegion()->getParentOp());
+      if (isInside && !(state.isReplicated() && required.isPartial())) {
+        emitMixes(operand);
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult TimeAxis::assignLoops() {
+  for (Operation &op : main.front().without_terminator()) {
+    bool inLoop = isInLoop(&op);
+    unsigned turn = 0;
+    OpOperand *cause = nullptr;
+    op.walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands()) {
+        Operation *producer = operand.get().getDefiningOp();
+        if (!producer || producer->getBlock() != &main.front())
+          continue;
+        std::optional<unsigned> loop = getLoop(producer);
+        unsigned least = loop ? *loop : turns.lookup(producer);
+        if (loop && (!inLoop || needsWhole(operand)))
+          ++least;
+        if (least > turn) {
+          turn = least;
+          cause = &operand;
+        }
+      }
+    });
+    if (!inLoop) {
+      turns[&op] = turn;
+      continue;
+    }
+    if (failed(checkNested(&op)))
+      return failure();
+    if (turn > 0 && phaseOf(&op) == Phase::Forward)
+      return emitMixes(*cause);
+    loopOf[&op] = turn;
+    loops = std::max(loops, turn + 1);
+  }
+  return success();
+}
+
+} // namespace whale

@@ -1,0 +1,48 @@
+// RUN: whale-opt %s --whale-micro-batch --split-input-file --verify-diagnostics
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.multiply %x, %w : tensor<8xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  // expected-note@+1 {{the operand comes from here}}
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch}}
+  %3 = stablehlo.subtract %0, %2 : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 9 : i64}} {
+// expected-error@+1 {{micro-batches: 9 of them are more than 8 samples of argument 0}}
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// expected-error@+1 {{micro-batches: no argument carries a mini-batch of more than one sample}}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 0 : i64}} {
+// expected-error@+1 {{micro-batches: 0 of them; use at least 1}}
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}

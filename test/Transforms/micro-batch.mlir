@@ -1,0 +1,116 @@
+// RUN: whale-opt %s --whale-micro-batch --split-input-file | FileCheck %s
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// A sum over samples is accumulated, a value of each sample joined, and what no
+// sample enters computed once.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:.*]]: tensor<8x4xf32> {whale.batch_dim = 0 : i64}, %[[W:.*]]: tensor<4x3xf32>)
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x3xf32>) -> (tensor<f32>, tensor<8x3xf32>) {
+  // CHECK: %[[V:.*]] = stablehlo.tanh %[[W]]
+  // CHECK: %[[X0:.*]] = stablehlo.slice %[[X]] [0:4, 0:4]
+  // CHECK: %[[X1:.*]] = stablehlo.slice %[[X]] [4:8, 0:4]
+  // CHECK: %[[LOOP:.*]]:3 = whale.micro_batches [0, 0](%[[X0]], %[[X1]])
+  // CHECK-SAME: reduce [#whale.reduction<sum>] batch_dims [0]
+  // CHECK: ^bb0(%[[M:.*]]: tensor<4x4xf32>):
+  // CHECK:   %[[Y:.*]] = stablehlo.dot_general %[[M]], %[[V]]
+  // CHECK-SAME: (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  // CHECK:   %[[S:.*]] = stablehlo.reduce(%[[Y]] init:
+  // CHECK:   whale.yield %[[S]], %[[Y]] : tensor<f32>, tensor<4x3xf32>
+  // CHECK: %[[JOINED:.*]] = stablehlo.concatenate %[[LOOP]]#1, %[[LOOP]]#2, dim = 0
+  // CHECK: return %[[LOOP]]#0, %[[JOINED]]
+  %v = stablehlo.tanh %w : tensor<4x3xf32>
+  %y = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add
+      across dimensions = [0, 1] : (tensor<8x3xf32>, tensor<f32>) -> tensor<f32>
+  return %s, %y : tensor<f32>, tensor<8x3xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 3 : i64}} {
+// Moments of other sizes have regions of their own; positions in the batch
+// count from the start of the moment.
+// CHECK-LABEL: func.func @main(
+// CHECK-DAG: %[[O0:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-DAG: %[[O1:.*]] = stablehlo.constant dense<3> : tensor<i32>
+// CHECK-DAG: %[[O2:.*]] = stablehlo.constant dense<6> : tensor<i32>
+// CHECK: whale.micro_batches [0, 0, 1](%{{.*}}, %{{.*}}, %{{.*}}, %[[O0]], %[[O1]], %[[O2]]) batch_dims [0, -1]
+// CHECK: ^bb0(%{{.*}}: tensor<3xi32>, %[[OFFSET:.*]]: tensor<i32>):
+// CHECK:   stablehlo.broadcast_in_dim %[[OFFSET]]
+// CHECK: ^bb0(%{{.*}}: tensor<2xi32>, %{{.*}}: tensor<i32>):
+func.func @main(%x: tensor<8xi32> {whale.batch_dim = 0 : i64})
+    -> tensor<8xi32> {
+  %0 = stablehlo.iota dim = 0 : tensor<8xi32>
+  %1 = stablehlo.add %x, %0 : tensor<8xi32>
+  return %1 : tensor<8xi32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// The count of a masked mean is computed first, of the whole mini-batch.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:.*]]: tensor<8xf32> {{.*}}, %[[MASK:.*]]: tensor<8xf32>
+// CHECK: %[[COUNT:.*]] = stablehlo.reduce(%[[MASK]]
+// CHECK: whale.micro_batches
+// CHECK:   %[[ALL:.*]] = stablehlo.broadcast_in_dim %[[COUNT]], dims = [] : (tensor<f32>) -> tensor<4xf32>
+// CHECK:   stablehlo.divide %{{.*}}, %[[ALL]] : tensor<4xf32>
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %mask: tensor<8xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %count = stablehlo.reduce(%mask init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %all = stablehlo.broadcast_in_dim %count, dims = []
+      : (tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.divide %x, %all : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// A backward pass that needs a sum over the forward pass of all samples is a
+// second loop, which gets what the first one kept of each moment.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[FIRST:.*]]:3 = whale.micro_batches
+// CHECK:   whale.yield %{{.*}}, %{{.*}} : tensor<f32>, tensor<4xf32>
+// CHECK: %[[SQUARE:.*]] = stablehlo.multiply %[[FIRST]]#0, %[[FIRST]]#0
+// CHECK: whale.micro_batches [0, 0](%[[FIRST]]#1, %[[FIRST]]#2)
+// CHECK:   stablehlo.broadcast_in_dim %[[SQUARE]]
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<8xf32>) -> tensor<f32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %2 = stablehlo.multiply %1, %1 : tensor<f32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = []
+      {whale.phase = #whale.phase<backward>} : (tensor<f32>) -> tensor<8xf32>
+  %4 = stablehlo.multiply %3, %0
+      {whale.phase = #whale.phase<backward>} : tensor<8xf32>
+  %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add
+      across dimensions = [0] {whale.phase = #whale.phase<backward>}
+      : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  return %5 : tensor<f32>
+}
+}
+
+// -----
+
+// One micro-batch is the step itself.
+// CHECK-LABEL: module
+// CHECK-NOT: whale.micro_batches
+module attributes {whale.config = {num_micro_batch = 1 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
