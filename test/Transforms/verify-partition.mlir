@@ -62,12 +62,18 @@ module {
 
 #rows = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @a() attributes {whale.ranks = array<i64: 0, 1>} {
+func.func @a() attributes {whale.ranks = array<i64: 0>} {
   %a = stablehlo.constant dense<0.0> : tensor<4xf32>
+  // expected-error@+1 {{channel 0 is used 2 times, and 1 times in @b}}
   %0 = whale.all_gather %a channel 0 from #rows to #whole
       : (tensor<4xf32>) -> tensor<8xf32>
-  // expected-error@+1 {{channel 0 is used twice}}
   %1 = whale.all_gather %a channel 0 from #rows to #whole
+      : (tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+func.func @b() attributes {whale.ranks = array<i64: 1>} {
+  %a = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %0 = whale.all_gather %a channel 0 from #rows to #whole
       : (tensor<4xf32>) -> tensor<8xf32>
   return
 }
@@ -172,9 +178,9 @@ func.func @a() attributes {whale.ranks = array<i64: 0>} {
 }
 func.func @b() attributes {whale.ranks = array<i64: 1>} {
   %a = stablehlo.constant dense<0.0> : tensor<5xf32>
+  // expected-note@+1 {{which waits here}}
   %1 = whale.all_gather %a channel 1 from #rows to #whole
       : (tensor<5xf32>) -> tensor<8xf32>
-  // expected-note@+1 {{there it is this one}}
   %0 = whale.all_gather %a channel 0 from #rows to #whole
       : (tensor<5xf32>) -> tensor<8xf32>
   return

@@ -434,10 +434,11 @@ def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
   let description = [{
     Changes nothing. An error where
     - a rank has no function, or two;
-    - a channel is used twice in one class, is of another kind, placement or
-      element type in another, or misses in the class of a rank that takes part;
-    - two classes reach channels that both take part in in different orders, or
-      in different loops or branches;
+    - a channel is of another kind, placement or element type in another class,
+      used more often there or in other loops or branches, or misses in the
+      class of a rank that takes part;
+    - classes would wait for one another in a circle, where all but those that
+      only send wait for everybody who takes part;
     - an argument or result is not the shard that its placement says, on any
       rank of the class; the shards of a placement cover a tensor exactly.
 
