@@ -40,7 +40,7 @@ llvm::ArrayRef<Level> getLevels() {
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
-      {"partitioned", "whale-partition,whale-verify-partition"},
+      {"partitioned", "whale-schedule-micro-batches,whale-partition,whale-verify-partition"},
       {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels"},

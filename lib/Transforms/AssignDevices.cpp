@@ -32,13 +32,17 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     if (failed(cluster))
       return signalPassFailure();
 
-    // Task graphs of one name share devices; the first use sets the order. One
-    // without a strategy asks for none: every device computes it.
+    // Task graphs of one name share devices; the first use sets the order,
+    // that in a micro-batch where there are any: what is computed before them
+    // comes from all over the step. One without a strategy asks for no devices:
+    // all of them compute it.
     llvm::MapVector<StringRef, SmallVector<TaskGraphOp>> graphs;
-    function->walk([&](TaskGraphOp graph) {
-      if (graph.getStrategyAttr())
-        graphs[graph.getName()].push_back(graph);
-    });
+    for (bool inside : {true, false})
+      function->walk([&](TaskGraphOp graph) {
+        bool isInside = graph->getParentOfType<MicroBatchesOp>() != nullptr;
+        if (graph.getStrategyAttr() && isInside == inside)
+          graphs[graph.getName()].push_back(graph);
+      });
     if (graphs.empty())
       return;
     SmallVector<DeviceRequest> requests;

@@ -8,6 +8,7 @@
 
 #include "DeviceRequests.h"
 
+#include "whale/Planner/Schedule.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -47,7 +48,11 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
     return ownVirtualDevices(requests, own, cluster.devices.size());
   }
   VirtualDeviceOptions options;
-  options.wholeCluster = getConfig(module, "num_task_graph") != nullptr;
+  auto schedule =
+      dyn_cast_or_null<StringAttr>(getConfig(module, "pipeline.strategy"));
+  options.wholeCluster =
+      getConfig(module, "num_task_graph") != nullptr ||
+      (schedule && parseScheduleKind(schedule) == ScheduleKind::Interleaved);
   auto uneven =
       dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
   options.unevenReplicas = uneven && uneven.getValue();

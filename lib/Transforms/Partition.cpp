@@ -153,10 +153,11 @@ private:
   LogicalResult visitReshard(ReshardOp op) {
     const ResolvedReshard &resolved = reshards.at(op);
     if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier)) {
+      if (!holds(earlier))
+        return success();
       if (!lookup(earlier) && failed(visitReshard(earlier)))
         return failure();
-      if (Value value = lookup(earlier))
-        map(op.getResult(), value);
+      map(op.getResult(), lookup(earlier));
       return success();
     }
     auto type = cast<RankedTensorType>(op.getType());
@@ -220,7 +221,10 @@ private:
       }
     };
 
-    for (const MomentItem &item : orderMoments(op, device)) {
+    FailureOr<SmallVector<MomentItem>> items = orderMoments(op, device);
+    if (failed(items))
+      return failure();
+    for (const MomentItem &item : *items) {
       moment = &moments[item.moment];
       if (failed(visit(item.op)))
         return failure();

@@ -25,6 +25,14 @@ inline constexpr llvm::StringLiteral kPhaseAttr = "whale.phase";
 /// On the module: the StrategyAttr of operations outside every scope.
 inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
     "whale.default_strategy";
+/// On `whale.micro_batches`: for each stage of the pipeline a dictionary of its
+/// `devices` and of its `steps`, such as "F0 F1 B0 B1" (docs/schedules.md).
+inline constexpr llvm::StringLiteral kScheduleAttr = "whale.schedule";
+/// On a task graph in micro-batches: which one of its stage, if not the first.
+inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
+/// On a backward task graph: no other stage waits for it.
+inline constexpr llvm::StringLiteral kWeightGradientAttr =
+    "whale.weight_gradient";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
 

@@ -409,6 +409,31 @@ def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
   }];
 }
 
+def ScheduleMicroBatches
+    : Pass<"whale-schedule-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "choose the order of a pipeline's work";
+  let description = [{
+    TaskGraphs whose virtual devices overlap are one stage. Where the
+    micro-batches of a `whale.micro_batches` go through several stages and back,
+    writes down in which order each stage computes them: by the schedule that
+    `pipeline.strategy` in `whale.config` names (`docs/schedules.md`), or else
+    by the one that the cost model finds the fastest within the memory of the
+    devices. A remark says why. The zero-bubble schedule splits backward task
+    graphs in two: what other stages wait for, and the gradients of weights.
+
+    Where the samples come back to a TaskGraph after another stage, there is no
+    order without a circle: an error.
+
+    Example: two stages, two micro-batches.
+    ```mlir
+    whale.micro_batches [0, 0] (...) attributes {whale.schedule = [
+        {devices = array<i64: 0>, steps = "F0 F1 B0 B1"},
+        {devices = array<i64: 1>, steps = "F0 B0 F1 B1"} ]}
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
   let summary = "One program for each rank class";
   let description = [{

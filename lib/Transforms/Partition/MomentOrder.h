@@ -23,9 +23,10 @@ struct MomentItem {
 /// What `device` computes of `loop`, in the order of its stage's schedule; one
 /// moment after the other where the loop has none. Task graphs of other stages
 /// are left out, and so are the exchanges in which the device only receives:
-/// it receives what it needs when it needs it first.
-llvm::SmallVector<MomentItem> orderMoments(MicroBatchesOp loop,
-                                           DeviceId device);
+/// it receives what it needs when it needs it first. Fails with an error where
+/// the schedule can't be read or leaves work out.
+llvm::FailureOr<llvm::SmallVector<MomentItem>>
+orderMoments(MicroBatchesOp loop, DeviceId device);
 
 } // namespace whale
 

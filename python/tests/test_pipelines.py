@@ -1,0 +1,155 @@
+"""Micro-batches and pipelines compute what the whole mini-batch does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import whale as wh
+
+WIDTH, SAMPLES, LAYERS = 8, 12, 4
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Any:
+    """Settings of one test are no other's."""
+    wh.init()
+    yield
+    wh.init()
+
+
+def make_step(scope: Callable[[int], Any], masked: bool = False) -> Any:
+    """A step of a deep network, layer i in scope(i)."""
+    optimizer = optax.adam(1e-2)
+
+    def loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+        for i, (weight, bias) in enumerate(params):
+            with scope(i):
+                x = jnp.tanh(x @ weight + bias)
+                if i + 1 < len(params):
+                    continue
+                error = jnp.sum((x - y) ** 2, axis=-1)
+                if not masked:
+                    return jnp.mean(error)
+                mask = (y[:, 0] > 0).astype(x.dtype)
+                return jnp.sum(error * mask) / jnp.sum(mask)
+        raise AssertionError("there is a last layer")
+
+    def step(params: Any, state: Any, x: jax.Array, y: jax.Array) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    keys = jax.random.split(jax.random.key(0), LAYERS + 2)
+    params = [
+        (0.3 * jax.random.normal(key, (WIDTH, WIDTH)), jnp.zeros(WIDTH))
+        for key in keys[:LAYERS]
+    ]
+    batch = [jax.random.normal(key, (SAMPLES, WIDTH)) for key in keys[LAYERS:]]
+    return step, (params, optimizer.init(params)), batch
+
+
+def check(
+    config: dict[str, Any],
+    scope: Callable[[int], Any],
+    cluster: Any,
+    masked: bool = False,
+) -> Any:
+    """Two steps under these settings against `jax.jit`."""
+    wh.init(wh.Config(config))
+    step, start, batch = make_step(scope, masked)
+    program = wh.jit(step, cluster=cluster, batch_argnums=(2, 3))
+    expected, actual = start, start
+    for _ in range(2):
+        *expected, expected_loss = jax.jit(step)(*expected, *batch)
+        *actual, loss = program(*actual, *batch)
+    for one, other in zip(
+        jax.tree.leaves((expected, expected_loss)),
+        jax.tree.leaves((actual, loss)),
+        strict=True,
+    ):
+        one = np.asarray(one)
+        scale = max(float(np.abs(one).max()), 1e-6)
+        assert np.abs(one - np.asarray(other)).max() <= 1e-4 * scale
+    return program
+
+
+def halves(i: int) -> Any:
+    return wh.replicate(1, name=f"stage{i // 2}")
+
+
+def each(i: int) -> Any:
+    return wh.replicate(1, name=f"stage{i}")
+
+
+def nowhere(i: int) -> Any:
+    return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("count", [1, 5, 12])
+def test_accumulates_over_micro_batches(count: int, masked: bool) -> None:
+    check({"num_micro_batch": count}, nowhere, 1, masked)
+
+
+def test_replicas_accumulate_and_reduce_once() -> None:
+    wh.set_default_strategy(wh.replicate())
+    check({"num_micro_batch": 3}, lambda i: wh.replicate(2, name="all"), 2)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["gpipe", "1f1b", "PreferBackwardOptimizer", "zero-bubble", None],
+)
+def test_pipelines_of_two_stages(schedule: str | None) -> None:
+    config: dict[str, Any] = {"num_micro_batch": 4}
+    if schedule:
+        config["pipeline"] = {"strategy": schedule}
+    check(config, halves, 2)
+
+
+def test_an_uneven_pipeline_of_four_stages() -> None:
+    check({"num_micro_batch": 5}, each, 4, masked=True)
+
+
+def test_an_interleaved_pipeline() -> None:
+    config = {"num_micro_batch": 4, "pipeline.strategy": "interleaved"}
+    check(config, each, 2)
+
+
+def test_a_pipeline_repeated_over_the_devices() -> None:
+    check({"num_micro_batch": 3}, halves, 4)
+
+
+def test_stages_of_other_kinds_and_degrees() -> None:
+    def scope(i: int) -> Any:
+        return (
+            wh.replicate(1, name="body") if i < 2 else wh.split(2, name="head")
+        )
+
+    check({"num_micro_batch": 2}, scope, 3)
+
+
+def test_automatic_stages() -> None:
+    check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
+
+
+def test_batch_statistics_are_an_error_at_their_line() -> None:
+    wh.init(wh.Config({"num_micro_batch": 2}))
+
+    def step(weight: jax.Array, x: jax.Array) -> jax.Array:
+        h = x @ weight
+        return jnp.sum((h - h.mean(axis=0)) ** 4)
+
+    program = wh.jit(step, cluster=1, batch_argnums=1)
+    with pytest.raises(wh.CompileError) as error:
+        program(jnp.ones((4, 4)), jnp.ones((8, 4)))
+    assert "test_pipelines.py" in str(error.value)
+    assert "whole mini-batch" in str(error.value)

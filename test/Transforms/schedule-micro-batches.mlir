@@ -1,0 +1,130 @@
+// RUN: whale-opt %s --split-input-file --whale-schedule-micro-batches --verify-diagnostics | FileCheck %s
+
+// Two stages there and back, in the order of the schedule that is asked for.
+// CHECK-LABEL: module attributes {whale.config = {pipeline = {strategy = "1f1b"}}}
+// CHECK: whale.micro_batches [0, 0, 0]
+// CHECK-SAME: whale.schedule = [{devices = array<i64: 0>, steps = "F0 F1 B0 F2 B1 B2"}, {devices = array<i64: 1>, steps = "F0 B0 F1 B1 F2 B2"}]
+module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>)
+      -> tensor<4xf32> {
+    // expected-remark@+1 {{within memory: 1f1b}}
+    %0 = whale.micro_batches [0, 0, 0](%a, %b, %c)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %3 = whale.task_graph "two" backward on @vd1 flops 24 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %2, %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 flops 24 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %3, %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Zero bubble: what no other stage waits for is a task graph of its own.
+// CHECK-LABEL: strategy = "zero-bubble"
+// CHECK: steps = "{{[^"]*}}W0
+// CHECK: whale.task_graph "two" backward {{.*}} -> tensor<4xf32>
+// CHECK-NEXT: stablehlo.multiply
+// CHECK-NEXT: whale.yield
+// CHECK: whale.task_graph "two" backward {{.*}}whale.weight_gradient
+// CHECK-NEXT: stablehlo.sine
+// CHECK-NEXT: whale.yield
+module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>) {
+    // expected-remark@+1 {{within memory: zero-bubble}}
+    %0:2 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>, #whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %3:2 = whale.task_graph "two" backward on @vd1 flops 24
+          -> tensor<4xf32>, tensor<4xf32> {
+        %5 = stablehlo.multiply %2, %1 : tensor<4xf32>
+        %6 = stablehlo.sine %5 : tensor<4xf32>
+        whale.yield %5, %6 : tensor<4xf32>, tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 flops 24 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %3#0, %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4, %3#1 : tensor<4xf32>, tensor<4xf32>
+    }
+    return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// A TaskGraph that the samples come back to.
+module {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      // expected-error@+1 {{pipeline: the samples come back to TaskGraph 'one' after another stage}}
+      %3 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %2 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %3 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {whale.config = {pipeline = {strategy = "2f2b"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu"}]}]}
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{pipeline.strategy: '2f2b' is none of gpipe, 1f1b}}
+    %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      whale.yield %x : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
