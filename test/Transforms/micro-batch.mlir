@@ -86,7 +86,7 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
 // CHECK:   stablehlo.broadcast_in_dim %[[SQUARE]]
 func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
                 %w: tensor<8xf32>) -> tensor<f32> {
-  %0 = stablehlo.tanh %x : tensor<8xf32>
+  %0 = stablehlo.multiply %x, %w : tensor<8xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
       across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>

@@ -84,7 +84,7 @@ LogicalResult TimeAxis::propagate() {
   };
   options.parts = [this](Operation *) { return moments; };
   options.devices = [this](Operation *) -> const void * { return this; };
-  options.passesPartials = [](Operation *op) {
+  options.passesPartial = [](Operation *op, Value) {
     return phaseOf(op) != Phase::Apply;
   };
   options.feeds = feeds;
@@ -188,14 +188,25 @@ Value TimeAxis::cloneWhole(Value value) {
 
 bool TimeAxis::computeWholeValues() {
   SmallVector<OpOperand *> operands;
-  for (Operation &op : main.front().without_terminator())
-    if (isInLoop(&op))
-      op.walk([&](Operation *inner) {
-        for (OpOperand &operand : inner->getOpOperands())
-          if (needsWhole(operand) && !isa<BlockArgument>(operand.get()) &&
-              dependsOnBatchAlone(operand.get()))
-            operands.push_back(&operand);
-      });
+  // Loops, and what is computed once after one of them.
+  llvm::DenseSet<Operation *> later;
+  for (Operation &op : main.front().without_terminator()) {
+    bool inLoop = isInLoop(&op);
+    op.walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands()) {
+        Operation *producer = operand.get().getDefiningOp();
+        if (!producer || !later.contains(producer))
+          continue;
+        later.insert(&op);
+        bool comesTooLate =
+            needsWhole(operand) || getState(operand.get()).isReplicated();
+        if (inLoop && comesTooLate && dependsOnBatchAlone(operand.get()))
+          operands.push_back(&operand);
+      }
+    });
+    if (inLoop)
+      later.insert(&op);
+  }
   for (OpOperand *operand : operands)
     operand->set(cloneWhole(operand->get()));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
