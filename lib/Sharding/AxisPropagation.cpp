@@ -249,7 +249,7 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       linear = linearCandidate(op, rule);
     if (linear)
       candidates.push_back(std::move(*linear));
-    if (!follows)
+    if (!follows && !(linear && options.keepsPartials))
       candidates.push_back(wholeCandidate(op));
   }
   for (Candidate &candidate : candidates)

@@ -121,7 +121,7 @@ bool AxisPropagation::anyUse(
     for (OpOperand &use : values.pop_back_val().getUses()) {
       Operation *op = use.getOwner();
       if (isa<YieldOp>(op))
-        values.push_back(op->getParentOp()->getResult(use.getOperandNumber()));
+        llvm::append_range(values, resultsOfYielded(use));
       else if (op != except && accepts(use))
         return true;
     }

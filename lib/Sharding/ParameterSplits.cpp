@@ -9,6 +9,7 @@
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -56,8 +57,7 @@ static int64_t findParts(Value root,
       if (Value next = passesOn(use))
         values.insert(next);
       if (isa<YieldOp>(use.getOwner()))
-        values.insert(
-            use.getOwner()->getParentOp()->getResult(use.getOperandNumber()));
+        values.insert_range(resultsOfYielded(use));
     }
   }
   return parts;

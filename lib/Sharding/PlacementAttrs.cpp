@@ -19,6 +19,23 @@ Value lookThroughTaskGraph(Value value) {
   return value;
 }
 
+SmallVector<Value> resultsOfYielded(OpOperand &operand) {
+  Operation *parent = operand.getOwner()->getParentOp();
+  unsigned index = operand.getOperandNumber();
+  auto loop = dyn_cast<MicroBatchesOp>(parent);
+  if (!loop)
+    return {parent->getResult(index)};
+  SmallVector<Value> results;
+  unsigned body = operand.getOwner()->getParentRegion()->getRegionNumber();
+  for (OpResult result : parent->getResults()) {
+    auto [yielded, moment] = loop.getYielded(result.getResultNumber());
+    if (yielded == index &&
+        (!moment || loop.getVariants()[*moment] == int64_t(body)))
+      results.push_back(result);
+  }
+  return results;
+}
+
 Operation *findProducer(Value value) {
   while (true) {
     value = lookThroughTaskGraph(value);

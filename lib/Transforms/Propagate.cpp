@@ -47,9 +47,8 @@ void separateSources(func::FuncOp function) {
       for (OpOperand &use :
            llvm::make_early_inc_range(values.pop_back_val().getUses())) {
         Operation *user = use.getOwner();
-        if (isa<YieldOp>(user))
-          values.push_back(
-              user->getParentOp()->getResult(use.getOperandNumber()));
+        if (isa<YieldOp>(user) && isa<TaskGraphOp>(user->getParentOp()))
+          llvm::append_range(values, resultsOfYielded(use));
         // In a loop it would be made again in each round, but it is cheap, and
         // a kernel absorbs it.
         OpBuilder builder(user);

@@ -80,6 +80,9 @@ public:
     /// are reduced at the boundary to the optimizer, before any of its
     /// operations; sums of its own are not.
     std::function<bool(mlir::Operation *, mlir::Value)> passesPartial;
+    /// Whether a partial sum is kept wherever an operation is linear in it: on
+    /// the axis of time it can only be reduced when all moments are over.
+    bool keepsPartials = false;
     /// The state of seeded arguments; the others are free.
     llvm::DenseMap<mlir::Value, AxisState> seeds;
     /// Seeded parameters: gathering one is a last resort.

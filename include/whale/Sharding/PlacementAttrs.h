@@ -40,6 +40,9 @@ PlacementAttr getWantedPlacement(mlir::OpOperand &operand);
 /// otherwise.
 mlir::Value lookThroughTaskGraph(mlir::Value value);
 
+/// The results of the task graph or micro-batches that a yielded operand is.
+llvm::SmallVector<mlir::Value> resultsOfYielded(mlir::OpOperand &operand);
+
 /// The operation that computes a value, inside of task graphs and
 /// micro-batches; null for an argument.
 mlir::Operation *findProducer(mlir::Value value);

@@ -87,6 +87,7 @@ LogicalResult TimeAxis::propagate() {
   options.passesPartial = [](Operation *op, Value) {
     return phaseOf(op) != Phase::Apply;
   };
+  options.keepsPartials = true;
   options.feeds = feeds;
   for (BlockArgument argument : main.getArguments()) {
     IntegerAttr dim = batchDimOf(argument);
