@@ -16,6 +16,7 @@
 #include "whale/Runtime/Limits.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -73,6 +74,15 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   return failure();
 }
 
+/// Whether the tensor's size in bytes is a number.
+static bool isAddressable(RankedTensorType type) {
+  int64_t bytes = 16; // of the largest element type
+  for (int64_t extent : type.getShape())
+    if (extent != 0 && llvm::MulOverflow(bytes, extent, bytes))
+      return false;
+  return true;
+}
+
 static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -80,10 +90,30 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   if (!tensor.hasStaticShape())
     return emitError(loc) << what << " has a shape that is not known before "
                           << "the program runs: " << type;
+  if (!isAddressable(tensor))
+    return emitError(loc) << what
+                          << " has more bytes than can be counted: " << type;
   if (getElementBytes(tensor.getElementType()) == 0)
     return emitError(loc) << what
                           << " has an element type without a size: " << type;
   return success();
+}
+
+/// Sizes in bytes must be numbers, in everything that is computed.
+static LogicalResult checkSizes(func::FuncOp main) {
+  WalkResult result = main.walk([](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.hasStaticShape())
+        continue;
+      if (!isAddressable(tensor)) {
+        op->emitError("result has more bytes than can be counted: ") << type;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
@@ -98,7 +128,7 @@ static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
   for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
     if (failed(checkType(main.getLoc(), type, "result " + Twine(i))))
       return failure();
-  return success();
+  return checkSizes(main);
 }
 
 static LogicalResult addBatchArguments(func::FuncOp main,
