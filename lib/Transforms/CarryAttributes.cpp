@@ -13,6 +13,12 @@ using namespace mlir;
 
 namespace whale {
 
+void carryAttributes(Operation *from, Operation *to) {
+  for (StringRef name : {kStrategyAttr, kPhaseAttr})
+    if (Attribute attr = from->getAttr(name); attr && !to->hasAttr(name))
+      to->setAttr(name, attr);
+}
+
 void CarryAttributes::notifyOperationInserted(Operation *op,
                                               OpBuilder::InsertPoint previous) {
   // What is only moved has its attributes.
@@ -34,9 +40,7 @@ void CarryAttributes::carryFrom(Operation *op) {
     // What is inside of a created operation needs nothing of its own.
     if (created == op || fresh.contains(created->getParentOp()))
       continue;
-    for (StringRef name : {kStrategyAttr, kPhaseAttr})
-      if (Attribute attr = op->getAttr(name); attr && !created->hasAttr(name))
-        created->setAttr(name, attr);
+    carryAttributes(op, created);
   }
   fresh.clear();
 }

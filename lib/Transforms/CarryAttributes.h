@@ -14,6 +14,9 @@
 
 namespace whale {
 
+/// Gives `to` the strategy and phase of `from`, where it has none of its own.
+void carryAttributes(mlir::Operation *from, mlir::Operation *to);
+
 /// Gives the operations that a pattern creates the strategy and phase of the
 /// operation that they replace.
 class CarryAttributes : public mlir::RewriterBase::Listener {
@@ -24,9 +27,10 @@ public:
                                mlir::ValueRange replacement) override;
   void notifyOperationErased(mlir::Operation *op) override;
 
-private:
+  /// What has been created up to now stands for `op`.
   void carryFrom(mlir::Operation *op);
 
+private:
   /// Created by the pattern that is running.
   llvm::SetVector<mlir::Operation *> fresh;
 };

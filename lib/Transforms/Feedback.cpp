@@ -126,4 +126,12 @@ SmallVector<std::optional<unsigned>> findFeedback(func::FuncOp main) {
   return result;
 }
 
+SmallVector<int64_t> findFedArguments(func::FuncOp main) {
+  SmallVector<int64_t> arguments(main.getNumResults(), -1);
+  for (auto [argument, result] : llvm::enumerate(findFeedback(main)))
+    if (result)
+      arguments[*result] = argument;
+  return arguments;
+}
+
 } // namespace whale

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CarryAttributes.h"
+#include "DeviceRequests.h"
 #include "MicroBatch/MomentValues.h"
 #include "MicroBatch/TimeAxis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -41,10 +43,6 @@ struct LoopResults {
   DenseMap<Value, SmallVector<Value>> pieces;
 };
 
-bool isCut(const AxisState &state) {
-  return state.isSplit() || state.isPartial();
-}
-
 /// The arguments of a loop's regions, all variants of which have the same ones.
 class Arguments {
 public:
@@ -69,17 +67,12 @@ public:
     }
     if (Value whole = earlier.whole.lookup(value))
       value = whole;
-    Block *block = builder.getInsertionBlock();
-    Operation *last = &*std::prev(builder.getInsertionPoint());
-    bool isFirst = builder.getInsertionPoint() == block->begin();
+    CarryAttributes carry;
+    builder.setListener(&carry);
     for (int64_t moment = 0; moment < time.getNumMoments(); ++moment)
       pieces[index].push_back(emitPart(builder, value, placement, moment));
-    Operation *made = isFirst ? &block->front() : last->getNextNode();
-    for (; made && made != &*builder.getInsertionPoint();
-         made = made->getNextNode())
-      for (StringRef name : {kStrategyAttr, kPhaseAttr})
-        if (Attribute given = user->getAttr(name))
-          made->setAttr(name, given);
+    builder.setListener(nullptr);
+    carry.carryFrom(user);
     if (auto argument = dyn_cast<BlockArgument>(operand.get()))
       if (auto main = cast<func::FuncOp>(argument.getOwner()->getParentOp());
           auto dim = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
@@ -103,9 +96,7 @@ public:
                 cast<ShapedType>(op.getType()),
                 builder.getIntegerAttr(getElementTypeOrSelf(op.getType()),
                                        start)));
-        for (StringRef name : {kStrategyAttr, kPhaseAttr})
-          if (Attribute given = op->getAttr(name))
-            constant->setAttr(name, given);
+        carryAttributes(op, constant);
         pieces[index].push_back(constant->getResult(0));
       }
     return index;
@@ -171,9 +162,7 @@ private:
       return failure();
     Operation *copy = last ? last->getNextNode() : &block->front();
     for (; copy; copy = copy->getNextNode())
-      for (StringRef name : {kStrategyAttr, kPhaseAttr})
-        if (Attribute value = op->getAttr(name); value && !copy->hasAttr(name))
-          copy->setAttr(name, value);
+      carryAttributes(op, copy);
     return success();
   }
 
@@ -190,7 +179,7 @@ private:
     if (Value local = values.lookup(value))
       return local;
     AxisState required = time.getRequired(operand);
-    if (isCut(required)) {
+    if (required.isCut()) {
       Placement placement = time.place(value, required);
       auto type = *getLocalType(cast<RankedTensorType>(value.getType()),
                                 placement, device);
@@ -285,7 +274,7 @@ private:
           std::optional<unsigned> other = time.getLoop(user);
           if (other == loop)
             continue;
-          bool byPiece = other && isCut(time.getState(result)) &&
+          bool byPiece = other && time.getState(result).isCut() &&
                          time.getRequired(use) == time.getState(result);
           (byPiece ? leaving[result].pieces : leaving[result].whole) = true;
         }
@@ -300,7 +289,7 @@ private:
         if (auto list = inner->getAttrOfType<ArrayAttr>(placementsAttrName))
           placements.insert(list.begin(), list.end());
         for (OpOperand &operand : inner->getOpOperands())
-          if (AxisState state = time.getRequired(operand); isCut(state))
+          if (AxisState state = time.getRequired(operand); state.isCut())
             placements.insert(PlacementAttr::get(
                 builder.getContext(), time.place(operand.get(), state)));
       });
@@ -398,10 +387,7 @@ private:
       Operation *producer = value.getDefiningOp();
       Operation *made = whole.getDefiningOp();
       for (; made != op; made = made->getPrevNode())
-        for (StringRef name : {kStrategyAttr, kPhaseAttr})
-          if (Attribute attr = producer->getAttr(name);
-              attr && !made->hasAttr(name))
-            made->setAttr(name, attr);
+        carryAttributes(producer, made);
       Value(value).replaceUsesWithIf(whole, [&](OpOperand &use) {
         return !time.getLoop(
             main.front().findAncestorOpInBlock(*use.getOwner()));
@@ -421,9 +407,9 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     int64_t moments = 1;
-    if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config"))
-      if (auto count = config.getAs<IntegerAttr>("num_micro_batch"))
-        moments = count.getInt();
+    if (auto count =
+            dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch")))
+      moments = count.getInt();
     if (moments == 1)
       return;
     FailureOr<func::FuncOp> main = getMainFunction(module);

@@ -63,11 +63,7 @@ class Placer {
 public:
   Placer(func::FuncOp function, const Cluster &cluster)
       : function(function), cluster(cluster),
-        feeds(function.getNumResults(), -1) {
-    for (auto [argument, result] : llvm::enumerate(findFeedback(function)))
-      if (result)
-        feeds[*result] = argument;
-  }
+        feeds(findFedArguments(function)) {}
 
   LogicalResult run() {
     if (failed(collectMeshes()))

@@ -115,7 +115,8 @@ public:
       if (graph.getPhase() == Phase::Forward) {
         cost.forward += seconds;
         for (Value result : graph.getResults())
-          cost.activationBytes += byteSize(result) / numDevices(place->stage);
+          cost.activationBytes +=
+              double(tensorBytes(result.getType())) / numDevices(place->stage);
       } else if (graph->hasAttr(kWeightGradientAttr)) {
         cost.weight += seconds;
       } else {
@@ -188,13 +189,6 @@ private:
       if (of == stage)
         least = std::min(least, cluster.kindOf(device).memoryBytes);
     return least;
-  }
-  static int64_t byteSize(Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Type element = type.getElementType();
-    unsigned bits =
-        element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-    return type.getNumElements() * std::max(8u, bits) / 8;
   }
 
   MicroBatchesOp loop;

@@ -47,6 +47,8 @@ struct AxisState {
   bool isReplicated() const { return kind == Kind::Replicated; }
   bool isSplit() const { return kind == Kind::Split; }
   bool isPartial() const { return kind == Kind::Partial; }
+  /// Whether a part holds less than the value itself.
+  bool isCut() const { return isSplit() || isPartial(); }
   bool operator==(const AxisState &other) const {
     if (kind != other.kind)
       return false;

@@ -24,6 +24,9 @@ namespace whale {
 llvm::SmallVector<std::optional<unsigned>>
 findFeedback(mlir::func::FuncOp main);
 
+/// The same by results: for each, the argument whose next value it is, or -1.
+llvm::SmallVector<int64_t> findFedArguments(mlir::func::FuncOp main);
+
 } // namespace whale
 
 #endif // WHALE_TRANSFORMS_FEEDBACK_H

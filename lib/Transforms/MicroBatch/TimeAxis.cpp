@@ -71,10 +71,7 @@ LogicalResult TimeAxis::run() {
 }
 
 LogicalResult TimeAxis::propagate() {
-  SmallVector<int64_t> feeds(main.getNumResults(), -1);
-  for (auto [argument, result] : llvm::enumerate(findFeedback(main)))
-    if (result)
-      feeds[*result] = argument;
+  SmallVector<int64_t> feeds = findFedArguments(main);
   Factorization factorization(main, feeds);
   AxisPropagation::Options options;
   options.policy = [this](Operation *op) {
@@ -122,21 +119,17 @@ LogicalResult TimeAxis::propagate() {
 bool TimeAxis::needsWhole(OpOperand &operand) const {
   AxisState state = getState(operand.get());
   AxisState required = getRequired(operand);
-  return (state.isSplit() || state.isPartial()) && !required.isFree() &&
-         state != required;
+  return state.isCut() && !required.isFree() && state != required;
 }
 
 bool TimeAxis::isInLoop(Operation *op) const {
-  auto isCut = [](const AxisState &state) {
-    return state.isSplit() || state.isPartial();
-  };
   return op
       ->walk([&](Operation *inner) {
         for (Value result : inner->getResults())
-          if (isCut(getState(result)))
+          if (getState(result).isCut())
             return WalkResult::interrupt();
         for (OpOperand &operand : inner->getOpOperands())
-          if (isCut(getRequired(operand)))
+          if (getRequired(operand).isCut())
             return WalkResult::interrupt();
         return WalkResult::advance();
       })
