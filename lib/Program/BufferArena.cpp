@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Greedy by size: the largest buffer first, each into the smallest gap between
-// the buffers that are alive at the same time.
+// One buffer after the other, each into the smallest gap between the buffers
+// that are alive at the same time: the largest first or, where that wastes
+// memory, the largest and longest-lived first, or the earliest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -39,23 +41,27 @@ bool together(const ArenaRequest &a, const ArenaRequest &b) {
   return false;
 }
 
-} // namespace
+/// The most bytes that are alive at once: no arena is smaller.
+int64_t mostAlive(const std::vector<ArenaRequest> &requests) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const ArenaRequest &request : requests)
+    for (auto [begin, end] : request.intervals) {
+      int64_t bytes = llvm::alignTo(request.bytes, bufferAlignment);
+      changes.push_back({begin, bytes});
+      changes.push_back({end, -bytes});
+    }
+  llvm::sort(changes);
+  int64_t alive = 0, most = 0;
+  for (auto [time, change] : changes)
+    most = std::max(most, alive += change);
+  return most;
+}
 
-std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
-                               int64_t &size) {
-  size = 0;
-  std::vector<int64_t> offsets(requests.size(), 0);
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), 0u);
-  llvm::erase_if(order, [&](size_t r) {
-    return requests[r].bytes == 0 || requests[r].intervals.empty();
-  });
-  llvm::sort(order, [&](size_t a, size_t b) {
-    const ArenaRequest &x = requests[a], &y = requests[b];
-    return std::tuple(-x.bytes, x.intervals.front(), a) <
-           std::tuple(-y.bytes, y.intervals.front(), b);
-  });
-
+/// Places the requests in this order; returns the size of the arena.
+int64_t packInOrder(const std::vector<ArenaRequest> &requests,
+                    const std::vector<size_t> &order,
+                    std::vector<int64_t> &offsets) {
+  int64_t size = 0;
   // What is placed, by ascending offset.
   struct Placed {
     int64_t offset;
@@ -86,7 +92,49 @@ std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                 });
     placed.insert(at, {best, bytes, r});
   }
-  return offsets;
+  return size;
+}
+
+} // namespace
+
+std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
+                               int64_t &size) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0u);
+  llvm::erase_if(order, [&](size_t r) {
+    return requests[r].bytes == 0 || requests[r].intervals.empty();
+  });
+  auto span = [](const ArenaRequest &request) {
+    return request.intervals.back().second - request.intervals.front().first;
+  };
+  using Key = std::function<double(const ArenaRequest &)>;
+  const Key keys[] = {
+      [](const ArenaRequest &request) { return double(request.bytes); },
+      [&](const ArenaRequest &request) {
+        return double(request.bytes) * span(request);
+      },
+      [](const ArenaRequest &request) {
+        return -double(request.intervals.front().first);
+      },
+  };
+  std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
+  int64_t least = mostAlive(requests);
+  size = -1;
+  for (const Key &key : keys) {
+    llvm::sort(order, [&](size_t a, size_t b) {
+      const ArenaRequest &x = requests[a], &y = requests[b];
+      return std::tuple(-key(x), x.intervals.front(), a) <
+             std::tuple(-key(y), y.intervals.front(), b);
+    });
+    int64_t bytes = packInOrder(requests, order, offsets);
+    if (size < 0 || bytes < size) {
+      size = bytes;
+      best = offsets;
+    }
+    if (size <= least)
+      break;
+  }
+  return best;
 }
 
 } // namespace whale

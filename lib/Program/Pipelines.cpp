@@ -44,7 +44,7 @@ llvm::ArrayRef<Level> getLevels() {
       {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels"},
-      {"program", "whale-plan-buffers"},
+      {"program", "whale-order-instructions,whale-plan-buffers"},
   };
   return levels;
 }

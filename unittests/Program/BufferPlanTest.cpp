@@ -100,6 +100,18 @@ TEST(BufferPlan, ChainReusesTwoBuffers) {
   EXPECT_EQ(plan.buffers[plan.bufferOf[x]].space, BufferSpace::Result);
 }
 
+// Placed by size, the third value lands where the fourth has no room: 640.
+TEST(BufferPlan, ArenaIsNoLargerThanWhatIsAlive) {
+  Builder b;
+  unsigned a0 = b.op({}, 256), a1 = b.op({}, 192);
+  b.op({a0}, 0);
+  unsigned a2 = b.op({}, 192), a3 = b.op({}, 192);
+  for (unsigned last : {a2, a1, a3})
+    b.op({last}, 0);
+  b.results({});
+  EXPECT_EQ(b.plan().arenaBytes, 576);
+}
+
 TEST(BufferPlan, InPlaceChainNeedsOne) {
   Builder b;
   unsigned x = b.argument(1000);

@@ -508,6 +508,33 @@ def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
+  let summary = "Order instructions so that less is alive at once";
+  let description = [{
+    Moves the instructions of the functions with `whale.ranks` between the
+    collectives that they stand between. Collectives stay where they are, and an
+    instruction that writes in place stays behind those that read its operand.
+    The order is the best of three: the given one, one that always takes next
+    what adds the least memory, and one that does so from the end. The given one
+    stays where the others are no better.
+
+    Example: what is large is used up before the next large value is made.
+    ```mlir
+    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
+    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
+    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
+    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
+    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
+    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
+    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
 def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "Give every value of a rank class a place in memory";
   let description = [{
