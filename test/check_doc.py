@@ -3,7 +3,8 @@
 An example is a block of MLIR (or of Python that prints some), a line that holds
 `whale-opt ARGUMENTS`, and the block that whale-opt makes of the first one.
 Without a first block, the example goes on from the one before. A line that says
-so leaves the module `@kernels` out. --update writes what whale-opt makes.
+so leaves the module `@kernels` out. With `whale-compile ARGUMENTS` the second
+block is the remarks of --explain. --update writes what the tools make.
 """
 
 import os
@@ -11,11 +12,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 EXAMPLE = re.compile(
     r"(?:```(?P<language>mlir|python)\n(?P<input>(?:(?!```).)*)```\n\n)?"
-    r"(?P<text>[^\n]*`whale-opt (?P<arguments>[^`\n]*)`[^\n]*\n)\n"
-    r"```mlir\n(?P<output>(?:(?!```).)*)```\n",
+    r"(?P<text>[^\n]*`(?P<tool>whale-opt|whale-compile) "
+    r"(?P<arguments>[^`\n]*)`[^\n]*\n)\n"
+    r"```(?:mlir|text)\n(?P<output>(?:(?!```).)*)```\n",
     re.DOTALL,
 )
 KERNELS = re.compile(r"^  module @kernels .*?^  }\n", re.DOTALL | re.MULTILINE)
@@ -46,6 +49,18 @@ def execute(command: list[str], text: str = "") -> str:
     return result.stdout
 
 
+def explain(arguments: list[str], text: str) -> str:
+    """The remarks of whale-compile, without places inside of the text."""
+    with tempfile.TemporaryDirectory() as folder:
+        step = pathlib.Path(folder, "step.mlir")
+        step.write_text(text)
+        command = ["whale-compile", str(step), *arguments, "--explain"]
+        command += ["--target=none", "-o", f"{folder}/step.whale"]
+        lines = execute(command).splitlines(keepends=True)
+    remarks = [line for line in lines if not line.startswith("plan: ")]
+    return "".join(line.removeprefix(f"{step}:") for line in remarks)
+
+
 class Page:
     """Runs the examples of a page one after the other."""
 
@@ -58,14 +73,18 @@ class Page:
         text = match["input"] or self.last
         if match["language"] == "python":
             text = execute([sys.executable, "-c", text])
-        self.last = execute(["whale-opt", *match["arguments"].split()], text)
-        output = self.last
-        if WITHOUT_KERNELS in match["text"]:
-            output = KERNELS.sub("", output)
-        output = strip_module(output)
+        arguments = match["arguments"].split()
+        if match["tool"] == "whale-compile":
+            self.last = text
+            output = explain(arguments, text)
+        else:
+            self.last = output = execute(["whale-opt", *arguments], text)
+            if WITHOUT_KERNELS in match["text"]:
+                output = KERNELS.sub("", output)
+            output = strip_module(output)
         if output != match["output"]:
             self.failed += 1
-            print(f"whale-opt {match['arguments']} makes\n{output}")
+            print(f"{match['tool']} {match['arguments']} makes\n{output}")
             print(f"and not\n{match['output']}")
         start, end = match.start("output"), match.end("output")
         whole = match[0]

@@ -120,8 +120,33 @@ void AxisPropagation::run() {
       llvm::for_each(region.getArguments(), settle);
     return WalkResult::advance();
   });
-  for (auto [op, cost] : costs)
-    seconds += cost;
+  seconds = countSeconds();
+}
+
+/// Computation, and each value once for each layout that it is brought into,
+/// where it is made: that is where reshards will stand.
+double AxisPropagation::countSeconds() {
+  double sum = 0;
+  llvm::DenseMap<Value, SmallVector<AxisState, 2>> moved;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    sum += costs.lookup(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value value = operand.get();
+      AxisState wanted = getRequired(operand);
+      AxisState state = getState(value);
+      if (!state.isCut() || wanted.isFree() || wanted == state ||
+          llvm::is_contained(moved[value], wanted))
+        continue;
+      moved[value].push_back(wanted);
+      Operation *at = value.getDefiningOp();
+      double once = transferSeconds(op, value, state, wanted);
+      if (parameters.contains(value))
+        once *= parameterWeight;
+      sum += once *
+             options.repeats(at ? at : value.getParentRegion()->getParentOp());
+    }
+  });
+  return sum;
 }
 
 void AxisPropagation::visitBlock(Block &block) {
@@ -253,7 +278,7 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       candidates.push_back(wholeCandidate(op));
   }
   for (Candidate &candidate : candidates)
-    evaluate(op, rule, candidate);
+    evaluate(op, candidate);
   for (Candidate &candidate : candidates)
     for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
       if (isShared || state.isPartial() || wishes.contains(result))
@@ -326,22 +351,17 @@ AxisPropagation::Candidate AxisPropagation::wholeCandidate(Operation *op) {
   return candidate;
 }
 
-void AxisPropagation::evaluate(Operation *op, const OpRule &rule,
-                               Candidate &candidate) {
-  // Products of all factors are the points of the iteration space: the
-  // multiply-adds of a product, the elements of an elementwise operation.
-  double flops = 2;
-  for (const Factor &factor : rule.factors)
-    flops *= factor.kind == FactorKind::MaskedGather ||
-                     factor.kind == FactorKind::MaskedScatter
-                 ? 1
-                 : double(std::max<int64_t>(1, factor.extent));
-  // The largest share is what counts.
-  double share = 1;
-  if (candidate.sub && candidate.sub->extent > 0)
-    share = double(llvm::divideCeil(candidate.sub->extent, options.parts(op))) /
-            double(candidate.sub->extent);
-  candidate.seconds = flops * share / options.flopsPerSecond;
+void AxisPropagation::evaluate(Operation *op, Candidate &candidate) {
+  AxisWork work = options.work(op);
+  candidate.work = work.whole;
+  if (candidate.sub && candidate.sub->extent > 0) {
+    // Where there are few grains, the largest share is what counts.
+    double parts = double(options.parts(op));
+    double extent = double(candidate.sub->extent);
+    double largest = std::ceil(extent / parts) / extent;
+    candidate.work = std::min(work.whole, work.shared * largest * parts);
+  }
+  candidate.seconds = candidate.work;
   for (auto [operand, state] :
        llvm::zip(op->getOperands(), candidate.required)) {
     double cost = reshardSeconds(op, operand, state);
@@ -353,8 +373,7 @@ void AxisPropagation::evaluate(Operation *op, const OpRule &rule,
   }
 }
 
-/// Bytes that a device receives over its bandwidth, by the lower bounds of the
-/// collectives.
+/// Seconds until an operand is laid out as wanted.
 double AxisPropagation::reshardSeconds(Operation *op, Value value,
                                        AxisState wanted) {
   AxisState state = getState(value);
@@ -369,24 +388,15 @@ double AxisPropagation::reshardSeconds(Operation *op, Value value,
 /// The same from a layout that is split or partial.
 double AxisPropagation::transferSeconds(Operation *op, Value value,
                                         AxisState from, AxisState to) const {
-  double parts = std::max(1.0, double(options.parts(op)));
-  double bytes = sizeInBytes(value) * (parts - 1) / parts;
-  if (from.isPartial())
-    bytes *= to.isSplit() ? 1 : 2;
-  else if (to.isSplit())
-    bytes /= parts;
-  return bytes / options.bytesPerSecond;
+  using Kind = Exchange::Kind;
+  Kind kind = from.isPartial()
+                  ? (to.isSplit() ? Kind::ReduceScatter : Kind::AllReduce)
+                  : (to.isSplit() ? Kind::PointToPoint : Kind::AllGather);
+  return options.exchange(op, kind, sizeInBytes(value));
 }
 
 void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
-  costs[op] = candidate.seconds;
-  // A region of micro-batches is computed at each of its moments.
-  if (auto loop = op->getParentOfType<MicroBatchesOp>()) {
-    Region *body = op->getParentRegion();
-    while (body->getParentOp() != loop)
-      body = body->getParentRegion();
-    costs[op] *= double(loop.getNumMoments(body));
-  }
+  costs[op] = candidate.work * options.repeats(op);
   if (candidate.sub)
     choices[op] = *candidate.sub;
   else

@@ -37,13 +37,6 @@ int64_t Mesh::getGroupSize() const {
   return size;
 }
 
-double Mesh::getFlopsPerSecond() const {
-  double flops = 0;
-  for (double seconds : groupSeconds)
-    flops += 1 / seconds;
-  return flops;
-}
-
 Extents Mesh::sharesOf(int64_t extent, ArrayRef<double> secondsPerUnit) const {
   auto [it, isNew] =
       cache.try_emplace({extent, std::vector<double>(secondsPerUnit)});

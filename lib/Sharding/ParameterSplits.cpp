@@ -18,9 +18,7 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
-/// Whether `operand` is what a contraction, convolution or gather computes
-/// with (not the indices of a gather).
-static bool isHeavyUse(OpOperand &operand) {
+bool isHeavyUse(OpOperand &operand) {
   Operation *op = operand.getOwner();
   if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
     return true;
@@ -119,38 +117,92 @@ findSplitParameters(func::FuncOp function, Factorization &factorization,
   return result;
 }
 
-SmallVector<unsigned>
+namespace {
+/// A local search over the choices of a piece for each group.
+class SplitSearch {
+public:
+  SplitSearch(ArrayRef<ParameterGroup> groups,
+              llvm::function_ref<double(ArrayRef<unsigned>)> seconds)
+      : groups(groups), seconds(seconds) {
+    for (const ParameterGroup &group : groups) {
+      choice.pieces.push_back(group.pieces.size() - 1);
+      choice.alternatives.emplace_back(group.pieces.size());
+    }
+    choice.seconds = seconds(choice.pieces);
+  }
+
+  /// Ends, since each change makes the program cheaper.
+  SplitChoice run() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t group = 0; group < groups.size(); ++group)
+        changed |= improve(group);
+      if (!changed)
+        changed = improvePairs();
+    }
+    return std::move(choice);
+  }
+
+private:
+  /// Takes these pieces if the program is cheaper with them, by more than
+  /// rounding.
+  bool take(ArrayRef<unsigned> pieces, double cost) {
+    if (cost >= choice.seconds * (1 - 1e-9))
+      return false;
+    choice.pieces.assign(pieces.begin(), pieces.end());
+    choice.seconds = cost;
+    return true;
+  }
+
+  bool improve(size_t group) {
+    bool changed = false;
+    SmallVector<unsigned> pieces = choice.pieces;
+    for (pieces[group] = 0; pieces[group] < groups[group].pieces.size();
+         ++pieces[group]) {
+      double &cost = choice.alternatives[group][pieces[group]];
+      if (pieces[group] == choice.pieces[group]) {
+        cost = choice.seconds;
+        continue;
+      }
+      cost = seconds(pieces);
+      changed |= take(pieces, cost);
+    }
+    return changed;
+  }
+
+  bool improvePairs() {
+    // More would take longer than they can win.
+    constexpr size_t maxPairs = 64;
+    if (groups.size() * (groups.size() - 1) / 2 > maxPairs)
+      return false;
+    for (size_t first = 0; first < groups.size(); ++first)
+      for (size_t second = first + 1; second < groups.size(); ++second) {
+        SmallVector<unsigned> pieces = choice.pieces;
+        for (unsigned one = 0; one < groups[first].pieces.size(); ++one)
+          for (unsigned two = 0; two < groups[second].pieces.size(); ++two) {
+            pieces[first] = one;
+            pieces[second] = two;
+            if (one != choice.pieces[first] && two != choice.pieces[second] &&
+                take(pieces, seconds(pieces)))
+              return true;
+          }
+      }
+    return false;
+  }
+
+  ArrayRef<ParameterGroup> groups;
+  llvm::function_ref<double(ArrayRef<unsigned>)> seconds;
+  SplitChoice choice;
+};
+} // namespace
+
+SplitChoice
 chooseSplits(ArrayRef<ParameterGroup> groups,
              llvm::function_ref<double(ArrayRef<unsigned>)> seconds) {
-  SmallVector<unsigned> choice;
-  for (const ParameterGroup &group : groups)
-    choice.push_back(group.pieces.size() - 1);
   if (groups.empty())
-    return choice;
-  double best = seconds(choice);
-  constexpr int maxRounds = 4;
-  for (int round = 0; round < maxRounds; ++round) {
-    bool changed = false;
-    for (auto [index, group] : llvm::enumerate(groups)) {
-      unsigned kept = choice[index];
-      for (unsigned piece = 0; piece < group.pieces.size(); ++piece) {
-        if (piece == kept)
-          continue;
-        choice[index] = piece;
-        double cost = seconds(choice);
-        // A change must be worth more than rounding.
-        if (cost < best * (1 - 1e-9)) {
-          best = cost;
-          kept = piece;
-          changed = true;
-        }
-      }
-      choice[index] = kept;
-    }
-    if (!changed)
-      break;
-  }
-  return choice;
+    return {};
+  return SplitSearch(groups, seconds).run();
 }
 
 } // namespace whale

@@ -13,14 +13,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Propagate/AxisCosts.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/Mesh.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/ShardingPattern.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/Passes.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -62,7 +66,7 @@ void separateSources(func::FuncOp function) {
 class Placer {
 public:
   Placer(func::FuncOp function, const Cluster &cluster)
-      : function(function), cluster(cluster),
+      : function(function), cluster(cluster), costs(cluster),
         feeds(findFedArguments(function)) {}
 
   LogicalResult run() {
@@ -151,13 +155,14 @@ private:
              isApplied(lookThroughTaskGraph(value).getDefiningOp());
     };
     options.feeds = feeds;
-    options.flopsPerSecond = wholeCluster->getFlopsPerSecond() /
-                             std::max<size_t>(1, cluster.devices.size());
-    double bandwidth = cluster.network.bandwidth;
-    for (const NodeGroup &node : cluster.nodes)
-      bandwidth = std::min(bandwidth, node.link.bandwidth);
-    // Free links still cost the copy.
-    options.bytesPerSecond = std::min(bandwidth, 1e10);
+    options.work = [this](Operation *op) {
+      return costs.work(op, *meshOf(op));
+    };
+    options.exchange = [this](Operation *op, Exchange::Kind kind,
+                              double bytes) {
+      return costs.exchange(kind, bytes, *meshOf(op));
+    };
+    options.repeats = [this](Operation *op) { return costs.repeats(op); };
     return options;
   }
 
@@ -256,22 +261,41 @@ private:
         }
       return seeded;
     };
-    SmallVector<unsigned> choice =
+    SplitChoice choice =
         chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
           AxisPropagation propagation(function, seed(candidate));
           propagation.run();
           return propagation.getSeconds();
         });
-    options = seed(choice);
-    for (auto [group, piece] : llvm::zip(groups, choice)) {
-      const DimPiece &chosen = group.pieces[piece];
-      for (BlockArgument parameter : group.parameters)
-        emitRemark(parameter.getLoc())
-            << "argument " << parameter.getArgNumber()
-            << " is split along dimension " << chosen.dim << " in "
-            << chosen.extent << " grains";
-    }
+    options = seed(choice.pieces);
+    for (size_t group = 0; group < groups.size(); ++group)
+      explainSplit(groups[group], choice.pieces[group],
+                   choice.alternatives[group]);
     return success();
+  }
+
+  /// A remark for each parameter: the way to split it, and what the step's
+  /// share of computation and communication is with this one and the others.
+  static void explainSplit(const ParameterGroup &group, unsigned chosen,
+                           ArrayRef<double> seconds) {
+    auto describe = [&](unsigned index) {
+      const DimPiece &piece = group.pieces[index];
+      std::string text = llvm::formatv("along dimension {0} in {1} grains",
+                                       piece.dim, piece.extent);
+      if (auto pattern = findPattern(group.parameters.front(), piece))
+        text +=
+            llvm::formatv(" ({0}: {1})", pattern->name, pattern->communication);
+      llvm::raw_string_ostream(text)
+          << ", " << llvm::format("%.4g s", seconds[index]);
+      return text;
+    };
+    std::string text = "split " + describe(chosen);
+    for (unsigned index = 0; index < group.pieces.size(); ++index)
+      if (index != chosen)
+        text += "; not " + describe(index);
+    for (BlockArgument parameter : group.parameters)
+      emitRemark(parameter.getLoc())
+          << "argument " << parameter.getArgNumber() << " is " << text;
   }
 
   /// An argument lives on the devices of the first operation that uses it.
@@ -389,6 +413,7 @@ private:
 
   func::FuncOp function;
   const Cluster &cluster;
+  AxisCosts costs;
   SmallVector<int64_t> feeds;
   const Mesh *wholeCluster = nullptr;
   std::map<std::vector<std::vector<DeviceId>>, std::unique_ptr<Mesh>> meshes;

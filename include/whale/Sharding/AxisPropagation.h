@@ -24,6 +24,7 @@
 #define WHALE_SHARDING_AXISPROPAGATION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Planner/CostModel.h"
 #include "whale/Sharding/OpRule.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -69,6 +70,13 @@ enum class AxisPolicy {
   Cheapest,
 };
 
+/// Seconds of an operation along an axis: if every device computes it whole,
+/// and if they share it out by their speeds, in parts as fine as needed.
+struct AxisWork {
+  double whole = 0;
+  double shared = 0;
+};
+
 class AxisPropagation {
 public:
   struct Options {
@@ -97,9 +105,20 @@ public:
     const llvm::DenseMap<mlir::Operation *, SubFactor> *batchChoices = nullptr;
     /// For results of the function: the argument that each feeds, or -1.
     llvm::SmallVector<int64_t> feeds;
-    /// The speeds by which seconds of work and of communication are compared.
-    double flopsPerSecond = 1e11;
-    double bytesPerSecond = 1e10;
+    /// Seconds of one run of an operation.
+    std::function<AxisWork(mlir::Operation *)> work = [](mlir::Operation *) {
+      return AxisWork();
+    };
+    /// Seconds of an exchange of a value of so many bytes where an operation
+    /// runs.
+    std::function<double(mlir::Operation *, Exchange::Kind, double)> exchange =
+        [](mlir::Operation *, Exchange::Kind, double bytes) {
+          return bytes * 1e-10;
+        };
+    /// How often a step runs an operation.
+    std::function<double(mlir::Operation *)> repeats = [](mlir::Operation *) {
+      return 1.0;
+    };
   };
 
   AxisPropagation(mlir::func::FuncOp function, Options options)
@@ -116,8 +135,8 @@ public:
   const llvm::DenseMap<mlir::Operation *, SubFactor> &getChoices() const {
     return choices;
   }
-  /// Seconds of a step that this axis is answerable for: communication, and
-  /// computation given the number of parts.
+  /// Seconds of a step that this axis is answerable for: computation in its
+  /// parts, and communication.
   double getSeconds() const { return seconds; }
 
 private:
@@ -125,11 +144,14 @@ private:
     std::optional<SubFactor> sub;
     llvm::SmallVector<AxisState, 3> required;
     llvm::SmallVector<AxisState, 1> results;
+    /// Seconds of the computation, and with bringing the operands into place.
+    double work = 0;
     double seconds = 0;
     /// What bringing the results into place will cost later.
     double outlook = 0;
   };
 
+  double countSeconds();
   void visitBlock(mlir::Block &block);
   void visit(mlir::Operation *op);
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
@@ -157,7 +179,7 @@ private:
   std::optional<Candidate> linearCandidate(mlir::Operation *op,
                                            const OpRule &rule);
   Candidate wholeCandidate(mlir::Operation *op);
-  void evaluate(mlir::Operation *op, const OpRule &rule, Candidate &candidate);
+  void evaluate(mlir::Operation *op, Candidate &candidate);
   void apply(mlir::Operation *op, const Candidate &candidate);
   double reshardSeconds(mlir::Operation *op, mlir::Value value,
                         AxisState required);
@@ -180,6 +202,7 @@ private:
   llvm::DenseMap<mlir::Value, AxisState> states;
   llvm::DenseMap<mlir::OpOperand *, AxisState> required;
   llvm::DenseMap<mlir::Operation *, SubFactor> choices;
+  /// Seconds of computation in a step.
   llvm::DenseMap<mlir::Operation *, double> costs;
   /// How split parameters want the gradients that will be added to them.
   llvm::DenseMap<mlir::Value, AxisState> wishes;

@@ -33,8 +33,10 @@ public:
   int64_t getNumGroups() const { return groups.size(); }
   /// The devices of the largest group.
   int64_t getGroupSize() const;
-  /// FLOP/s of all devices together, f32.
-  double getFlopsPerSecond() const;
+  /// The devices of repetition `index`.
+  llvm::ArrayRef<DeviceId> getGroup(size_t index) const {
+    return groups[index];
+  }
 
   /// The placement of a tensor of this shape: `outer` over the groups, `inner`
   /// over the devices of each. Where both split the same piece the inner cuts

@@ -31,6 +31,10 @@ struct ParameterGroup {
   llvm::SmallVector<DimPiece> pieces;
 };
 
+/// Whether `operand` is what a contraction, convolution or gather computes
+/// with (not the indices of a gather).
+bool isHeavyUse(mlir::OpOperand &operand);
+
 /// The value that is `use`'s own but for layout and precision: a parameter that
 /// was moved is still that parameter. Null if the operation computes.
 mlir::Value passesOn(mlir::OpOperand &use);
@@ -44,10 +48,19 @@ findSplitParameters(mlir::func::FuncOp function, Factorization &factorization,
                     llvm::function_ref<int64_t(mlir::Operation *)> partsOf,
                     llvm::function_ref<bool(mlir::BlockArgument)> isParameter);
 
+/// A piece for each group, and what was weighed: the seconds of the program
+/// with this choice, and with each piece of each group in it.
+struct SplitChoice {
+  llvm::SmallVector<unsigned> pieces;
+  double seconds = 0;
+  llvm::SmallVector<llvm::SmallVector<double>> alternatives;
+};
+
 /// Chooses a piece for each group: starting from the last one of each, changes
-/// one group at a time while that makes `seconds` of the seeds less.
-/// Deterministic; the number of evaluations is linear in that of groups.
-llvm::SmallVector<unsigned>
+/// one group at a time while that makes `seconds` of the program less, and then
+/// two at a time if there aren't many (a column split and the row split that
+/// follows it may only pay together). Deterministic.
+SplitChoice
 chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
              llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds);
 

@@ -1,0 +1,107 @@
+//===- AxisCosts.cpp - What layouts cost on a mesh ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AxisCosts.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Where links are free, bytes still have to be copied: seconds for each.
+static constexpr double copySeconds = 1e-10;
+
+AxisCosts::AxisCosts(const Cluster &cluster)
+    : cluster(cluster), model(createRooflineModel(cluster)) {}
+
+AxisWork AxisCosts::work(Operation *op, const Mesh &mesh) {
+  auto [it, isNew] = works.try_emplace({op, &mesh});
+  if (!isNew)
+    return it->second;
+  // Devices of a kind differ in their slowdown alone.
+  llvm::DenseMap<unsigned, double> secondsOfKind;
+  double speed = 0;
+  AxisWork work;
+  for (DeviceId id : mesh.getGroup(0)) {
+    const Device &device = cluster.devices[id];
+    auto [kind, isFirst] = secondsOfKind.try_emplace(device.kind);
+    if (isFirst)
+      kind->second = opSeconds(op, *model, id) / device.slowdown;
+    double seconds = kind->second * device.slowdown;
+    work.whole = std::max(work.whole, seconds);
+    speed += 1 / seconds;
+  }
+  work.shared = 1 / speed;
+  return it->second = work;
+}
+
+/// What such an exchange of a value of `bytes` is for the cost model.
+static Exchange makeExchange(Exchange::Kind kind, double bytes,
+                             ArrayRef<DeviceId> group) {
+  Exchange exchange;
+  exchange.kind = kind;
+  exchange.devices.assign(group.begin(), group.end());
+  double count = group.size();
+  bool isWhole = kind == Exchange::Kind::AllReduce;
+  exchange.bytes.assign(group.size(), isWhole ? bytes : bytes / count);
+  if (kind == Exchange::Kind::PointToPoint)
+    for (DeviceId from : group)
+      for (DeviceId to : group)
+        if (from != to)
+          exchange.transfers.push_back({from, to, bytes / count / count});
+  return exchange;
+}
+
+/// The bytes that a device cannot do without receiving.
+static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
+  double others = bytes * (parts - 1) / parts;
+  if (kind == Exchange::Kind::AllReduce)
+    return 2 * others;
+  return kind == Exchange::Kind::PointToPoint ? others / parts : others;
+}
+
+double AxisCosts::exchange(Exchange::Kind kind, double bytes,
+                           const Mesh &mesh) {
+  ArrayRef<DeviceId> group = mesh.getGroup(0);
+  if (group.size() < 2)
+    return 0;
+  auto [it, isNew] = exchanges.try_emplace({&mesh, kind});
+  auto &[latency, perByte] = it->second;
+  if (isNew) {
+    // The model is linear in the size.
+    constexpr double probe = 1e6;
+    double once = model->exchangeSeconds(makeExchange(kind, probe, group));
+    double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
+    perByte = (twice - once) / probe;
+    latency = std::max(0.0, once - perByte * probe);
+  }
+  double copied = leastBytes(kind, bytes, double(group.size())) * copySeconds;
+  return latency + std::max(perByte * bytes, copied);
+}
+
+double AxisCosts::repeats(Operation *op) {
+  Region *region = op->getParentRegion();
+  if (!region)
+    return 1;
+  if (auto it = regionRepeats.find(region); it != regionRepeats.end())
+    return it->second;
+  Operation *parent = region->getParentOp();
+  double count = 1;
+  if (auto loop = dyn_cast<hlo::WhileOp>(parent))
+    count = double(tripCount(loop).value_or(1));
+  else if (auto loop = dyn_cast<MicroBatchesOp>(parent))
+    count = double(loop.getNumMoments(region));
+  count *= repeats(parent);
+  return regionRepeats[region] = count;
+}
+
+} // namespace whale

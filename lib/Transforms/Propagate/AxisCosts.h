@@ -1,0 +1,48 @@
+//===- AxisCosts.h - What layouts cost on a mesh ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The questions of AxisPropagation, asked of the cost model. Propagation runs
+// many times over one program, so answers are kept.
+//
+
+#ifndef WHALE_LIB_TRANSFORMS_PROPAGATE_AXISCOSTS_H
+#define WHALE_LIB_TRANSFORMS_PROPAGATE_AXISCOSTS_H
+
+#include "whale/Planner/CostModel.h"
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Mesh.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace whale {
+
+class AxisCosts {
+public:
+  /// The cluster must outlive this.
+  explicit AxisCosts(const Cluster &cluster);
+
+  /// Seconds of one run of an operation on the first group of the mesh.
+  AxisWork work(mlir::Operation *op, const Mesh &mesh);
+  /// Seconds of an exchange of a value of this size inside that group.
+  double exchange(Exchange::Kind kind, double bytes, const Mesh &mesh);
+  /// How often a step runs an operation: the trips of the counted loops around
+  /// it, and the moments of the micro-batches.
+  double repeats(mlir::Operation *op);
+
+private:
+  const Cluster &cluster;
+  std::unique_ptr<CostModel> model;
+  llvm::DenseMap<std::pair<mlir::Operation *, const Mesh *>, AxisWork> works;
+  /// Seconds before the first byte, and for each one, by mesh and kind.
+  std::map<std::pair<const Mesh *, Exchange::Kind>, std::pair<double, double>>
+      exchanges;
+  llvm::DenseMap<mlir::Region *, double> regionRepeats;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PROPAGATE_AXISCOSTS_H

@@ -1,0 +1,100 @@
+//===- ParameterSplitsTest.cpp - The search for the cheapest splits -------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/ParameterSplits.h"
+#include "gtest/gtest.h"
+#include <random>
+
+using namespace llvm;
+using namespace whale;
+
+namespace {
+
+/// Groups with so many pieces each.
+SmallVector<ParameterGroup> groupsOf(ArrayRef<unsigned> counts) {
+  SmallVector<ParameterGroup> groups;
+  for (unsigned count : counts) {
+    ParameterGroup &group = groups.emplace_back();
+    for (unsigned dim = 0; dim < count; ++dim)
+      group.pieces.push_back({dim, 8, 1});
+  }
+  return groups;
+}
+
+TEST(ChooseSplits, NothingToChoose) {
+  SplitChoice choice = chooseSplits({}, [](ArrayRef<unsigned>) { return 1.0; });
+  EXPECT_TRUE(choice.pieces.empty());
+}
+
+TEST(ChooseSplits, StartsFromTheLastPieces) {
+  SplitChoice choice =
+      chooseSplits(groupsOf({2, 3}), [](ArrayRef<unsigned>) { return 1.0; });
+  EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{1, 2}));
+}
+
+TEST(ChooseSplits, TellsWhatWasWeighed) {
+  auto seconds = [](ArrayRef<unsigned> pieces) {
+    return 10.0 * pieces[0] + pieces[1] + 1;
+  };
+  SplitChoice choice = chooseSplits(groupsOf({2, 3}), seconds);
+  EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{0, 0}));
+  EXPECT_EQ(choice.seconds, 1);
+  EXPECT_EQ(choice.alternatives[0], (SmallVector<double>{1, 11}));
+  EXPECT_EQ(choice.alternatives[1], (SmallVector<double>{1, 2, 3}));
+}
+
+// Changing one alone is worse: both must change together.
+TEST(ChooseSplits, TwoThatOnlyPayTogether) {
+  auto seconds = [](ArrayRef<unsigned> pieces) {
+    if (pieces[0] != pieces[2])
+      return 3.0;
+    return pieces[0] == 1 ? 2.0 : 1.0;
+  };
+  SplitChoice choice = chooseSplits(groupsOf({2, 1, 2}), seconds);
+  EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{0, 0, 0}));
+  EXPECT_EQ(choice.seconds, 1);
+}
+
+// Where each pair of neighbours has a cost of its own, no change of one or two
+// groups makes the result better, and what is told of alternatives is true.
+TEST(ChooseSplits, NoSmallChangeIsBetter) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> cost(1, 2);
+  for (int round = 0; round < 200; ++round) {
+    SmallVector<unsigned> counts;
+    for (unsigned i = 0; i < 6; ++i)
+      counts.push_back(1 + random() % 3);
+    double costs[6][3][3];
+    for (auto &table : costs)
+      for (auto &row : table)
+        for (double &entry : row)
+          entry = cost(random);
+    auto seconds = [&](ArrayRef<unsigned> pieces) {
+      double sum = 0;
+      for (size_t i = 0; i + 1 < pieces.size(); ++i)
+        sum += costs[i][pieces[i]][pieces[i + 1]];
+      return sum;
+    };
+    SplitChoice choice = chooseSplits(groupsOf(counts), seconds);
+    EXPECT_EQ(choice.seconds, seconds(choice.pieces));
+    for (size_t i = 0; i < counts.size(); ++i)
+      for (unsigned one = 0; one < counts[i]; ++one) {
+        SmallVector<unsigned> other = choice.pieces;
+        other[i] = one;
+        EXPECT_EQ(choice.alternatives[i][one], seconds(other));
+        for (size_t j = i; j < counts.size(); ++j)
+          for (unsigned two = 0; two < counts[j]; ++two) {
+            SmallVector<unsigned> pair = other;
+            pair[j] = two;
+            EXPECT_GE(seconds(pair), choice.seconds * (1 - 1e-9));
+          }
+      }
+  }
+}
+
+} // namespace
