@@ -162,6 +162,9 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
   std::lock_guard lock(state->mutex);
   checkArguments(manifest.arguments, arguments);
   size_t rankCount = this->rankCount();
+  if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
+    throw Error("there are " + std::to_string(options.slowdowns.size()) +
+                " slowdowns for " + std::to_string(rankCount) + " ranks");
 
   Bindings inputs;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -69,10 +69,13 @@ void Executor::runRank(int64_t rank, const Bindings &arguments,
                        const Bindings &results, const RunOptions &options) {
   Rank &self = ranks[rank];
   self.trace = options.trace;
+  self.slowdown = options.slowdowns.empty() ? 1 : options.slowdowns[rank];
   self.stats = RankStats();
   auto begin = Trace::Clock::now();
   bind(rank, arguments, results);
+  self.slow.begin(self.slowdown);
   execute(rank, manifest.classes[manifest.classOf[rank]].instructions);
+  self.slow.wait();
   transport->finish(rank);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
@@ -204,11 +207,13 @@ static size_t branchOf(const void *memory, DType dtype, size_t branches) {
 
 void Executor::communicate(int64_t rank, const Comm &comm) {
   Rank &self = ranks[rank];
+  self.slow.wait();
   auto begin = Trace::Clock::now();
   Traffic traffic = transport->run(rank, *comm.channel,
                                    comm.src ? self.memory[*comm.src] : nullptr,
                                    comm.dst ? self.memory[*comm.dst] : nullptr);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
+  self.slow.begin(self.slowdown);
   // Taking a part of what the rank holds is no communication.
   if (comm.channel->kind == "local_slice")
     return;

@@ -11,6 +11,7 @@
 
 #include "device/Device.h"
 #include "executor/RankThreads.h"
+#include "executor/SlowRank.h"
 #include "transport/Transport.h"
 
 namespace whale::runtime {
@@ -38,6 +39,8 @@ private:
     std::vector<void *> list;
     RankStats stats;
     Trace *trace = nullptr;
+    double slowdown = 1;
+    SlowRank slow;
   };
 
   void runRank(int64_t rank, const Bindings &arguments, const Bindings &results,

@@ -32,6 +32,7 @@ struct Options {
   std::string program, inputs, outputs, data, stats, trace;
   int64_t steps = 1;
   int64_t threads = 0;
+  std::vector<double> slowdowns;
 };
 
 /// The tensors of the two input files as arguments of a program.
@@ -277,6 +278,7 @@ static void run(const Options &options) {
   Stats stats;
   Trace trace;
   RunOptions runOptions;
+  runOptions.slowdowns = options.slowdowns;
   if (statsFile)
     runOptions.stats = &stats;
   if (traceFile)
@@ -341,6 +343,11 @@ int main(int argc, char **argv) {
   app.add_option("--threads", options.threads,
                  "Threads of each rank; by default the ranks share the cores")
       ->check(countUpTo(1024));
+  app.add_option("--slowdowns", options.slowdowns,
+                 "How many times longer than it could each rank takes for its "
+                 "work, as if its device were slower: one factor for each")
+      ->delimiter(',')
+      ->check(CLI::Range(1.0, 1e6));
   try {
     app.parse(argc, argv);
     run(options);

@@ -164,6 +164,24 @@ std::vector<float> richOracle(const std::vector<float> &state, int rank) {
   return product;
 }
 
+TEST_F(ExecutorTest, SlowRanksComputeTheSame) {
+  richProgram(directory.path());
+  Program program = Program::load(directory.path());
+  std::vector<float> state(16), batch(32);
+  std::iota(state.begin(), state.end(), -3.0f);
+  RunOptions options;
+  options.slowdowns = {1, 3, 1.5, 100};
+  std::vector<Array> results = program.run(
+      std::vector{floats({4, 4}, state), floats({8, 4}, batch)}, options);
+  EXPECT_EQ(valuesOf(results[0]), richOracle(state, 0));
+
+  options.slowdowns = {1, 1};
+  EXPECT_THROW(
+      program.run(std::vector{floats({4, 4}, state), floats({8, 4}, batch)},
+                  options),
+      Error);
+}
+
 TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
   richProgram(directory.path());
   Program program = Program::load(directory.path());

@@ -63,6 +63,9 @@ struct RunOptions {
   Trace *trace = nullptr;
   /// False leaves donated arguments intact, for the price of a copy.
   bool donate = true;
+  /// If not empty, how many times longer than its thread works each rank takes
+  /// for its instructions, communication apart: at least 1, one for each rank.
+  std::vector<double> slowdowns;
   /// Requesting a stop, from any thread, ends the run with an Error before its
   /// next instruction (a loop that never ends, a user who interrupts).
   std::stop_token stop;

@@ -1,0 +1,184 @@
+"""Do shares that follow the devices' speeds win what the planner promises?
+
+The ranks of this machine are slowed down as if their devices were of different
+speeds (``whale-run --slowdowns``), all by one more factor so that together they
+want at most half of the cores. The same step is then run with equal shares and
+with those that the planner gives these devices, data-parallel and as a pipeline
+of two stages, and the gain compared with the predicted one: the time of the
+rank that is last, of its FLOPs at its speed, and for S stages and M
+micro-batches the sum of all stages' times and M - 1 times the longest.
+
+``benchmarks/uneven.py [--repeats N]`` prints a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors.numpy
+
+import whale as wh
+
+BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
+WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 4096, 8
+
+
+def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
+    """Mean squared error of a deep perceptron."""
+    for matrix in params:
+        x = jnp.tanh(x @ matrix)
+    return jnp.mean((x - y) ** 2)
+
+
+def train_step(
+    params: list[jax.Array], x: jax.Array, y: jax.Array
+) -> tuple[list[jax.Array], jax.Array]:
+    value, grads = jax.value_and_grad(loss)(params, x, y)
+    return [p - 0.1 * g for p, g in zip(params, grads, strict=True)], value
+
+
+def compile_step(
+    slowdowns: Sequence[float], config: dict[str, Any], args: Any, path: str
+) -> None:
+    """Plans for devices of these speeds."""
+    wh.init(wh.Config(config))
+    if not config:
+        wh.set_default_strategy(wh.replicate())
+    devices = [{"kind": "cpu", "slowdown": s} for s in slowdowns]
+    step = wh.jit(
+        train_step,
+        cluster={"nodes": [{"devices": devices}]},
+        batch_argnums=(1, 2),
+    )
+    step.lower(*args).compile().save(path)
+
+
+class Measurement:
+    """One program on slowed ranks."""
+
+    def __init__(self, folder: str, factors: Sequence[float]) -> None:
+        self.folder, self.factors = folder, factors
+        self.seconds: list[float] = []
+        self.flops: list[float] = []
+
+    def run(self, program: str) -> None:
+        """Two steps, of which the second counts."""
+        stats = f"{self.folder}/stats.json"
+        factors = ",".join(map(str, self.factors))
+        subprocess.run(
+            [
+                BIN / "whale-run",
+                program,
+                f"--inputs={self.folder}/in.safetensors",
+                f"--outputs={self.folder}/out.safetensors",
+                f"--stats={stats}",
+                f"--slowdowns={factors}",
+                "--steps=2",
+                "--threads=1",
+            ],
+            check=True,
+        )
+        result = json.loads(pathlib.Path(stats).read_text())
+        self.seconds.append(result["step_time_s"])
+        self.flops = [r["flops"]["products"] for r in result["ranks"]]
+
+
+def data_parallel(times: Sequence[float]) -> float:
+    """The time of the last rank."""
+    return max(times)
+
+
+def pipeline(times: Sequence[float]) -> float:
+    """The makespan of GPipe and 1F1B, of the stages' times for all of it."""
+    each = [t / MICRO_BATCHES for t in times]
+    return sum(each) + (MICRO_BATCHES - 1) * max(each)
+
+
+def compare(
+    slowdowns: Sequence[float],
+    config: dict[str, Any],
+    predict: Callable[[Sequence[float]], float],
+    repeats: int,
+) -> tuple[float, float, float, float]:
+    """Seconds with equal and with uneven shares, the gain, the predicted."""
+    key = jax.random.key(0)
+    params = [
+        jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5
+        for k in jax.random.split(key, LAYERS)
+    ]
+    x = jax.random.normal(key, (BATCH, WIDTH))
+    args = (params, x, jnp.tanh(x))
+    cores = len(os.sched_getaffinity(0))
+    demand = sum(1 / s for s in slowdowns)
+    factor = max(1.0, demand / (cores / 2))
+    with tempfile.TemporaryDirectory() as folder:
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(args)]
+        safetensors.numpy.save_file(
+            {f"arg{i}": leaf for i, leaf in enumerate(leaves)},
+            f"{folder}/in.safetensors",
+        )
+        sides = {"equal": [1.0] * len(slowdowns), "uneven": slowdowns}
+        measured = {}
+        for side, speeds in sides.items():
+            compile_step(speeds, config, args, f"{folder}/{side}.whale")
+            measured[side] = Measurement(
+                folder, [s * factor for s in slowdowns]
+            )
+        for _ in range(repeats):
+            for side, measurement in measured.items():
+                measurement.run(f"{folder}/{side}.whale")
+    seconds, predicted = {}, {}
+    for side, measurement in measured.items():
+        seconds[side] = statistics.median(measurement.seconds)
+        predicted[side] = predict(
+            [f * s for f, s in zip(measurement.flops, slowdowns, strict=True)]
+        )
+    return (
+        seconds["equal"],
+        seconds["uneven"],
+        seconds["equal"] / seconds["uneven"],
+        predicted["equal"] / predicted["uneven"],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    stages = {"num_task_graph": 2, "num_micro_batch": MICRO_BATCHES}
+    cases: list[tuple[str, Sequence[float], dict[str, Any], Any]] = [
+        ("data-parallel", (1, 2), {}, data_parallel),
+        ("data-parallel", (1, 1, 2, 4), {}, data_parallel),
+        ("pipeline", (1, 2), stages, pipeline),
+        ("pipeline", (3, 1), stages, pipeline),
+    ]
+    print("| step | slowdowns | equal | uneven | gain | predicted | share |")
+    print("|---|---|---|---|---|---|---|")
+    for name, slowdowns, config, predict in cases:
+        equal, uneven, gain, predicted = compare(
+            slowdowns, config, predict, repeats
+        )
+        share = (gain - 1) / (predicted - 1)
+        print(
+            f"| {name} | {', '.join(map(str, slowdowns))} "
+            f"| {equal * 1e3:.0f} ms | {uneven * 1e3:.0f} ms "
+            f"| {gain:.2f} x | {predicted:.2f} x | {share:.0%} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
