@@ -177,6 +177,10 @@ void AxisPropagation::visit(Operation *op) {
     return visitMicroBatches(op);
   if (isa<hlo::OptimizationBarrierOp>(op))
     return visitBarrier(op);
+  if (op->getNumResults() == 1)
+    if (auto it = options.constraints.find(op->getResult(0));
+        it != options.constraints.end())
+      return visitConstraint(op, it->second);
   const std::optional<OpRule> &rule = ruleOf(op);
   AxisPolicy policy = options.policy(op);
   if (!rule || policy == AxisPolicy::Whole)
@@ -204,6 +208,12 @@ void AxisPropagation::visitBarrier(Operation *op) {
     require(operand, state);
     states[result] = state;
   }
+}
+
+/// The program asks for its operand in this layout.
+void AxisPropagation::visitConstraint(Operation *op, AxisState wanted) {
+  require(op->getOpOperand(0), wanted);
+  states[op->getResult(0)] = wanted;
 }
 
 /// Results that feed an argument are left in its layout; partial ones are

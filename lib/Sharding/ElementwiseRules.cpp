@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpRuleBuilder.h"
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -52,7 +53,7 @@ std::optional<OpRule> getElementwiseRule(Operation *op) {
       isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
   if (isa<hlo::AddOp, hlo::SubtractOp>(op))
     return elementwise(op, {{0, 1}});
-  if (isa<hlo::NegOp>(op))
+  if (isa<hlo::NegOp, sdy::ShardingConstraintOp>(op))
     return elementwise(op, {{0}});
   if (isa<hlo::MulOp>(op))
     return elementwise(op, {{0}, {1}});

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
 
@@ -43,6 +44,14 @@ struct InsertReshardsPass : impl::InsertReshardsBase<InsertReshardsPass> {
         return signalPassFailure();
     function->walk(
         [&](Operation *op) { op->removeAttr(operandPlacementsAttrName); });
+    // What sharding constraints asked for has been done.
+    function->walk([&](sdy::ShardingConstraintOp op) {
+      op.replaceAllUsesWith(op.getInput());
+      op.erase();
+    });
+    for (sdy::MeshOp mesh :
+         llvm::make_early_inc_range(getOperation().getOps<sdy::MeshOp>()))
+      mesh.erase();
   }
 
 private:

@@ -30,7 +30,7 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
     ModuleOp module = getOperation();
     if (failed(normalize::expandManualComputations(module)))
       return signalPassFailure();
-    normalize::dropShardings(module);
+    normalize::selectShardings(module);
     if (failed(normalize::verifySupported(module)))
       return signalPassFailure();
 

@@ -8,6 +8,8 @@
 
 #include "whale/Transforms/OpCost.h"
 
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
+
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,7 +55,8 @@ bool movesData(Operation *op) {
              stablehlo::DynamicUpdateSliceOp, stablehlo::GatherOp,
              stablehlo::IotaOp, stablehlo::OptimizationBarrierOp,
              stablehlo::PadOp, stablehlo::ReshapeOp, stablehlo::ReverseOp,
-             stablehlo::SliceOp, stablehlo::TransposeOp>(op) ||
+             stablehlo::SliceOp, stablehlo::TransposeOp,
+             sdy::ShardingConstraintOp>(op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -194,7 +197,8 @@ int64_t opBytes(Operation *op) {
     return *cost;
   if (op->hasTrait<OpTrait::ConstantLike>() ||
       op->hasTrait<OpTrait::IsTerminator>() ||
-      isa<stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(op))
+      isa<stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp,
+          sdy::ShardingConstraintOp>(op))
     return 0;
   int64_t bytes = 0;
   for (Type type : op->getOperandTypes())

@@ -9,7 +9,9 @@
 //
 // Runs propagation along both axes of the devices (repetitions of the group,
 // devices inside one), chooses how parameters of split TaskGraphs are cut, and
-// writes the resulting placements on every operation.
+// writes the resulting placements on every operation. A program without
+// strategies that names a mesh of its own is propagated along the axes of that,
+// from the shardings that it gives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +22,7 @@
 #include "whale/Sharding/Mesh.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/ShardingHints.h"
 #include "whale/Sharding/ShardingPattern.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/Passes.h"
@@ -74,18 +77,18 @@ public:
       return failure();
     separateSources(function);
     Factorization factorization(function, feeds);
-
-    seedBatch(factorization);
-    AxisPropagation batch(function, batchOptions());
-    batch.run();
-
-    AxisPropagation::Options options = innerOptions(batch, factorization);
-    if (failed(chooseParameterSplits(factorization, options)))
-      return failure();
-    AxisPropagation inner(function, options);
-    inner.run();
-    placeArguments(batch, inner);
-    writePlacements(batch, inner);
+    if (hints) {
+      followHints(factorization);
+    } else {
+      seedBatch(factorization);
+      AxisPropagation &batch = propagate(batchOptions());
+      AxisPropagation::Options options = innerOptions(batch, factorization);
+      if (failed(chooseParameterSplits(factorization, options)))
+        return failure();
+      propagate(std::move(options));
+    }
+    placeArguments();
+    writePlacements();
     return success();
   }
 
@@ -112,7 +115,78 @@ private:
         mesh = std::make_unique<Mesh>(groups, cluster);
       meshOfSymbol[device.getSymNameAttr()] = mesh.get();
     }
+    return findHints(module);
+  }
+
+  /// The mesh that whale-normalize has left, if any.
+  LogicalResult findHints(ModuleOp module) {
+    auto named = module.getOps<sdy::MeshOp>();
+    if (named.empty())
+      return success();
+    sdy::MeshOp op = *named.begin();
+    if (countDevices(op.getMesh()) != int64_t(cluster.devices.size()))
+      return op.emitOpError("has ")
+             << countDevices(op.getMesh()) << " devices and the cluster "
+             << cluster.devices.size()
+             << "; whale-normalize drops what cannot be followed";
+    hints.emplace(op.getMesh(), function);
+    std::unique_ptr<Mesh> &mesh = meshes[{}];
+    mesh =
+        std::make_unique<Mesh>(hints->getSizes(), hints->getDevices(), cluster);
+    wholeCluster = mesh.get();
     return success();
+  }
+
+  AxisPropagation &propagate(AxisPropagation::Options options) {
+    axes.push_back(
+        std::make_unique<AxisPropagation>(function, std::move(options)));
+    axes.back()->run();
+    return *axes.back();
+  }
+
+  /// Propagates along each axis of the program's own mesh.
+  void followHints(Factorization &factorization) {
+    size_t count = hints->getSizes().size();
+    std::vector<llvm::DenseMap<Value, AxisState>> seeds(count), wishes(count);
+    auto follow = [&](Value value, Value shape,
+                      sdy::TensorShardingAttr sharding, auto &states,
+                      const Twine &what) {
+      SmallVector<StringRef> dropped;
+      SmallVector<AxisState> given =
+          hints->getStates(shape, sharding, factorization, dropped);
+      for (auto [axis, state] : llvm::enumerate(given))
+        if (!state.isFree())
+          states[axis][value] = state;
+      for (StringRef axis : dropped)
+        emitRemark(value.getLoc())
+            << what << " is not sharded along \"" << axis
+            << "\": the pieces that its dimension is used in are too few";
+    };
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (auto sharding = function.getArgAttrOfType<sdy::TensorShardingAttr>(
+              number, shardingAttrName)) {
+        follow(argument, argument, sharding, seeds,
+               "argument " + Twine(number));
+        function.removeArgAttr(number, shardingAttrName);
+      }
+    }
+    function.walk([&](sdy::ShardingConstraintOp op) {
+      follow(op.getResult(), op.getInput(), op.getSharding(), wishes, "value");
+    });
+    for (size_t axis = 0; axis < count; ++axis) {
+      AxisPropagation::Options options = commonOptions(axis);
+      options.policy = [](Operation *) { return AxisPolicy::Cheapest; };
+      options.parts = [this, axis](Operation *) {
+        return wholeCluster->getNumParts(axis);
+      };
+      options.pieces = [&factorization](Value value) {
+        return factorization.getPieces(value);
+      };
+      options.seeds = seeds[axis];
+      options.constraints = wishes[axis];
+      propagate(std::move(options));
+    }
   }
 
   TaskGraphOp graphOf(Operation *op) const {
@@ -141,7 +215,8 @@ private:
     return AxisPolicy::Whole;
   }
 
-  AxisPropagation::Options commonOptions() {
+  /// Of propagation along an axis of the meshes.
+  AxisPropagation::Options commonOptions(unsigned axis) {
     AxisPropagation::Options options;
     options.devices = [this](Operation *op) -> const void * {
       return meshOf(op);
@@ -155,12 +230,12 @@ private:
              isApplied(lookThroughTaskGraph(value).getDefiningOp());
     };
     options.feeds = feeds;
-    options.work = [this](Operation *op) {
-      return costs.work(op, *meshOf(op));
+    options.work = [this, axis](Operation *op) {
+      return costs.work(op, *meshOf(op), axis);
     };
-    options.exchange = [this](Operation *op, Exchange::Kind kind,
-                              double bytes) {
-      return costs.exchange(kind, bytes, *meshOf(op));
+    options.exchange = [this, axis](Operation *op, Exchange::Kind kind,
+                                    double bytes) {
+      return costs.exchange(kind, bytes, *meshOf(op), axis);
     };
     options.repeats = [this](Operation *op) { return costs.repeats(op); };
     return options;
@@ -207,14 +282,14 @@ private:
   /// Everything follows the mini-batch: the layout along the repetitions of
   /// groups, and what operations of replicate TaskGraphs do inside one.
   AxisPropagation::Options batchOptions() {
-    AxisPropagation::Options options = commonOptions();
+    AxisPropagation::Options options = commonOptions(/*axis=*/1);
     options.policy = [this](Operation *op) {
       return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
                                                : AxisPolicy::Batch;
     };
     options.parts = [this](Operation *op) {
       const Mesh *mesh = meshOf(op);
-      return std::max(mesh->getNumGroups(), mesh->getGroupSize());
+      return std::max(mesh->getNumParts(0), mesh->getNumParts(1));
     };
     options.seeds = batchSeeds;
     return options;
@@ -222,13 +297,13 @@ private:
 
   AxisPropagation::Options innerOptions(const AxisPropagation &batch,
                                         Factorization &factorization) {
-    AxisPropagation::Options options = commonOptions();
+    AxisPropagation::Options options = commonOptions(/*axis=*/1);
     options.pieces = [&factorization](Value value) {
       return factorization.getPieces(value);
     };
     options.policy = [this](Operation *op) { return policyOf(op); };
     options.parts = [this](Operation *op) {
-      return meshOf(op)->getGroupSize();
+      return meshOf(op)->getNumParts(1);
     };
     options.batchChoices = &batch.getChoices();
     // The mini-batch is stored in shares where a replicate TaskGraph reads it,
@@ -248,7 +323,7 @@ private:
         function, factorization,
         [&](Operation *op) -> int64_t {
           return policyOf(op) == AxisPolicy::Cheapest
-                     ? meshOf(op)->getGroupSize()
+                     ? meshOf(op)->getNumParts(1)
                      : 1;
         },
         [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
@@ -299,8 +374,7 @@ private:
   }
 
   /// An argument lives on the devices of the first operation that uses it.
-  void placeArguments(const AxisPropagation &batch,
-                      const AxisPropagation &inner) {
+  void placeArguments() {
     llvm::DenseMap<Operation *, unsigned> position;
     function.walk<WalkOrder::PreOrder>(
         [&](Operation *op) { position.try_emplace(op, position.size()); });
@@ -314,16 +388,26 @@ private:
       argumentMesh[argument] = mesh;
       function.setArgAttr(
           argument.getArgNumber(), placementAttrName,
-          PlacementAttr::get(function.getContext(),
-                             place(mesh, argument, batch.getState(argument),
-                                   inner.getState(argument))));
+          PlacementAttr::get(function.getContext(), place(mesh, argument)));
     }
   }
 
-  Placement place(const Mesh *mesh, Value value, const AxisState &outer,
-                  const AxisState &inner) {
-    auto type = cast<RankedTensorType>(value.getType());
-    return mesh->place(type.getShape(), outer, inner);
+  /// Where a value is made.
+  Placement place(const Mesh *mesh, Value value) {
+    SmallVector<AxisState> states;
+    for (const auto &axis : axes)
+      states.push_back(axis->getState(value));
+    return mesh->place(cast<RankedTensorType>(value.getType()).getShape(),
+                       states);
+  }
+
+  /// Where it is wanted.
+  Placement place(const Mesh *mesh, OpOperand &operand) {
+    SmallVector<AxisState> states;
+    for (const auto &axis : axes)
+      states.push_back(axis->getRequired(operand));
+    return mesh->place(
+        cast<RankedTensorType>(operand.get().getType()).getShape(), states);
   }
 
   /// The devices that make a value.
@@ -346,15 +430,13 @@ private:
     return wholeCluster;
   }
 
-  void writePlacements(const AxisPropagation &batch,
-                       const AxisPropagation &inner) {
+  void writePlacements() {
     MLIRContext *context = function.getContext();
     auto attr = [&](const Placement &placement) -> Attribute {
       return PlacementAttr::get(context, placement);
     };
     auto wanted = [&](OpOperand &operand, const Mesh *mesh) {
-      return attr(place(mesh, operand.get(), batch.getRequired(operand),
-                        inner.getRequired(operand)));
+      return attr(place(mesh, operand));
     };
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       bool isLoop = isa<MicroBatchesOp>(op);
@@ -374,9 +456,7 @@ private:
           operands.push_back(wanted(operand, meshOfValue(operand.get())));
       if (isLoop)
         for (Value result : op->getResults())
-          results.push_back(
-              attr(place(meshOfValue(result), result, batch.getState(result),
-                         inner.getState(result))));
+          results.push_back(attr(place(meshOfValue(result), result)));
       if (isLoop || endsMoment) {
         op->setAttr(operandPlacementsAttrName,
                     ArrayAttr::get(context, operands));
@@ -397,8 +477,7 @@ private:
         operands.push_back(wanted(operand, own));
       }
       for (Value result : op->getResults())
-        results.push_back(attr(place(mesh, result, batch.getState(result),
-                                     inner.getState(result))));
+        results.push_back(attr(place(mesh, result)));
       if (!operands.empty())
         op->setAttr(operandPlacementsAttrName,
                     ArrayAttr::get(context, operands));
@@ -416,6 +495,8 @@ private:
   AxisCosts costs;
   SmallVector<int64_t> feeds;
   const Mesh *wholeCluster = nullptr;
+  std::optional<ShardingHints> hints;
+  std::vector<std::unique_ptr<AxisPropagation>> axes;
   std::map<std::vector<std::vector<DeviceId>>, std::unique_ptr<Mesh>> meshes;
   llvm::DenseMap<Attribute, const Mesh *> meshOfSymbol;
   llvm::DenseMap<Value, AxisState> batchSeeds;

@@ -95,6 +95,9 @@ public:
     bool keepsPartials = false;
     /// The state of seeded arguments; the others are free.
     llvm::DenseMap<mlir::Value, AxisState> seeds;
+    /// What the program asks of the results of sharding constraints; others of
+    /// them pass their operand on.
+    llvm::DenseMap<mlir::Value, AxisState> constraints;
     /// Seeded parameters: gathering one is a last resort.
     llvm::DenseSet<mlir::Value> parameters;
     /// The pieces of a value's dimensions that can be split, for operations
@@ -157,6 +160,7 @@ private:
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
   void visitCase(mlir::Operation *op);
   void visitBarrier(mlir::Operation *op);
+  void visitConstraint(mlir::Operation *op, AxisState wanted);
   void visitMicroBatches(mlir::Operation *op);
   void visitReturn(mlir::Operation *op);
   void visitWhole(mlir::Operation *op);

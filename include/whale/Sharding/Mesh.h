@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 //
-// A TaskGraph's virtual device seen as two axes: repetitions of the group
-// (nested data parallelism) and the devices inside one. Turns the layouts that
-// propagation decided along both axes into a placement, with sizes in
-// proportion to what each device can do.
+// A TaskGraph's virtual device seen as axes: repetitions of the group (nested
+// data parallelism) and the devices inside one, or the axes of a mesh that the
+// program names. Turns the layouts that propagation decided along each axis
+// into a placement, with sizes in proportion to what each device can do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,34 +27,45 @@ namespace whale {
 
 class Mesh {
 public:
-  /// `groups[g]` are the devices of repetition g, ids of `cluster`.
-  Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster);
+  /// Two axes: `groups[g]` are the devices of repetition g, ids of `cluster`.
+  Mesh(const std::vector<std::vector<DeviceId>> &groups,
+       const Cluster &cluster);
+  /// Axes of these sizes, outermost first, over `devices` in row-major order,
+  /// which all get equal shares.
+  Mesh(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<DeviceId> devices,
+       const Cluster &cluster);
 
-  int64_t getNumGroups() const { return groups.size(); }
-  /// The devices of the largest group.
-  int64_t getGroupSize() const;
-  /// The devices of repetition `index`.
-  llvm::ArrayRef<DeviceId> getGroup(size_t index) const {
-    return groups[index];
-  }
+  /// The parts of an axis, the largest number where groups differ.
+  int64_t getNumParts(unsigned axis) const { return parts[axis]; }
+  /// The devices along an axis, at the first place of all others.
+  std::vector<DeviceId> getDevices(unsigned axis) const;
 
-  /// The placement of a tensor of this shape: `outer` over the groups, `inner`
-  /// over the devices of each. Where both split the same piece the inner cuts
-  /// what the outer has left. Pieces of one dimension must be equal or
-  /// disjoint.
-  Placement place(llvm::ArrayRef<int64_t> shape, const AxisState &outer,
-                  const AxisState &inner) const;
+  /// The placement of a tensor of this shape, given its layout along each axis.
+  /// Where several axes split the same piece an inner one cuts what the outer
+  /// have left. Pieces of one dimension must be equal or disjoint.
+  Placement place(llvm::ArrayRef<int64_t> shape,
+                  llvm::ArrayRef<AxisState> states) const;
 
 private:
-  /// `extent` in integer shares whose largest finish time is least.
-  Extents sharesOf(int64_t extent, llvm::ArrayRef<double> secondsPerUnit) const;
-  Placement makePlacement(llvm::ArrayRef<int64_t> shape, const AxisState &outer,
-                          const AxisState &inner) const;
+  /// The devices below one point of the outer axes.
+  struct Node {
+    /// For one unit of work.
+    double seconds = 0;
+    DeviceId device = 0;
+    std::vector<Node> children;
+  };
 
-  std::vector<std::vector<DeviceId>> groups;
-  /// Seconds for one unit of work: of each device, and of whole groups.
-  std::vector<std::vector<double>> deviceSeconds;
-  std::vector<double> groupSeconds;
+  static Node join(std::vector<Node> children);
+  static Node nest(llvm::ArrayRef<int64_t> sizes,
+                   llvm::ArrayRef<DeviceId> devices, double seconds);
+  void countParts(const Node &node, unsigned axis);
+  /// `extent` in integer shares whose largest finish time is least.
+  Extents sharesOf(int64_t extent, const Node &node) const;
+  PlacementNode makeNode(const Node &node, llvm::ArrayRef<AxisState> states,
+                         llvm::ArrayRef<int64_t> dims, Extents &extents) const;
+
+  Node root;
+  std::vector<int64_t> parts;
   mutable std::map<std::pair<int64_t, std::vector<double>>, Extents> cache;
   /// By shape and states: programs repeat the same few on many devices.
   mutable std::map<std::vector<int64_t>, Placement> placements;

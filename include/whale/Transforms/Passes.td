@@ -130,8 +130,11 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
     - Branches with a constant index are inlined, optimization barriers, no-op
       converts, reshapes, transposes and broadcasts removed, chains of them
       merged, constants re-shaped; dead code is removed.
-    - Annotations for other partitioners (`sdy.sharding_constraint`, `sdy.mesh`,
-      `custom_call @Sharding`) are dropped with a remark for each kind.
+    - What JAX's own sharding prints stays as a hint for whale-propagate if the
+      program has no strategies and a mesh has as many devices as the cluster:
+      the `sdy.mesh`, the `sdy.sharding` of arguments and each
+      `sdy.sharding_constraint`, which shardings of results become too.
+      Otherwise it is dropped, with a remark for each kind that says why.
     - `sdy.manual_computation` (`shard_map`, `pmap`) is written out for all
       devices of its mesh, with its collectives; Whale then places the parts.
     - Operations of dynamic shape become static ones where types and constants
@@ -329,6 +332,10 @@ def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
     communication and computation of the whole program cost least; a remark
     tells it. Sizes are in proportion to the speed of the devices.
 
+    A program that has an `sdy.mesh` (see whale-normalize) is propagated along
+    each axis of the mesh, from the shardings of its arguments and its sharding
+    constraints; all devices get equal shares.
+
     Writes `whale.placement` on arguments, `whale.placements` and
     `whale.operand_placements` on operations; whale-insert-reshards makes the
     differences explicit.
@@ -369,8 +376,9 @@ def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
   let description = [{
     Puts a `whale.reshard` after each value that some operation wants in another
     placement than it is produced in, one for each such placement; users share
-    it, and loops do not repeat it. Afterwards `whale.reshard` is the only
-    operation that changes a placement.
+    it, and loops do not repeat it. Sharding constraints have been honoured then
+    and go. Afterwards `whale.reshard` is the only operation that changes a
+    placement.
 
     Example: a gradient that every device has a part of is made whole for the
     optimizer.

@@ -30,7 +30,8 @@ static constexpr int64_t smallArgument = 4;
 static Mesh meshOfMoments(int64_t moments) {
   std::vector<DeviceId> group(moments);
   std::iota(group.begin(), group.end(), 0);
-  return Mesh({group}, llvm::cantFail(Cluster::ofRanks(moments)));
+  return {std::vector<std::vector<DeviceId>>{group},
+          llvm::cantFail(Cluster::ofRanks(moments))};
 }
 
 static Phase phaseOf(Operation *op) {
@@ -59,7 +60,7 @@ std::optional<unsigned> TimeAxis::getLoop(Operation *op) const {
 
 Placement TimeAxis::place(Value value, const AxisState &state) const {
   auto type = cast<RankedTensorType>(value.getType());
-  return mesh.place(type.getShape(), AxisState::replicated(), state);
+  return mesh.place(type.getShape(), {AxisState::replicated(), state});
 }
 
 LogicalResult TimeAxis::run() {

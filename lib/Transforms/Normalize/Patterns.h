@@ -26,9 +26,10 @@ void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
 /// mesh, collectives included.
 mlir::LogicalResult expandManualComputations(mlir::ModuleOp module);
 
-/// Removes annotations for other partitioners (sdy, `custom_call @Sharding`),
-/// with a remark for each kind of them that said something.
-void dropShardings(mlir::ModuleOp module);
+/// Keeps the shardings of one mesh (sdy) if whale-propagate can follow them,
+/// and removes all others, with a remark for each kind of them that said
+/// something.
+void selectShardings(mlir::ModuleOp module);
 
 /// Fails with an error at the first operation of @main that Whale can't
 /// partition or run, which names the operation or the call's target.

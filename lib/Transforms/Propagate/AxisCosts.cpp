@@ -23,15 +23,15 @@ static constexpr double copySeconds = 1e-10;
 AxisCosts::AxisCosts(const Cluster &cluster)
     : cluster(cluster), model(createRooflineModel(cluster)) {}
 
-AxisWork AxisCosts::work(Operation *op, const Mesh &mesh) {
-  auto [it, isNew] = works.try_emplace({op, &mesh});
+AxisWork AxisCosts::work(Operation *op, const Mesh &mesh, unsigned axis) {
+  auto [it, isNew] = works.try_emplace({op, &mesh, axis});
   if (!isNew)
     return it->second;
   // Devices of a kind differ in their slowdown alone.
   llvm::DenseMap<unsigned, double> secondsOfKind;
   double speed = 0;
   AxisWork work;
-  for (DeviceId id : mesh.getGroup(0)) {
+  for (DeviceId id : mesh.getDevices(axis)) {
     const Device &device = cluster.devices[id];
     auto [kind, isFirst] = secondsOfKind.try_emplace(device.kind);
     if (isFirst)
@@ -69,12 +69,12 @@ static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
   return kind == Exchange::Kind::PointToPoint ? others / parts : others;
 }
 
-double AxisCosts::exchange(Exchange::Kind kind, double bytes,
-                           const Mesh &mesh) {
-  ArrayRef<DeviceId> group = mesh.getGroup(0);
+double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
+                           unsigned axis) {
+  std::vector<DeviceId> group = mesh.getDevices(axis);
   if (group.size() < 2)
     return 0;
-  auto [it, isNew] = exchanges.try_emplace({&mesh, kind});
+  auto [it, isNew] = exchanges.try_emplace({&mesh, axis, kind});
   auto &[latency, perByte] = it->second;
   if (isNew) {
     // The model is linear in the size.

@@ -25,10 +25,12 @@ public:
   /// The cluster must outlive this.
   explicit AxisCosts(const Cluster &cluster);
 
-  /// Seconds of one run of an operation on the first group of the mesh.
-  AxisWork work(mlir::Operation *op, const Mesh &mesh);
-  /// Seconds of an exchange of a value of this size inside that group.
-  double exchange(Exchange::Kind kind, double bytes, const Mesh &mesh);
+  /// Seconds of one run of an operation on the first devices along an axis of
+  /// the mesh.
+  AxisWork work(mlir::Operation *op, const Mesh &mesh, unsigned axis);
+  /// Seconds of an exchange of a value of this size between them.
+  double exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
+                  unsigned axis);
   /// How often a step runs an operation: the trips of the counted loops around
   /// it, and the moments of the micro-batches.
   double repeats(mlir::Operation *op);
@@ -36,9 +38,12 @@ public:
 private:
   const Cluster &cluster;
   std::unique_ptr<CostModel> model;
-  llvm::DenseMap<std::pair<mlir::Operation *, const Mesh *>, AxisWork> works;
-  /// Seconds before the first byte, and for each one, by mesh and kind.
-  std::map<std::pair<const Mesh *, Exchange::Kind>, std::pair<double, double>>
+  llvm::DenseMap<std::tuple<mlir::Operation *, const Mesh *, unsigned>,
+                 AxisWork>
+      works;
+  /// Seconds before the first byte, and for each one, by mesh, axis and kind.
+  std::map<std::tuple<const Mesh *, unsigned, Exchange::Kind>,
+           std::pair<double, double>>
       exchanges;
   llvm::DenseMap<mlir::Region *, double> regionRepeats;
 };
