@@ -17,6 +17,7 @@
 #include "whale/Planner/Cells.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Program/ElementType.h"
+#include "llvm/ADT/Hashing.h"
 
 #include <map>
 #include <set>
@@ -66,6 +67,17 @@ Json cellsToJson(const Receiver &receiver) {
   return list;
 }
 
+/// Equal for equal cells.
+size_t hashOf(const Receiver &receiver) {
+  llvm::hash_code hash(receiver.cells.size());
+  for (const Cell &cell : receiver.cells) {
+    hash = llvm::hash_combine(hash, ArrayRef<int64_t>(cell.box.start));
+    for (const Contribution &part : cell.contributions)
+      hash = llvm::hash_combine(hash, part.peer);
+  }
+  return hash;
+}
+
 FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
   CollectiveOp op = use.op;
   Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
@@ -102,6 +114,16 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
   bool ordered =
       table.reduction == Reduction::Min || table.reduction == Reduction::Max;
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
+  // All ranks of a group may receive the same: their cells are told once.
+  llvm::DenseMap<size_t, SmallVector<const Receiver *, 1>> told;
+  auto findEqual = [&](const Receiver &receiver) -> const Receiver * {
+    auto &equal = told[hashOf(receiver)];
+    for (const Receiver *other : equal)
+      if (other->cells == receiver.cells)
+        return other;
+    equal.push_back(&receiver);
+    return nullptr;
+  };
   for (const Receiver &receiver : table.receivers) {
     bool fills = llvm::any_of(receiver.cells, [](const Cell &cell) {
       return cell.contributions.empty();
@@ -117,7 +139,8 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
              << receiver.device << ", whose function takes none";
     }
     std::string rank = std::to_string(receiver.device);
-    cellTable[rank] = cellsToJson(receiver);
+    const Receiver *equal = findEqual(receiver);
+    cellTable[rank] = equal ? Json(equal->device) : cellsToJson(receiver);
     if (ArrayRef<int64_t>(receiver.shape) != ArrayRef(*target->second))
       targets[rank] = toJson(receiver.shape);
   }
@@ -152,12 +175,12 @@ FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
             << op.getChannel() << " is another one in another rank class";
         return WalkResult::interrupt();
       }
+      auto given = shapeOf(op.getInput()), taken = shapeOf(op.getOutput());
       for (int64_t rank : *ranks) {
         // Micro-batches use a channel once each, in the same way.
-        auto source = use.sources.emplace(rank, shapeOf(op.getInput()));
-        auto target = use.targets.emplace(rank, shapeOf(op.getOutput()));
-        if (source.first->second != shapeOf(op.getInput()) ||
-            target.first->second != shapeOf(op.getOutput())) {
+        auto source = use.sources.emplace(rank, given);
+        auto target = use.targets.emplace(rank, taken);
+        if (source.first->second != given || target.first->second != taken) {
           op.emitError("channel ")
               << op.getChannel() << " is used with different shapes";
           return WalkResult::interrupt();

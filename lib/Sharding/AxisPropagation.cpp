@@ -61,7 +61,7 @@ std::optional<SubFactor> AxisPropagation::getChoice(Operation *op) const {
 }
 
 const std::optional<OpRule> &AxisPropagation::ruleOf(Operation *op) {
-  auto [it, isNew] = rules.try_emplace(op);
+  auto [it, isNew] = options.rules->try_emplace(op);
   if (isNew)
     it->second = getOpRule(op);
   return it->second;

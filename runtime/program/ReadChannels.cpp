@@ -102,6 +102,17 @@ static void readGroups(const Field &field, Channel &channel) {
     field.fail("groups need a reduction");
 }
 
+/// The cells of a rank: its own list, or that of another rank that it names.
+static Field cellsOf(const Field &cells, const std::string &rank) {
+  Field list = cells.at(rank);
+  if (!list.json().is_number())
+    return list;
+  auto other = cells.find(std::to_string(list.integer()));
+  if (!other || !other->json().is_array())
+    list.fail("rank " + std::to_string(list.integer()) + " has no list");
+  return *other;
+}
+
 static Channel readChannel(const Field &field, size_t ranks) {
   Channel channel;
   channel.kind = field.at("kind").text();
@@ -134,7 +145,7 @@ static Channel readChannel(const Field &field, size_t ranks) {
   if (!cells)
     field.fail("has neither groups nor cells");
   for (const std::string &key : cells->keys()) {
-    Field list = cells->at(key);
+    Field list = cellsOf(*cells, key);
     auto &table = channel.cells[participantOf(*cells, key, channel)];
     for (size_t i = 0; i < list.size(); ++i)
       table.push_back(readCell(list[i], channel));
@@ -204,7 +215,7 @@ static void completeShapes(const Field &field, const std::string &name,
 
 static void checkCells(const Field &field, const Channel &channel) {
   for (const auto &[rank, cells] : channel.cells) {
-    Field list = field.at(std::to_string(rank));
+    Field list = cellsOf(field, std::to_string(rank));
     auto dstShape = channel.dstShapes.find(rank);
     if (dstShape == channel.dstShapes.end()) {
       if (cells.empty())

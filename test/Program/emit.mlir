@@ -36,9 +36,12 @@ module @step {
   // CHECK: "channels":
   // CHECK: "kind": "all_gather"
   // CHECK: "participants": [0,1,2]
-  // CHECK: "2": [
+  // CHECK: "0": [
   // CHECK: {"dst":{{\[\[}}0],[3]],"from":{{\[\[}}0,[0]]]}
   // CHECK: {"dst":{{\[\[}}6],[2]],"from":{{\[\[}}2,[0]]]}
+  // What another rank receives is not told again, either.
+  // CHECK: "1": 0
+  // CHECK: "2": 0
   // CHECK: "kind": "reduce_scatter"
   // CHECK: "reduction": "sum"
   // CHECK: {"dst":{{\[\[}}0],[2]],"from":{{\[\[}}0,[6]],[1,[6]],[2,[6]]]}

@@ -29,6 +29,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
+#include <memory>
+#include <unordered_map>
 
 namespace whale {
 
@@ -77,6 +79,10 @@ struct AxisWork {
   double shared = 0;
 };
 
+/// References into it stay valid.
+using RuleCache =
+    std::unordered_map<mlir::Operation *, std::optional<OpRule>>;
+
 class AxisPropagation {
 public:
   struct Options {
@@ -106,6 +112,8 @@ public:
     /// For AxisPolicy::Batch: what each operation does when everything follows
     /// the mini-batch (the choices of an earlier run), if there was one.
     const llvm::DenseMap<mlir::Operation *, SubFactor> *batchChoices = nullptr;
+    /// The rules of operations, kept between runs over one program.
+    std::shared_ptr<RuleCache> rules = std::make_shared<RuleCache>();
     /// For results of the function: the argument that each feeds, or -1.
     llvm::SmallVector<int64_t> feeds;
     /// Seconds of one run of an operation.
@@ -202,7 +210,6 @@ private:
 
   mlir::func::FuncOp function;
   Options options;
-  llvm::DenseMap<mlir::Operation *, std::optional<OpRule>> rules;
   llvm::DenseMap<mlir::Value, AxisState> states;
   llvm::DenseMap<mlir::OpOperand *, AxisState> required;
   llvm::DenseMap<mlir::Operation *, SubFactor> choices;
