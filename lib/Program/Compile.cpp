@@ -11,6 +11,7 @@
 #include "PlanSummary.h"
 #include "PrepareInput.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -196,7 +197,9 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     if (failed(parsePassPipeline(level.pipeline, manager)))
       return module.emitError("the pipeline of level '")
              << level.name << "' names an unknown pass";
-    if (failed(manager.run(module)))
+    // Once a level is enough here; the tests of each pass verify after it.
+    manager.enableVerifier(false);
+    if (failed(manager.run(module)) || failed(verify(module)))
       return failure();
     if (level.name == "partitioned")
       summary.addCollectives(module);
