@@ -1,0 +1,154 @@
+"""What is exchanged between TaskGraphs of every kind and degree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import whale as wh
+
+BATCH, WIDTH, HIDDEN = 12, 24, 48
+# Bytes of a parameter, of the hidden layer and of the loss.
+PARAMETER, LAYER, SCALAR = WIDTH * HIDDEN * 4, BATCH * HIDDEN * 4, 4
+
+Scope = tuple[str, int]
+
+
+def make_step(first: Scope, second: Scope) -> Callable[..., Any]:
+    """A step of two products in two TaskGraphs."""
+
+    def loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+        with getattr(wh, first[0])(first[1], name="first"):
+            hidden = jnp.tanh(x @ params["up"])
+        with getattr(wh, second[0])(second[1], name="second"):
+            return jnp.mean((jnp.tanh(hidden @ params["down"]) - y) ** 2)
+
+    def step(params: Any, x: jax.Array, y: jax.Array) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    return step
+
+
+def ring(count: int, size: int) -> int:
+    """Bytes that `count` devices receive in an all-reduce."""
+    return 2 * (count - 1) * size
+
+
+# Devices, the scopes, the kinds of collectives that may occur, and the bytes
+# that all devices receive at most. Gradients of replicated parameters are
+# all-reduced; what else there is are the bridges, there and back.
+CASES = [
+    # Colocated, same layout: fused, no bridge.
+    (
+        4,
+        ("replicate", 4),
+        ("replicate", 4),
+        {"all_reduce"},
+        2 * ring(4, PARAMETER) + ring(4, SCALAR),
+    ),
+    # Column and row split: one sum of the results, no bridge.
+    (
+        4,
+        ("split", 4),
+        ("split", 4),
+        {"all_reduce"},
+        ring(4, BATCH * WIDTH * 4),
+    ),
+    # Samples to features and back: all-to-all, each time 3 / 4 of the layer.
+    (
+        4,
+        ("replicate", 4),
+        ("split", 4),
+        {"all_reduce", "all_to_all"},
+        ring(4, PARAMETER) + ring(4, BATCH * WIDTH * 4) + 2 * LAYER * 3 // 4,
+    ),
+    # Stages of equal degree: every sample is sent once each way.
+    (
+        4,
+        ("replicate", 2),
+        ("replicate", 2),
+        {"all_reduce", "send_recv"},
+        2 * ring(2, PARAMETER) + 2 * LAYER + 4 * SCALAR,
+    ),
+    # Shards of the hidden layer are sent as they are, to the row split.
+    (
+        4,
+        ("split", 2),
+        ("split", 2),
+        {"all_reduce", "send_recv"},
+        2 * LAYER + ring(2, BATCH * WIDTH * 4),
+    ),
+    # Different degrees: samples go where they are needed, each once.
+    (
+        5,
+        ("replicate", 3),
+        ("replicate", 2),
+        {"all_reduce", "send_recv"},
+        ring(3, PARAMETER) + ring(2, PARAMETER) + 2 * LAYER + 5 * SCALAR,
+    ),
+    (
+        5,
+        ("split", 3),
+        ("split", 2),
+        {"all_reduce", "send_recv"},
+        2 * LAYER + ring(2, BATCH * WIDTH * 4),
+    ),
+    # Shared devices, wrapping round.
+    (
+        4,
+        ("split", 4),
+        ("replicate", 2),
+        {"all_reduce", "all_to_all", "send_recv"},
+        None,
+    ),
+    (5, ("replicate", 5), ("split", 2), None, None),
+    (5, ("split", 2), ("replicate", 5), None, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("devices", "first", "second", "kinds", "most_bytes"), CASES
+)
+def test_bridge(
+    devices: int,
+    first: Scope,
+    second: Scope,
+    kinds: set[str] | None,
+    most_bytes: int | None,
+) -> None:
+    wh.init(wh.Config({}))
+    key = jax.random.key(0)
+    params = {
+        "up": jax.random.normal(key, (WIDTH, HIDDEN)) / 5,
+        "down": jax.random.normal(key, (HIDDEN, WIDTH)) / 5,
+    }
+    x = jax.random.normal(key, (BATCH, WIDTH))
+    step = make_step(first, second)
+    expected = jax.jit(step)(params, x, jnp.tanh(x))
+    program = (
+        wh.jit(step, cluster=devices, batch_argnums=(1, 2))
+        .lower(params, x, jnp.tanh(x))
+        .compile()
+    )
+    results = program(params, x, jnp.tanh(x))
+    for result, wanted in zip(
+        jax.tree.leaves(results), jax.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+    seen: set[str] = set()
+    received = 0
+    for rank in program.stats["ranks"]:
+        seen |= set(rank["collectives"])
+        received += sum(
+            c["bytes_received"] for c in rank["collectives"].values()
+        )
+    if kinds is not None:
+        assert seen == kinds
+    if most_bytes is not None:
+        assert received <= most_bytes
