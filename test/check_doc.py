@@ -4,7 +4,8 @@ An example is a block of MLIR (or of Python that prints some), a line that holds
 `whale-opt ARGUMENTS`, and the block that whale-opt makes of the first one.
 Without a first block, the example goes on from the one before. A line that says
 so leaves the module `@kernels` out. With `whale-compile ARGUMENTS` the second
-block is the remarks of --explain. --update writes what the tools make.
+block is the remarks of --explain. A block of JSON in front is cluster.json.
+--update writes what the tools make.
 """
 
 import os
@@ -15,8 +16,9 @@ import sys
 import tempfile
 
 EXAMPLE = re.compile(
+    r"(?:```json\n(?P<cluster>(?:(?!```).)*)```\n\n)?"
     r"(?:```(?P<language>mlir|python)\n(?P<input>(?:(?!```).)*)```\n\n)?"
-    r"(?P<text>[^\n]*`(?P<tool>whale-opt|whale-compile) "
+    r"(?P<text>[^\n]*`(?P<tool>whale-opt|whale-compile)"
     r"(?P<arguments>[^`\n]*)`[^\n]*\n)\n"
     r"```(?:mlir|text)\n(?P<output>(?:(?!```).)*)```\n",
     re.DOTALL,
@@ -33,8 +35,10 @@ def strip_module(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def execute(command: list[str], text: str = "") -> str:
-    """What a command prints."""
+def execute(
+    command: list[str], text: str = "", folder: str | None = None
+) -> str:
+    """What a command prints, run in a folder."""
     python = pathlib.Path(__file__).resolve().parents[1] / "python"
     result = subprocess.run(
         command,
@@ -42,6 +46,7 @@ def execute(command: list[str], text: str = "") -> str:
         capture_output=True,
         text=True,
         timeout=120,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(python), "JAX_PLATFORMS": "cpu"},
     )
     if result.returncode:
@@ -49,16 +54,14 @@ def execute(command: list[str], text: str = "") -> str:
     return result.stdout
 
 
-def explain(arguments: list[str], text: str) -> str:
-    """The remarks of whale-compile, without places inside of the text."""
-    with tempfile.TemporaryDirectory() as folder:
-        step = pathlib.Path(folder, "step.mlir")
-        step.write_text(text)
-        command = ["whale-compile", str(step), *arguments, "--explain"]
-        command += ["--target=none", "-o", f"{folder}/step.whale"]
-        lines = execute(command).splitlines(keepends=True)
-    remarks = [line for line in lines if not line.startswith("plan: ")]
-    return "".join(line.removeprefix(f"{step}:") for line in remarks)
+def explain(arguments: list[str], text: str, folder: str) -> str:
+    """The remarks of whale-compile."""
+    pathlib.Path(folder, "step.mlir").write_text(text)
+    command = ["whale-compile", "step.mlir", *arguments, "--explain"]
+    command += ["--target=none", "-o", "step.whale"]
+    output = execute(command, folder=folder).replace(f"{folder}/", "")
+    lines = output.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("plan: "))
 
 
 class Page:
@@ -66,17 +69,22 @@ class Page:
 
     def __init__(self) -> None:
         self.last = ""
+        self.folder = tempfile.TemporaryDirectory()
         self.failed = 0
 
     def check(self, match: re.Match) -> str:
         """The example with the output that whale-opt makes."""
         text = match["input"] or self.last
+        folder = self.folder.name
+        if match["cluster"]:
+            pathlib.Path(folder, "cluster.json").write_text(match["cluster"])
         if match["language"] == "python":
-            text = execute([sys.executable, "-c", text])
+            pathlib.Path(folder, "step.py").write_text(text)
+            text = execute([sys.executable, "step.py"], folder=folder)
         arguments = match["arguments"].split()
         if match["tool"] == "whale-compile":
             self.last = text
-            output = explain(arguments, text)
+            output = explain(arguments, text, folder)
         else:
             self.last = output = execute(["whale-opt", *arguments], text)
             if WITHOUT_KERNELS in match["text"]:

@@ -125,7 +125,13 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     bestBytes = bytes;
   }
   if (best) {
-    best->reason = "the least makespan within memory:" + others.substr(1);
+    std::string kind = stringifyScheduleKind(best->kind).str();
+    best->reason = among.size() == 1
+                       ? kind + " takes " + seconds(best->timeline.makespan)
+                       : kind +
+                             " has the least makespan within memory (of equal "
+                             "ones the least memory):" +
+                             others.substr(1);
     return std::move(*best);
   }
   if (!closest)

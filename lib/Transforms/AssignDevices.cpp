@@ -75,7 +75,22 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
                               (*devices)[index]);
       for (TaskGraphOp graph : entry.second)
         graph.setVirtualDevice(name);
+      explain(entry.second.front(), (*devices)[index]);
     }
+  }
+
+private:
+  /// The devices of a TaskGraph, a list for each repetition of the group.
+  static void explain(TaskGraphOp graph, const VirtualDevice &lists) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::interleaveComma(lists, stream, [&](ArrayRef<int64_t> list) {
+      stream << "[";
+      llvm::interleaveComma(list, stream);
+      stream << "]";
+    });
+    emitRemark(graph.getLoc())
+        << "task graph '" << graph.getName() << "' is on devices " << text;
   }
 };
 

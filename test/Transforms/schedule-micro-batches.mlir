@@ -10,7 +10,7 @@ module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.virtual_device @vd1 [[1]]
   func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>)
       -> tensor<4xf32> {
-    // expected-remark@+1 {{within memory: 1f1b}}
+    // expected-remark@+1 {{pipeline: 1f1b takes}}
     %0 = whale.micro_batches [0, 0, 0](%a, %b, %c)
         reduce [#whale.reduction<sum>]
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
@@ -54,7 +54,7 @@ module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
   whale.virtual_device @vd1 [[1]]
   func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>)
       -> (tensor<4xf32>, tensor<4xf32>) {
-    // expected-remark@+1 {{within memory: zero-bubble}}
+    // expected-remark@+1 {{pipeline: zero-bubble takes}}
     %0:2 = whale.micro_batches [0, 0](%a, %b)
         reduce [#whale.reduction<sum>, #whale.reduction<sum>]
         : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

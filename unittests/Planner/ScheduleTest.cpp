@@ -206,8 +206,9 @@ TEST(Schedule, ChoiceOfEqualsKeepsLess) {
   ScheduleChoice choice = llvm::cantFail(chooseSchedule(problem));
   EXPECT_EQ(choice.kind, ScheduleKind::OneForwardOneBackward);
   EXPECT_EQ(choice.reason,
-            "the least makespan within memory: gpipe 33 s, 1f1b 33 s, "
-            "backward-optimizer 33 s, zero-bubble 33 s");
+            "1f1b has the least makespan within memory (of equal ones the "
+            "least memory): gpipe 33 s, 1f1b 33 s, backward-optimizer 33 s, "
+            "zero-bubble 33 s");
   // With nothing kept there is no difference but the order of the names.
   problem = equalStages(4, 8, {1, 2});
   EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind, ScheduleKind::GPipe);
