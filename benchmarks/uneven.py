@@ -4,9 +4,10 @@ The ranks of this machine are slowed down as if their devices were of different
 speeds (``whale-run --slowdowns``), all by one more factor so that together they
 want at most half of the cores. The same step is then run with equal shares and
 with those that the planner gives these devices, data-parallel and as a pipeline
-of two stages, and the gain compared with the predicted one: the time of the
-rank that is last, of its FLOPs at its speed, and for S stages and M
-micro-batches the sum of all stages' times and M - 1 times the longest.
+of two stages, and the gain compared with the predicted one. The prediction is
+the roofline of each rank's instructions, times its slowdown: the time of the
+rank that is last, and for S stages and M micro-batches the sum of all stages'
+times of one of them and M - 1 times the longest.
 
 ``benchmarks/uneven.py [--repeats N]`` prints a table in Markdown.
 """
@@ -34,6 +35,12 @@ import whale as wh
 
 BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
 WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 4096, 8
+# About what one core reaches, in FLOP/s of products and bytes/s of kernels.
+CORE = {
+    "flops": {"f32": 1.5e11},
+    "memory_bytes": 4 << 30,
+    "memory_bandwidth": 1e10,
+}
 
 
 def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
@@ -57,10 +64,10 @@ def compile_step(
     wh.init(wh.Config(config))
     if not config:
         wh.set_default_strategy(wh.replicate())
-    devices = [{"kind": "cpu", "slowdown": s} for s in slowdowns]
+    devices = [{"kind": "core", "slowdown": s} for s in slowdowns]
     step = wh.jit(
         train_step,
-        cluster={"nodes": [{"devices": devices}]},
+        cluster={"kinds": {"core": CORE}, "nodes": [{"devices": devices}]},
         batch_argnums=(1, 2),
     )
     step.lower(*args).compile().save(path)
@@ -72,7 +79,6 @@ class Measurement:
     def __init__(self, folder: str, factors: Sequence[float]) -> None:
         self.folder, self.factors = folder, factors
         self.seconds: list[float] = []
-        self.flops: list[float] = []
 
     def run(self, program: str) -> None:
         """Two steps, of which the second counts."""
@@ -93,7 +99,22 @@ class Measurement:
         )
         result = json.loads(pathlib.Path(stats).read_text())
         self.seconds.append(result["step_time_s"])
-        self.flops = [r["flops"]["products"] for r in result["ranks"]]
+
+
+def roofline(program: str) -> list[float]:
+    """Seconds of each rank's instructions on a core of its own."""
+    manifest = json.loads(pathlib.Path(program, "manifest.json").read_text())
+    seconds = {}
+    for rank_class in manifest["classes"]:
+        total = sum(
+            max(
+                instruction.get("flops", 0) / CORE["flops"]["f32"],
+                instruction.get("bytes", 0) / CORE["memory_bandwidth"],
+            )
+            for instruction in rank_class["instructions"]
+        )
+        seconds |= dict.fromkeys(rank_class["ranks"], total)
+    return [seconds[rank] for rank in sorted(seconds)]
 
 
 def data_parallel(times: Sequence[float]) -> float:
@@ -131,9 +152,10 @@ def compare(
             f"{folder}/in.safetensors",
         )
         sides = {"equal": [1.0] * len(slowdowns), "uneven": slowdowns}
-        measured = {}
+        measured, alone = {}, {}
         for side, speeds in sides.items():
             compile_step(speeds, config, args, f"{folder}/{side}.whale")
+            alone[side] = roofline(f"{folder}/{side}.whale")
             measured[side] = Measurement(
                 folder, [s * factor for s in slowdowns]
             )
@@ -143,9 +165,8 @@ def compare(
     seconds, predicted = {}, {}
     for side, measurement in measured.items():
         seconds[side] = statistics.median(measurement.seconds)
-        predicted[side] = predict(
-            [f * s for f, s in zip(measurement.flops, slowdowns, strict=True)]
-        )
+        times = zip(alone[side], slowdowns, strict=True)
+        predicted[side] = predict([time * slow for time, slow in times])
     return (
         seconds["equal"],
         seconds["uneven"],
