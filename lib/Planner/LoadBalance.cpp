@@ -200,3 +200,25 @@ whale::shares(int64_t total, int64_t grain,
     return devices[i].fixedSeconds + double(units) * devices[i].secondsPerUnit;
   });
 }
+
+llvm::Expected<std::vector<std::vector<int64_t>>>
+whale::sharesOfMoments(llvm::ArrayRef<int64_t> totals, int64_t period,
+                       llvm::ArrayRef<ShareDevice> devices) {
+  assert(period >= 1 && "a period is at least one moment");
+  std::vector<std::vector<int64_t>> result;
+  std::vector<int64_t> taken(devices.size(), 0);
+  for (size_t moment = 0; moment < totals.size(); ++moment) {
+    if (int64_t(moment) % period == 0)
+      taken.assign(devices.size(), 0);
+    llvm::Expected<std::vector<int64_t>> next = shares(
+        totals[moment], /*grain=*/1, devices, [&](size_t i, int64_t units) {
+          return double(taken[i] + units) * devices[i].secondsPerUnit;
+        });
+    if (!next)
+      return next.takeError();
+    for (size_t i = 0; i < taken.size(); ++i)
+      taken[i] += (*next)[i];
+    result.push_back(std::move(*next));
+  }
+  return result;
+}

@@ -7,101 +7,177 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Mesh.h"
+#include "whale/Planner/CostModel.h"
 #include "whale/Planner/LoadBalance.h"
+#include <numeric>
 
 using namespace mlir;
 
 namespace whale {
 
-static double secondsOf(const Cluster &cluster, DeviceId device) {
-  const DeviceKind &kind = cluster.kindOf(device);
-  return cluster.devices[device].slowdown /
-         (kind.peakFlops("f32") * kind.efficiency[size_t(OpClass::Matmul)]);
-}
-
-Mesh::Node Mesh::join(std::vector<Node> children) {
-  Node node;
-  double speed = 0;
-  for (const Node &child : children)
-    speed += 1 / child.seconds;
-  node.seconds = 1 / speed;
-  node.children = std::move(children);
-  return node;
-}
-
-Mesh::Mesh(const std::vector<std::vector<DeviceId>> &groups,
-           const Cluster &cluster) {
-  std::vector<Node> nodes;
-  for (const std::vector<DeviceId> &group : groups) {
-    std::vector<Node> leaves;
+Mesh::Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster)
+    : groups(std::move(groups)), parts{int64_t(this->groups.size()), 0} {
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
+  OpCost product;
+  product.opClass = OpClass::Matmul;
+  product.flops = 1;
+  for (const std::vector<DeviceId> &group : this->groups) {
+    std::vector<double> &seconds = balance.seconds.emplace_back();
     for (DeviceId device : group)
-      leaves.push_back({secondsOf(cluster, device), device, {}});
-    nodes.push_back(join(std::move(leaves)));
+      seconds.push_back(model->opSeconds(product, device));
+    parts[1] = std::max(parts[1], int64_t(group.size()));
   }
-  root = join(std::move(nodes));
-  countParts(root, 0);
 }
 
-Mesh::Node Mesh::nest(ArrayRef<int64_t> sizes, ArrayRef<DeviceId> devices,
-                      double seconds) {
-  if (sizes.empty())
-    return {seconds, devices.front(), {}};
-  size_t below = devices.size() / sizes.front();
-  std::vector<Node> children;
-  for (int64_t i = 0; i < sizes.front(); ++i)
-    children.push_back(
-        nest(sizes.drop_front(), devices.slice(i * below, below), seconds));
-  return join(std::move(children));
-}
-
-Mesh::Mesh(ArrayRef<int64_t> sizes, ArrayRef<DeviceId> devices,
-           const Cluster &cluster) {
-  // All wait for the slowest.
-  double seconds = 0;
-  for (DeviceId device : devices)
-    seconds = std::max(seconds, secondsOf(cluster, device));
-  root = nest(sizes, devices, seconds);
-  countParts(root, 0);
-}
-
-void Mesh::countParts(const Node &node, unsigned axis) {
-  if (node.children.empty())
-    return;
-  parts.resize(std::max<size_t>(parts.size(), axis + 1));
-  parts[axis] = std::max<int64_t>(parts[axis], node.children.size());
-  for (const Node &child : node.children)
-    countParts(child, axis + 1);
-}
+Mesh::Mesh(ArrayRef<int64_t> sizes, ArrayRef<DeviceId> devices)
+    : devices(devices), parts(sizes) {}
 
 std::vector<DeviceId> Mesh::getDevices(unsigned axis) const {
-  const Node *node = &root;
-  for (unsigned i = 0; i < axis; ++i)
-    node = &node->children.front();
-  std::vector<DeviceId> devices;
-  for (const Node &child : node->children) {
-    const Node *first = &child;
-    while (!first->children.empty())
-      first = &first->children.front();
-    devices.push_back(first->device);
+  if (!groups.empty() && axis == 1)
+    return groups.front();
+  std::vector<DeviceId> list;
+  for (const std::vector<DeviceId> &group : groups)
+    list.push_back(group.front());
+  if (!groups.empty())
+    return list;
+  int64_t stride = 1;
+  for (size_t inner = axis + 1; inner < parts.size(); ++inner)
+    stride *= parts[inner];
+  for (int64_t i = 0; i < parts[axis]; ++i)
+    list.push_back(devices[i * stride]);
+  return list;
+}
+
+void Mesh::setBalance(MeshBalance newBalance) {
+  balance = std::move(newBalance);
+  cache.clear();
+  placements.clear();
+  momentShares.clear();
+  innerCache.clear();
+}
+
+/// What all of them do in a second.
+static double rateOf(ArrayRef<double> seconds) {
+  double rate = 0;
+  for (double each : seconds)
+    rate += 1 / each;
+  return rate;
+}
+
+/// Devices that hold up to `most` of so many units each, at one byte for a
+/// unit.
+static std::vector<ShareDevice>
+devicesOf(ArrayRef<double> seconds, ArrayRef<double> most, int64_t extent) {
+  std::vector<ShareDevice> devices;
+  for (auto [index, each] : llvm::enumerate(seconds)) {
+    ShareDevice &device = devices.emplace_back();
+    device.id = index;
+    device.secondsPerUnit = each;
+    if (most.empty())
+      continue;
+    // A little more than nothing is lost to rounding.
+    double room = most[index] * double(extent) * (1 + 1e-9);
+    device.bytesPerUnit = room < double(extent) ? 1 : 0;
+    device.memoryBytes = std::min<double>(room, double(extent));
   }
   return devices;
 }
 
-Extents Mesh::sharesOf(int64_t extent, const Node &node) const {
-  std::vector<double> seconds;
-  for (const Node &child : node.children)
-    seconds.push_back(child.seconds);
-  auto [it, isNew] = cache.try_emplace({extent, seconds});
-  if (isNew) {
-    std::vector<ShareDevice> devices;
-    for (auto [index, time] : llvm::enumerate(seconds))
-      devices.push_back({int64_t(index), time});
-    // Without memory limits there is always an answer.
-    std::vector<int64_t> sizes =
-        llvm::cantFail(shares(extent, /*grain=*/1, devices));
-    it->second.assign(sizes.begin(), sizes.end());
-  }
+/// The shares whose largest finish time is least. Where memory is short of all
+/// of them, those that leave every device as little over its room as possible:
+/// how much it really needs is known when buffers are planned.
+static std::vector<int64_t> solve(int64_t extent, ArrayRef<double> seconds,
+                                  ArrayRef<double> most) {
+  llvm::Expected<std::vector<int64_t>> result =
+      shares(extent, /*grain=*/1, devicesOf(seconds, most, extent));
+  if (result)
+    return *result;
+  llvm::consumeError(result.takeError());
+  std::vector<double> fullness;
+  for (double each : most)
+    fullness.push_back(1 / std::max(each, 1e-9));
+  return llvm::cantFail(
+      shares(extent, /*grain=*/1, devicesOf(fullness, {}, extent)));
+}
+
+static Extents toExtents(ArrayRef<int64_t> sizes) {
+  return Extents(sizes.begin(), sizes.end());
+}
+
+Extents Mesh::innerShares(int64_t extent, size_t group) const {
+  auto [known, isNew] = innerCache.try_emplace({extent, group});
+  if (!isNew)
+    return known->second;
+  auto it = balance.innerSeconds.find(extent);
+  const MeshBalance::ByDevice &seconds =
+      it == balance.innerSeconds.end() ? balance.seconds : it->second;
+  ArrayRef<double> most;
+  if (!balance.innerMost.empty())
+    most = balance.innerMost[group];
+  return known->second = toExtents(solve(extent, seconds[group], most));
+}
+
+const std::vector<Extents> &
+Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
+  // Whole multiples of the samples of a micro-batch are shared out like them.
+  if (moment && (balance.moments.empty() || balance.moments[*moment] == 0 ||
+                 extent % balance.moments[*moment] != 0))
+    moment.reset();
+  auto [it, isNew] = cache.try_emplace({extent, moment.value_or(-1)});
+  if (isNew)
+    it->second = makeBatchShares(extent, moment);
   return it->second;
+}
+
+std::vector<Extents>
+Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
+  // One list of all that take a share: devices or groups.
+  std::vector<double> seconds, most;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<double> &own = balance.seconds[g];
+    ArrayRef<double> room;
+    if (!balance.most.empty())
+      room = balance.most[g];
+    if (balance.byGroup) {
+      seconds.push_back(1 / rateOf(own));
+      if (!room.empty())
+        most.push_back(*llvm::min_element(room));
+    } else {
+      llvm::append_range(seconds, own);
+      llvm::append_range(most, room);
+    }
+  }
+  std::vector<int64_t> sizes;
+  if (moment) {
+    int64_t samples = balance.moments[*moment];
+    if (momentShares.empty()) {
+      llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
+          balance.moments, balance.period,
+          devicesOf(seconds, most, *llvm::min_element(balance.moments)));
+      if (all)
+        momentShares = std::move(*all);
+      else
+        llvm::consumeError(all.takeError());
+    }
+    if (!momentShares.empty())
+      sizes = momentShares[*moment];
+    for (int64_t &size : sizes)
+      size *= extent / samples;
+  }
+  if (sizes.empty())
+    sizes = solve(extent, seconds, most);
+
+  std::vector<Extents> result;
+  ArrayRef<int64_t> rest = sizes;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (balance.byGroup) {
+      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], {})));
+    } else {
+      result.push_back(toExtents(rest.take_front(groups[g].size())));
+      rest = rest.drop_front(groups[g].size());
+    }
+  }
+  return result;
 }
 
 namespace {
@@ -144,9 +220,12 @@ View cutView(ArrayRef<int64_t> shape, ArrayRef<DimPiece> pieces) {
 
 } // namespace
 
-Placement Mesh::place(ArrayRef<int64_t> shape,
-                      ArrayRef<AxisState> states) const {
+Placement Mesh::place(ArrayRef<int64_t> shape, ArrayRef<AxisState> states,
+                      std::optional<int64_t> moment) const {
+  if (balance.moments.empty())
+    moment.reset();
   std::vector<int64_t> key(shape);
+  key.push_back(moment.value_or(-1));
   for (const AxisState &state : states)
     key.insert(key.end(),
                {int64_t(state.kind), state.piece.dim, state.piece.extent,
@@ -167,36 +246,63 @@ Placement Mesh::place(ArrayRef<int64_t> shape,
     if (state.isSplit() && getNumParts(axis) > 1)
       dims[axis] = view.dims[next++];
   Extents left = view.extents;
-  PlacementNode node = makeNode(root, states, dims, left);
+  PlacementNode node =
+      makeNode(states, dims, /*axis=*/0, /*place=*/0, left, moment);
   return placements.emplace(key, Placement::get(view.extents, std::move(node)))
       .first->second;
 }
 
-/// The part of a placement below `node`, of what is left of each extent.
-PlacementNode Mesh::makeNode(const Node &node, ArrayRef<AxisState> states,
-                             ArrayRef<int64_t> dims, Extents &extents) const {
-  if (states.empty())
-    return PlacementNode::leaf(node.device);
+Extents Mesh::sizesOf(ArrayRef<AxisState> states, unsigned axis, int64_t extent,
+                      size_t group, std::optional<int64_t> moment) const {
+  if (groups.empty()) {
+    std::vector<double> equal(parts[axis], 1);
+    return toExtents(solve(extent, equal, {}));
+  }
+  bool isBatch = states[0].isSplit() && states[1].isSplit() &&
+                 states[0].piece == states[1].piece;
+  if (axis == 1 && !isBatch)
+    return innerShares(extent, group);
+  const std::vector<Extents> &batch =
+      batchShares(states[0].piece.extent, moment);
+  if (axis == 1)
+    return batch[group];
   Extents sizes;
-  int64_t whole = 0;
-  if (dims.front() >= 0) {
-    whole = extents[dims.front()];
-    sizes = sharesOf(whole, node);
-  }
+  for (const Extents &own : batch)
+    sizes.push_back(std::accumulate(own.begin(), own.end(), int64_t(0)));
+  return sizes;
+}
+
+/// The part of a placement at one place of the axes outside of `axis`, of what
+/// they have left of each extent.
+PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
+                             unsigned axis, size_t place, Extents &extents,
+                             std::optional<int64_t> moment) const {
+  if (axis == states.size())
+    return PlacementNode::leaf(devices[place]);
+  int64_t dim = dims[axis];
+  int64_t whole = dim < 0 ? 0 : extents[dim];
+  Extents sizes;
+  if (dim >= 0)
+    sizes = sizesOf(states, axis, whole, place, moment);
   std::vector<PlacementNode> children;
-  for (auto [index, child] : llvm::enumerate(node.children)) {
-    if (dims.front() >= 0)
-      extents[dims.front()] = sizes[index];
+  bool isGroup = !groups.empty() && axis == 1;
+  size_t count = isGroup ? groups[place].size() : parts[axis];
+  for (size_t i = 0; i < count; ++i) {
+    if (isGroup) {
+      children.push_back(PlacementNode::leaf(groups[place][i]));
+      continue;
+    }
+    if (dim >= 0)
+      extents[dim] = sizes[i];
     children.push_back(
-        makeNode(child, states.drop_front(), dims.drop_front(), extents));
+        makeNode(states, dims, axis + 1, place * count + i, extents, moment));
   }
-  if (dims.front() >= 0) {
-    extents[dims.front()] = whole;
-    return PlacementNode::split(dims.front(), sizes, std::move(children));
+  if (dim >= 0) {
+    extents[dim] = whole;
+    return PlacementNode::split(dim, sizes, std::move(children));
   }
-  if (states.front().isPartial())
-    return PlacementNode::partial(states.front().reduction,
-                                  std::move(children));
+  if (states[axis].isPartial())
+    return PlacementNode::partial(states[axis].reduction, std::move(children));
   return PlacementNode::replicate(std::move(children));
 }
 

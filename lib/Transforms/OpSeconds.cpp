@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace whale {
 
-static OpClass classOf(Operation *op) {
+OpClass opClassOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, OpClass>(op)
       .Case<stablehlo::DotGeneralOp>([](auto) { return OpClass::Matmul; })
       .Case<stablehlo::ConvolutionOp>([](auto) { return OpClass::Convolution; })
@@ -55,7 +55,7 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
           stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(op))
     return 0;
   OpCost cost;
-  cost.opClass = classOf(op);
+  cost.opClass = opClassOf(op);
   cost.flops = double(opFlops(op));
   cost.bytes = cost.opClass == OpClass::Elementwise
                    ? double(tensorBytes(op->getResult(0).getType()))

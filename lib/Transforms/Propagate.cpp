@@ -16,6 +16,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Propagate/AxisCosts.h"
+#include "Propagate/BalanceMeshes.h"
+#include "ScheduleMicroBatches/Pipeline.h"
+#include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Factorization.h"
@@ -24,6 +27,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingHints.h"
 #include "whale/Sharding/ShardingPattern.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/Support/Format.h"
@@ -76,16 +80,16 @@ public:
     if (failed(collectMeshes()))
       return failure();
     separateSources(function);
-    Factorization factorization(function, feeds);
     if (hints) {
+      Factorization factorization(function, feeds);
       followHints(factorization);
+      findArgumentMeshes();
     } else {
-      seedBatch(factorization);
-      AxisPropagation &batch = propagate(batchOptions());
-      AxisPropagation::Options options = innerOptions(batch, factorization);
-      if (failed(chooseParameterSplits(factorization, options)))
-        return failure();
-      propagate(std::move(options));
+      // Micro-batches with shares of their own become regions of their own, in
+      // which everything is decided again.
+      bool isBalanced = decide(/*mayRotate=*/true);
+      if (!isBalanced)
+        decide(/*mayRotate=*/false);
     }
     placeArguments();
     writePlacements();
@@ -93,6 +97,20 @@ public:
   }
 
 private:
+  /// Decides all layouts and shares. False if the regions of micro-batches were
+  /// multiplied for it.
+  bool decide(bool mayRotate) {
+    axes.clear();
+    Factorization factorization(function, feeds);
+    seedBatch(factorization);
+    AxisPropagation &batch = propagate(batchOptions());
+    AxisPropagation::Options options = innerOptions(batch, factorization);
+    chooseParameterSplits(factorization, options);
+    propagate(std::move(options));
+    findArgumentMeshes();
+    return balance(mayRotate);
+  }
+
   LogicalResult collectMeshes() {
     ModuleOp module = function->getParentOfType<ModuleOp>();
     std::vector<DeviceId> all;
@@ -131,8 +149,7 @@ private:
              << "; whale-normalize drops what cannot be followed";
     hints.emplace(op.getMesh(), function);
     std::unique_ptr<Mesh> &mesh = meshes[{}];
-    mesh =
-        std::make_unique<Mesh>(hints->getSizes(), hints->getDevices(), cluster);
+    mesh = std::make_unique<Mesh>(hints->getSizes(), hints->getDevices());
     wholeCluster = mesh.get();
     return success();
   }
@@ -265,6 +282,7 @@ private:
   /// The layouts of what carries the mini-batch: arguments of the function, and
   /// of the regions of micro-batches.
   void seedBatch(Factorization &factorization) {
+    batchSeeds.clear();
     for (BlockArgument argument : function.getArguments())
       if (auto dim = function.getArgAttrOfType<IntegerAttr>(
               argument.getArgNumber(), "whale.batch_dim"))
@@ -317,8 +335,8 @@ private:
     return options;
   }
 
-  LogicalResult chooseParameterSplits(Factorization &factorization,
-                                      AxisPropagation::Options &options) {
+  void chooseParameterSplits(Factorization &factorization,
+                             AxisPropagation::Options &options) {
     SmallVector<ParameterGroup> groups = findSplitParameters(
         function, factorization,
         [&](Operation *op) -> int64_t {
@@ -336,17 +354,17 @@ private:
         }
       return seeded;
     };
-    SplitChoice choice =
-        chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
-          AxisPropagation propagation(function, seed(candidate));
-          propagation.run();
-          return propagation.getSeconds();
-        });
-    options = seed(choice.pieces);
-    for (size_t group = 0; group < groups.size(); ++group)
-      explainSplit(groups[group], choice.pieces[group],
-                   choice.alternatives[group]);
-    return success();
+    bool isNew = !splits;
+    if (isNew)
+      splits = chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
+        AxisPropagation propagation(function, seed(candidate));
+        propagation.run();
+        return propagation.getSeconds();
+      });
+    options = seed(splits->pieces);
+    for (size_t group = 0; isNew && group < groups.size(); ++group)
+      explainSplit(groups[group], splits->pieces[group],
+                   splits->alternatives[group]);
   }
 
   /// A remark for each parameter: the way to split it, and what the step's
@@ -374,7 +392,7 @@ private:
   }
 
   /// An argument lives on the devices of the first operation that uses it.
-  void placeArguments() {
+  void findArgumentMeshes() {
     llvm::DenseMap<Operation *, unsigned> position;
     function.walk<WalkOrder::PreOrder>(
         [&](Operation *op) { position.try_emplace(op, position.size()); });
@@ -384,30 +402,152 @@ private:
         if (user != function.front().getTerminator() &&
             (!first || position.lookup(user) < position.lookup(first)))
           first = user;
-      const Mesh *mesh = first ? meshOf(first) : wholeCluster;
-      argumentMesh[argument] = mesh;
-      function.setArgAttr(
-          argument.getArgNumber(), placementAttrName,
-          PlacementAttr::get(function.getContext(), place(mesh, argument)));
+      argumentMesh[argument] = first ? meshOf(first) : wholeCluster;
     }
   }
 
+  void placeArguments() {
+    for (BlockArgument argument : function.getArguments())
+      function.setArgAttr(
+          argument.getArgNumber(), placementAttrName,
+          PlacementAttr::get(
+              function.getContext(),
+              place(argumentMesh.lookup(argument), argument, std::nullopt)));
+  }
+
+  /// Balances all meshes. False if regions were multiplied for it, and all must
+  /// be decided again.
+  bool balance(bool mayRotate) {
+    llvm::DenseMap<Operation *, std::unique_ptr<Pipeline>> pipelines;
+    auto inFlight = [&](Operation *op) -> int64_t {
+      auto loop = op->getParentOfType<MicroBatchesOp>();
+      TaskGraphOp graph = graphOf(op);
+      if (!loop || !graph)
+        return 1;
+      std::unique_ptr<Pipeline> &pipeline = pipelines[loop];
+      if (!pipeline)
+        pipeline = std::make_unique<Pipeline>(loop, cluster);
+      return pipeline->getInFlight(graph.getName());
+    };
+    auto meshOfOp = [&](Operation *op) { return meshOf(op); };
+    auto meshOfAny = [&](Value value) { return meshOfValue(value); };
+    StepLoads loads(
+        {function, cluster, *axes[0], *axes[1], meshOfOp, meshOfAny, inFlight});
+    SmallVector<Mesh *> list;
+    for (auto &[groups, mesh] : meshes)
+      list.push_back(mesh.get());
+    ModuleOp module = function->getParentOfType<ModuleOp>();
+    ArrayRef<double> scale;
+    if (auto attr = module->getAttrOfType<DenseF64ArrayAttr>(kMemoryScaleAttr);
+        attr && attr.size() == int64_t(cluster.devices.size()))
+      scale = attr;
+    MeshBalancer balancer(loads, cluster, scale);
+    if (mayRotate)
+      mostVariants = countVariants();
+    balancer.balance(list, mostVariants);
+    if (mayRotate && multiplyRegions(balancer.findVariants(list)))
+      return false;
+    balancer.explain(function.getLoc(), list);
+    if (scale.empty())
+      return true;
+    Builder builder(module.getContext());
+    module->setAttr(kEstimatedBytesAttr,
+                    builder.getDenseI64ArrayAttr(balancer.estimateBytes(list)));
+    module->setAttr(kArgumentBytesAttr,
+                    builder.getDenseI64ArrayAttr(balancer.argumentBytes(list)));
+    return true;
+  }
+
+  /// How many kinds of micro-batches there may be, each of which is decided and
+  /// compiled for itself.
+  int64_t countVariants() {
+    constexpr int64_t kMostOperations = 20000, kMostVariants = 32;
+    int64_t operations = 0;
+    for (auto loop : function.getOps<MicroBatchesOp>())
+      loop.getBody(0).walk([&](Operation *) { ++operations; });
+    return std::min(kMostVariants, kMostOperations / (operations + 1));
+  }
+
+  /// Gives micro-batches that differ from those with the same region a region
+  /// of their own.
+  bool multiplyRegions(ArrayRef<int64_t> firstAlike) {
+    bool hasChanged = false;
+    for (auto loop :
+         llvm::make_early_inc_range(function.getOps<MicroBatchesOp>())) {
+      std::map<std::pair<int64_t, int64_t>, int64_t> numbers;
+      SmallVector<int64_t> variants;
+      for (auto [moment, variant] : llvm::enumerate(loop.getVariants()))
+        variants.push_back(
+            numbers.try_emplace({variant, firstAlike[moment]}, numbers.size())
+                .first->second);
+      if (numbers.size() == loop.getBodies().size())
+        continue;
+      hasChanged = true;
+      OpBuilder builder(loop);
+      OperationState state(loop.getLoc(), MicroBatchesOp::getOperationName());
+      state.addOperands(loop->getOperands());
+      state.addTypes(loop->getResultTypes());
+      state.addAttributes(loop->getAttrs());
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        int64_t moment = llvm::find(variants, int64_t(i)) - variants.begin();
+        IRMapping mapping;
+        loop.getBodies()[loop.getVariants()[moment]].cloneInto(
+            state.addRegion(), mapping);
+      }
+      auto copy = cast<MicroBatchesOp>(builder.create(state));
+      copy.setVariants(variants);
+      loop->replaceAllUsesWith(copy);
+      loop->erase();
+    }
+    return hasChanged;
+  }
+
+  /// The first of the micro-batches with this region.
+  static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
+    return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
+  }
+
+  /// The first of the micro-batches that an operation is computed for.
+  static std::optional<int64_t> momentOf(Operation *op) {
+    for (; op; op = op->getParentOp())
+      if (auto loop = dyn_cast_or_null<MicroBatchesOp>(op->getParentOp()))
+        return firstWith(loop, op->getParentRegion()->getRegionNumber());
+    return std::nullopt;
+  }
+
+  /// The same of a piece that enters micro-batches, and of one that leaves.
+  static std::optional<int64_t> momentOf(OpOperand &piece) {
+    auto loop = cast<MicroBatchesOp>(piece.getOwner());
+    int64_t moment = piece.getOperandNumber() % loop.getNumMoments();
+    return firstWith(loop, loop.getVariants()[moment]);
+  }
+  static std::optional<int64_t> momentOf(OpResult result) {
+    auto loop = cast<MicroBatchesOp>(result.getOwner());
+    auto [index, moment] = loop.getYielded(result.getResultNumber());
+    if (!moment)
+      return std::nullopt;
+    return firstWith(loop, loop.getVariants()[*moment]);
+  }
+
   /// Where a value is made.
-  Placement place(const Mesh *mesh, Value value) {
+  Placement place(const Mesh *mesh, Value value,
+                  std::optional<int64_t> moment) {
     SmallVector<AxisState> states;
     for (const auto &axis : axes)
       states.push_back(axis->getState(value));
     return mesh->place(cast<RankedTensorType>(value.getType()).getShape(),
-                       states);
+                       states, moment);
   }
 
   /// Where it is wanted.
-  Placement place(const Mesh *mesh, OpOperand &operand) {
+  Placement place(const Mesh *mesh, OpOperand &operand,
+                  std::optional<int64_t> moment) {
     SmallVector<AxisState> states;
     for (const auto &axis : axes)
       states.push_back(axis->getRequired(operand));
     return mesh->place(
-        cast<RankedTensorType>(operand.get().getType()).getShape(), states);
+        cast<RankedTensorType>(operand.get().getType()).getShape(), states,
+        moment);
   }
 
   /// The devices that make a value.
@@ -435,8 +575,9 @@ private:
     auto attr = [&](const Placement &placement) -> Attribute {
       return PlacementAttr::get(context, placement);
     };
-    auto wanted = [&](OpOperand &operand, const Mesh *mesh) {
-      return attr(place(mesh, operand));
+    auto wanted = [&](OpOperand &operand, const Mesh *mesh,
+                      std::optional<int64_t> moment) {
+      return attr(place(mesh, operand, moment));
     };
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       bool isLoop = isa<MicroBatchesOp>(op);
@@ -446,17 +587,21 @@ private:
           (isa<YieldOp>(op) && !endsMoment))
         return WalkResult::advance();
       const Mesh *mesh = meshOf(op);
+      std::optional<int64_t> moment = momentOf(op);
       SmallVector<Attribute> operands, results;
       // What enters and leaves a loop over micro-batches is where it is used
       // and made.
       for (OpOperand &operand : op->getOpOperands())
         if (isLoop)
-          operands.push_back(wanted(operand, meshOfPiece(operand)));
+          operands.push_back(
+              wanted(operand, meshOfPiece(operand), momentOf(operand)));
         else if (endsMoment)
-          operands.push_back(wanted(operand, meshOfValue(operand.get())));
+          operands.push_back(
+              wanted(operand, meshOfValue(operand.get()), moment));
       if (isLoop)
-        for (Value result : op->getResults())
-          results.push_back(attr(place(meshOfValue(result), result)));
+        for (OpResult result : op->getResults())
+          results.push_back(
+              attr(place(meshOfValue(result), result, momentOf(result))));
       if (isLoop || endsMoment) {
         op->setAttr(operandPlacementsAttrName,
                     ArrayAttr::get(context, operands));
@@ -465,7 +610,7 @@ private:
       }
       for (OpOperand &operand : op->getOpOperands()) {
         if (op != function.front().getTerminator()) {
-          operands.push_back(wanted(operand, mesh));
+          operands.push_back(wanted(operand, mesh, moment));
           continue;
         }
         // Results stay on the devices that make them, unless they feed an
@@ -474,10 +619,10 @@ private:
         const Mesh *own = meshOfValue(operand.get());
         if (fed >= 0)
           own = argumentMesh.lookup(function.getArgument(fed));
-        operands.push_back(wanted(operand, own));
+        operands.push_back(wanted(operand, own, std::nullopt));
       }
       for (Value result : op->getResults())
-        results.push_back(attr(place(mesh, result)));
+        results.push_back(attr(place(mesh, result, moment)));
       if (!operands.empty())
         op->setAttr(operandPlacementsAttrName,
                     ArrayAttr::get(context, operands));
@@ -501,6 +646,9 @@ private:
   llvm::DenseMap<Attribute, const Mesh *> meshOfSymbol;
   llvm::DenseMap<Value, AxisState> batchSeeds;
   llvm::DenseMap<Value, const Mesh *> argumentMesh;
+  /// How the parameters of split TaskGraphs are cut, once that is decided.
+  std::optional<SplitChoice> splits;
+  int64_t mostVariants = 1;
 };
 
 struct PropagatePass : impl::PropagateBase<PropagatePass> {

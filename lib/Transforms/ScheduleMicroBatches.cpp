@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceRequests.h"
+#include "ScheduleMicroBatches/Pipeline.h"
 #include "ScheduleMicroBatches/SplitWeightGradients.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -22,7 +23,6 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -32,172 +32,6 @@ namespace whale {
 #include "whale/Transforms/Passes.h.inc"
 
 namespace {
-
-/// Where a task graph stands in the pipeline.
-struct Place {
-  int64_t stage, chunk;
-};
-
-/// The pipeline that the task graphs of one `whale.micro_batches` make.
-class Pipeline {
-public:
-  Pipeline(MicroBatchesOp loop, const Cluster &cluster)
-      : loop(loop), cluster(cluster) {}
-
-  /// Finds the stages. Fails with an error at a TaskGraph that the samples
-  /// come back to from another stage.
-  LogicalResult find() {
-    joinDevices();
-    llvm::DenseMap<int64_t, int64_t> chunks;
-    std::optional<int64_t> current;
-    for (TaskGraphOp graph : graphsOf(0)) {
-      if (graph.getPhase() != Phase::Forward || !graph.getVirtualDevice())
-        continue;
-      int64_t stage = stageOf(graph);
-      if (!current || *current != stage) {
-        virtualStages.push_back({stage, chunks[stage]++});
-        current = stage;
-      }
-      auto [it, isNew] =
-          placeOf.try_emplace(graph.getName(), virtualStages.back());
-      if (!isNew && it->second.chunk != virtualStages.back().chunk) {
-        InFlightDiagnostic diagnostic =
-            emitError(graph.getLoc())
-            << "pipeline: the samples come back to TaskGraph '"
-            << graph.getName() << "' after another stage has computed with "
-            << "what it made; give these operations a TaskGraph of their own";
-        return diagnostic;
-      }
-    }
-    for (const Place &place : virtualStages)
-      numStages = std::max(numStages, place.stage + 1);
-    return success();
-  }
-
-  int64_t getNumStages() const { return numStages; }
-  bool goesBack() {
-    return llvm::any_of(graphsOf(0), [](TaskGraphOp graph) {
-      return graph.getPhase() == Phase::Backward;
-    });
-  }
-  /// Whether every stage is as often in line, in the same order.
-  bool isRegular() const {
-    for (auto [index, place] : llvm::enumerate(virtualStages))
-      if (place.stage != int64_t(index) % numStages)
-        return false;
-    return virtualStages.size() % numStages == 0;
-  }
-
-  std::optional<Place> getPlace(TaskGraphOp graph) const {
-    auto it = placeOf.find(graph.getName());
-    if (it == placeOf.end())
-      return std::nullopt;
-    return it->second;
-  }
-
-  /// By FLOPs and the speeds of the devices. What the forward of a stage leaves
-  /// to other task graphs is kept until its backward.
-  ScheduleProblem getProblem() {
-    ScheduleProblem problem;
-    problem.stages = numStages;
-    problem.chunks = virtualStages.size() / numStages;
-    problem.microBatches = loop.getNumMoments();
-    problem.costs.resize(virtualStages.size());
-    for (TaskGraphOp graph : graphsOf(0)) {
-      std::optional<Place> place = getPlace(graph);
-      if (!place)
-        continue;
-      StageCost &cost = problem.costs[place->chunk * numStages + place->stage];
-      double seconds = double(graph.getFlops().value_or(0)) /
-                       double(loop.getNumMoments()) /
-                       flopsPerSecond(place->stage);
-      cost.memoryBytes = memoryBytes(place->stage);
-      if (graph.getPhase() == Phase::Forward) {
-        cost.forward += seconds;
-        for (Value result : graph.getResults())
-          cost.activationBytes +=
-              double(tensorBytes(result.getType())) / numDevices(place->stage);
-      } else if (graph->hasAttr(kWeightGradientAttr)) {
-        cost.weight += seconds;
-      } else {
-        cost.backward += seconds;
-      }
-    }
-    return problem;
-  }
-
-  /// The devices of each stage.
-  SmallVector<SmallVector<int64_t>> getDevices() const {
-    SmallVector<SmallVector<int64_t>> devices(numStages);
-    for (auto [device, stage] : stageOfDevice)
-      if (stage < numStages)
-        devices[stage].push_back(device);
-    for (SmallVector<int64_t> &list : devices)
-      llvm::sort(list);
-    return devices;
-  }
-
-  SmallVector<TaskGraphOp> graphsOf(int64_t moment) {
-    return llvm::to_vector(loop.getBody(moment).getOps<TaskGraphOp>());
-  }
-
-private:
-  SmallVector<int64_t> devicesOf(TaskGraphOp graph) {
-    if (!graph.getVirtualDeviceAttr())
-      return {};
-    auto device = SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
-        graph, graph.getVirtualDeviceAttr());
-    return device ? device.getDevices() : SmallVector<int64_t>();
-  }
-
-  /// Virtual devices that share a device are one stage; stages are numbered in
-  /// the order of the forward pass.
-  void joinDevices() {
-    llvm::EquivalenceClasses<int64_t> classes;
-    for (TaskGraphOp graph : graphsOf(0)) {
-      SmallVector<int64_t> devices = devicesOf(graph);
-      for (int64_t device : devices)
-        classes.unionSets(devices.front(), device);
-    }
-    llvm::DenseMap<int64_t, int64_t> numbers;
-    for (TaskGraphOp graph : graphsOf(0))
-      for (int64_t device : devicesOf(graph)) {
-        int64_t leader = classes.getLeaderValue(device);
-        auto it = numbers.try_emplace(leader, numbers.size()).first;
-        stageOfDevice[device] = it->second;
-      }
-  }
-
-  int64_t stageOf(TaskGraphOp graph) {
-    return stageOfDevice.lookup(devicesOf(graph).front());
-  }
-  double numDevices(int64_t stage) const {
-    return double(llvm::count_if(
-        stageOfDevice, [&](auto &entry) { return entry.second == stage; }));
-  }
-  double flopsPerSecond(int64_t stage) const {
-    double sum = 0;
-    for (auto [device, of] : stageOfDevice)
-      if (of == stage)
-        sum += cluster.kindOf(device).peakFlops("f32") /
-               cluster.devices[device].slowdown;
-    return sum;
-  }
-  int64_t memoryBytes(int64_t stage) const {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (auto [device, of] : stageOfDevice)
-      if (of == stage)
-        least = std::min(least, cluster.kindOf(device).memoryBytes);
-    return least;
-  }
-
-  MicroBatchesOp loop;
-  const Cluster &cluster;
-  llvm::DenseMap<int64_t, int64_t> stageOfDevice;
-  SmallVector<Place> virtualStages;
-  llvm::StringMap<Place> placeOf;
-  int64_t numStages = 0;
-};
 
 std::string print(const std::vector<ScheduleStep> &steps, bool hasChunks) {
   std::string text;
@@ -245,8 +79,13 @@ struct ScheduleMicroBatchesPass
   LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster) {
     FailureOr<std::optional<ScheduleKind>> wanted = wantedKind(loop);
     Pipeline pipeline(loop, cluster);
-    if (failed(wanted) || failed(pipeline.find()))
+    if (failed(wanted))
       return failure();
+    if (TaskGraphOp graph = pipeline.getRevisited())
+      return emitError(graph.getLoc())
+             << "pipeline: the samples come back to TaskGraph '"
+             << graph.getName() << "' after another stage has computed with "
+             << "what it made; give these operations a TaskGraph of their own";
     // One stage, or one direction: every stage takes the moments as they come.
     if (pipeline.getNumStages() < 2 || !pipeline.goesBack())
       return success();
@@ -292,7 +131,8 @@ struct ScheduleMicroBatchesPass
     if (problem.chunks > 1)
       for (Region &body : loop.getBodies())
         for (auto graph : body.getOps<TaskGraphOp>())
-          if (std::optional<Place> place = pipeline.getPlace(graph))
+          if (std::optional<Pipeline::Place> place =
+                  pipeline.getPlace(graph.getName()))
             graph->setAttr(kChunkAttr, builder.getI64IntegerAttr(place->chunk));
     return success();
   }

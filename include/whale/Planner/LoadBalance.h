@@ -56,6 +56,16 @@ llvm::Expected<std::vector<int64_t>>
 shares(int64_t total, int64_t grain, llvm::ArrayRef<ShareDevice> devices,
        llvm::function_ref<double(size_t, int64_t)> seconds);
 
+/// Shares of several moments, totals[m] units each, that follow one another: a
+/// device that has finished early takes more of the next moment, so that all of
+/// them together are balanced, where each alone would be too coarse. Devices
+/// start even every `period` moments; so equal moments a period apart have
+/// equal shares, and with a period of 1 each moment is balanced for itself. The
+/// memory limits hold for each moment. `fixedSeconds` don't count.
+llvm::Expected<std::vector<std::vector<int64_t>>>
+sharesOfMoments(llvm::ArrayRef<int64_t> totals, int64_t period,
+                llvm::ArrayRef<ShareDevice> devices);
+
 } // namespace whale
 
 #endif // WHALE_PLANNER_LOADBALANCE_H

@@ -21,52 +21,87 @@
 #include "whale/Planner/Placement.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace whale {
 
+/// What the sizes of shards follow, for the devices of each group.
+struct MeshBalance {
+  using ByDevice = std::vector<std::vector<double>>;
+  /// Seconds for a unit of the mini-batch, up to a factor.
+  ByDevice seconds;
+  /// The largest part of a micro-batch that there is memory for; empty where
+  /// memory is no limit.
+  ByDevice most;
+  /// Groups share the mini-batch out, and their devices something else.
+  bool byGroup = false;
+  /// Seconds for what is cut into so many pieces inside of a group, where they
+  /// stand in another proportion.
+  std::map<int64_t, ByDevice> innerSeconds;
+  /// The largest part of them that there is memory for.
+  ByDevice innerMost;
+  /// Samples of each micro-batch, if their shares differ; they repeat after
+  /// `period` of them.
+  std::vector<int64_t> moments;
+  int64_t period = 1;
+};
+
 class Mesh {
 public:
   /// Two axes: `groups[g]` are the devices of repetition g, ids of `cluster`.
-  Mesh(const std::vector<std::vector<DeviceId>> &groups,
-       const Cluster &cluster);
+  /// Until it is told otherwise, the mesh is balanced for products of f32.
+  Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster);
   /// Axes of these sizes, outermost first, over `devices` in row-major order,
   /// which all get equal shares.
-  Mesh(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<DeviceId> devices,
-       const Cluster &cluster);
+  Mesh(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<DeviceId> devices);
 
   /// The parts of an axis, the largest number where groups differ.
   int64_t getNumParts(unsigned axis) const { return parts[axis]; }
   /// The devices along an axis, at the first place of all others.
   std::vector<DeviceId> getDevices(unsigned axis) const;
 
+  /// The groups of a mesh of two axes; else none.
+  const std::vector<std::vector<DeviceId>> &getGroups() const { return groups; }
+  const MeshBalance &getBalance() const { return balance; }
+  void setBalance(MeshBalance balance);
+  /// The shares of the mini-batch, or of a micro-batch, that the devices of
+  /// each group take: the integers whose largest finish time is least.
+  const std::vector<Extents> &
+  batchShares(int64_t extent, std::optional<int64_t> moment = {}) const;
+  /// The shares inside of a group of what doesn't follow the mini-batch.
+  Extents innerShares(int64_t extent, size_t group) const;
+
   /// The placement of a tensor of this shape, given its layout along each axis.
   /// Where several axes split the same piece an inner one cuts what the outer
-  /// have left. Pieces of one dimension must be equal or disjoint.
+  /// have left; if these are groups and their devices, that piece is the
+  /// mini-batch. Pieces of one dimension must be equal or disjoint. Shares of a
+  /// mini-batch may differ from one micro-batch to the next.
   Placement place(llvm::ArrayRef<int64_t> shape,
-                  llvm::ArrayRef<AxisState> states) const;
+                  llvm::ArrayRef<AxisState> states,
+                  std::optional<int64_t> moment = {}) const;
 
 private:
-  /// The devices below one point of the outer axes.
-  struct Node {
-    /// For one unit of work.
-    double seconds = 0;
-    DeviceId device = 0;
-    std::vector<Node> children;
-  };
+  /// The sizes along one axis, at one place of the axes outside of it.
+  Extents sizesOf(llvm::ArrayRef<AxisState> states, unsigned axis,
+                  int64_t extent, size_t group,
+                  std::optional<int64_t> moment) const;
+  std::vector<Extents> makeBatchShares(int64_t extent,
+                                       std::optional<int64_t> moment) const;
+  PlacementNode makeNode(llvm::ArrayRef<AxisState> states,
+                         llvm::ArrayRef<int64_t> dims, unsigned axis,
+                         size_t place, Extents &extents,
+                         std::optional<int64_t> moment) const;
 
-  static Node join(std::vector<Node> children);
-  static Node nest(llvm::ArrayRef<int64_t> sizes,
-                   llvm::ArrayRef<DeviceId> devices, double seconds);
-  void countParts(const Node &node, unsigned axis);
-  /// `extent` in integer shares whose largest finish time is least.
-  Extents sharesOf(int64_t extent, const Node &node) const;
-  PlacementNode makeNode(const Node &node, llvm::ArrayRef<AxisState> states,
-                         llvm::ArrayRef<int64_t> dims, Extents &extents) const;
-
-  Node root;
+  std::vector<std::vector<DeviceId>> groups;
+  /// Of a mesh of equal shares.
+  std::vector<DeviceId> devices;
   std::vector<int64_t> parts;
-  mutable std::map<std::pair<int64_t, std::vector<double>>, Extents> cache;
+  MeshBalance balance;
+  mutable std::map<std::pair<int64_t, int64_t>, std::vector<Extents>> cache;
+  mutable std::map<std::pair<int64_t, size_t>, Extents> innerCache;
+  /// Of each moment, in its own samples; empty until they are asked for.
+  mutable std::vector<std::vector<int64_t>> momentShares;
   /// By shape and states: programs repeat the same few on many devices.
   mutable std::map<std::vector<int64_t>, Placement> placements;
 };

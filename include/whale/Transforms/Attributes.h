@@ -35,6 +35,15 @@ inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
+/// On the module, for each device: the bytes that whale-propagate expects it to
+/// need, and those of its arguments alone.
+inline constexpr llvm::StringLiteral kEstimatedBytesAttr =
+    "whale.estimated_bytes";
+inline constexpr llvm::StringLiteral kArgumentBytesAttr =
+    "whale.argument_bytes";
+/// On the module, for each device: a factor that corrects what whale-propagate
+/// expects it to need besides its arguments.
+inline constexpr llvm::StringLiteral kMemoryScaleAttr = "whale.memory_scale";
 
 } // namespace whale
 

@@ -21,6 +21,7 @@
 namespace whale {
 
 class CostModel;
+enum class OpClass;
 
 /// Floating-point (or integer) operations that `op` does, those in its regions
 /// included: 2 m n k for products, 2 for each tap of a convolution that is not
@@ -33,6 +34,9 @@ int64_t opFlops(mlir::Operation *op);
 /// constants and operations that only re-shape; loops and branches as for
 /// `opFlops`.
 int64_t opBytes(mlir::Operation *op);
+
+/// The class of an operation whose efficiency a device's kind knows.
+OpClass opClassOf(mlir::Operation *op);
 
 /// Seconds of `op` on a device by itself; loops and branches as for `opFlops`.
 /// What is computed element by element, or only moved, becomes part of the

@@ -1,0 +1,327 @@
+//===- StepLoads.cpp - What a step asks of each device --------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepLoads.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Feedback.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+double LoadShares::of(LoadKind kind) const {
+  switch (kind) {
+  case LoadKind::Whole:
+    return 1;
+  case LoadKind::Batch:
+    return batch;
+  case LoadKind::Group:
+    return group;
+  case LoadKind::Inner:
+    return inner;
+  case LoadKind::GroupInner:
+    return group * inner;
+  }
+  llvm_unreachable("unknown kind of load");
+}
+
+double LoadShares::of(const LoadAmounts &amounts) const {
+  double sum = 0;
+  for (size_t kind = 0; kind < kNumLoadKinds; ++kind)
+    sum += amounts[kind] * of(LoadKind(kind));
+  return sum;
+}
+
+/// Whether the regions hold values that have a place.
+static bool hasPlacedRegions(Operation *op) {
+  return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
+             hlo::CaseOp, hlo::IfOp>(op);
+}
+
+static bool isLoop(Operation *op) {
+  return isa<MicroBatchesOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op);
+}
+
+/// Another view of its operand, or something that kernels make of nothing.
+static bool isView(Operation *op) {
+  return op->hasTrait<OpTrait::ConstantLike>() ||
+         isa<hlo::BroadcastInDimOp, hlo::IotaOp, hlo::ReshapeOp,
+             hlo::OptimizationBarrierOp>(op);
+}
+
+static std::optional<Phase> phaseOf(Operation *op) {
+  auto graph = dyn_cast<TaskGraphOp>(op);
+  if (!graph)
+    graph = op->getParentOfType<TaskGraphOp>();
+  return graph ? graph.getPhase() : std::optional<Phase>();
+}
+
+StepLoads::StepLoads(const StepLayout &stepLayout) : layout(stepLayout) {
+  findSpeedClasses();
+  findMoments();
+  number();
+  addWork();
+  addMemory();
+}
+
+void StepLoads::findSpeedClasses() {
+  std::map<std::pair<unsigned, double>, unsigned> known;
+  for (auto [id, device] : llvm::enumerate(layout.cluster.devices)) {
+    auto [it, isNew] = known.try_emplace({device.kind, device.slowdown},
+                                         unsigned(speedClasses.size()));
+    if (isNew)
+      speedClasses.push_back(id);
+    classOf.push_back(it->second);
+  }
+}
+
+void StepLoads::findMoments() {
+  auto samples = [&](Value value, int64_t dim) {
+    AxisState state = layout.batch.getState(value);
+    return state.isSplit() ? state.piece.extent
+                           : cast<ShapedType>(value.getType()).getDimSize(dim);
+  };
+  for (auto loop : layout.function.getOps<MicroBatchesOp>())
+    for (auto [index, dim] : llvm::enumerate(loop.getBatchDims()))
+      if (dim >= 0 && moments.empty())
+        for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment)
+          moments.push_back(
+              samples(loop.getBody(moment).getArgument(index), dim));
+  for (BlockArgument argument : layout.function.getArguments())
+    if (auto dim = layout.function.getArgAttrOfType<IntegerAttr>(
+            argument.getArgNumber(), "whale.batch_dim");
+        dim && moments.empty())
+      moments.push_back(samples(argument, dim.getInt()));
+}
+
+void StepLoads::number() {
+  layout.function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != layout.function && !hasPlacedRegions(op->getParentOp()))
+      return WalkResult::skip();
+    positions[op] = ops.size();
+    ops.push_back(op);
+    return WalkResult::advance();
+  });
+  for (Operation *op : llvm::reverse(ops)) {
+    unsigned &end = ends.try_emplace(op, positions[op]).first->second;
+    unsigned last = end;
+    if (op != layout.function) {
+      unsigned &outer = ends.try_emplace(op->getParentOp(), last).first->second;
+      outer = std::max(outer, last);
+    }
+  }
+}
+
+LoadKind StepLoads::kindOf(const Mesh *mesh, const AxisState &outer,
+                           const AxisState &inner) const {
+  bool splitsOuter = outer.isSplit() && mesh->getNumParts(0) > 1;
+  bool splitsInner = inner.isSplit() && mesh->getNumParts(1) > 1;
+  if (splitsInner && outer.isSplit() && outer.piece == inner.piece)
+    return LoadKind::Batch;
+  if (splitsOuter && splitsInner)
+    return LoadKind::GroupInner;
+  if (splitsOuter)
+    return mesh->getNumParts(1) > 1 ? LoadKind::Group : LoadKind::Batch;
+  return splitsInner ? LoadKind::Inner : LoadKind::Whole;
+}
+
+void StepLoads::addWork() {
+  std::unique_ptr<CostModel> model = createRooflineModel(layout.cluster);
+  // How often each operation is computed.
+  llvm::DenseMap<Operation *, double> times;
+  for (Operation *op : ops) {
+    double count = 1;
+    if (op != layout.function) {
+      Operation *parent = op->getParentOp();
+      count = times.lookup(parent);
+      if (auto loop = dyn_cast<hlo::WhileOp>(parent))
+        count *= double(tripCount(loop).value_or(1));
+      if (auto loop = dyn_cast<MicroBatchesOp>(parent))
+        count *= double(loop.getNumMoments(op->getParentRegion()));
+    }
+    times[op] = count;
+    // After the gradients are there, everybody has waited for everybody.
+    if (hasPlacedRegions(op) || op->getNumResults() == 0 ||
+        phaseOf(op) == Phase::Apply)
+      continue;
+    const Mesh *mesh = layout.meshOf(op);
+    LoadKind kind = LoadKind::Whole;
+    int64_t pieces = 0;
+    auto look = [&](const AxisState &outer, const AxisState &inner) {
+      LoadKind own = kindOf(mesh, outer, inner);
+      if (own == LoadKind::Inner || own == LoadKind::GroupInner)
+        pieces = inner.piece.extent;
+      bool both = (own == LoadKind::Group && kind == LoadKind::Inner) ||
+                  (own == LoadKind::Inner && kind == LoadKind::Group);
+      if (both)
+        kind = LoadKind::GroupInner;
+      else if (kind != LoadKind::Batch)
+        kind = own == LoadKind::Batch ? own : std::max(kind, own);
+    };
+    for (Value result : op->getResults())
+      look(layout.batch.getState(result), layout.inner.getState(result));
+    for (OpOperand &operand : op->getOpOperands())
+      look(layout.batch.getRequired(operand),
+           layout.inner.getRequired(operand));
+    MeshLoad &load = meshes[mesh];
+    load.seconds.resize(speedClasses.size());
+    for (auto [index, device] : llvm::enumerate(speedClasses)) {
+      double seconds = count * opSeconds(op, *model, device);
+      load.seconds[index][size_t(kind)] += seconds;
+      if (kind == LoadKind::Inner || kind == LoadKind::GroupInner) {
+        std::vector<double> &inner = load.innerSeconds[pieces];
+        inner.resize(speedClasses.size());
+        inner[index] += seconds;
+      }
+    }
+  }
+}
+
+/// Whether an operation's result is written to memory, as far as can be told:
+/// what is computed element by element becomes part of the kernel that uses it.
+bool StepLoads::isStored(Operation *op) const {
+  if (isView(op))
+    return false;
+  if (opClassOf(op) != OpClass::Elementwise || isLoop(op))
+    return true;
+  return !llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return user->getBlock() == op->getBlock() && !isLoop(user) &&
+           (opClassOf(user) == OpClass::Elementwise ||
+            isa<hlo::ReduceOp>(user)) &&
+           user != op->getBlock()->getTerminator();
+  });
+}
+
+/// The last position at which a user reads a value from outside of its loops.
+unsigned StepLoads::useOf(Operation *user, Value value) const {
+  unsigned last = positions.lookup(user);
+  Region *region = value.getParentRegion();
+  while (region && isa<TaskGraphOp>(region->getParentOp()))
+    region = region->getParentRegion();
+  for (Operation *outer = user->getParentOp(); outer;
+       outer = outer->getParentOp()) {
+    if (region && outer == region->getParentOp())
+      break;
+    if (isLoop(outer))
+      last = ends.lookup(outer);
+  }
+  return last;
+}
+
+void StepLoads::addBytes(const Mesh *mesh, LoadKind kind, double bytes,
+                         unsigned first, unsigned last) {
+  MeshLoad &load = meshes[mesh];
+  load.changes[first][size_t(kind)] += bytes;
+  load.changes[last + 1][size_t(kind)] -= bytes;
+}
+
+namespace {
+struct Range {
+  unsigned first = std::numeric_limits<unsigned>::max(), last = 0;
+  /// Where nothing makes the value: the layout in which it arrives.
+  LoadKind kind = LoadKind::Whole;
+  /// Not by its producer's reckoning but as it is read.
+  bool isRead = false;
+
+  void extend(unsigned position) {
+    first = std::min(first, position);
+    last = std::max(last, position);
+  }
+};
+} // namespace
+
+void StepLoads::addMemory() {
+  llvm::MapVector<std::pair<Value, const Mesh *>, Range> ranges;
+  unsigned end = ops.size() - 1;
+  SmallVector<std::optional<unsigned>> next = findFeedback(layout.function);
+  llvm::DenseSet<unsigned> inPlace;
+  for (auto [argument, result] : llvm::enumerate(next))
+    if (result && layout.function.getArgAttr(argument, "whale.donated"))
+      inPlace.insert(*result);
+  for (Operation *op : llvm::reverse(ops)) {
+    if (op == layout.function || isa<TaskGraphOp>(op))
+      continue;
+    if (auto yield = dyn_cast<YieldOp>(op);
+        yield && isa<TaskGraphOp>(yield->getParentOp()))
+      continue;
+    unsigned position = positions[op];
+    bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
+    bool isMoments = isa<MicroBatchesOp>(op);
+    const Mesh *mesh = layout.meshOf(op);
+    // A value that isn't stored keeps what it is computed from.
+    bool stored = isEnd || isStored(op);
+    unsigned last = isMoments ? ends[op] : position;
+    if (!stored)
+      for (Value result : op->getResults())
+        if (auto it = ranges.find({result, mesh}); it != ranges.end())
+          last = std::max(last, it->second.last);
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value value = lookThroughTaskGraph(operand.get());
+      const Mesh *reader =
+          isEnd || isMoments ? layout.meshOfValue(value) : mesh;
+      if (isa<func::ReturnOp>(op) &&
+          inPlace.contains(operand.getOperandNumber()))
+        continue;
+      Range &range = ranges[{value, reader}];
+      range.extend(std::max(useOf(op, value), last));
+      range.first = std::min(range.first, position);
+      range.kind = kindOf(reader, layout.batch.getRequired(operand),
+                          layout.inner.getRequired(operand));
+      range.isRead = true;
+    }
+    if (!stored)
+      continue;
+    for (Value result : op->getResults())
+      ranges[{result, layout.meshOfValue(result)}].extend(position);
+  }
+  for (auto &[key, range] : ranges) {
+    auto [value, mesh] = key;
+    double bytes = double(tensorBytes(value.getType()));
+    LoadKind own = kindOf(mesh, layout.batch.getState(value),
+                          layout.inner.getState(value));
+    auto argument = dyn_cast<BlockArgument>(value);
+    bool isMadeHere = layout.meshOfValue(value) == mesh;
+    if (argument && argument.getOwner() == &layout.function.front() &&
+        isMadeHere) {
+      meshes[mesh].argumentBytes[size_t(own)] += bytes;
+      continue;
+    }
+    // What a region is given is stored outside.
+    if (argument)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (op && !isStored(op))
+      continue;
+    unsigned first = isMadeHere && op ? positions[op] : range.first;
+    LoadKind kind = isMadeHere ? own : range.kind;
+    addBytes(mesh, kind, bytes, first, std::max(first, range.last));
+    // What a micro-batch keeps for its backward, all do that are in flight.
+    auto loop = op ? op->getParentOfType<MicroBatchesOp>() : MicroBatchesOp();
+    if (!loop || phaseOf(op) != Phase::Forward ||
+        phaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
+      continue;
+    if (int64_t more = layout.inFlight(op) - 1; more > 0)
+      addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
+  }
+  // Arguments that nobody reads.
+  for (BlockArgument argument : layout.function.getArguments())
+    if (argument.use_empty())
+      if (const Mesh *mesh = layout.meshOfValue(argument))
+        meshes[mesh]
+            .argumentBytes[size_t(kindOf(mesh, layout.batch.getState(argument),
+                                         layout.inner.getState(argument)))] +=
+            double(tensorBytes(argument.getType()));
+  for (auto &[mesh, load] : meshes)
+    load.seconds.resize(speedClasses.size());
+}
+
+} // namespace whale

@@ -1,0 +1,119 @@
+//===- StepLoads.h - What a step asks of each device ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Time and memory that the devices of each mesh need, by what they are
+// proportional to: nothing, the share of the mini-batch, or that of a
+// parameter. Read from the layouts that propagation has decided, before any
+// share is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PROPAGATE_STEPLOADS_H
+#define WHALE_LIB_TRANSFORMS_PROPAGATE_STEPLOADS_H
+
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/CostModel.h"
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Mesh.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace whale {
+
+/// What an amount is proportional to.
+enum class LoadKind {
+  /// Every device has all of it.
+  Whole,
+  /// A device has its share of the mini-batch.
+  Batch,
+  /// Each device of a group has the group's share of the mini-batch.
+  Group,
+  /// A device has its share of what its group has.
+  Inner,
+  /// The same, of the group's share of the mini-batch.
+  GroupInner,
+};
+inline constexpr size_t kNumLoadKinds = 5;
+using LoadAmounts = std::array<double, kNumLoadKinds>;
+
+/// The parts that a device takes, between 0 and 1.
+struct LoadShares {
+  double batch = 1, group = 1, inner = 1;
+  bool operator<(const LoadShares &other) const {
+    return std::tie(batch, group, inner) <
+           std::tie(other.batch, other.group, other.inner);
+  }
+
+  double of(LoadKind kind) const;
+  double of(const LoadAmounts &amounts) const;
+};
+
+/// The loads of one mesh.
+struct MeshLoad {
+  /// Seconds of a step, forward and backward, on a device of each speed class
+  /// that takes all of it.
+  std::vector<LoadAmounts> seconds;
+  /// The same of what is cut into so many pieces inside of a group.
+  std::map<int64_t, std::vector<double>> innerSeconds;
+  /// Bytes of arguments, which are there from the start to the end.
+  LoadAmounts argumentBytes = {};
+  /// By how much the bytes of everything else change before each operation.
+  std::map<unsigned, LoadAmounts> changes;
+};
+
+/// What the loads are read from.
+struct StepLayout {
+  mlir::func::FuncOp function;
+  const Cluster &cluster;
+  const AxisPropagation &batch, &inner;
+  /// Where an operation computes.
+  llvm::function_ref<const Mesh *(mlir::Operation *)> meshOf;
+  /// Where a value is made, or an argument stored.
+  llvm::function_ref<const Mesh *(mlir::Value)> meshOfValue;
+  /// How many micro-batches the devices of an operation keep at a time.
+  llvm::function_ref<int64_t(mlir::Operation *)> inFlight;
+};
+
+class StepLoads {
+public:
+  explicit StepLoads(const StepLayout &layout);
+
+  const llvm::MapVector<const Mesh *, MeshLoad> &getMeshes() const {
+    return meshes;
+  }
+  /// The speed class of a device, an index into MeshLoad::seconds.
+  unsigned getSpeedClass(int64_t device) const { return classOf[device]; }
+  /// Samples of each micro-batch, or of the mini-batch.
+  llvm::ArrayRef<int64_t> getMoments() const { return moments; }
+
+private:
+  void findSpeedClasses();
+  void findMoments();
+  void number();
+  void addWork();
+  void addMemory();
+  void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
+                unsigned last);
+  LoadKind kindOf(const Mesh *mesh, const AxisState &outer,
+                  const AxisState &inner) const;
+  bool isStored(mlir::Operation *op) const;
+  unsigned useOf(mlir::Operation *user, mlir::Value value) const;
+
+  StepLayout layout;
+  /// A device of each speed class.
+  std::vector<int64_t> speedClasses;
+  std::vector<unsigned> classOf;
+  std::vector<int64_t> moments;
+  /// All operations whose values have a place, in the order of the program.
+  std::vector<mlir::Operation *> ops;
+  llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
+  llvm::MapVector<const Mesh *, MeshLoad> meshes;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PROPAGATE_STEPLOADS_H

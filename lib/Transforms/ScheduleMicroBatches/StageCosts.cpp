@@ -1,0 +1,160 @@
+//===- StageCosts.cpp - What task graphs cost on their shares -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageCosts.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Planner/Resolver.h"
+#include "whale/Planner/StepCost.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+
+namespace whale {
+
+StageCosts::StageCosts(MicroBatchesOp loop, const Cluster &cluster)
+    : loop(loop), cluster(cluster), topology(Topology::of(cluster)),
+      model(createRooflineModel(cluster)) {}
+
+const std::vector<double> &StageCosts::partsOf(Value value) {
+  PlacementAttr attr = getPlacement(value);
+  std::vector<double> &list = parts[attr];
+  if (!list.empty() || !attr)
+    return list;
+  list.assign(cluster.devices.size(), 0);
+  double whole = std::max<double>(1, double(volumeOf(attr.getValue().view())));
+  for (DeviceId device : attr.getValue().devices())
+    if (std::optional<Box> box = attr.getValue().box(device))
+      list[device] = double(box->volume()) / whole;
+  return list;
+}
+
+/// The part of an operation that a device computes: the smallest of its
+/// operands and results, as a sum over what is split is partial but whole.
+double StageCosts::partOf(Operation *op, int64_t device) {
+  double part = 1;
+  auto look = [&](Value value) {
+    const std::vector<double> &list = partsOf(value);
+    if (!list.empty() && cast<ShapedType>(value.getType()).getNumElements() > 1)
+      part = std::min(part, list[device]);
+  };
+  for (Value operand : op->getOperands())
+    look(operand);
+  for (Value result : op->getResults())
+    look(result);
+  return part;
+}
+
+double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
+  // Devices of a speed with the same part take the same time.
+  std::map<std::pair<unsigned, double>, unsigned> speeds;
+  SmallVector<int64_t> speedClasses;
+  std::vector<unsigned> speedOf;
+  for (int64_t device : devices) {
+    const Device &it = cluster.devices[device];
+    auto [entry, isNew] =
+        speeds.try_emplace({it.kind, it.slowdown}, unsigned(speeds.size()));
+    if (isNew)
+      speedClasses.push_back(device);
+    speedOf.push_back(entry->second);
+  }
+  std::vector<double> sums(devices.size(), 0);
+  std::function<void(Block &, double)> visit = [&](Block &block, double times) {
+    for (Operation &op : block.without_terminator()) {
+      if (isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(op)) {
+        auto loop = dyn_cast<stablehlo::WhileOp>(op);
+        double rounds = loop ? double(tripCount(loop).value_or(1)) : 1;
+        for (Region &region : op.getRegions())
+          visit(region.front(), times * rounds);
+        continue;
+      }
+      SmallVector<double> seconds;
+      for (int64_t device : speedClasses)
+        seconds.push_back(opSeconds(&op, *model, device));
+      if (seconds.front() == 0)
+        continue;
+      for (auto [index, device] : llvm::enumerate(devices))
+        sums[index] += times * seconds[speedOf[index]] * partOf(&op, device);
+    }
+  };
+  visit(graph.getBody().front(), 1);
+  return sums.empty() ? 0 : *llvm::max_element(sums);
+}
+
+double StageCosts::sendSeconds(Selection from) {
+  double seconds = 0;
+  for (auto reshard : loop.getBody(0).getOps<ReshardOp>()) {
+    auto graph = reshard.getInput().getDefiningOp<TaskGraphOp>();
+    if (!graph || graph.getPhase() != Phase::Forward || !from(graph))
+      continue;
+    const Placement &source = reshard.getFrom().getValue();
+    const Placement &target = reshard.getTo().getValue();
+    if (llvm::any_of(target.devices(),
+                     [&](DeviceId device) { return source.holds(device); }))
+      continue;
+    auto type = cast<RankedTensorType>(reshard.getType());
+    if (type.getNumElements() == 0)
+      continue;
+    int64_t elementBytes = tensorBytes(type) / type.getNumElements();
+    for (const Step &step : resolve(type.getShape(), source, target, topology))
+      seconds += stepSeconds(*model, step, elementBytes, topology);
+  }
+  return seconds;
+}
+
+int64_t StageCosts::fixedBytes(int64_t device) {
+  double bytes = 0;
+  auto add = [&](Value value) {
+    const std::vector<double> &list = partsOf(value);
+    if (!list.empty())
+      bytes += list[device] * double(tensorBytes(value.getType()));
+  };
+  auto main = loop->getParentOfType<func::FuncOp>();
+  for (BlockArgument argument : main.getArguments())
+    add(argument);
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i)
+    add(loop.getResult(i));
+  return bytes;
+}
+
+int64_t StageCosts::keptBytes(int64_t device, Selection of) {
+  llvm::SetVector<Value> kept;
+  Block &body = loop.getBody(0);
+  for (auto graph : body.getOps<TaskGraphOp>()) {
+    if (graph.getPhase() != Phase::Backward || !of(graph))
+      continue;
+    graph.walk([&](Operation *op) {
+      for (Value operand : op->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        if (!producer || producer->getBlock() != &body)
+          continue;
+        if (auto reshard = dyn_cast<ReshardOp>(producer))
+          producer = reshard.getInput().getDefiningOp();
+        auto source = dyn_cast_or_null<TaskGraphOp>(producer);
+        if (source && source.getPhase() == Phase::Forward)
+          kept.insert(lookThroughTaskGraph(operand));
+      }
+    });
+  }
+  double bytes = 0;
+  for (Value value : kept) {
+    // Kernels make these where they are used.
+    Operation *op = value.getDefiningOp();
+    if (op && (op->hasTrait<OpTrait::ConstantLike>() ||
+               isa<stablehlo::BroadcastInDimOp, stablehlo::IotaOp,
+                   stablehlo::ReshapeOp>(op)))
+      continue;
+    const std::vector<double> &list = partsOf(value);
+    if (!list.empty())
+      bytes += list[device] * double(tensorBytes(value.getType()));
+  }
+  return bytes;
+}
+
+} // namespace whale
