@@ -25,7 +25,7 @@ using namespace whale;
 
 Value LoopNest::emitAddress(OpBuilder &b, const Access &access,
                             unsigned depth) {
-  Value address;
+  Value address = access.start;
   for (unsigned number = 0; number < depth; ++number) {
     int64_t coefficient = access.coefficients[loops[number].lastDim];
     if (coefficient == 0)

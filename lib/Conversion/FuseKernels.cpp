@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FuseKernels.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,7 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FUSEKERNELS
@@ -58,9 +60,25 @@ static unsigned getBodySize(GenericOp op) {
   return size;
 }
 
+/// A slice of a tensor at a place that is the same for all points.
+static bool isSlice(GenericOp op) {
+  unsigned reads = 0, others = 0;
+  for (Operation &inner : op.getRegion().front().without_terminator()) {
+    reads += isa<tensor::ExtractOp>(inner);
+    others += !isa<tensor::ExtractOp, linalg::IndexOp>(inner) &&
+              !inner.getResult(0).getType().isIndex();
+  }
+  return reads == 1 && others == 0 &&
+         llvm::all_of(op.getInputs(), [](Value input) {
+           return cast<ShapedType>(input.getType()).getNumElements() == 1;
+         });
+}
+
 /// Cheaper to compute again than to store and load: little arithmetic on one
 /// operand of the size of the result, and others that are far smaller.
 static bool isCheap(GenericOp op) {
+  if (isSlice(op))
+    return true;
   constexpr int64_t kFarSmaller = 16;
   int64_t size = cast<ShapedType>(op->getResult(0).getType()).getNumElements();
   unsigned whole = 0;
@@ -136,6 +154,16 @@ static bool isPrefix(AffineMap map) {
     if (expr != getAffineDimExpr(position, map.getContext()))
       return false;
   return true;
+}
+
+/// The buffers of a loop that does what both do.
+static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
+  llvm::SmallPtrSet<Value, 32> buffers;
+  for (GenericOp op : {producer, consumer})
+    for (Value input : op.getInputs())
+      if (input.getDefiningOp() != producer)
+        buffers.insert(input);
+  return buffers.size() + producer.getNumDpsInits() + consumer.getNumDpsInits();
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,7 +297,7 @@ private:
     if (!producer || producer->getBlock() != consumer->getBlock() ||
         !isParallel(producer) || !linalg::areElementwiseOpsFusable(input))
       return {};
-    if (producer->getNumOperands() + consumer->getNumOperands() > kMaxBuffers ||
+    if (countBuffers(producer, consumer) > kMaxBuffers ||
         getBodySize(producer) + getBodySize(consumer) > kMaxBody)
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
@@ -360,16 +388,25 @@ private:
 struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
   void runOnOperation() override {
     SmallVector<Block *> blocks;
-    getOperation().walk([&](Block *block) {
-      if (!isa<GenericOp>(block->getParentOp()))
-        blocks.push_back(block);
+    // Not those within loops, which come and go with them.
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<GenericOp, whale::KernelOp>(op))
+        return WalkResult::skip();
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          blocks.push_back(&block);
+      return WalkResult::advance();
     });
     Fuser fuser(&getContext());
+    IRRewriter rewriter(&getContext());
     for (Block *block : blocks) {
+      whale::absorbUnitReshapes(rewriter, *block, isCheap);
       SmallVector<GenericOp> generics(block->getOps<GenericOp>());
       for (GenericOp op : generics)
         fuser.run(op);
     }
+    for (Block *block : blocks)
+      whale::joinStores(rewriter, *block);
     // Producers that every user has computed for itself.
     getOperation()->walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
         [&](Operation *op) {
@@ -378,8 +415,8 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
         });
     SmallVector<GenericOp> generics;
     getOperation().walk([&](GenericOp op) { generics.push_back(op); });
-    IRRewriter rewriter(&getContext());
     for (GenericOp op : generics) {
+      op = mergeInputs(rewriter, op);
       keepWide(op);
       dropUnusedResults(rewriter, op);
     }

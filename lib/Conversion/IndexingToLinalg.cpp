@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads at computed places become tensor.extract in a parallel linalg
-// operation; dynamic_update_slice becomes a kernel that writes only the slice.
+// operation; what dynamic_update_slice stores becomes one, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,64 +161,31 @@ struct DynamicSliceToLinalg : OpRewritePattern<stablehlo::DynamicSliceOp> {
   }
 };
 
-/// Pattern: dynamic_update_slice(x, u, i) -> a kernel that stores u into the
-/// buffer of x.
-struct DynamicUpdateSliceToKernel
-    : OpRewritePattern<stablehlo::DynamicUpdateSliceOp> {
+/// Pattern: dynamic_update_slice(x, u, i) -> the same on stored tensors, of a
+/// loop that gives u: what computes u becomes a part of that loop, and it
+/// writes into the buffer of x.
+struct StoreUpdateSlice : OpRewritePattern<stablehlo::DynamicUpdateSliceOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(stablehlo::DynamicUpdateSliceOp op,
                                 PatternRewriter &rewriter) const override {
-    auto type = cast<RankedTensorType>(op.getType());
-    auto update = cast<RankedTensorType>(op.getUpdate().getType());
-    RankedTensorType storage = getStorageType(type);
-    if (!storage)
+    Value operand = stored(rewriter, op.getOperand());
+    Value update = stored(rewriter, op.getUpdate());
+    if (!operand || !update)
       return failure();
-    if (update.getNumElements() == 0) {
+    if (cast<ShapedType>(update.getType()).getNumElements() == 0) {
       rewriter.replaceOp(op, op.getOperand());
       return success();
     }
-    SmallVector<Value> inputs{stored(rewriter, op.getOperand()),
-                              stored(rewriter, op.getUpdate())};
-    for (Value start : op.getStartIndices())
-      inputs.push_back(stored(rewriter, start));
-    int64_t rank = type.getRank();
-    int64_t extent = rank == 0 ? 1 : update.getDimSize(0);
-    auto kernel = makeKernel(
-        rewriter, op.getLoc(), storage, inputs, extent,
-        [&](KernelBuilder &k) -> LogicalResult {
-          SmallVector<Value> starts;
-          for (int64_t dim = 0; dim < rank; ++dim) {
-            Type element =
-                getElementTypeOrSelf(op.getStartIndices()[dim].getType());
-            starts.push_back(clampIndex(
-                k.b, k.loc, toIndex(k.b, k.loc, k.load(2 + dim, {}), element),
-                0, type.getDimSize(dim) - update.getDimSize(dim)));
-          }
-          auto copy = [&](ValueRange from) {
-            SmallVector<Value> to;
-            for (auto [index, start] : llvm::zip_equal(from, starts))
-              to.push_back(k.add(index, start));
-            k.store(k.load(1, from), inputs.size(), to);
-          };
-          if (rank == 0) {
-            copy({});
-            return success();
-          }
-          k.loop(k.begin, k.end, [&](Value outer) {
-            k.nest(update.getShape().drop_front(), [&](ValueRange inner) {
-              SmallVector<Value> from{outer};
-              llvm::append_range(from, inner);
-              copy(from);
-            });
-          });
-          return success();
-        });
-    if (failed(kernel))
-      return failure();
-    kernel->setUpdates(ArrayRef<int64_t>{0});
-    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
-    replaceWithStored(rewriter, op, kernel->getResults());
+    if (update.getType() == operand.getType()) {
+      rewriter.replaceOp(op, op.getUpdate());
+      return success();
+    }
+    auto copy = makeCopy(rewriter, op.getLoc(), update);
+    auto store = stablehlo::DynamicUpdateSliceOp::create(
+        rewriter, op.getLoc(), operand.getType(), operand, copy.getResult(0),
+        op.getStartIndices());
+    replaceWithStored(rewriter, op, store->getResults());
     return success();
   }
 };
@@ -226,7 +193,6 @@ struct DynamicUpdateSliceToKernel
 } // namespace
 
 void whale::populateIndexingPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<GatherToLinalg, DynamicSliceToLinalg, DynamicUpdateSliceToKernel>(
-          patterns.getContext());
+  patterns.add<GatherToLinalg, DynamicSliceToLinalg, StoreUpdateSlice>(
+      patterns.getContext());
 }

@@ -82,6 +82,39 @@ Access LoopNest::makeAccess(Value tensor, AffineMap map) {
   return access;
 }
 
+bool whale::canStoreAt(stablehlo::DynamicUpdateSliceOp store,
+                       Operation *place) {
+  Block *block = place->getBlock();
+  SmallVector<Value> needed = {store.getOperand()};
+  for (Value start : store.getStartIndices())
+    if (!matchSplat(start))
+      needed.push_back(start);
+  for (Value value : needed)
+    if (Operation *maker = value.getDefiningOp())
+      if (maker->getBlock() == block && !maker->isBeforeInBlock(place))
+        return false;
+  // Whoever reads the tensor in between would see the update too early.
+  return llvm::none_of(store.getOperand().getUsers(), [&](Operation *user) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    return here && here != store && !here->isBeforeInBlock(place) &&
+           here->isBeforeInBlock(store);
+  });
+}
+
+stablehlo::DynamicUpdateSliceOp whale::findStore(linalg::GenericOp op,
+                                                 unsigned number) {
+  OpResult result = op->getResult(number);
+  if (op.getNumReductionLoops() != 0 || !result.hasOneUse() ||
+      op.payloadUsesValueFromOperand(op.getDpsInitOperand(number)))
+    return {};
+  auto store =
+      dyn_cast<stablehlo::DynamicUpdateSliceOp>(*result.getUsers().begin());
+  if (!store || store->getBlock() != op->getBlock() ||
+      store.getUpdate() != result || !canStoreAt(store, op))
+    return {};
+  return store;
+}
+
 /// The operation that computes all of an initial value, if it does so
 /// elementwise and for this use alone.
 static linalg::GenericOp findFill(Value init) {
@@ -141,6 +174,57 @@ void LoopNest::collectInputs() {
     initReads.back() = writes.back();
     initReads.back().buffer = inputBuffer(init.get());
   }
+}
+
+/// Results that are stored in a slice lie in the tensor that it is of.
+void LoopNest::collectStores() {
+  for (unsigned number = 0; number < writes.size(); ++number) {
+    stores.push_back(findStore(op, number));
+    startBuffers.emplace_back();
+    stablehlo::DynamicUpdateSliceOp store = stores.back();
+    if (!store)
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
+    writes[number] = makeAccess(store.getOperand(), map);
+    inputBuffer(store.getOperand());
+    for (Value start : store.getStartIndices())
+      startBuffers.back().push_back(
+          matchSplat(start) ? ~0u : inputBuffer(stored(rewriter, start)));
+  }
+}
+
+/// Where the slice begins in the flat buffer, forced to lie inside.
+Value LoopNest::emitStart(OpBuilder &b, unsigned result) {
+  stablehlo::DynamicUpdateSliceOp store = stores[result];
+  ArrayRef<int64_t> whole =
+      cast<ShapedType>(store.getOperand().getType()).getShape();
+  ArrayRef<int64_t> slice =
+      cast<ShapedType>(store.getUpdate().getType()).getShape();
+  Value address = constantIndex(b, loc, 0);
+  int64_t stride = 1;
+  for (int64_t dim = whole.size(); dim-- > 0;) {
+    Value start = store.getStartIndices()[dim];
+    Type type = getElementTypeOrSelf(start.getType());
+    int64_t room = whole[dim] - slice[dim];
+    Value inside;
+    if (auto constant = dyn_cast_or_null<IntegerAttr>(matchSplat(start))) {
+      const llvm::APInt &value = constant.getValue();
+      inside = constantIndex(
+          b, loc,
+          isUnsigned(type)
+              ? int64_t(value.getLimitedValue(room))
+              : std::clamp<int64_t>(value.getSExtValue(), 0, room));
+    } else {
+      Value number = memref::LoadOp::create(
+          b, loc, buffers[startBuffers[result][dim]], ValueRange());
+      inside = clampIndex(b, loc, toIndex(b, loc, number, type), 0, room);
+    }
+    address = arith::AddIOp::create(
+        b, loc, address,
+        arith::MulIOp::create(b, loc, inside, constantIndex(b, loc, stride)));
+    stride *= whole[dim];
+  }
+  return address;
 }
 
 /// Merges neighbouring dimensions that every access steps through as one, and
@@ -296,7 +380,7 @@ static bool isStateOf(Value value, Value result) {
 bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   const Access &write = writes[result];
   // Sums line by line are set before anything is read.
-  if (read.buffer == ~0u || !(read == write) ||
+  if (read.buffer == ~0u || !(read == write) || stores[result] ||
       (innerParallel && isAccumulated(result)))
     return false;
   Value tensor = inputs[read.buffer];
@@ -352,9 +436,13 @@ void LoopNest::countCosts(KernelOp kernel) {
       ++operations;
   });
   int64_t bytes = 0;
-  for (Type type :
-       llvm::concat<const Type>(SmallVector<Type>(kernel.getOperandTypes()),
-                                SmallVector<Type>(kernel.getResultTypes()))) {
+  SmallVector<Type> types(op->getResultTypes());
+  for (Value input : inputs)
+    if (llvm::none_of(stores, [&](stablehlo::DynamicUpdateSliceOp store) {
+          return store && store.getOperand() == input;
+        }))
+      types.push_back(input.getType());
+  for (Type type : types) {
     MemRefType buffer = getBufferType(type);
     bytes +=
         buffer.getNumElements() * getStoredBits(buffer.getElementType()) / 8;
@@ -365,7 +453,9 @@ void LoopNest::countCosts(KernelOp kernel) {
 }
 
 KernelOp LoopNest::build() {
+  rewriter.setInsertionPoint(op);
   collectInputs();
+  collectStores();
   findLoops();
   orderLoops();
   findTiles();
@@ -378,10 +468,16 @@ KernelOp LoopNest::build() {
     extent = loops[0].size;
   else if (innerParallel)
     extent = loops.back().size;
-  rewriter.setInsertionPoint(op);
-  auto kernel = KernelOp::create(rewriter, loc, op->getResultTypes(),
-                                 inputs.getArrayRef(), extent,
-                                 /*inplace=*/nullptr, /*updates=*/nullptr);
+  SmallVector<Type> types(op->getResultTypes());
+  SmallVector<int64_t> updates(writes.size(), -1);
+  for (auto [number, store] : llvm::enumerate(stores))
+    if (store) {
+      types[number] = store.getType();
+      updates[number] = inputBuffer(store.getOperand());
+    }
+  auto kernel =
+      KernelOp::create(rewriter, loc, types, inputs.getArrayRef(), extent,
+                       /*inplace=*/nullptr, /*updates=*/nullptr);
   Block *block = rewriter.createBlock(&kernel.getBody());
   OpBuilder b = OpBuilder::atBlockBegin(block);
   for (Type type :
@@ -401,6 +497,9 @@ KernelOp LoopNest::build() {
         b, loc, MemRefType::get({count}, type.getElementType()), buffer,
         /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1}));
   }
+  for (auto [number, store] : llvm::enumerate(stores))
+    if (store)
+      writes[number].start = emitStart(b, number);
   for (unsigned number : across) {
     Type element = cast<MemRefType>(buffers[reads[number].buffer].getType())
                        .getElementType();
@@ -416,7 +515,18 @@ KernelOp LoopNest::build() {
   // Sums are carried in registers, or each element of the inner loop has its
   // own.
   kernel->setAttr(kParallelAttrName, rewriter.getUnitAttr());
-  rewriter.replaceOp(op, kernel.getResults());
+  if (llvm::any_of(updates, [](int64_t operand) { return operand >= 0; }))
+    kernel.setUpdates(updates);
+  for (auto [number, store] : llvm::enumerate(stores)) {
+    Value replaced = op->getResult(number);
+    if (store)
+      replaced = store.getResult();
+    rewriter.replaceAllUsesWith(replaced, kernel.getResult(number));
+  }
+  for (stablehlo::DynamicUpdateSliceOp store : stores)
+    if (store)
+      rewriter.eraseOp(store);
+  rewriter.eraseOp(op);
   return kernel;
 }
 

@@ -16,13 +16,23 @@
 #define WHALE_LIB_CONVERSION_LINALGTOKERNEL_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {
 
+/// The slice update that stores result `number` and nothing else uses it, if
+/// the loops of `op` can write into the tensor that is updated.
+mlir::stablehlo::DynamicUpdateSliceOp findStore(mlir::linalg::GenericOp op,
+                                                unsigned number);
+
+/// Whether a slice could as well be stored at `place`, before `store`.
+bool canStoreAt(mlir::stablehlo::DynamicUpdateSliceOp store,
+                mlir::Operation *place);
+
 /// Replaces `op` by a kernel, together with the operations that fill its
-/// initial values (which are left without a use). All index maps must be
-/// linear.
+/// initial values and those that store its results in slices (both are left
+/// without a use). All index maps must be linear.
 KernelOp convertToKernel(mlir::RewriterBase &rewriter,
                          mlir::linalg::GenericOp op);
 

@@ -1,5 +1,4 @@
-//===- LoopNest.h - The loops of one linalg operation ---------- -*- C++
-//-*-===//
+//===- LoopNest.h - The loops of one linalg operation -----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -17,17 +16,20 @@
 #define WHALE_LIB_CONVERSION_LOOPNEST_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace whale {
 
-/// Where an element lies in a flat buffer: constant + sum of coefficient *
-/// counter.
+/// Where an element lies in a flat buffer: start + constant + sum of
+/// coefficient * counter.
 struct Access {
   unsigned buffer = 0;
   int64_t constant = 0;
   llvm::SmallVector<int64_t> coefficients;
+  /// Where a slice begins whose place is computed: added to the address.
+  mlir::Value start;
 
   bool operator==(const Access &other) const {
     return constant == other.constant && coefficients == other.coefficients;
@@ -55,6 +57,8 @@ public:
 
 private:
   Access makeAccess(mlir::Value tensor, mlir::AffineMap map);
+  void collectStores();
+  mlir::Value emitStart(mlir::OpBuilder &b, unsigned result);
   unsigned inputBuffer(mlir::Value tensor);
   void collectInputs();
   void findLoops();
@@ -97,8 +101,11 @@ private:
   llvm::SmallVector<int64_t> sizes;
 
   llvm::SetVector<mlir::Value> inputs;
-  llvm::SmallVector<Access> reads;                  // Of op's inputs.
-  llvm::SmallVector<Access> writes;                 // Of its results.
+  llvm::SmallVector<Access> reads;  // Of op's inputs.
+  llvm::SmallVector<Access> writes; // Of its results.
+  /// The slice that a result is stored in, or null.
+  llvm::SmallVector<mlir::stablehlo::DynamicUpdateSliceOp> stores;
+  llvm::SmallVector<llvm::SmallVector<unsigned>> startBuffers;
   llvm::SmallVector<mlir::linalg::GenericOp> fills; // By result, or null.
   llvm::SmallVector<llvm::SmallVector<Access>> fillReads;
   llvm::SmallVector<bool> readsInit; // The initial value is an input buffer.

@@ -107,6 +107,20 @@ whale::makeParallel(PatternRewriter &rewriter, Location loc,
   return failure();
 }
 
+linalg::GenericOp whale::makeCopy(OpBuilder &b, Location loc, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Value empty =
+      tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  AffineMap map = b.getMultiDimIdentityMap(type.getRank());
+  return linalg::GenericOp::create(
+      b, loc, type, tensor, empty, {map, map},
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [](OpBuilder &b, Location loc, ValueRange arguments) {
+        linalg::YieldOp::create(b, loc, arguments[0]);
+      });
+}
+
 Value whale::constantIndex(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }

@@ -51,6 +51,10 @@ makeParallel(mlir::PatternRewriter &rewriter, mlir::Location loc,
              llvm::ArrayRef<int64_t> shape, mlir::TypeRange elements,
              llvm::ArrayRef<Input> inputs, BodyFn body);
 
+/// The elements of a stored tensor, unchanged.
+mlir::linalg::GenericOp makeCopy(mlir::OpBuilder &b, mlir::Location loc,
+                                 mlir::Value tensor);
+
 /// An i1 or integer scalar as an index, by the sign of its StableHLO type.
 mlir::Value toIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                     mlir::Type type);

@@ -97,6 +97,24 @@ static bool replaceByConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   return true;
 }
 
+/// Every slice update gets a loop of its own to store it, unless there is one
+/// already.
+static void isolateUpdates(IRRewriter &rewriter, func::FuncOp function) {
+  SmallVector<stablehlo::DynamicUpdateSliceOp> stores;
+  function.walk(
+      [&](stablehlo::DynamicUpdateSliceOp store) { stores.push_back(store); });
+  for (stablehlo::DynamicUpdateSliceOp store : stores) {
+    auto result = dyn_cast<OpResult>(store.getUpdate());
+    auto loop = store.getUpdate().getDefiningOp<linalg::GenericOp>();
+    if (loop && findStore(loop, result.getResultNumber()))
+      continue;
+    // The tensor may have other readers, which come first or get a copy.
+    rewriter.setInsertionPoint(store);
+    store.getUpdateMutable().assign(
+        makeCopy(rewriter, store.getLoc(), store.getUpdate()).getResult(0));
+  }
+}
+
 namespace {
 
 /// The functions of @kernels, one for each different body.
@@ -157,6 +175,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     KernelTable table(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       fillLargeConstants(rewriter, function);
+      isolateUpdates(rewriter, function);
       convertGenerics(rewriter, function);
       SmallVector<KernelOp> kernels;
       function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });

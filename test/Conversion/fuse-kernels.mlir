@@ -128,3 +128,90 @@ func.func @wide_maximum(%x: tensor<4x8xbf16>) -> tensor<4xbf16> {
       across dimensions = [1] : (tensor<4x8xbf16>, tensor<bf16>) -> tensor<4xbf16>
   return %0 : tensor<4xbf16>
 }
+
+// -----
+
+// A reshape that drops dimensions of size one stands in no one's way.
+// CHECK-LABEL: @dropped_dimension
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK: arith.negf
+// CHECK-NOT: stablehlo.reshape
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @dropped_dimension(%x: tensor<1x8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.exponential %x : tensor<1x8xf32>
+  %1 = stablehlo.reshape %0 : (tensor<1x8xf32>) -> tensor<8xf32>
+  %2 = stablehlo.negate %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+
+// -----
+
+// A slice at a computed place is read where it lies, by each of its users.
+// CHECK-LABEL: @slice_read_twice
+// CHECK: linalg.generic
+// CHECK: tensor.extract %arg0
+// CHECK: math.exp
+// CHECK: linalg.generic
+// CHECK: tensor.extract %arg0
+// CHECK: math.cos
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @slice_read_twice(%x: tensor<4x8xf32>, %i: tensor<i32>,
+    %w: tensor<8x8xf32>) -> (tensor<8xf32>, tensor<8x1xf32>) {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %s = stablehlo.dynamic_slice %x, %i, %c, sizes = [1, 8]
+      : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+  %r = stablehlo.reshape %s : (tensor<1x8xf32>) -> tensor<8xf32>
+  %0 = stablehlo.exponential %r : tensor<8xf32>
+  %t = stablehlo.transpose %s, dims = [1, 0]
+      : (tensor<1x8xf32>) -> tensor<8x1xf32>
+  %1 = stablehlo.cosine %t : tensor<8x1xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8x1xf32>
+}
+
+// -----
+
+// What is carried on and also kept in a stack is made and stored by one loop.
+// CHECK-LABEL: @kept_in_stack
+// CHECK: %[[E:.*]]:2 = linalg.generic
+// CHECK: math.exp
+// CHECK: linalg.yield
+// CHECK: stablehlo.dynamic_update_slice %arg1, %[[E]]#1, %arg2
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[E]]#0
+func.func @kept_in_stack(%x: tensor<8xf32>, %stack: tensor<4x8xf32>,
+    %i: tensor<i32>) -> (tensor<8xf32>, tensor<4x8xf32>) {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.exponential %x : tensor<8xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1]
+      : (tensor<8xf32>) -> tensor<1x8xf32>
+  %2 = stablehlo.dynamic_update_slice %stack, %1, %i, %c
+      : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+      -> tensor<4x8xf32>
+  return %0, %2 : tensor<8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Not if the stack is read between the two: it would be overwritten too early.
+// CHECK-LABEL: @read_in_between
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK: linalg.generic {{.*}} ins(%arg1
+// CHECK: linalg.generic
+// CHECK: linalg.yield %in
+// CHECK: stablehlo.dynamic_update_slice %arg1
+func.func @read_in_between(%x: tensor<8xf32>, %stack: tensor<4x8xf32>,
+    %i: tensor<i32>) -> (tensor<8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.exponential %x : tensor<8xf32>
+  %n = stablehlo.negate %stack : tensor<4x8xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1]
+      : (tensor<8xf32>) -> tensor<1x8xf32>
+  %2 = stablehlo.dynamic_update_slice %stack, %1, %i, %c
+      : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+      -> tensor<4x8xf32>
+  return %0, %2, %n : tensor<8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}

@@ -164,3 +164,46 @@ func.func @large_constant()
   %1 = stablehlo.constant dense<0.0> : tensor<8xf32>
   return %0, %0, %1 : tensor<64x128xf32>, tensor<64x128xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A loop writes a slice into the tensor that is updated, at a place that is
+// forced to lie inside; a constant place needs no operand.
+// CHECK-LABEL: @store_slice
+// CHECK: whale.launch @k0(%arg0, %arg1, %arg2)
+// CHECK-SAME: updates = array<i64: 1>
+// CHECK: func.func @k0(%arg0: memref<1x8xf32>, %arg1: memref<4x16xf32>, %arg2: memref<i32>
+// CHECK: arith.constant 8 : index
+// CHECK: %[[C3:.*]] = arith.constant 3 : index
+// CHECK: arith.minsi %{{.*}}, %[[C3]]
+// CHECK: math.exp
+// CHECK-NOT: func.func @k1
+func.func @store_slice(%x: tensor<1x8xf32>, %stack: tensor<4x16xf32>,
+    %i: tensor<ui32>) -> tensor<4x16xf32> {
+  %c = stablehlo.constant dense<9> : tensor<ui32>
+  %0 = stablehlo.exponential %x : tensor<1x8xf32>
+  %1 = stablehlo.dynamic_update_slice %stack, %0, %i, %c
+      : (tensor<4x16xf32>, tensor<1x8xf32>, tensor<ui32>, tensor<ui32>)
+      -> tensor<4x16xf32>
+  return %1 : tensor<4x16xf32>
+}
+
+// -----
+
+// One value is stored in two tensors by one loop.
+// CHECK-LABEL: @store_twice
+// CHECK: whale.launch @k0(%arg0, %arg1, %arg3, %arg2) {updates = array<i64: 1, 3>}
+// CHECK-NOT: whale.launch
+// CHECK: return
+func.func @store_twice(%x: tensor<1x8xf32>, %a: tensor<4x8xf32>,
+    %b: tensor<4x8xf32>, %i: tensor<i32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %1 = stablehlo.dynamic_update_slice %a, %x, %i, %c
+      : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+      -> tensor<4x8xf32>
+  %2 = stablehlo.dynamic_update_slice %b, %x, %i, %c
+      : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+      -> tensor<4x8xf32>
+  return %1, %2 : tensor<4x8xf32>, tensor<4x8xf32>
+}

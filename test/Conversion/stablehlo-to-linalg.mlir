@@ -77,10 +77,10 @@ func.func @loop(%n: tensor<i32>) -> tensor<i32> {
 
 // -----
 
-// Only the slice is written.
+// What is stored comes from a loop, which others can become a part of.
 // CHECK-LABEL: @update
-// CHECK: whale.kernel(%arg0, %arg1, %arg2) extent 3
-// CHECK-SAME: updates = array<i64: 0>
+// CHECK: %[[U:.*]] = linalg.generic {{.*}} ins(%arg1
+// CHECK: stablehlo.dynamic_update_slice %arg0, %[[U]], %arg2
 func.func @update(%x: tensor<8xf32>, %u: tensor<3xf32>, %i: tensor<i32>)
     -> tensor<8xf32> {
   %0 = stablehlo.dynamic_update_slice %x, %u, %i

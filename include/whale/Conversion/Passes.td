@@ -47,7 +47,7 @@ def StableHLOToLinalg
     Elementwise operations, moves of elements and reductions become
     `linalg.generic` on tensors, reads at computed places `tensor.extract` in
     their bodies; operations that write at computed places or walk in an order
-    (scatter, dynamic_update_slice, sort, windows) become `whale.kernel`.
+    (scatter, sort, windows) become `whale.kernel`; dynamic_update_slice stays.
     Integers lose their sign, with casts where a value meets an operation that
     stays: constants, reshapes, `while` and `case` (whose bodies are lowered),
     collectives, and library operations. An operation that cannot be lowered is
@@ -91,6 +91,10 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     recomputed for each point of a dimension that it does not have, unless it is
     cheap or that dimension is the inner loop.
 
+    Slices at computed places are read where they lie. What is stored in a slice
+    of another tensor becomes one more result of the operation that makes it.
+    Reshapes that only add or drop dimensions of size one disappear.
+
     Half precision is rounded where it is stored and where the program converts
     to it; between operations of one loop values stay in f32, as they do in
     XLA's fusions.
@@ -117,7 +121,8 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Makes functions of @kernels and launches of all loops";
   let description = [{
     Each linalg operation becomes a loop nest over buffers, together with the
-    operation that fills its initial value. Each nest, and each
+    operation that fills its initial value and the
+    `stablehlo.dynamic_update_slice`s that store its results. Each nest, and each
     `whale.kernel`, moves into a function of the module `@kernels`; the same
     nest is emitted once. In its place stands a `whale.launch`. Casts between
     signed and unsigned integers disappear.

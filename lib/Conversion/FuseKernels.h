@@ -1,0 +1,40 @@
+//===- JoinStores.h - Loops that store slices join their source -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_FUSEKERNELS_H
+#define WHALE_LIB_CONVERSION_FUSEKERNELS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace whale {
+
+/// Adds the operations of a body to another one whose loops are, by loop of the
+/// first, `loops` (dimensions or constant zero); `mapping` has its arguments,
+/// `yielded` gets what it yields.
+void inlineBody(mlir::OpBuilder &b, mlir::linalg::GenericOp from,
+                llvm::ArrayRef<mlir::AffineExpr> loops,
+                mlir::IRMapping &mapping,
+                llvm::SmallVectorImpl<mlir::Value> &yielded);
+
+/// Lets parallel operations of the block give results without the dimensions of
+/// size one that a reshape drops, or with those that it adds. An operation with
+/// other users than the reshape must be cheap enough to be repeated.
+void absorbUnitReshapes(
+    mlir::RewriterBase &rewriter, mlir::Block &block,
+    llvm::function_ref<bool(mlir::linalg::GenericOp)> isCheap);
+
+/// Makes each parallel operation of the block whose results are only stored in
+/// slices a part of an earlier one with the same points that makes or reads
+/// what it stores.
+void joinStores(mlir::RewriterBase &rewriter, mlir::Block &block);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_FUSEKERNELS_H
