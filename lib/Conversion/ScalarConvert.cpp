@@ -308,9 +308,10 @@ Value whale::convertScalar(OpBuilder &b, Location loc, Value value, Type from,
     return value;
   if (width > target)
     return toStored(b, loc, arith::TruncIOp::create(b, loc, scalar, value), to);
-  if (zeroExtend)
-    return arith::ExtUIOp::create(b, loc, scalar, value);
-  return arith::ExtSIOp::create(b, loc, scalar, value);
+  Value wider = zeroExtend
+                    ? arith::ExtUIOp::create(b, loc, scalar, value).getResult()
+                    : arith::ExtSIOp::create(b, loc, scalar, value).getResult();
+  return toStored(b, loc, wider, to);
 }
 
 Value whale::reducePrecision(OpBuilder &b, Location loc, Value value, Type type,

@@ -88,8 +88,8 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   if (!tensor)
     return emitError(loc) << what << " is no tensor of known rank: " << type;
   if (!tensor.hasStaticShape())
-    return emitError(loc) << what << " has a shape that is not known before "
-                          << "the program runs: " << type;
+    return emitError(loc) << what << " has a symbolic shape, whose sizes are "
+                          << "not known before the program runs: " << type;
   if (!isAddressable(tensor))
     return emitError(loc) << what
                           << " has more bytes than can be counted: " << type;

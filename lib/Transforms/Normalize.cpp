@@ -30,11 +30,13 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
     ModuleOp module = getOperation();
     if (failed(normalize::expandManualComputations(module)))
       return signalPassFailure();
+    normalize::dropLoneCollectives(module);
     normalize::selectShardings(module);
     if (failed(normalize::verifySupported(module)))
       return signalPassFailure();
 
     RewritePatternSet patterns(&getContext());
+    normalize::populateBatchNormPatterns(patterns);
     normalize::populateControlFlowPatterns(patterns);
     normalize::populateDynamicPatterns(patterns);
     normalize::populateReductionPatterns(patterns);

@@ -16,10 +16,20 @@ func.func @custom_call(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-func.func @partition_id() -> tensor<ui32> {
-  // expected-error@+1 {{'stablehlo.partition_id' op is not supported: Whale partitions the program itself}}
-  %0 = stablehlo.partition_id : tensor<ui32>
-  return %0 : tensor<ui32>
+module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @partition_id() -> tensor<ui32> {
+    // expected-error@+1 {{'stablehlo.partition_id' op is not supported: Whale partitions the program itself}}
+    %0 = stablehlo.partition_id : tensor<ui32>
+    return %0 : tensor<ui32>
+  }
+}
+
+// -----
+
+func.func @two_processes(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{'stablehlo.collective_permute' op is not supported: Whale partitions the program itself}}
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }
 
 // -----

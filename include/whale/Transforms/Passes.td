@@ -139,6 +139,8 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
       devices of its mesh, with its collectives; Whale then places the parts.
     - Operations of dynamic shape become static ones where types and constants
       say the sizes; tuples are taken apart.
+    - Collectives of a program for one process give what they were given;
+      `batch_norm_*` and `dot` are written out.
     - What a partitioned step can't do (callbacks, other custom calls, infeed,
       collectives elsewhere, dynamic shapes) is an error that names it.
 

@@ -13,6 +13,8 @@
 
 namespace whale::normalize {
 
+/// batch_norm_training, batch_norm_inference, batch_norm_grad.
+void populateBatchNormPatterns(mlir::RewritePatternSet &patterns);
 /// Operations that only re-shape, broadcast or convert.
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
 /// Operations of dynamic shape, where constants say it; tuples.
@@ -25,6 +27,10 @@ void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
 /// Writes out sdy.manual_computation (shard_map, pmap) for all devices of its
 /// mesh, collectives included.
 mlir::LogicalResult expandManualComputations(mlir::ModuleOp module);
+
+/// Replaces the collectives of a program that is written for one process by
+/// their operands, its number by 0.
+void dropLoneCollectives(mlir::ModuleOp module);
 
 /// Keeps the shardings of one mesh (sdy) if whale-propagate can follow them,
 /// and removes all others, with a remark for each kind of them that said

@@ -224,16 +224,32 @@ struct FoldSlice : OpRewritePattern<stablehlo::SliceOp> {
   }
 };
 
+// Pattern: dot(x, y) -> dot_general(x, y)
+struct GeneralizeDot : OpRewritePattern<stablehlo::DotOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::DotOp op,
+                                PatternRewriter &rewriter) const override {
+    int64_t last = op.getLhs().getType().getRank() - 1;
+    auto numbers = stablehlo::DotDimensionNumbersAttr::get(
+        rewriter.getContext(), {}, {}, last, 0);
+    rewriter.replaceOpWithNewOp<stablehlo::DotGeneralOp>(
+        op, op.getType(), op.getLhs(), op.getRhs(), numbers,
+        op.getPrecisionConfigAttr(), stablehlo::DotAlgorithmAttr());
+    return success();
+  }
+};
+
 } // namespace
 
 void populateShapePatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<FoldConvert, FoldSlice, FoldSplat<stablehlo::BroadcastInDimOp>,
-           FoldSplat<stablehlo::ReshapeOp>, FoldSplat<stablehlo::TransposeOp>,
-           FoldTranspose, MergeBroadcasts, MergeReshapes, MergeTransposes,
-           RemoveNoOp<stablehlo::BroadcastInDimOp>,
-           RemoveNoOp<stablehlo::ConvertOp>, RemoveNoOp<stablehlo::ReshapeOp>,
-           RemoveNoOp<stablehlo::TransposeOp>>(patterns.getContext());
+  patterns.add<
+      FoldConvert, FoldSlice, GeneralizeDot,
+      FoldSplat<stablehlo::BroadcastInDimOp>, FoldSplat<stablehlo::ReshapeOp>,
+      FoldSplat<stablehlo::TransposeOp>, FoldTranspose, MergeBroadcasts,
+      MergeReshapes, MergeTransposes, RemoveNoOp<stablehlo::BroadcastInDimOp>,
+      RemoveNoOp<stablehlo::ConvertOp>, RemoveNoOp<stablehlo::ReshapeOp>,
+      RemoveNoOp<stablehlo::TransposeOp>>(patterns.getContext());
 }
 
 } // namespace whale::normalize

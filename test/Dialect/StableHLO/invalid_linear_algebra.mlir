@@ -411,3 +411,27 @@ func.func @fft_length(%x: tensor<4x8xf32>) {
   stablehlo.fft %x, type = RFFT, length = [-1] : (tensor<4x8xf32>) -> tensor<4x8xcomplex<f32>>
   return
 }
+
+// -----
+
+func.func @dot_ranks(%x: tensor<2x4x8xf32>) {
+  // expected-error @+1 {{expects vectors or matrices (got 'tensor<2x4x8xf32>' and 'tensor<2x4x8xf32>')}}
+  stablehlo.dot %x, %x : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @dot_sizes(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects contracting dimensions of equal sizes (got 8 and 4)}}
+  stablehlo.dot %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @dot_result(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{expects the result of shape [4, 4] (got [4, 8])}}
+  stablehlo.dot %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  return
+}

@@ -464,3 +464,30 @@ func.func @map_c4_types(%x: tensor<4x8xf32>) {
   }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
+
+// -----
+
+func.func @batch_norm_inference_c1(%x: tensor<4x8xf32>, %f: tensor<8xf32>) {
+  // expected-error @+2 {{expects feature_index in range [0, 2)}}
+  // expected-error @+1 {{failed to infer returned types}}
+  "stablehlo.batch_norm_inference"(%x, %f, %f, %f, %f) <{epsilon = 0.0 : f32, feature_index = 2 : i64}> : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_training_c3(%x: tensor<4x8xf32>, %f: tensor<4xf32>) {
+  // expected-error @+2 {{expects what each feature has of shape [8] (got [4])}}
+  // expected-error @+1 {{failed to infer returned types}}
+  "stablehlo.batch_norm_training"(%x, %f, %f) <{epsilon = 0.0 : f32, feature_index = 1 : i64}> : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_grad_c3(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %f: tensor<8xf32>) {
+  // expected-error @+2 {{expects grad_output of shape [4, 8] (got [8, 4])}}
+  // expected-error @+1 {{failed to infer returned types}}
+  "stablehlo.batch_norm_grad"(%x, %f, %f, %f, %y) <{epsilon = 0.0 : f32, feature_index = 1 : i64}> : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}

@@ -459,3 +459,19 @@ ParseResult stablehlo::parsePrecisionConfigAndAlgorithm(
   }
   return success();
 }
+
+void stablehlo::printPrecisionConfig(OpAsmPrinter &printer, Operation *op,
+                                     ArrayAttr precision) {
+  printPrecisionConfigAndAlgorithm(printer, op, precision, {});
+}
+
+ParseResult stablehlo::parsePrecisionConfig(OpAsmParser &parser,
+                                            ArrayAttr &precision) {
+  SMLoc loc = parser.getCurrentLocation();
+  DotAlgorithmAttr algorithm;
+  if (parsePrecisionConfigAndAlgorithm(parser, precision, algorithm))
+    return failure();
+  if (algorithm)
+    return parser.emitError(loc) << "expected no algorithm";
+  return success();
+}

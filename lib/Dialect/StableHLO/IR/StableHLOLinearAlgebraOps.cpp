@@ -99,6 +99,26 @@ LogicalResult DotGeneralOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// DotOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  Checker check(*this);
+  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType();
+  if (lhs.getRank() < 1 || lhs.getRank() > 2 || rhs.getRank() < 1 ||
+      rhs.getRank() > 2)
+    return check.error("expects vectors or matrices (got ", lhs, " and ", rhs,
+                       ")");
+  if (failed(verifyPairs(check, "contracting dimensions", lhs,
+                         {lhs.getRank() - 1}, rhs, {0})) ||
+      failed(verifyPrecision(check, getPrecisionConfig())))
+    return failure();
+  SmallVector<int64_t> shape(lhs.getShape().drop_back());
+  llvm::append_range(shape, rhs.getShape().drop_front());
+  return check.sameShape("the result", getType().getShape(), shape);
+}
+
+//===----------------------------------------------------------------------===//
 // ConvolutionOp
 //===----------------------------------------------------------------------===//
 

@@ -364,3 +364,62 @@ LogicalResult MapOp::verify() {
                          argument.getType(), ")");
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Batch normalization: inference
+//===----------------------------------------------------------------------===//
+
+/// `operand` normalized along `feature`; `features` hold a number for each.
+static LogicalResult verifyBatchNorm(const Checker &check, Type operand,
+                                     int64_t feature, TypeRange features) {
+  auto type = tensorType(operand);
+  // batch_norm_*_c1
+  if (failed(check.inRange("feature_index", feature, type.getRank())))
+    return failure();
+  // batch_norm_*_c2 to c7
+  for (Type other : features)
+    if (failed(check.sameElements("operands", type, other)) ||
+        failed(check.sameShape("what each feature has",
+                               tensorType(other).getShape(),
+                               type.getDimSize(feature))))
+      return failure();
+  return success();
+}
+
+LogicalResult BatchNormTrainingOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &results) {
+  Type type = adaptor.getOperand().getType();
+  Type feature = adaptor.getScale().getType();
+  results.assign({type, feature, feature});
+  return verifyBatchNorm({location, getOperationName()}, type,
+                         adaptor.getFeatureIndex(),
+                         adaptor.getOperands().drop_front().getTypes());
+}
+
+LogicalResult BatchNormInferenceOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &results) {
+  Type type = adaptor.getOperand().getType();
+  results.push_back(type);
+  return verifyBatchNorm({location, getOperationName()}, type,
+                         adaptor.getFeatureIndex(),
+                         adaptor.getOperands().drop_front().getTypes());
+}
+
+LogicalResult BatchNormGradOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &results) {
+  Checker check(location, getOperationName());
+  Type type = adaptor.getOperand().getType();
+  Type gradient = adaptor.getGradOutput().getType();
+  Type feature = adaptor.getScale().getType();
+  results.assign({type, feature, feature});
+  if (failed(check.sameElements("operand and grad_output", type, gradient)) ||
+      failed(check.sameShape("grad_output", tensorType(gradient).getShape(),
+                             tensorType(type).getShape())))
+    return failure();
+  return verifyBatchNorm(
+      check, type, adaptor.getFeatureIndex(),
+      adaptor.getOperands().drop_front().drop_back().getTypes());
+}

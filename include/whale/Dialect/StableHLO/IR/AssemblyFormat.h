@@ -156,6 +156,11 @@ ParseResult parsePrecisionConfigAndAlgorithm(OpAsmParser &parser,
                                              ArrayAttr &precision,
                                              DotAlgorithmAttr &algorithm);
 
+/// `, precision = [DEFAULT, DEFAULT]`.
+void printPrecisionConfig(OpAsmPrinter &printer, Operation *,
+                          ArrayAttr precision);
+ParseResult parsePrecisionConfig(OpAsmParser &parser, ArrayAttr &precision);
+
 /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 void printConvolutionDimensions(AsmPrinter &printer,
                                 ConvDimensionNumbersAttr numbers);

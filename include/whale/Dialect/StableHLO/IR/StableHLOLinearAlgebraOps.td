@@ -38,6 +38,27 @@ def StableHLO_DotGeneralOp : StableHLO_Op<"dot_general", [Pure]> {
   let hasVerifier = 1;
 }
 
+def StableHLO_DotOp : StableHLO_Op<"dot", [Pure]> {
+  let summary = "Product of vectors and matrices";
+  let description = [{
+    What came before `dot_general`: the last dimension of `lhs` is contracted
+    with the first of `rhs`.
+
+    ```mlir
+    %r = stablehlo.dot %a, %b, precision = [DEFAULT, DEFAULT]
+         : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let arguments = (ins HLO_Tensor:$lhs, HLO_Tensor:$rhs,
+                       OptionalAttr<HLO_PrecisionConfigAttr>:$precision_config);
+  let results = (outs HLO_Tensor);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `` custom<PrecisionConfig>($precision_config) attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 class StableHLO_Convolution<dag extraOperands, dag padding> {
   dag arguments = !con((ins HLO_Tensor:$lhs, HLO_Tensor:$rhs), extraOperands,
     (ins OptionalAttr<DenseI64ArrayAttr>:$window_strides), padding,

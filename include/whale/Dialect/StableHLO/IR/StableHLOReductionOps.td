@@ -129,4 +129,63 @@ def StableHLO_MapOp
   let hasVerifier = 1;
 }
 
+class StableHLO_BatchNormOp<string mnemonic, dag operands, dag res>
+    : StableHLO_InferredOp<"batch_norm_" # mnemonic, [Pure]> {
+  let arguments = !con((ins HLO_FpTensor:$operand, HLO_FpTensor:$scale),
+                       operands,
+                       (ins F32Attr:$epsilon, I64Attr:$feature_index));
+  let results = res;
+}
+
+def StableHLO_BatchNormTrainingOp
+    : StableHLO_BatchNormOp<"training", (ins HLO_FpTensor:$offset),
+        (outs HLO_FpTensor:$output, HLO_FpTensor:$batch_mean,
+              HLO_FpTensor:$batch_var)> {
+  let summary = "Batch normalization by the batch's mean and variance";
+  let description = [{
+    Brings each feature of `operand` to mean 0 and variance 1, then scales and
+    shifts it; also gives the mean and the variance that it had.
+
+    ```mlir
+    %y, %mean, %var = "stablehlo.batch_norm_training"(%x, %scale, %offset)
+      <{epsilon = 0.0 : f32, feature_index = 1 : i64}>
+      : (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>)
+      -> (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>)
+    ```
+  }];
+}
+
+def StableHLO_BatchNormInferenceOp
+    : StableHLO_BatchNormOp<"inference",
+        (ins HLO_FpTensor:$offset, HLO_FpTensor:$mean, HLO_FpTensor:$variance),
+        (outs HLO_FpTensor:$result)> {
+  let summary = "Batch normalization by a given mean and variance";
+  let description = [{
+    ```mlir
+    %y = "stablehlo.batch_norm_inference"(%x, %scale, %offset, %mean, %var)
+      <{epsilon = 0.0 : f32, feature_index = 1 : i64}>
+      : (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>,
+         tensor<2xf32>) -> tensor<4x2xf32>
+    ```
+  }];
+}
+
+def StableHLO_BatchNormGradOp
+    : StableHLO_BatchNormOp<"grad",
+        (ins HLO_FpTensor:$mean, HLO_FpTensor:$variance,
+             HLO_FpTensor:$grad_output),
+        (outs HLO_FpTensor:$grad_operand, HLO_FpTensor:$grad_scale,
+              HLO_FpTensor:$grad_offset)> {
+  let summary = "Gradients of batch_norm_training";
+  let description = [{
+    ```mlir
+    %dx, %dscale, %doffset =
+      "stablehlo.batch_norm_grad"(%x, %scale, %mean, %var, %dy)
+      <{epsilon = 0.0 : f32, feature_index = 1 : i64}>
+      : (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>,
+         tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>)
+    ```
+  }];
+}
+
 #endif // WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD
