@@ -1,9 +1,12 @@
 #!/usr/bin/env python
 """Runs a folder of StableHLO conformance cases and scores each operation.
 
-    run.py FOLDER|FILE.mlir... [--filter PART] [--jobs N] [--json OUT.json]
+    run.py [FOLDER|FILE.mlir...] [--filter PART] [--jobs N] [--json OUT.json]
            [--cluster N|C.json] [--at-least PERCENT] [--failures] [--every N]
+           [--report]
 
+Without a folder, the cases are those that generate.py writes, made afresh.
+--report writes the scores to docs/conformance.md.
 What a case is, says cases.py. Each is compiled and run in this process (a
 worker of it: what crashes or hangs one is a failure of that case alone).
 Numbers agree if they differ by less than the precision of their type allows;
@@ -18,13 +21,17 @@ import json
 import multiprocessing
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
+from multiprocessing.connection import Connection, wait
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "python"))
 
 from cases import BadCase, Case, Tensor, read_cases  # noqa: E402
 
@@ -116,25 +123,26 @@ def run_case(case: Case, cluster: str) -> str:
     return ""
 
 
-def work(paths: list[str], cluster: str, queue: multiprocessing.Queue) -> None:
+def work(paths: list[str], cluster: str, to: Connection) -> None:
     """Runs the cases of the files and tells of each before and after."""
     for path in paths:
         try:
             cases = read_cases(pathlib.Path(path))
         except (BadCase, ValueError, IndexError, KeyError) as error:
-            queue.put(("case", path, pathlib.Path(path).stem, "unread", [], ""))
-            queue.put(("done", path, f"cannot be read: {error}"))
-            continue
+            to.send(("case", path, pathlib.Path(path).stem, "unread", []))
+            to.send(("done", f"cannot be read: {error}"))
+            cases = []
         for case in cases:
-            queue.put(
+            to.send(
                 ("case", path, case.name, case.operation, sorted(case.dtypes))
             )
             try:
                 wrong = run_case(case, cluster)
             except Exception as error:  # Each case is judged by itself.
                 wrong = str(error).splitlines()[0] or repr(error)
-            queue.put(("done", path, wrong))
-        queue.put(("file", path))
+            to.send(("done", wrong))
+        to.send(("file", path))
+    to.close()
 
 
 class Worker:
@@ -143,16 +151,31 @@ class Worker:
     def __init__(self, paths: list[str], cluster: str):
         self.paths, self.cluster = list(paths), cluster
         self.current: tuple | None = None
-        self.skipped: set[str] = set()
         self.start()
 
     def start(self) -> None:
-        self.queue: multiprocessing.Queue = multiprocessing.Queue()
+        # Unlike a queue's, what a pipe was given arrives after a crash too.
+        self.pipe, end = multiprocessing.Pipe(duplex=False)
         self.process = multiprocessing.Process(
-            target=work, args=(self.paths, self.cluster, self.queue)
+            target=work, args=(self.paths, self.cluster, end)
         )
         self.since = time.monotonic()
         self.process.start()
+        end.close()
+
+    def stop(self, status: str) -> list[tuple]:
+        """Ends the process; what it was at has failed, the rest goes on."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        if not self.paths:
+            return []
+        path = self.paths.pop(0)
+        case = self.current or (path, pathlib.Path(path).stem, "unread", [])
+        self.current = None
+        if self.paths:
+            self.start()
+        return [(*case[1:], status)]
 
 
 def run_files(
@@ -163,69 +186,111 @@ def run_files(
     workers = [Worker(paths[i::jobs], cluster) for i in range(jobs)]
     results: list[tuple] = []
     while workers:
-        for worker in list(workers):
+        ready = wait([worker.pipe for worker in workers], timeout=1)
+        for worker in workers:
+            if worker.pipe not in ready:
+                if time.monotonic() - worker.since > timeout:
+                    results += worker.stop("hangs")
+                continue
             try:
-                message = worker.queue.get(timeout=0.2)
-            except Exception:
-                message = None
-            if message and message[0] == "case":
-                worker.current = message[1:]
-                worker.since = time.monotonic()
-            elif message and message[0] == "done":
-                results.append((*worker.current[1:4], message[2]))
-                worker.current = None
-            elif message:
-                worker.paths.remove(message[1])
-            if message:
+                kind, *rest = worker.pipe.recv()
+            except EOFError:
+                results += worker.stop("crashes")
                 continue
-            late = time.monotonic() - worker.since > timeout
-            if worker.process.is_alive() and not late:
-                continue
-            if worker.process.is_alive():
-                worker.process.kill()
-            worker.process.join()
-            if worker.current:
-                status = "hangs" if late else "crashes"
-                results.append((*worker.current[1:4], status))
-                worker.paths.remove(worker.current[0])
+            worker.since = time.monotonic()
+            if kind == "case":
+                worker.current = tuple(rest)
+            elif kind == "done":
+                results.append((*worker.current[1:], *rest))
                 worker.current = None
-                if worker.paths:
-                    worker.start()
-                    continue
-            workers.remove(worker)
+            else:
+                worker.paths.remove(*rest)
+        workers = [worker for worker in workers if not worker.pipe.closed]
     return results
 
 
-def score(results: list[tuple], show: bool) -> tuple[dict, float]:
-    """Prints the table; returns it, and the part of all that is right."""
+PAGE = """# Conformance
+
+Small programs, each about one operation on one element type, run on one CPU
+rank and compared with what XLA's CPU backend gives; `test/Conformance/run.py
+--report` generates them, runs them and writes this page. A folder of other
+cases (`.mlir`, inputs, expected results) is run by `test/Conformance/run.py
+FOLDER`. Speed stands in [performance.md](performance.md).
+
+Integers must be equal, floats as close as their type is precise: {precision},
+relative to the number or to a hundredth of the tensor's largest. Common types
+are {common}.
+
+{table}
+
+{failures}
+"""
+
+
+def tabulate(results: list[tuple]) -> dict[str, list[int]]:
+    """[right, all, right of common types, all of common types] by operation,
+    and of all as `total`."""
     table: dict = collections.defaultdict(lambda: [0, 0, 0, 0])
     for _, operation, dtypes, wrong in results:
         common = all(dtype in COMMON for dtype in dtypes)
-        row = table[operation]
-        row[0] += not wrong
-        row[1] += 1
-        row[2] += common and not wrong
-        row[3] += common
-    if show:
+        for row in (table[operation], table["total"]):
+            row[0] += not wrong
+            row[1] += 1
+            row[2] += common and not wrong
+            row[3] += common
+    return {
+        name: table[name]
+        for name in sorted(table, key=lambda name: (name == "total", name))
+    }
+
+
+def cells(row: list[int]) -> list[str]:
+    """What is right of all types and of the common ones, for reading."""
+    return [
+        f"{right:5}/{count:<5}{100 * right / count:5.1f}%" if count else ""
+        for right, count in (row[:2], row[2:])
+    ]
+
+
+def show(results: list[tuple], failures: bool) -> None:
+    """Prints the table, before it what failed."""
+    if failures:
         for name, _, _, wrong in sorted(results):
             if wrong:
                 print(f"FAILED   {name}: {wrong[:300]}")
-    print(f"{'operation':32} {'all types':>16} {'common types':>16}")
-    total = [0, 0, 0, 0]
-    for operation in sorted(table):
-        total = [a + b for a, b in zip(total, table[operation])]
-    for operation, row in [*sorted(table.items()), ("total", total)]:
-        cells = [
-            f"{right:5}/{count:<5}{100 * right / count:5.1f}%" if count else ""
-            for right, count in (row[:2], row[2:])
-        ]
-        print(f"{operation:32} {cells[0]:>16} {cells[1]:>16}")
-    return dict(table), total[0] / max(total[1], 1)
+    print(f"{'operation':32} {'all types':>17} {'common types':>17}")
+    for name, row in tabulate(results).items():
+        print(f"{name:32} " + " ".join(f"{cell:>17}" for cell in cells(row)))
+
+
+def page(results: list[tuple]) -> str:
+    """The text of docs/conformance.md."""
+    lines = [f"| {'operation':22} | {'all types':17} | {'common types':17} |"]
+    lines.append(f"|{'-' * 24}|{'-' * 19}|{'-' * 19}|")
+    for name, row in tabulate(results).items():
+        all_types, common = cells(row)
+        lines.append(f"| {name:22} | {all_types:17} | {common:17} |")
+    wrong = [f"- `{name}`: {what}" for name, _, _, what in sorted(results)
+             if what]  # fmt: skip
+    failures = "What differs:\n\n" + "\n".join(wrong) if wrong else (
+        "Nothing differs."
+    )  # fmt: skip
+    precision = ", ".join(
+        f"{dtype} {tolerance:g}"
+        for dtype, tolerance in TOLERANCES.items()
+        if "complex" not in dtype
+    )
+    return PAGE.format(
+        table="\n".join(lines),
+        failures=failures,
+        precision=precision,
+        common=", ".join(COMMON),
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("paths", nargs="+", type=pathlib.Path)
+    parser.add_argument("paths", nargs="*", type=pathlib.Path)
     parser.add_argument("--filter", default="", help="part of the file names")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cluster", default="1")
@@ -234,7 +299,16 @@ def main() -> int:
     parser.add_argument("--at-least", type=float, default=100)
     parser.add_argument("--failures", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="one file of N")
+    parser.add_argument(
+        "--report", action="store_true", help="write docs/conformance.md"
+    )
     args = parser.parse_args()
+    generated = None
+    if not args.paths:
+        generated = tempfile.TemporaryDirectory(prefix="whale-cases-")
+        args.paths = [pathlib.Path(generated.name)]
+        command = [sys.executable, str(HERE / "generate.py"), generated.name]
+        subprocess.run(command, check=True)
     files: list[str] = []
     for path in args.paths:
         found = sorted(path.rglob("*.mlir")) if path.is_dir() else [path]
@@ -242,15 +316,21 @@ def main() -> int:
     begin = time.monotonic()
     files = files[:: args.every]
     results = run_files(files, args.cluster, args.jobs, args.timeout)
-    table, part = score(results, args.failures)
+    show(results, args.failures)
     print(f"{len(results)} cases in {time.monotonic() - begin:.0f} s")
+    table = tabulate(results)
     if args.json:
         rows = [dict(zip(("case", "operation", "dtypes", "wrong"), row))
                 for row in results]  # fmt: skip
         pathlib.Path(args.json).write_text(
             json.dumps({"operations": table, "cases": rows}, indent=1)
         )
-    return 0 if results and 100 * part >= args.at_least else 1
+    if args.report:
+        (ROOT / "docs" / "conformance.md").write_text(page(results))
+    if not results:
+        return 1
+    right, count = table["total"][:2]
+    return 0 if 100 * right >= args.at_least * count else 1
 
 
 if __name__ == "__main__":
