@@ -89,7 +89,9 @@ struct BitcastConvertToLinalg : OpRewritePattern<stablehlo::BitcastConvertOp> {
     auto from = cast<RankedTensorType>(op.getOperand().getType());
     auto to = cast<RankedTensorType>(op.getType());
     RankedTensorType storage = getStorageType(to);
-    if (!storage || !getStorageType(from))
+    if (!storage || !getStorageType(from) ||
+        !from.getElementType().isIntOrFloat() ||
+        !to.getElementType().isIntOrFloat())
       return failure();
     unsigned fromWidth = from.getElementTypeBitWidth();
     unsigned toWidth = to.getElementTypeBitWidth();

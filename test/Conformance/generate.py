@@ -190,13 +190,13 @@ def conversions(v: Values) -> Iterator[Item]:
             f"stablehlo.convert %a0 : ({from_}) -> {to}",
             [from_], to, [v.make(shape, source, True)],
         )  # fmt: skip
-    widths = {
-        8: ["i8", "ui8", "f8E4M3FN", "f8E5M2"],
-        16: ["i16", "ui16", "f16", "bf16"],
-        32: ["i32", "ui32", "f32"], 64: ["i64", "ui64", "f64"],
-    }  # fmt: skip
-    for dtypes in widths.values():
-        for source, target in itertools.permutations(dtypes, 2):
+    alike = [
+        ["i8", "ui8", "f8E4M3FN", "f8E5M2"], ["i16", "ui16", "f16", "bf16"],
+        ["i32", "ui32", "f32"], ["i64", "ui64", "f64"],
+        *([dtype] for dtype in COMPLEX),
+    ]  # fmt: skip
+    for dtypes in alike:
+        for source, target in itertools.product(dtypes, repeat=2):
             from_, to = tensor(shape, source), tensor(shape, target)
             yield one(
                 f"bitcast_convert_{source}_to_{target}",

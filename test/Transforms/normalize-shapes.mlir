@@ -65,3 +65,10 @@ func.func @dead(%x: tensor<8xf32>) {
   %1 = stablehlo.add %0, %0 : tensor<8xf32>
   return
 }
+
+// CHECK-LABEL: func.func @same_bits
+// CHECK-NEXT:    return %arg0
+func.func @same_bits(%x: tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>> {
+  %0 = stablehlo.bitcast_convert %x : (tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>>
+  return %0 : tensor<3xcomplex<f32>>
+}

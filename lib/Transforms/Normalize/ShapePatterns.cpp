@@ -247,9 +247,10 @@ void populateShapePatterns(RewritePatternSet &patterns) {
       FoldConvert, FoldSlice, GeneralizeDot,
       FoldSplat<stablehlo::BroadcastInDimOp>, FoldSplat<stablehlo::ReshapeOp>,
       FoldSplat<stablehlo::TransposeOp>, FoldTranspose, MergeBroadcasts,
-      MergeReshapes, MergeTransposes, RemoveNoOp<stablehlo::BroadcastInDimOp>,
-      RemoveNoOp<stablehlo::ConvertOp>, RemoveNoOp<stablehlo::ReshapeOp>,
-      RemoveNoOp<stablehlo::TransposeOp>>(patterns.getContext());
+      MergeReshapes, MergeTransposes, RemoveNoOp<stablehlo::BitcastConvertOp>,
+      RemoveNoOp<stablehlo::BroadcastInDimOp>, RemoveNoOp<stablehlo::ConvertOp>,
+      RemoveNoOp<stablehlo::ReshapeOp>, RemoveNoOp<stablehlo::TransposeOp>>(
+      patterns.getContext());
 }
 
 } // namespace whale::normalize
