@@ -18,6 +18,7 @@
 #include "ScalarOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {
@@ -102,6 +103,11 @@ mlir::FailureOr<KernelOp>
 makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc,
            mlir::TypeRange results, mlir::ValueRange inputs, int64_t extent,
            llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
+
+/// Gives memory without contents to carried tensors whose initial value the
+/// loop overwrites before anything reads it.
+void dropUnreadInits(mlir::PatternRewriter &rewriter,
+                     mlir::stablehlo::WhileOp loop);
 
 /// The type of the buffer of a stored tensor: i1 takes a byte.
 mlir::MemRefType getBufferType(mlir::Type tensor);

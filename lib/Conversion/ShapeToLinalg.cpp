@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 using namespace mlir;
 using namespace whale;
@@ -260,7 +261,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       if (cast<ShapedType>(input.getType()).getNumElements() != 0)
         sources.push_back(stored(rewriter, input));
     int64_t dim = op.getDimension();
-    if (sources.size() > kMaxBranches)
+    if (sources.size() > kMaxBranches || (dim != 0 && isWanted(op)))
       return copyEach(op, storage, sources, dim, rewriter);
     auto generic = makeParallel(
         rewriter, op.getLoc(), storage.getShape(), storage.getElementType(), {},
@@ -276,6 +277,18 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       return failure();
     replaceWithStored(rewriter, op, generic->getResults());
     return success();
+  }
+
+  /// Whether someone needs all of the result in memory: no loop can compute its
+  /// elements where it uses them, and copies of whole pieces are faster than
+  /// choices.
+  static bool isWanted(Operation *op) {
+    return llvm::any_of(op->getUsers(), [](Operation *user) {
+      if (isa<stablehlo::ReshapeOp>(user))
+        return isWanted(user);
+      return user->hasTrait<OpTrait::IsTerminator>() ||
+             isa_and_nonnull<WhaleDialect>(user->getDialect());
+    });
   }
 
   /// The element of the first source that reaches beyond the index.

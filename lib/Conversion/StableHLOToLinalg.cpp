@@ -108,6 +108,9 @@ struct StableHLOToLinalg
     SmallVector<Operation *> operations;
     for (Block &block : getOperation().getBody())
       collect(block, operations);
+    for (Operation *op : operations)
+      if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+        dropUnreadInits(rewriter, loop);
     auto *dialect =
         getContext().getLoadedDialect<stablehlo::StablehloDialect>();
     for (Operation *op : operations) {

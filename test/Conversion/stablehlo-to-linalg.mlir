@@ -96,3 +96,60 @@ func.func @empty(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
   %0 = stablehlo.negate %x : tensor<0x3xf32>
   return %0 : tensor<0x3xf32>
 }
+
+// -----
+
+// A stack of which the loop stores every slice and reads none needs no initial
+// value, one that it reads or leaves a slice of does.
+// CHECK-LABEL: @stacks
+// CHECK: %[[ONE:.*]] = stablehlo.constant dense<1.0
+// CHECK: %[[MEMORY:.*]] = whale.kernel() extent 1
+// CHECK: stablehlo.while(%{{[^,]*}}, %{{[^ ]*}} = %[[MEMORY]], %{{[^ ]*}} = %[[ONE]], %{{[^ ]*}} = %[[LONG:[^)]*]])
+func.func @stacks(%x: tensor<1x8xf32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<5x8xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %f = stablehlo.constant dense<1.0> : tensor<4x8xf32>
+  %l = stablehlo.constant dense<2.0> : tensor<5x8xf32>
+  %0:4 = stablehlo.while(%i = %zero, %a = %f, %b = %f, %c = %l)
+      : tensor<i32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<5x8xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %four, SIGNED
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %s = stablehlo.dynamic_update_slice %a, %x, %i, %zero
+        : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+        -> tensor<4x8xf32>
+    %d = stablehlo.add %b, %b : tensor<4x8xf32>
+    %t = stablehlo.dynamic_update_slice %d, %x, %i, %zero
+        : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+        -> tensor<4x8xf32>
+    %u = stablehlo.dynamic_update_slice %c, %x, %i, %zero
+        : (tensor<5x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>)
+        -> tensor<5x8xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %s, %t, %u
+        : tensor<i32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<5x8xf32>
+  }
+  return %0#1, %0#2, %0#3
+      : tensor<4x8xf32>, tensor<4x8xf32>, tensor<5x8xf32>
+}
+
+// -----
+
+// What a product reads is put together piece by piece.
+// CHECK-LABEL: @pieces
+// CHECK: whale.kernel(%arg0, %arg1) extent 4
+// CHECK-NOT: scf.if
+// CHECK: whale.matmul
+func.func @pieces(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>,
+    %w: tensor<16x3xf32>) -> tensor<4x3xf32> {
+  %0 = stablehlo.concatenate %a, %b, dim = 1
+      : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x16xf32>
+  %1 = whale.matmul %0, %w {batch = array<i64>, m = array<i64: 4, 16, 3>,
+      n = array<i64: 3, 1, 1>, k = array<i64: 16, 1, 3>}
+      : (tensor<4x16xf32>, tensor<16x3xf32>) -> tensor<4x3xf32>
+  return %1 : tensor<4x3xf32>
+}
