@@ -18,7 +18,10 @@
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
+#include "whale/Program/MemoryNeeds.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -139,11 +142,15 @@ public:
 
 private:
   LogicalResult checkOptions();
+  LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
+  LogicalResult fitMemory(ModuleOp module, PlanSummary &summary);
   LogicalResult dump(ModuleOp module, StringRef phase);
 
   const CompileOptions &options;
   Reporter &reporter;
   unsigned phaseNumber = 0;
+  /// The module as it came to level 'placed'.
+  OwningOpRef<ModuleOp> beforePlacement;
 };
 
 LogicalResult Compiler::checkOptions() {
@@ -178,19 +185,18 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   return failure();
 }
 
-LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
-                            std::string *plan) {
-  if (failed(checkOptions()) || failed(dump(module, "input")) ||
-      failed(prepareInput(module, options)))
-    return failure();
-  PlanSummary summary;
-  bool skip = isPartitioned(module);
+LogicalResult Compiler::lower(ModuleOp module, StringRef first,
+                              PlanSummary &summary) {
+  bool skip = true;
+  phaseNumber = 1;
   for (const Level &level : getLevels()) {
-    skip &= level.name != "kernels";
+    skip &= level.name != first;
     if (skip) {
       ++phaseNumber;
       continue;
     }
+    if (level.name == "placed")
+      beforePlacement = module.clone();
     if (level.name == "partitioned")
       summary.addPlacement(module);
     PassManager manager(module.getContext());
@@ -206,6 +212,63 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     if (failed(dump(module, level.name)))
       return failure();
   }
+  return success();
+}
+
+/// Whether every device has the memory that it needs. What that is, is known
+/// when buffers are planned; where a device lacks some, shares are balanced
+/// again with the estimates corrected by it.
+LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
+  auto clusters = module.getOps<ClusterOp>();
+  if (clusters.empty())
+    return success();
+  Cluster cluster = (*clusters.begin()).getCluster();
+  std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster);
+  std::vector<double> scale(cluster.devices.size(), 1);
+  // The first round only asks for the estimates.
+  constexpr int kRounds = 7;
+  for (int round = 0; round < kRounds; ++round) {
+    std::optional<int64_t> device = findOverfull(needs, cluster);
+    if (!device) {
+      module->removeAttr(kMemoryScaleAttr);
+      module->removeAttr(kEstimatedBytesAttr);
+      module->removeAttr(kArgumentBytesAttr);
+      return success();
+    }
+    if (!beforePlacement || cluster.devices.size() == 1 || round + 1 == kRounds)
+      return emitError(module.getLoc())
+             << describeLack(needs, cluster, *device);
+    if (round > 0) {
+      double before = scale[*device];
+      scale = correctEstimates(module, needs, scale);
+      // A device that takes nothing can need more than one that takes a little:
+      // zeros in the place of its part of a sum.
+      if (std::abs(scale[*device] - before) < 0.01 * before)
+        scale[*device] = before * 0.7;
+    }
+    OwningOpRef<ModuleOp> again = std::move(beforePlacement);
+    module->setAttrs((*again)->getAttrDictionary());
+    module.getBodyRegion().takeBody((*again).getBodyRegion());
+    module->setAttr(kMemoryScaleAttr,
+                    DenseF64ArrayAttr::get(module.getContext(), scale));
+    if (failed(lower(module, "placed", summary)))
+      return failure();
+    needs = findMemoryNeeds(module, cluster);
+  }
+  return success();
+}
+
+LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
+                            std::string *plan) {
+  if (failed(checkOptions()) || failed(dump(module, "input")) ||
+      failed(prepareInput(module, options)))
+    return failure();
+  PlanSummary summary;
+  StringRef first =
+      isPartitioned(module) ? "kernels" : getLevels().front().name;
+  if (failed(lower(module, first, summary)) ||
+      failed(fitMemory(module, summary)))
+    return failure();
   EmitOptions emit;
   emit.target = options.target;
   emit.name = name.str();

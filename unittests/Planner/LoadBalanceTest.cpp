@@ -203,3 +203,82 @@ TEST(LoadBalance, MatchesBruteForce) {
   }
   EXPECT_GT(failed, 100);
 }
+
+/// Units of all moments that each device takes.
+static Shares totalsOf(const std::vector<Shares> &moments) {
+  Shares totals(moments.front().size(), 0);
+  for (const Shares &moment : moments)
+    for (size_t i = 0; i < totals.size(); ++i)
+      totals[i] += moment[i];
+  return totals;
+}
+
+static std::vector<Shares> momentsOf(llvm::ArrayRef<int64_t> totals,
+                                     int64_t period,
+                                     llvm::ArrayRef<ShareDevice> devices) {
+  return llvm::cantFail(sharesOfMoments(totals, period, devices));
+}
+
+TEST(LoadBalance, SharesRotateOverMoments) {
+  std::vector<ShareDevice> devices = withSpeeds({2, 1});
+  EXPECT_EQ(momentsOf({4, 4, 4, 4}, 4, devices),
+            (std::vector<Shares>{{3, 1}, {3, 1}, {2, 2}, {3, 1}}));
+  EXPECT_EQ(momentsOf({4, 4, 4, 4}, 2, devices),
+            (std::vector<Shares>{{3, 1}, {3, 1}, {3, 1}, {3, 1}}));
+  EXPECT_EQ(momentsOf({1, 1, 1}, 3, withSpeeds({1, 1})),
+            (std::vector<Shares>{{1, 0}, {0, 1}, {1, 0}}));
+}
+
+TEST(LoadBalance, MomentsTogetherAreBalanced) {
+  std::mt19937 random(11);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 500; ++round) {
+    std::vector<double> speeds(pick(1, 5));
+    for (double &speed : speeds)
+      speed = pick(1, 40) / 10.0;
+    std::vector<ShareDevice> devices = withSpeeds(speeds);
+    std::vector<int64_t> moments(pick(1, 8));
+    int64_t all = 0;
+    for (int64_t &moment : moments)
+      all += moment = pick(0, 9);
+    std::vector<Shares> result = momentsOf(moments, moments.size(), devices);
+    for (size_t moment = 0; moment < moments.size(); ++moment) {
+      int64_t sum = 0;
+      for (int64_t share : result[moment]) {
+        ASSERT_GE(share, 0);
+        sum += share;
+      }
+      ASSERT_EQ(sum, moments[moment]);
+    }
+    // As fast as if all moments were one, and no two devices that far apart
+    // that one unit of the later could have gone to the other.
+    Shares totals = totalsOf(result), whole = sharesOf(all, 1, devices);
+    auto finish = [&](const Shares &shares, size_t i) {
+      return double(shares[i]) * devices[i].secondsPerUnit;
+    };
+    double latest = 0, best = 0;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      latest = std::max(latest, finish(totals, i));
+      best = std::max(best, finish(whole, i));
+    }
+    ASSERT_NEAR(latest, best, 1e-9);
+    for (size_t i = 0; i < devices.size(); ++i)
+      ASSERT_LE(latest, finish(totals, i) + devices[i].secondsPerUnit + 1e-9);
+  }
+}
+
+TEST(LoadBalance, MomentsKeepWithinMemory) {
+  std::vector<ShareDevice> devices = withSpeeds({4, 1});
+  devices[0].memoryBytes = 2;
+  devices[0].bytesPerUnit = 1;
+  EXPECT_EQ(momentsOf({4, 4}, 2, devices),
+            (std::vector<Shares>{{2, 2}, {2, 2}}));
+  devices[1].memoryBytes = 1;
+  devices[1].bytesPerUnit = 1;
+  llvm::Expected<std::vector<Shares>> none =
+      sharesOfMoments({4, 4}, 2, devices);
+  ASSERT_FALSE(bool(none));
+  llvm::consumeError(none.takeError());
+}

@@ -1,0 +1,49 @@
+//===- MemoryNeeds.h - Bytes that each device needs -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PROGRAM_MEMORYNEEDS_H
+#define WHALE_PROGRAM_MEMORYNEEDS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Planner/Cluster.h"
+
+namespace whale {
+
+/// Bytes that a device needs for a step.
+struct MemoryNeed {
+  /// All of them: arguments, results in buffers of their own, constants, and
+  /// the arena of everything else.
+  int64_t bytes = 0;
+  /// Of these, of the arguments.
+  int64_t argumentBytes = 0;
+};
+
+/// The needs of each device after whale-plan-buffers, by its number; empty
+/// where the module has no plan of buffers.
+std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
+                                        const Cluster &cluster);
+
+/// The device that is furthest over its memory, if one is.
+std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
+                                    const Cluster &cluster);
+
+/// Says which device lacks how many bytes, what takes them, and what would
+/// help.
+std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
+                         const Cluster &cluster, int64_t device);
+
+/// By how much the estimates that whale-propagate left on the module, if it was
+/// asked to, were wrong: for each device a factor for what it needs besides its
+/// arguments, `before` included.
+std::vector<double> correctEstimates(mlir::ModuleOp module,
+                                     llvm::ArrayRef<MemoryNeed> needs,
+                                     llvm::ArrayRef<double> before);
+
+} // namespace whale
+
+#endif // WHALE_PROGRAM_MEMORYNEEDS_H

@@ -1,0 +1,92 @@
+//===- MemoryNeeds.cpp - Bytes that each device needs ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/MemoryNeeds.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+
+namespace whale {
+
+std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module,
+                                        const Cluster &cluster) {
+  std::vector<MemoryNeed> needs(cluster.devices.size());
+  bool isPlanned = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto ranks = function->getAttrOfType<DenseI64ArrayAttr>("whale.ranks");
+    auto arena = function->getAttrOfType<IntegerAttr>("whale.arena_bytes");
+    auto buffers = function->getAttrOfType<ArrayAttr>("whale.buffers");
+    if (!ranks || !arena || !buffers)
+      continue;
+    isPlanned = true;
+    MemoryNeed need;
+    for (Type type : function.getArgumentTypes())
+      need.argumentBytes += tensorBytes(type);
+    need.bytes = need.argumentBytes + arena.getInt();
+    for (auto buffer : buffers.getAsRange<DictionaryAttr>())
+      if (buffer.contains("result") || buffer.contains("constant"))
+        need.bytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+    for (int64_t rank : ranks.asArrayRef())
+      if (rank >= 0 && size_t(rank) < needs.size())
+        needs[rank] = need;
+  }
+  if (!isPlanned)
+    needs.clear();
+  return needs;
+}
+
+std::optional<int64_t> findOverfull(ArrayRef<MemoryNeed> needs,
+                                    const Cluster &cluster) {
+  std::optional<int64_t> worst;
+  int64_t most = 0;
+  for (auto [device, need] : llvm::enumerate(needs))
+    if (int64_t lack = need.bytes - cluster.kindOf(device).memoryBytes;
+        lack > most) {
+      most = lack;
+      worst = device;
+    }
+  return worst;
+}
+
+std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
+                         int64_t device) {
+  const DeviceKind &kind = cluster.kindOf(device);
+  const MemoryNeed &need = needs[device];
+  return ("memory: device " + Twine(device) + " (" + kind.name + ") lacks " +
+          Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
+          Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
+          Twine(need.argumentBytes) +
+          " of them for its arguments; more micro-batches or recomputation "
+          "(jax.checkpoint) need less for activations, 'split' or more stages "
+          "less for parameters and optimizer state")
+      .str();
+}
+
+std::vector<double> correctEstimates(ModuleOp module,
+                                     ArrayRef<MemoryNeed> needs,
+                                     ArrayRef<double> before) {
+  std::vector<double> scale(needs.size(), 1);
+  auto estimated =
+      module->getAttrOfType<DenseI64ArrayAttr>(kEstimatedBytesAttr);
+  auto arguments = module->getAttrOfType<DenseI64ArrayAttr>(kArgumentBytesAttr);
+  if (!estimated || !arguments || before.size() != needs.size())
+    return scale;
+  for (size_t device = 0; device < needs.size(); ++device) {
+    double expected = double(estimated[device] - arguments[device]);
+    double real = double(needs[device].bytes - needs[device].argumentBytes);
+    scale[device] = before[device];
+    if (expected > 0 && real > 0)
+      scale[device] = std::clamp(before[device] * real / expected, 1e-3, 1e3);
+  }
+  return scale;
+}
+
+} // namespace whale

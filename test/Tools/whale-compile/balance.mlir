@@ -1,0 +1,44 @@
+// Who takes how much of the mini-batch: by speed, within the memory of the
+// devices. A device with little memory gives its load to one that has some; an
+// error says what is missing where there is no way.
+//
+// RUN: rm -rf %t && mkdir %t
+// RUN: echo '{"kinds": {"fast": {"flops": {"f32": 4e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "slow": {"flops": {"f32": 1e9}, "memory_bytes": 98000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "fast"}, {"kind": "slow"}]}]}' > %t/much.json
+// RUN: sed 's/1e6/60000/' %t/much.json > %t/some.json
+// RUN: sed 's/1e6/40000/' %t/much.json > %t/little.json
+// RUN: sed 's/1e6/30000/' %t/much.json > %t/short.json
+
+// RUN: whale-compile %s --cluster=%t/much.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH
+// MUCH: load balance: device 0: 52 of 64 samples, 0.0003{{.*}} of 1000000 bytes (fast); device 1: 12 of 64 samples
+
+// RUN: whale-compile %s --cluster=%t/some.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=SOME
+// SOME: load balance: device 0: 35 of 64 samples, {{.*}} of 60000 bytes (fast); device 1: 29 of 64 samples
+
+// With nothing to do it would need zeros in the place of its part of the
+// gradient, which takes more than a few samples do.
+// RUN: whale-compile %s --cluster=%t/little.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=LITTLE
+// LITTLE: load balance: device 0: {{[1-9]}} of 64 samples, {{.*}} of 40000 bytes (fast)
+
+// RUN: not whale-compile %s --cluster=%t/short.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=SHORT --implicit-check-not=error:
+// SHORT: error: memory: device 0 (fast) lacks {{[0-9]+}} bytes: it has 30000 and needs {{[0-9]+}}, 16384 of them for its arguments; more micro-batches or recomputation (jax.checkpoint) need less for activations, 'split' or more stages less for parameters and optimizer state
+
+module attributes {whale.default_strategy = #whale.replicate<>} {
+  func.func @main(%w: tensor<64x64xf32> {whale.fed_by = 0 : i64, whale.donated},
+                  %x: tensor<64x64xf32> {whale.batch_dim = 0 : i64})
+      -> (tensor<64x64xf32>) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        {whale.phase = #whale.phase<forward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %1 = stablehlo.tanh %0 {whale.phase = #whale.phase<forward>}
+        : tensor<64x64xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+        {whale.phase = #whale.phase<forward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %g = stablehlo.dot_general %1, %2, contracting_dims = [0] x [0]
+        {whale.phase = #whale.phase<backward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %u = stablehlo.subtract %w, %g {whale.phase = #whale.phase<apply>}
+        : tensor<64x64xf32>
+    return %u : tensor<64x64xf32>
+  }
+}
