@@ -115,12 +115,14 @@ struct BitcastConvertToLinalg : OpRewritePattern<stablehlo::BitcastConvertOp> {
             {input, AffineMap::get(rank, 0, partExprs, rewriter.getContext())});
       }
     }
-    auto bits = [](OpBuilder &b, Location loc, Value value) -> Value {
-      if (value.getType().isInteger())
+    // What has less than 8 bits is stored in 8.
+    auto bits = [&](OpBuilder &b, Location loc, Value value) -> Value {
+      Type type = b.getIntegerType(fromWidth);
+      if (value.getType() == type)
         return value;
-      return arith::BitcastOp::create(
-          b, loc, b.getIntegerType(value.getType().getIntOrFloatBitWidth()),
-          value);
+      if (value.getType().isInteger())
+        return arith::TruncIOp::create(b, loc, type, value);
+      return arith::BitcastOp::create(b, loc, type, value);
     };
     auto generic = makeParallel(
         rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
@@ -154,9 +156,14 @@ struct BitcastConvertToLinalg : OpRewritePattern<stablehlo::BitcastConvertOp> {
                       : wide;
             }
           }
+          result = toStored(b, loc, result, to.getElementType());
           Type element = storage.getElementType();
           if (result.getType() != element)
-            result = arith::BitcastOp::create(b, loc, element, result);
+            result = toWidth < element.getIntOrFloatBitWidth()
+                         ? arith::ExtUIOp::create(b, loc, element, result)
+                               .getResult()
+                         : arith::BitcastOp::create(b, loc, element, result)
+                               .getResult();
           return SmallVector<Value>{result};
         });
     if (failed(generic))

@@ -205,7 +205,8 @@ def conversions(v: Values) -> Iterator[Item]:
             )  # fmt: skip
     for source, target, factor in (
         ("f32", "i16", 2), ("ui32", "ui8", 4), ("f64", "ui32", 2),
-        ("i64", "f16", 4),
+        ("i64", "f16", 4), ("i8", "i4", 2), ("ui8", "ui4", 2), ("f32", "i4", 8),
+        ("i8", "ui2", 4),
     ):  # fmt: skip
         wide, narrow = tensor((3,), source), tensor((3, factor), target)
         yield one(
@@ -325,8 +326,8 @@ def indexing(v: Values) -> Iterator[Item]:
         ((5, 4), (3, 2), (2, 3, 2), "2, 2",
          "offset_dims = [0, 2], start_index_map = [1, 0], "
          "index_vector_dim = 1"),
-        ((5, 4), (2, 3), (3, 4), "1, 4",
-         "offset_dims = [1], collapsed_slice_dims = [0], "
+        ((5, 4), (2, 3), (2, 3, 4), "1, 4",
+         "offset_dims = [2], collapsed_slice_dims = [0], "
          "start_index_map = [0], index_vector_dim = 2"),
         ((3, 5, 4), (3, 2, 1), (3, 2, 4), "1, 1, 4",
          "offset_dims = [2], collapsed_slice_dims = [1], "
@@ -532,16 +533,15 @@ def contractions(v: Values) -> Iterator[Item]:
         ((3, 2, 4), (5, 4, 2), (2, 3, 5),
          "batching_dims = [1] x [2], contracting_dims = [2] x [1]"),
         ((2, 3, 4), (4, 5, 2), (3, 5), "contracting_dims = [2, 0] x [0, 2]"),
-        ((3,), (4,), (3, 4), ""),
+        ((3,), (4,), (3, 4), "contracting_dims = [] x []"),
         ((3, 0), (0, 2), (3, 2), "contracting_dims = [1] x [0]"),
     ]  # fmt: skip
     for dtype in EVERY:
         for number, (lhs, rhs, out, rest) in enumerate(dots):
             types = [tensor(lhs, dtype), tensor(rhs, dtype)]
-            comma = ", " if rest else ""
             yield one(
                 f"dot_general_{number}_{dtype}",
-                f"stablehlo.dot_general %a0, %a1{comma}{rest} : "
+                f"stablehlo.dot_general %a0, %a1, {rest} : "
                 f"({', '.join(types)}) -> {tensor(out, dtype)}",
                 types, tensor(out, dtype),
                 [v.distinct(lhs, dtype), v.distinct(rhs, dtype)],
@@ -570,7 +570,7 @@ def contractions(v: Values) -> Iterator[Item]:
          "[b, 0, f]x[0, i, o]->[b, 0, f]", "pad = [[1, 1]]", (2, 1)),
         ((4, 5, 2), (2, 2, 4), (2, 4, 4),
          "[b, 0, f]x[0, i, o]->[b, 0, f]", "", (1, 2)),
-        ((1, 5, 1), (3, 1, 2), (1, 9, 2),
+        ((1, 5, 1), (3, 1, 2), (1, 11, 2),
          "[b, 0, f]x[0, i, o]->[b, 0, f]",
          "pad = [[2, 2]], lhs_dilate = [2], rhs_dilate = [1]", (1, 1)),
         ((1, 7, 1), (2, 1, 2), (1, 4, 2),
