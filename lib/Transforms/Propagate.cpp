@@ -447,7 +447,8 @@ private:
     balancer.balance(list, mostVariants);
     if (mayRotate && multiplyRegions(balancer.findVariants(list)))
       return false;
-    balancer.explain(function.getLoc(), list);
+    balancer.explain(function.getLoc(), list,
+                     [&](const Mesh *mesh) { return namesOn(mesh); });
     if (scale.empty())
       return true;
     Builder builder(module.getContext());
@@ -456,6 +457,22 @@ private:
     module->setAttr(kArgumentBytesAttr,
                     builder.getDenseI64ArrayAttr(balancer.argumentBytes(list)));
     return true;
+  }
+
+  /// The TaskGraphs on a mesh, for people.
+  std::string namesOn(const Mesh *mesh) const {
+    llvm::SetVector<StringRef> names;
+    func::FuncOp(function).walk([&](TaskGraphOp graph) {
+      if (graph.getStrategyAttr() && meshOf(graph) == mesh)
+        names.insert(graph.getName());
+    });
+    std::string text;
+    for (auto [index, name] : llvm::enumerate(names)) {
+      if (index == 4) // The rest goes without saying.
+        return text + ", ...";
+      text += (index == 0 ? " of '" : ", '") + name.str() + "'";
+    }
+    return text;
   }
 
   /// How many kinds of micro-batches there may be, each of which is decided and

@@ -403,7 +403,9 @@ void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
 // Remarks
 //===----------------------------------------------------------------------===//
 
-void MeshBalancer::explain(Location loc, ArrayRef<Mesh *> meshes) const {
+void MeshBalancer::explain(
+    Location loc, ArrayRef<Mesh *> meshes,
+    llvm::function_ref<std::string(const Mesh *)> nameOf) const {
   ArrayRef<int64_t> moments = loads.getMoments();
   for (auto [index, mesh] : llvm::enumerate(meshes)) {
     const MeshLoad &load = *loadOf[index];
@@ -487,7 +489,7 @@ void MeshBalancer::explain(Location loc, ArrayRef<Mesh *> meshes) const {
         last = entry;
       }
     flush();
-    emitRemark(loc) << "load balance: " << text;
+    emitRemark(loc) << "load balance" << nameOf(mesh) << ": " << text;
   }
 }
 

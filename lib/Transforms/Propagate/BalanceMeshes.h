@@ -34,7 +34,9 @@ public:
   llvm::SmallVector<int64_t> findVariants(llvm::ArrayRef<Mesh *> meshes) const;
 
   /// Says who takes how much, how long it takes, and what it needs.
-  void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes) const;
+  /// `nameOf` says of whom.
+  void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes,
+               llvm::function_ref<std::string(const Mesh *)> nameOf) const;
 
   /// Bytes that each device will need, as far as can be told, and those of its
   /// arguments alone.
