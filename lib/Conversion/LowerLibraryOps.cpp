@@ -377,7 +377,8 @@ void Contraction::replace() {
       rewriter, op.getLoc(), type, lhs.value, rhs.value, batch,
       ArrayRef<int64_t>{row.size, row.first, row.second},
       ArrayRef<int64_t>{column.size, column.first, column.second},
-      ArrayRef<int64_t>{inner.size, inner.first, inner.second});
+      ArrayRef<int64_t>{inner.size, inner.first, inner.second},
+      /*addend=*/Value());
   if (transposed) {
     rewriter.replaceOp(transposed, matmul);
     rewriter.eraseOp(op);
@@ -427,6 +428,38 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
   return success();
 }
 
+/// Pattern: add(x, matmul(a, b)) -> matmul(a, b) plus x
+/// where x lies in memory and is not needed after: a sum that a loop carries,
+/// or another product. Half precision would be rounded once less.
+void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
+  if (!cast<ShapedType>(op.getType()).getElementType().isF32())
+    return;
+  MatmulOp product;
+  Value addend;
+  for (auto [value, other] :
+       {std::pair<Value, Value>{op.getLhs(), op.getRhs()},
+        std::pair<Value, Value>{op.getRhs(), op.getLhs()}}) {
+    auto matmul = value.getDefiningOp<MatmulOp>();
+    auto before = other.getDefiningOp<MatmulOp>();
+    bool carried =
+        isa<BlockArgument>(other) &&
+        isa<stablehlo::WhileOp>(other.getParentBlock()->getParentOp()) &&
+        other.getParentBlock() == op->getBlock();
+    if (!matmul || matmul.getAddend() || !value.hasOneUse() ||
+        !other.hasOneUse() || matmul->getBlock() != op->getBlock() ||
+        (!carried && !(before && before->getBlock() == op->getBlock() &&
+                       before->isBeforeInBlock(matmul))))
+      continue;
+    product = matmul;
+    addend = other;
+  }
+  if (!product)
+    return;
+  rewriter.modifyOpInPlace(product,
+                           [&] { product.getAddendMutable().assign(addend); });
+  rewriter.replaceOp(op, product.getResult());
+}
+
 struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
@@ -443,6 +476,10 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       else
         (void)lowerConvolution(rewriter, cast<stablehlo::ConvolutionOp>(op));
     }
+    SmallVector<stablehlo::AddOp> sums;
+    getOperation().walk([&](stablehlo::AddOp op) { sums.push_back(op); });
+    for (stablehlo::AddOp op : sums)
+      addToOperand(rewriter, op);
     RewritePatternSet patterns(&getContext());
     populateLinearAlgebraPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));

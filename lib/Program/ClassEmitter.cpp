@@ -196,15 +196,18 @@ Json ClassEmitter::matmul(MatmulOp op) {
   ArrayRef<int64_t> dims = op.getBatch();
   for (size_t i = 0; i + 3 < dims.size(); i += 4)
     batch.push_back(toJson(dims.slice(i, 4)));
-  return {{"op", "matmul"},
-          {"lhs", buffer(op.getLhs())},
-          {"rhs", buffer(op.getRhs())},
-          {"out", buffer(op.getOutput())},
-          {"batch", std::move(batch)},
-          {"m", toJson(op.getM())},
-          {"n", toJson(op.getN())},
-          {"k", toJson(op.getK())},
-          {"flops", op.getFlops()}};
+  Json json = {{"op", "matmul"},
+               {"lhs", buffer(op.getLhs())},
+               {"rhs", buffer(op.getRhs())},
+               {"out", buffer(op.getOutput())},
+               {"batch", std::move(batch)},
+               {"m", toJson(op.getM())},
+               {"n", toJson(op.getN())},
+               {"k", toJson(op.getK())},
+               {"flops", op.getFlops()}};
+  if (op.getAddend())
+    json["accumulate"] = true;
+  return json;
 }
 
 Json ClassEmitter::convolution(ConvolutionOp op) {

@@ -160,19 +160,26 @@ Segment::Segment(ArrayRef<Operation *> ops,
           takes[result].push_back(
               getRootNumber(getRoot(op->getOperand(operand))));
     };
+    SmallVector<int64_t> updates;
     if (auto launch = dyn_cast<LaunchOp>(op)) {
       add(launch.getInplace());
-      add(launch.getUpdates());
-      // Written before its other readers, the operand would be copied.
-      std::optional<ArrayRef<int64_t>> updates = launch.getUpdates();
-      for (int64_t operand : updates.value_or(ArrayRef<int64_t>())) {
-        if (operand < 0)
-          continue;
-        unsigned root = getRootNumber(getRoot(op->getOperand(operand)));
-        for (unsigned reader : roots[root].readers)
-          if (reader != number)
-            order(reader, number);
-      }
+      std::optional<ArrayRef<int64_t>> list = launch.getUpdates();
+      updates.assign(list ? list->begin() : nullptr,
+                     list ? list->end() : nullptr);
+    } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
+      if (matmul.getAddend())
+        updates.push_back(2);
+    }
+    if (!updates.empty())
+      add(ArrayRef(updates));
+    // Written before its other readers, the operand would be copied.
+    for (int64_t operand : updates) {
+      if (operand < 0)
+        continue;
+      unsigned root = getRootNumber(getRoot(op->getOperand(operand)));
+      for (unsigned reader : roots[root].readers)
+        if (reader != number)
+          order(reader, number);
     }
     if (isa<stablehlo::WhileOp>(op))
       for (auto [result, operand] : llvm::enumerate(op->getOperands()))

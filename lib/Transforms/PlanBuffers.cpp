@@ -127,6 +127,9 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
     add(launch.getUpdates(), true);
     add(launch.getInplace(), false);
   }
+  // The product is added to what its buffer holds.
+  if (auto matmul = dyn_cast<MatmulOp>(op); matmul && matmul.getAddend())
+    instr.inPlace.push_back({0, 2, true});
   // Every rank replaces its whole buffer by the sum of its group's.
   if (isa<AllReduceOp>(op))
     instr.inPlace.push_back({0, 0, false});

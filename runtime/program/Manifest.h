@@ -99,6 +99,8 @@ struct Matmul {
   int64_t m, mLhs, mOut;
   int64_t n, nRhs, nOut;
   int64_t k, kLhs, kRhs;
+  /// The product is added to what `out` holds.
+  bool accumulate = false;
 };
 
 struct Convolution {

@@ -195,6 +195,8 @@ Matmul InstructionReader::readMatmul(const Field &field) {
     work *= static_cast<double>(size);
   if (work > 1e18)
     field.fail("the product is too large");
+  if (std::optional<Field> accumulate = field.find("accumulate"))
+    matmul.accumulate = accumulate->boolean();
   return matmul;
 }
 

@@ -192,3 +192,63 @@ func.func @copied_lines(%x: tensor<4x2x5x64xf32>, %y: tensor<2x4x5x32xf32>)
       : (tensor<2x64x4x5xf32>, tensor<2x4x5x32xf32>) -> tensor<2x64x32xf32>
   return %1 : tensor<2x64x32xf32>
 }
+
+// -----
+
+// Products add to one another, and to what a loop carries.
+// CHECK-LABEL: @sums
+// CHECK: %[[A:.*]] = whale.matmul %arg0, %arg1 {
+// CHECK: %[[B:.*]] = whale.matmul %arg0, %arg1 plus %[[A]]
+// CHECK-NOT: stablehlo.add %[[A]]
+// CHECK: } do {
+// CHECK: whale.matmul %arg0, %arg1 plus %iterArg_0
+// CHECK-NOT: stablehlo.add %iterArg_0
+func.func @sums(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %n: tensor<i32>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %a = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0]
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = stablehlo.add %a, %b : tensor<4x4xf32>
+  %0:2 = stablehlo.while(%i = %n, %c = %s) : tensor<i32>, tensor<4x4xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1]
+        : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %t = stablehlo.add %c, %d : tensor<4x4xf32>
+    %j = stablehlo.add %i, %i : tensor<i32>
+    stablehlo.return %j, %t : tensor<i32>, tensor<4x4xf32>
+  }
+  return %s, %0#1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Not where the other addend is needed again, or is the caller's, or where the
+// product would not be rounded.
+// CHECK-LABEL: @other_sums
+// CHECK-NOT: plus
+// CHECK: return
+func.func @other_sums(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>,
+    %h: tensor<4x4xbf16>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xbf16>) {
+  %a = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0]
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = stablehlo.add %a, %b : tensor<4x4xf32>
+  %c = stablehlo.dot_general %y, %x, contracting_dims = [0] x [0]
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = stablehlo.add %c, %x : tensor<4x4xf32>
+  %d = stablehlo.dot_general %h, %h, contracting_dims = [0] x [0]
+      : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %e = stablehlo.dot_general %h, %h, contracting_dims = [0] x [1]
+      : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %u = stablehlo.add %d, %e : tensor<4x4xbf16>
+  %v = stablehlo.multiply %a, %b : tensor<4x4xf32>
+  return %s, %v, %t, %u
+      : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xbf16>
+}

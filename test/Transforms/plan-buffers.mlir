@@ -159,3 +159,34 @@ func.func @rank_class_0(%arg0: tensor<4xf32>)
     attributes {whale.ranks = array<i64: 0>} {
   return %arg0, %arg0 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// A product is added in the buffer of its addend; one that is read later is
+// copied first.
+module {
+  // CHECK-LABEL: func.func @rank_class_0
+  func.func @rank_class_0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>)
+      -> (tensor<4x4xf32>, tensor<4x4xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK: %[[P:.*]] = whale.matmul %arg0, %arg1 {
+    // CHECK-SAME: whale.out = array<i64: [[B:[0-9]+]]>
+    %0 = whale.matmul %a, %b {batch = array<i64>, m = array<i64: 4, 4, 4>,
+        n = array<i64: 4, 1, 1>, k = array<i64: 4, 1, 4>}
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: %[[Q:.*]] = whale.matmul %arg0, %arg0 plus %[[P]]
+    // CHECK-NOT: whale.copies
+    // CHECK-SAME: whale.out = array<i64: [[B]]>
+    %1 = whale.matmul %a, %a plus %0 : tensor<4x4xf32> {batch = array<i64>,
+        m = array<i64: 4, 4, 4>, n = array<i64: 4, 1, 1>,
+        k = array<i64: 4, 1, 4>}
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: whale.matmul %arg1, %arg1 plus %[[Q]]
+    // CHECK-SAME: whale.copies = array<i64: [[B]]
+    %2 = whale.matmul %b, %b plus %1 : tensor<4x4xf32> {batch = array<i64>,
+        m = array<i64: 4, 4, 4>, n = array<i64: 4, 1, 1>,
+        k = array<i64: 4, 1, 4>}
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}

@@ -80,14 +80,14 @@ void oracle(const Matmul &op, const Bytes &lhs, const Bytes &rhs, Bytes &out) {
       }
       for (int64_t m = 0; m < op.m; ++m)
         for (int64_t n = 0; n < op.n; ++n) {
-          T sum = T();
+          int64_t place = outOffset + m * op.mOut + n * op.nOut;
+          T sum = op.accumulate ? loadProduct<T>(op.outType, out, place) : T();
           for (int64_t k = 0; k < op.k; ++k)
             sum += loadProduct<T>(op.lhsType, lhs,
                                   lhsOffset + m * op.mLhs + k * op.kLhs) *
                    loadProduct<T>(op.rhsType, rhs,
                                   rhsOffset + n * op.nRhs + k * op.kRhs);
-          storeProduct<T>(op.outType, out,
-                          outOffset + m * op.mOut + n * op.nOut, sum);
+          storeProduct<T>(op.outType, out, place, sum);
         }
     }
   });
@@ -147,6 +147,7 @@ TEST(MatmulTest, RandomStridesTypesAndBatches) {
     op.lhsType = lhsType;
     op.rhsType = rhsType;
     op.outType = outType;
+    op.accumulate = random() % 3 == 0;
     op.m = size(9);
     op.n = size(9);
     op.k = size(9);
@@ -165,14 +166,17 @@ TEST(MatmulTest, RandomStridesTypesAndBatches) {
     }
     Bytes a = randomElements(random, lhsType, randomStrides(random, lhs, true));
     Bytes b = randomElements(random, rhsType, randomStrides(random, rhs, true));
-    Bytes c(randomStrides(random, out, false) * byteSize(outType), 0x11);
-    Bytes expected = c;
+    int64_t elements = randomStrides(random, out, false);
+    Bytes c(elements * byteSize(outType), 0x11);
+    if (op.accumulate)
+      c = randomElements(random, outType, elements);
+    Bytes before = c, expected = c;
     oracle(op, a, b, expected);
     device->matmul(op, a.data(), b.data(), c.data());
     ASSERT_EQ(c, expected) << round << " " << name(lhsType) << " x "
                            << name(rhsType) << " -> " << name(outType);
     // Prepared now; the same again.
-    std::fill(c.begin(), c.end(), 0x11);
+    c = before;
     device->matmul(op, a.data(), b.data(), c.data());
     ASSERT_EQ(c, expected) << round;
   }

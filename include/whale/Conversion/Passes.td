@@ -19,7 +19,9 @@ def LowerLibraryOps
     grouped into batches, m, n and k, each with a stride in every buffer, so
     that transposed operands are read where they lie and results that are only
     transposed are written so. Dimensions of one group that do not lie one
-    behind the other in an operand need a `stablehlo.transpose` first. A `stablehlo.convolution` becomes a
+    behind the other in an operand need a `stablehlo.transpose` first. A product
+    that is added, in f32, to another one or to a sum that a loop carries is added
+    to it in its buffer. A `stablehlo.convolution` becomes a
     `whale.convolution`.
 
     Example:

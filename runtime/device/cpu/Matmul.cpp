@@ -120,6 +120,11 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
     outDesc = {outDims, outType, outStrides};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (op.accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
     dnnl::matmul::primitive_desc desc(
         dnnl::matmul::desc(lhsDesc, rhsDesc, outDesc), attributes,
         context.engine);
@@ -157,8 +162,16 @@ void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
     packedLhs = lhsOffset;
     packedRhs = rhsOffset;
     gemm(op.m, op.n, op.k, a, b, c, context.threads);
-    unpackMatrix(op.outType, static_cast<char *>(out) + outOffset * outBytes,
-                 op.m, op.mOut, op.n, op.nOut, c, context.threads);
+    char *target = static_cast<char *>(out) + outOffset * outBytes;
+    if (op.accumulate) {
+      T *before = context.scratch.get<T>(3, op.m * op.n);
+      packMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, before,
+                 context.threads);
+      for (int64_t i = 0; i < op.m * op.n; ++i)
+        c[i] += before[i];
+    }
+    unpackMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, c,
+                 context.threads);
 
     size_t d = op.batch.size();
     while (d-- > 0) {

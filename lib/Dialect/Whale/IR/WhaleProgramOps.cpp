@@ -158,6 +158,10 @@ LogicalResult KernelOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult MatmulOp::verify() {
+  if (getAddend() && getAddend().getType() != getOutput().getType())
+    return emitOpError("adds to a tensor of type ")
+           << getAddend().getType() << ", but the result is of type "
+           << getOutput().getType();
   if (getBatch().size() % 4 != 0)
     return emitOpError("expects four numbers for each batch dimension, got ")
            << getBatch().size() << " in all";

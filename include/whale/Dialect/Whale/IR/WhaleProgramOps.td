@@ -112,6 +112,9 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul"> {
     - `m`: size, lhs stride, out stride. `n`: size, rhs stride, out stride.
       `k`: size, lhs stride, rhs stride.
 
+    With an `addend`, a tensor of the result's type, the product is added to it
+    in its buffer.
+
     Example: `tensor<4x8xf32>` times the transposed `tensor<16x8xf32>`.
 
     ```mlir
@@ -122,10 +125,11 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul"> {
   }];
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
                        DenseI64ArrayAttr:$batch, DenseI64ArrayAttr:$m,
-                       DenseI64ArrayAttr:$n, DenseI64ArrayAttr:$k);
+                       DenseI64ArrayAttr:$n, DenseI64ArrayAttr:$k,
+                       Optional<AnyRankedTensor>:$addend);
   let results = (outs AnyRankedTensor:$output);
   let assemblyFormat = [{
-    $lhs `,` $rhs attr-dict
+    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? attr-dict
     `:` `(` type($lhs) `,` type($rhs) `)` `->` type($output)
   }];
   let hasVerifier = 1;
