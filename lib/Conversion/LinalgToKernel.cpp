@@ -444,8 +444,9 @@ void LoopNest::countCosts(KernelOp kernel) {
       types.push_back(input.getType());
   for (Type type : types) {
     MemRefType buffer = getBufferType(type);
-    bytes +=
-        buffer.getNumElements() * getStoredBits(buffer.getElementType()) / 8;
+    // Of a tensor of which it reads a slice, no more than that.
+    bytes += std::min(buffer.getNumElements(), iterations) *
+             getStoredBits(buffer.getElementType()) / 8;
   }
   kernel->setAttr(kFlopsAttrName,
                   rewriter.getI64IntegerAttr(operations * iterations));

@@ -207,3 +207,18 @@ func.func @store_twice(%x: tensor<1x8xf32>, %a: tensor<4x8xf32>,
       -> tensor<4x8xf32>
   return %1, %2 : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// Of a tensor of which only a slice is read, that counts as bytes moved.
+// CHECK-LABEL: @slice_bytes
+// CHECK: func.func @k0(%arg0: memref<i32>, %arg1: memref<100x8xf32>
+// CHECK-SAME: whale.bytes = 68
+func.func @slice_bytes(%x: tensor<100x8xf32>, %i: tensor<i32>)
+    -> tensor<1x8xf32> {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_slice %x, %i, %c, sizes = [1, 8]
+      : (tensor<100x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+  %1 = stablehlo.negate %0 : tensor<1x8xf32>
+  return %1 : tensor<1x8xf32>
+}
