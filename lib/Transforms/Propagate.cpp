@@ -445,8 +445,10 @@ private:
     if (mayRotate)
       mostVariants = countVariants();
     balancer.balance(list, mostVariants);
-    if (mayRotate && multiplyRegions(balancer.findVariants(list)))
+    if (mayRotate && multiplyRegions(balancer.findVariants(list))) {
+      costs.forgetOperations();
       return false;
+    }
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return namesOn(mesh); });
     if (scale.empty())
