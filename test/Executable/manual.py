@@ -69,6 +69,109 @@ def gradient(w, x):
     return jax.lax.psum(jax.grad(loss)(w), ("x", "y"))
 
 
+def stacked(x):
+    """Collectives that add or take away a dimension, and those over pairs."""
+    rows = jax.lax.all_gather(x, "x")
+    part = jax.lax.psum_scatter(rows, "x", scatter_dimension=0)
+    turned = jax.lax.all_to_all(
+        rows, "y", split_axis=0, concat_axis=1, tiled=False
+    )
+    least = jax.lax.pmin(x, "y")
+    mean = jax.lax.pmean(x, ("x", "y"))
+    middle = jax.lax.pcast(least.sum() + mean.sum(), "y", to="varying")
+    half = jax.lax.ppermute(x, ("x", "y"), [(0, 3), (3, 1)])
+    size = jax.lax.axis_size("x")
+    return (
+        rows[0] * 2 + part, turned.sum(0)[0], least - mean, half * size,
+        jax.lax.psum(middle, "y").reshape(1, 1),
+    )  # fmt: skip
+
+
+def branches(x):
+    """Devices that take different branches, and a collective in a branch."""
+    here = jax.lax.axis_index("x")
+    y = jax.lax.cond(here == 0, jnp.sin, lambda v: v * 2, x)
+    z = jax.lax.psum(y, "x")
+    return y + jax.lax.cond(
+        z.shape[0] > 2, lambda v: jax.lax.psum(v, "y"), lambda v: v, z
+    )
+
+
+def inner(x):
+    """A map over one axis in a map over the other."""
+
+    def rows(x):
+        scaled = x * (1 + jax.lax.axis_index("x"))
+
+        def columns(x):
+            return jnp.tanh(x) + jax.lax.psum(x, "y") / 8
+
+        return jax.lax.psum(
+            jax.shard_map(
+                columns, in_specs=P(None, "y"), out_specs=P(None, "y"),
+                axis_names={"y"},
+            )(scaled), "x",
+        )  # fmt: skip
+
+    mapped = jax.shard_map(
+        rows, mesh=MESH, in_specs=P("x"), out_specs=P(), axis_names={"x"}
+    )
+    return mapped(x)
+
+
+def partly(x, w):
+    """Only one axis is written out; the compiler may use the other."""
+
+    def rows(x, w):
+        y = jax.lax.with_sharding_constraint(
+            jnp.tanh(x @ w), jax.sharding.NamedSharding(
+                jax.sharding.get_abstract_mesh(), P(None, "y"))
+        )  # fmt: skip
+        return jax.lax.psum((y * y).sum(), "x")
+
+    mapped = jax.shard_map(
+        rows, mesh=MESH, in_specs=(P("x"), P()), out_specs=P(),
+        axis_names={"x"},
+    )  # fmt: skip
+    return mapped(x, w)
+
+
+def pipeline(w, x):
+    """Two stages pass activations on; four turns of a scan."""
+
+    def stage(w, x):
+        def turn(moving, _):
+            moving = jnp.tanh(moving @ w[0])
+            moved = jax.lax.ppermute(moving, "x", [(0, 1), (1, 0)])
+            return moved, moved.sum()
+
+        x = jax.lax.pcast(x, "x", to="varying")
+        moving, sums = jax.lax.scan(turn, x, None, length=4)
+        gathered = jax.lax.all_gather(moving, "y", axis=0, tiled=True)
+        spread = jax.lax.psum_scatter(
+            gathered, "y", scatter_dimension=0, tiled=True
+        )
+        swapped = jax.lax.all_to_all(
+            spread, "y", split_axis=1, concat_axis=0, tiled=True
+        )
+        total = (swapped**2).sum() + sums.sum()
+        return jax.lax.psum(total, ("x", "y"))
+
+    return jax.shard_map(
+        stage, mesh=MESH, in_specs=(P("x"), P("y")), out_specs=P()
+    )(w, x)
+
+
+def parallel(w, x):
+    """pmap of a step with its gradient averaged."""
+
+    def step(w, x):
+        value, grad = jax.value_and_grad(lambda w: ((x @ w) ** 2).mean())(w)
+        return w - 0.1 * jax.lax.pmean(grad, "i"), jax.lax.pmax(value, "i")
+
+    return jax.pmap(step, axis_name="i", in_axes=(None, 0))(w, x)
+
+
 X = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
 W = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 BOTH = P("x", "y")
@@ -81,14 +184,29 @@ CASES = {
         [X],
     ),
     "ring": (shard_map(ring, BOTH, BOTH), [X]),
+    "stacked": (
+        shard_map(stacked, BOTH, (BOTH, P("x"), P("x"), BOTH, P())), [X],
+    ),
+    "branches": (shard_map(branches, BOTH, BOTH), [X]),
+    "map in a map": (inner, [X]),
+    "partly manual": (partly, [X, W]),
+    "gradient of partly manual": (jax.grad(partly, (0, 1)), [X, W]),
+    "gradient of a pipeline": (
+        jax.value_and_grad(pipeline, (0, 1)),
+        [np.stack([X[:, :8], X.T]) / 4, X],
+    ),
+    "pmap": (parallel, [W, X.reshape(4, 2, 8)]),
     "gradient": (shard_map(gradient, (P(), P(("x", "y"))), P()), [W, X]),
 }  # fmt: skip
+
+# The mesh has four devices; others have no place for it.
+CLUSTERS = ("1", "3", "4")
 
 for name, (function, arguments) in CASES.items():
     lowered = jax.jit(function).lower(*arguments)
     expected = jax.tree.leaves(jax.jit(function)(*arguments))
     types = [Tensor("f32", value.shape) for value in expected]
-    for cluster in ("1", "3"):
+    for cluster in CLUSTERS:
         results = run_program(lowered.as_text(), arguments, types, cluster)
         for result, value in zip(results, expected):
             np.testing.assert_allclose(

@@ -60,3 +60,48 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   } : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// A map over one axis inside of one over another: the inner one cuts and joins
+// along its own axis alone, for each device of the outer one.
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    (%[[X:.*]]: tensor<4x4xf32>)
+// CHECK-DAG:     %[[TOP:.*]] = stablehlo.slice %[[X]] [0:2, 0:4]
+// CHECK-DAG:     %[[BOTTOM:.*]] = stablehlo.slice %[[X]] [2:4, 0:4]
+// CHECK-DAG:     stablehlo.slice %[[TOP]] [0:2, 0:2]
+// CHECK-DAG:     stablehlo.slice %[[TOP]] [0:2, 2:4]
+// CHECK-DAG:     stablehlo.slice %[[BOTTOM]] [0:2, 0:2]
+// CHECK-DAG:     stablehlo.slice %[[BOTTOM]] [0:2, 2:4]
+// CHECK:         %[[ABOVE:.*]] = stablehlo.concatenate {{.*}}, dim = 1 : {{.*}} -> tensor<2x4xf32>
+// CHECK:         %[[BELOW:.*]] = stablehlo.concatenate {{.*}}, dim = 1 : {{.*}} -> tensor<2x4xf32>
+// CHECK:         %[[R:.*]] = stablehlo.concatenate %[[ABOVE]], %[[BELOW]], dim = 0
+// CHECK:         return %[[R]]
+// expected-remark@+1 {{dropped 1 sdy.mesh}}
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%a: tensor<2x4xf32>) {
+    %1 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{}, {"y"}]>] out_shardings=[<@mesh, [{}, {"y"}]>] manual_axes={"y"} (%b: tensor<2x2xf32>) {
+      %2 = stablehlo.tanh %b : tensor<2x2xf32>
+      sdy.return %2 : tensor<2x2xf32>
+    } : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    sdy.return %1 : tensor<2x4xf32>
+  } : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+sdy.mesh @other = <["y"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"x"} (%a: tensor<4xf32>) {
+    // expected-error@+1 {{is on another mesh than the one around it}}
+    %1 = sdy.manual_computation(%a) in_shardings=[<@other, [{"y"}]>] out_shardings=[<@other, [{"y"}]>] manual_axes={"y"} (%b: tensor<2xf32>) {
+      sdy.return %b : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

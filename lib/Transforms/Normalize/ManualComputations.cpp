@@ -16,6 +16,7 @@
 #include "Patterns.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/ShardingHints.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -33,10 +34,14 @@ bool isCollective(Operation *op) {
              stablehlo::CollectivePermuteOp, stablehlo::ReduceScatterOp>(op);
 }
 
+bool isManual(sdy::ManualAxesAttr manual, StringRef axis) {
+  return llvm::any_of(manual.getValue(),
+                      [&](StringAttr name) { return name.getValue() == axis; });
+}
+
 /// The mesh of a manual computation, its devices in row-major order.
 struct Devices {
   sdy::MeshAttr mesh;
-  SmallVector<StringRef> manual;
 
   int64_t count() const {
     int64_t count = 1;
@@ -71,13 +76,15 @@ struct Devices {
   }
 
   /// Which block of dimension `dim` a device holds, of how many. Axes that are
-  /// not manual leave the dimension whole.
-  std::pair<int64_t, int64_t>
-  block(int64_t position, sdy::TensorShardingAttr sharding, int64_t dim) const {
+  /// not `manual` leave the dimension whole.
+  std::pair<int64_t, int64_t> block(int64_t position,
+                                    sdy::TensorShardingAttr sharding,
+                                    int64_t dim,
+                                    sdy::ManualAxesAttr manual) const {
     int64_t index = 0, count = 1;
     if (dim < int64_t(sharding.getDimShardings().size()))
       for (sdy::AxisRefAttr ref : sharding.getDimShardings()[dim].getAxes()) {
-        if (!llvm::is_contained(manual, ref.getName()))
+        if (!isManual(manual, ref.getName()))
           continue;
         auto [coordinate, size] = along(position, ref);
         index = index * size + coordinate;
@@ -85,24 +92,62 @@ struct Devices {
       }
     return {index, count};
   }
+
+  /// The first device that differs from this one along manual axes alone.
+  int64_t firstPeer(int64_t position, sdy::ManualAxesAttr manual) const {
+    int64_t minor = 1, peer = position;
+    for (sdy::MeshAxisAttr axis : llvm::reverse(mesh.getAxes())) {
+      if (isManual(manual, axis.getName()))
+        peer -= position / minor % axis.getSize() * minor;
+      minor *= axis.getSize();
+    }
+    return peer;
+  }
 };
+
+/// The mesh that all shardings of a computation name.
+FailureOr<sdy::MeshAttr> meshOf(sdy::ManualComputationOp op) {
+  sdy::MeshAttr found;
+  for (sdy::TensorShardingPerValueAttr list :
+       {op.getInShardings(), op.getOutShardings()})
+    for (sdy::TensorShardingAttr sharding : list.getShardings()) {
+      sdy::MeshAttr mesh = whale::findMesh(op, sharding);
+      if (!mesh)
+        return op.emitOpError("names a mesh that is not there");
+      if (found && found != mesh)
+        return op.emitOpError("names several meshes");
+      found = mesh;
+    }
+  if (!found)
+    return op.emitOpError("names no mesh");
+  return found;
+}
 
 /// A value on each device.
 using Values = SmallVector<Value>;
 
 bool agree(ArrayRef<Value> values) { return llvm::all_equal(values); }
 
-/// Writes out one manual computation.
+/// Writes out a manual computation, and those inside of it.
 class Expander {
 public:
   Expander(sdy::ManualComputationOp op, Devices devices)
       : op(op), devices(devices), count(devices.count()), b(op) {}
 
-  LogicalResult run();
+  LogicalResult run() {
+    Map map;
+    if (failed(emitManual(op, map)))
+      return failure();
+    for (Value result : op->getResults())
+      result.replaceAllUsesWith(map[result].front());
+    op->erase();
+    return success();
+  }
 
 private:
   using Map = DenseMap<Value, Values>;
 
+  LogicalResult emitManual(sdy::ManualComputationOp inner, Map &map);
   LogicalResult emit(Block &block, Map &map);
   LogicalResult emitTogether(Operation *inner, Map &map);
   LogicalResult emitWhile(stablehlo::WhileOp loop, Map &map);
@@ -116,8 +161,9 @@ private:
   FailureOr<Value> combine(Block &reducer, Value lhs, Value rhs);
   FailureOr<Value> reduceGroup(Block &reducer, ArrayRef<int64_t> group,
                                const Values &values);
-  Value assemble(sdy::TensorShardingAttr sharding, RankedTensorType type,
-                 const Values &values, SmallVector<int64_t> &at);
+  Value assemble(sdy::TensorShardingAttr sharding, sdy::ManualAxesAttr manual,
+                 ArrayRef<int64_t> peers, const Values &values,
+                 SmallVector<int64_t> &at);
 
   /// A value of the body on each device; one from outside is the same on all.
   Values lookup(Value value, Map &map) {
@@ -445,6 +491,8 @@ LogicalResult Expander::emitBranches(Operation *inner, Map &map) {
 LogicalResult Expander::emitTogether(Operation *inner, Map &map) {
   if (isCollective(inner))
     return emitCollective(inner, map);
+  if (auto manual = dyn_cast<sdy::ManualComputationOp>(inner))
+    return emitManual(manual, map);
   if (auto loop = dyn_cast<stablehlo::WhileOp>(inner))
     return emitWhile(loop, map);
   if (isa<stablehlo::CaseOp, stablehlo::IfOp>(inner))
@@ -454,14 +502,12 @@ LogicalResult Expander::emitTogether(Operation *inner, Map &map) {
 
 LogicalResult Expander::emit(Block &block, Map &map) {
   for (Operation &inner : block.without_terminator()) {
-    if (isa<sdy::ManualComputationOp>(inner))
-      return inner.emitOpError("inside of another one is not supported");
-    bool meets = inner
-                     .walk([](Operation *nested) {
-                       return isCollective(nested) ? WalkResult::interrupt()
-                                                   : WalkResult::advance();
-                     })
-                     .wasInterrupted();
+    auto find = [](Operation *nested) {
+      return isCollective(nested) || isa<sdy::ManualComputationOp>(nested)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    };
+    bool meets = inner.walk(find).wasInterrupted();
     if (!meets)
       emitEach(&inner, map);
     else if (failed(emitTogether(&inner, map)))
@@ -470,96 +516,87 @@ LogicalResult Expander::emit(Block &block, Map &map) {
   return success();
 }
 
-/// Joins the blocks of dimension at.size() and on, of the devices whose blocks
+/// Joins the blocks of dimension at.size() and on, of those peers whose blocks
 /// of the dimensions before are `at`.
 Value Expander::assemble(sdy::TensorShardingAttr sharding,
-                         RankedTensorType type, const Values &values,
-                         SmallVector<int64_t> &at) {
+                         sdy::ManualAxesAttr manual, ArrayRef<int64_t> peers,
+                         const Values &values, SmallVector<int64_t> &at) {
   int64_t dim = at.size();
-  if (dim == type.getRank()) {
-    for (int64_t device = 0; device < count; ++device) {
+  if (dim == cast<RankedTensorType>(values.front().getType()).getRank()) {
+    for (int64_t device : peers) {
       bool matches = true;
       for (auto [d, index] : llvm::enumerate(at))
-        matches &= devices.block(device, sharding, d).first == index;
+        matches &= devices.block(device, sharding, d, manual).first == index;
       if (matches)
         return values[device];
     }
     llvm_unreachable("a block without a device");
   }
   Values parts;
-  int64_t blocks = devices.block(0, sharding, dim).second;
+  int64_t blocks = devices.block(0, sharding, dim, manual).second;
   for (int64_t index = 0; index < blocks; ++index) {
     at.push_back(index);
-    parts.push_back(assemble(sharding, type, values, at));
+    parts.push_back(assemble(sharding, manual, peers, values, at));
     at.pop_back();
   }
   return concatenate(parts, dim);
 }
 
-LogicalResult Expander::run() {
-  Map map;
+/// Each device cuts its block out of its operands, and joins its results with
+/// those of the devices along the manual axes.
+LogicalResult Expander::emitManual(sdy::ManualComputationOp inner, Map &map) {
+  FailureOr<sdy::MeshAttr> mesh = meshOf(inner);
+  if (failed(mesh))
+    return failure();
+  if (*mesh != devices.mesh)
+    return inner.emitOpError("is on another mesh than the one around it");
+  sdy::ManualAxesAttr manual = inner.getManualAxes();
   for (auto [operand, argument, sharding] :
-       llvm::zip_equal(op.getTensors(), op.getBody().getArguments(),
-                       op.getInShardings().getShardings())) {
+       llvm::zip_equal(inner.getTensors(), inner.getBody().getArguments(),
+                       inner.getInShardings().getShardings())) {
     auto local = cast<RankedTensorType>(argument.getType());
     // Devices with the same block share the value.
-    std::map<SmallVector<int64_t>, Value> shards;
-    Values &values = map[argument];
+    std::map<std::pair<void *, SmallVector<int64_t>>, Value> shards;
+    Values from = lookup(operand, map), to;
     for (int64_t device = 0; device < count; ++device) {
       SmallVector<int64_t> at;
       for (int64_t dim = 0; dim < local.getRank(); ++dim)
-        at.push_back(devices.block(device, sharding, dim).first);
-      Value &shard = shards[at];
+        at.push_back(devices.block(device, sharding, dim, manual).first);
+      Value &shard = shards[{from[device].getAsOpaquePointer(), at}];
       if (!shard) {
-        shard = operand;
+        shard = from[device];
         for (int64_t dim = 0; dim < local.getRank(); ++dim)
           shard = slice(shard, dim, at[dim], local.getDimSize(dim));
       }
-      values.push_back(shard);
+      to.push_back(shard);
     }
+    map[argument] = to;
   }
-  Block &body = op.getBody().front();
+  Block &body = inner.getBody().front();
   if (failed(emit(body, map)))
     return failure();
-  SmallVector<Value> results;
+  std::map<int64_t, SmallVector<int64_t>> groups;
+  for (int64_t device = 0; device < count; ++device)
+    groups[devices.firstPeer(device, manual)].push_back(device);
   for (auto [operand, result, sharding] :
-       llvm::zip_equal(body.getTerminator()->getOperands(), op->getResults(),
-                       op.getOutShardings().getShardings())) {
-    SmallVector<int64_t> at;
-    results.push_back(assemble(sharding,
-                               cast<RankedTensorType>(result.getType()),
-                               lookup(operand, map), at));
-    if (results.back().getType() != result.getType())
-      return op.emitOpError("gives shards that do not make up ")
-             << result.getType();
-  }
-  op->replaceAllUsesWith(results);
-  op->erase();
-  return success();
-}
-
-/// The mesh that all shardings of a computation name.
-FailureOr<Devices> findDevices(sdy::ManualComputationOp op) {
-  Devices devices;
-  for (sdy::TensorShardingPerValueAttr list :
-       {op.getInShardings(), op.getOutShardings()})
-    for (sdy::TensorShardingAttr sharding : list.getShardings()) {
-      auto mesh = dyn_cast<sdy::MeshAttr>(sharding.getMeshOrRef());
-      if (auto name = dyn_cast<FlatSymbolRefAttr>(sharding.getMeshOrRef()))
-        if (auto symbol =
-                SymbolTable::lookupNearestSymbolFrom<sdy::MeshOp>(op, name))
-          mesh = symbol.getMesh();
-      if (!mesh)
-        return op.emitOpError("names a mesh that is not there");
-      if (devices.mesh && devices.mesh != mesh)
-        return op.emitOpError("names several meshes");
-      devices.mesh = mesh;
+       llvm::zip_equal(body.getTerminator()->getOperands(), inner->getResults(),
+                       inner.getOutShardings().getShardings())) {
+    Values from = lookup(operand, map), to(count);
+    for (const auto &[first, peers] : groups) {
+      SmallVector<int64_t> at;
+      Value whole = assemble(sharding, manual, peers, from, at);
+      if (whole.getType() != result.getType())
+        return inner.emitOpError("gives shards that do not make up ")
+               << result.getType();
+      for (int64_t device : peers)
+        to[device] = whole;
     }
-  if (!devices.mesh)
-    return op.emitOpError("names no mesh");
-  for (StringAttr axis : op.getManualAxes().getValue())
-    devices.manual.push_back(axis.getValue());
-  return devices;
+    // Devices that computed the same have the same.
+    if (agree(from))
+      to.assign(count, to.front());
+    map[result] = to;
+  }
+  return success();
 }
 
 } // namespace
@@ -571,8 +608,8 @@ LogicalResult expandManualComputations(ModuleOp module) {
     return WalkResult::skip();
   });
   for (sdy::ManualComputationOp op : found) {
-    FailureOr<Devices> devices = findDevices(op);
-    if (failed(devices) || failed(Expander(op, *devices).run()))
+    FailureOr<sdy::MeshAttr> mesh = meshOf(op);
+    if (failed(mesh) || failed(Expander(op, Devices{*mesh}).run()))
       return failure();
   }
   return success();
