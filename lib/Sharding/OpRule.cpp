@@ -74,6 +74,10 @@ void OpRuleBuilder::same(ArrayRef<std::pair<TensorRef, unsigned>> places,
 
 void OpRuleBuilder::sameTail(ArrayRef<std::pair<TensorRef, unsigned>> places,
                              int64_t tail) {
+  // Of an empty result nothing is anybody's.
+  for (auto [tensor, dim] : places)
+    if (tensor.isResult && size(tensor, dim) == 0)
+      return;
   std::optional<unsigned> shared;
   if (tail > 1)
     shared = factor(tail);

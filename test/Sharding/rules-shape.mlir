@@ -78,6 +78,15 @@ func.func @f(%a: tensor<12xf32>) {
 
 // -----
 
+func.func @f(%a: tensor<6x4xf32>) {
+  // Nothing of the dimension is left to share.
+  // expected-remark@+1 {{[b, a] -> [c, a] where a=4, b=6 whole, c=0 whole; linear in 0}}
+  %0 = stablehlo.slice %a [6:6, 0:4] : (tensor<6x4xf32>) -> tensor<0x4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: tensor<8x4xf32>) {
   // Any other slice needs the dimension whole.
   // expected-remark@+1 {{[a, b] -> [a, c] where a=8, b=4 whole, c=2 whole; linear in 0}}
