@@ -5,7 +5,9 @@
 
 Program number i of a seed is always the same: element types, shapes,
 operations and control flow are drawn from it, and so are the number of ranks,
-the strategy and the arguments that carry the mini-batch. What a difference in
+the strategy and the arguments that carry the mini-batch. One in three is a
+training step (fuzz_steps.py). The ranks `uneven` are three of different speeds.
+What a difference in
 the last bit would turn into another result (comparisons, sorting, rounding to
 integers) is only done with numbers that have been computed exactly. Exit
 status 1 if a program fails or differs; its text is kept in FOLDER.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -32,10 +35,15 @@ from jax import lax
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
 from cases import Tensor  # noqa: E402
+from fuzz_steps import Step  # noqa: E402
 from run import run_program  # noqa: E402
 
 from whale.dtypes import element_name  # noqa: E402
 
+# Devices of speeds 1, 1/2, 1/3.
+UNEVEN = json.dumps({
+    "nodes": [{"devices": [{"kind": "cpu", "slowdown": s} for s in (1, 2, 3)]}]
+})  # fmt: skip
 INTEGERS = ("int32", "int8", "uint32", "uint8", "int64")
 
 
@@ -62,6 +70,10 @@ class Value:
 
 class Program:
     """A random function of some arguments."""
+
+    batch_arguments = ()
+    # Whether half precision is computed with.
+    coarse = False
 
     def __init__(self, seed: int, size: int):
         self.rng = np.random.default_rng(seed)
@@ -104,7 +116,8 @@ class Program:
         steps = [
             self.unary, self.binary, self.binary, self.compare, self.convert,
             self.move, self.move, self.reduce, self.reduce, self.contract,
-            self.index, self.order, self.scan,
+            self.index, self.order, self.scan, self.window, self.convolve,
+            self.pick_up, self.half,
         ]  # fmt: skip
         if depth < 2:
             steps.append(self.control)
@@ -366,6 +379,105 @@ class Program:
             return Value(f(x.array, axis, reverse), False, bound)
         return Value(lax.cummax(x.array, axis, reverse), x.exact, x.bound)
 
+    def window(self, pool):
+        """A sliding maximum or sum, with strides, dilation and padding."""
+        x = self.pick(pool)
+        a, rank = x.array, x.array.ndim
+        if rank == 0 or a.dtype == bool or 0 in a.shape:
+            return None
+        sizes = [int(n) for n in self.rng.integers(1, 4, rank)]
+        strides = [int(n) for n in self.rng.integers(1, 3, rank)]
+        padding = self.rng.integers(0, 3, (rank, 2)).tolist()
+        options = (sizes, strides, padding)
+        if self.rng.random() < 0.5:
+            total = lax.reduce_window(
+                a, jnp.zeros((), a.dtype), lax.add, *options
+            )
+            bound = x.bound * float(np.prod(sizes))
+            return Value(total, not x.is_float, bound)
+        f, start = self.pick(((lax.max, "min"), (lax.min, "max")))
+        limits = jnp.finfo if x.is_float else jnp.iinfo
+        start = jnp.asarray(getattr(limits(a.dtype), start), a.dtype)
+        a = lax.reduce_window(a, start, f, *options)
+        if x.is_float:  # Windows of padding alone.
+            a = jnp.clip(a, -x.bound - 1, x.bound + 1)
+        return Value(a, x.exact, x.bound + 1)
+
+    def convolve(self, pool):
+        """A convolution of one or two dimensions in some order of them."""
+        x = self.floats([v for v in pool if v.array.ndim > 1])
+        if x is None or 0 in x.shape:
+            return None
+        a = x.array
+        while a.ndim < 4:
+            a = a[None] if self.rng.random() < 0.5 else a[..., None]
+        if a.ndim > 4:
+            return None
+        layout = self.pick(("NHWC", "NCHW", "HWNC"))
+        features = a.shape[layout.index("C")]
+        groups = self.pick([g for g in (1, 1, 2, 3) if features % g == 0])
+        out = groups * int(self.rng.integers(1, 3))
+        taps = [int(n) for n in self.rng.integers(1, 4, 2)]
+        kernel = self.rng.normal(size=(*taps, features // groups, out))
+        padding = self.rng.integers(0, 3, (2, 2)).tolist()
+        result = lax.conv_general_dilated(
+            a, jnp.asarray(kernel, a.dtype),
+            tuple(int(n) for n in self.rng.integers(1, 3, 2)), padding,
+            lhs_dilation=tuple(int(n) for n in self.rng.integers(1, 3, 2)),
+            rhs_dilation=tuple(int(n) for n in self.rng.integers(1, 3, 2)),
+            dimension_numbers=(layout, "HWIO", layout),
+            feature_group_count=groups,
+        )  # fmt: skip
+        bound = x.bound * 4 * taps[0] * taps[1] * features
+        return Value(jnp.squeeze(result), False, bound)
+
+    def pick_up(self, pool):
+        """Gathers and scatters of single elements and along dimensions."""
+        x = self.pick([v for v in pool if v.array.ndim > 1] or [None])
+        places = [v for v in pool if v.is_integer and 0 < v.array.ndim < 3]
+        if x is None or not places or 0 in x.shape or x.array.dtype == bool:
+            return None
+        at = self.pick(places).array.astype(jnp.int32)
+        a = x.array
+        kind = self.pick(("pairs", "columns", "along", "max", "min", "late"))
+        if kind == "pairs":
+            picked = a.at[at, at[..., ::-1]].get(mode="clip")
+            return Value(picked, x.exact, x.bound)
+        if kind == "columns":
+            picked = a.at[:, at].get(mode="fill", fill_value=0)
+            return Value(picked, x.exact, x.bound)
+        if kind == "along":
+            order = jnp.argsort(jnp.zeros(a.shape), self.pick((0, 1)))
+            if x.exact:
+                order = jnp.argsort(a, 1)
+            return Value(
+                jnp.take_along_axis(a, order, 1), x.exact, x.bound
+            )  # fmt: skip
+        at = at.reshape(-1)
+        update = a[:1, ...].reshape(a.shape[1:])
+        update = jnp.broadcast_to(update, (at.shape[0], *a.shape[1:]))
+        if kind == "late":
+            return Value(
+                a.at[:, at].set(1, mode="drop"), x.exact, max(x.bound, 1)
+            )  # fmt: skip
+        changed = getattr(a.at[at], kind)(update, mode="drop")
+        return Value(changed, x.exact, x.bound)
+
+    def half(self, pool):
+        """A little arithmetic in half precision."""
+        x = self.floats(pool)
+        if x is None or self.rng.random() < 0.5:
+            return None
+        a = x.array.astype(self.pick(("bfloat16", "float16")))
+        f = self.pick((
+            lambda a: a * a, lambda a: a + a / 3, jnp.tanh, lambda a: -a,
+            lambda a: a.sum(), lambda a: a @ a.T if a.ndim == 2 else a - 1,
+            lambda a: jnp.concatenate([a, a], -1) if a.ndim else jnp.exp(a),
+        ))  # fmt: skip
+        size = max(1, a.size)
+        Program.coarse = True
+        return Value(f(a).astype("float32"), False, x.bound**2 * size + 8)
+
     def control(self, pool, depth):
         """A loop or a branch around operations of its own."""
         x = self.pick(pool)
@@ -389,8 +501,20 @@ class Program:
 
         outside = [dataclasses.replace(self.pick(pool), exact=False)]
         start = jnp.tanh(x.array) if x.is_float else x.array
-        kind = self.pick(("for", "cond", "switch"))
+        kind = self.pick(("for", "cond", "switch", "while"))
         exact = not x.is_float
+        if kind == "while":
+            counts = [v for v in pool if v.is_integer]
+            most = int(self.rng.integers(1, 4))
+            limit = jnp.int32(most)
+            if counts:
+                limit = self.pick(counts).array.sum(dtype=jnp.int32) % 4
+            a, _ = lax.while_loop(
+                lambda carry: carry[1] < limit,
+                lambda carry: (body(carry[0]), carry[1] + 1),
+                (start, jnp.int32(0)),
+            )
+            return Value(a, exact, 1.0)
         if kind == "for":
             trips = int(self.rng.integers(0, 4))
             a = lax.fori_loop(0, trips, lambda _, v: body(v), start)
@@ -408,8 +532,9 @@ class Program:
         return Value(a, exact, 2.0)
 
 
-def with_strategy(rng, text: str, arguments) -> str:
-    """The text with a strategy and arguments that carry the mini-batch."""
+def with_strategy(rng, text: str, arguments, numbers) -> str:
+    """The text with a strategy and arguments that carry the mini-batch: those
+    of these numbers, or such as have the same number of rows."""
     strategy = ("replicate", "split", None)[int(rng.integers(3))]
     if strategy is None:
         return text
@@ -418,22 +543,26 @@ def with_strategy(rng, text: str, arguments) -> str:
         f"attributes {{whale.default_strategy = #whale.{strategy}, ",
         1,
     )
-    extents = [a.shape[0] for a in arguments if a.ndim and a.shape[0]]
-    if not extents:
-        return text
-    batch = extents[int(rng.integers(len(extents)))]
-    for number, argument in enumerate(arguments):
-        if argument.ndim and argument.shape[0] == batch:
-            text = re.sub(
-                rf"(%arg{number}: tensor<[^>]*>)(?! \{{)",
-                r"\1 {whale.batch_dim = 0 : i64}",
-                text,
-                count=1,
-            )
+    if not numbers:
+        extents = [a.shape[0] for a in arguments if a.ndim and a.shape[0]]
+        if not extents:
+            return text
+        batch = extents[int(rng.integers(len(extents)))]
+        numbers = [
+            number for number, argument in enumerate(arguments)
+            if argument.ndim and argument.shape[0] == batch
+        ]  # fmt: skip
+    for number in numbers:
+        text = re.sub(
+            rf"(%arg{number}: tensor<[^>]*>)(?! \{{)",
+            r"\1 {whale.batch_dim = 0 : i64}",
+            text,
+            count=1,
+        )
     return text
 
 
-def compare(expected: np.ndarray, actual: np.ndarray) -> str:
+def compare(expected: np.ndarray, actual: np.ndarray, coarse: bool) -> str:
     """What differs; nothing if the results agree."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return f"{actual.dtype}{actual.shape}"
@@ -441,6 +570,8 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> str:
         wrong = expected != actual
     else:
         tolerance = 3e-4 if expected.dtype == np.float32 else 1e-9
+        if coarse:
+            tolerance = 5e-2
         finite = np.abs(expected[np.isfinite(expected)])
         scale = max(1.0, float(finite.max()) if finite.size else 1.0)
         with np.errstate(all="ignore"):
@@ -457,7 +588,9 @@ def check(number: int, args) -> tuple[str, str]:
     """(what is wrong with a program, its text)."""
     rng = np.random.default_rng([args.seed, number, 1])
     seed = int(np.random.default_rng([args.seed, number]).integers(2**62))
-    program = Program(seed, int(rng.integers(2, args.size + 1)))
+    form = Step if rng.random() < 1 / 3 else Program
+    program = form(seed, int(rng.integers(2, args.size + 1)))
+    Program.coarse = False
     function = jax.jit(program, keep_unused=True)
     lowered = function.lower(*program.arguments)
     expected = [np.asarray(array) for array in lowered.compile()(
@@ -469,13 +602,21 @@ def check(number: int, args) -> tuple[str, str]:
     ranks = args.ranks.split(",")
     cluster = ranks[int(rng.integers(len(ranks)))]
     if cluster != "1":
-        text = with_strategy(rng, text, program.arguments)
+        numbers = program.batch_arguments
+        text = with_strategy(rng, text, program.arguments, numbers)
+    if args.keep:
+        # Left behind by a crash.
+        args.keep.mkdir(parents=True, exist_ok=True)
+        (args.keep / f"{args.seed}-running.mlir").write_text(
+            f"// program {number} on {cluster}\n{text}"
+        )
     try:
-        results = run_program(text, program.arguments, types, cluster)
+        where = UNEVEN if cluster == "uneven" else cluster
+        results = run_program(text, program.arguments, types, where)
     except Exception as error:
         return f"on {cluster} ranks: {str(error)[:300]}", text
     for index, (a, b) in enumerate(zip(expected, results)):
-        if wrong := compare(a, b):
+        if wrong := compare(a, b, program.coarse):
             return f"on {cluster} ranks: result {index} {wrong}", text
     return "", text
 
@@ -486,20 +627,19 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--size", type=int, default=14, help="operations")
-    parser.add_argument("--ranks", default="1,2,3")
+    parser.add_argument("--ranks", default="1,2,3,uneven")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
     begin, bad = time.monotonic(), 0
     for number in range(args.first, args.first + args.count):
-        # What crashes takes only its own process down.
-        sys.stdout.flush()
         wrong, text = check(number, args)
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1 - args.first} programs", flush=True)
         if not wrong:
             continue
         bad += 1
         print(f"program {number}: {wrong}", flush=True)
         if args.keep:
-            args.keep.mkdir(parents=True, exist_ok=True)
             (args.keep / f"{args.seed}-{number}.mlir").write_text(text)
     seconds = time.monotonic() - begin
     print(f"{args.count} programs, {bad} wrong, {seconds:.0f} s")
