@@ -24,7 +24,9 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Program/ElementType.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FUSEKERNELS
@@ -164,6 +166,44 @@ static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
       if (input.getDefiningOp() != producer)
         buffers.insert(input);
   return buffers.size() + producer.getNumDpsInits() + consumer.getNumDpsInits();
+}
+
+/// Computing the producer only with the consumer keeps what it reads until
+/// then. Whether that takes more memory than its results do, while something
+/// else than a loop is computed: sums over micro-batches are added up at once,
+/// not all their terms at the end.
+static bool keepsMore(GenericOp producer, GenericOp consumer) {
+  auto bytesOf = [](Value value) {
+    return whale::getTensorBytes(cast<RankedTensorType>(value.getType()));
+  };
+  int64_t bytes = 0;
+  for (Value result : producer->getResults())
+    bytes -= bytesOf(result);
+  llvm::SmallPtrSet<Value, 8> seen;
+  for (Value input : producer.getInputs()) {
+    Operation *source = input.getDefiningOp();
+    auto generic = dyn_cast_or_null<GenericOp>(source);
+    // Arguments stay, constants and what is cheap are made again.
+    if (!source || source->hasTrait<OpTrait::ConstantLike>() ||
+        source->getBlock() != producer->getBlock() ||
+        (generic && isParallel(generic) && isCheap(generic)) ||
+        !seen.insert(input).second)
+      continue;
+    bool endsBefore = llvm::all_of(input.getUsers(), [&](Operation *user) {
+      Operation *ancestor = producer->getBlock()->findAncestorOpInBlock(*user);
+      return ancestor && ancestor->isBeforeInBlock(consumer);
+    });
+    if (endsBefore)
+      bytes += bytesOf(input);
+  }
+  if (bytes <= 0)
+    return false;
+  for (Operation *op = producer->getNextNode(); op != consumer;
+       op = op->getNextNode())
+    if (!isa<GenericOp, tensor::EmptyOp, stablehlo::ReshapeOp>(op) &&
+        !op->hasTrait<OpTrait::ConstantLike>())
+      return true;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -314,12 +354,12 @@ private:
       return use.getOwner() == consumer && consumer.isDpsInput(&use) &&
              consumer.getMatchingIndexingMap(&use) == map;
     });
-    if (users.size() == 1 && inOneWay)
-      return fuse(consumer, input);
-    if (cheap)
+    if (cheap && !(users.size() == 1 && inOneWay))
       return fuseCopy(consumer, input);
-    if (!inOneWay)
+    if (!inOneWay || keepsMore(producer, consumer))
       return {};
+    if (users.size() == 1)
+      return fuse(consumer, input);
     // Kept as a result of the first user, before all others need it; cheap
     // users go with those that they will become a part of.
     llvm::SmallSetVector<Operation *, 8> passed;

@@ -9,6 +9,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 
 using namespace mlir;
@@ -140,7 +141,8 @@ void AxisPropagation::visitCase(Operation *op) {
 
 /// An argument that carries samples has the layout that was seeded, any other
 /// that of its pieces. A sum over moments stays partial where all moments make
-/// a partial sum of it, and is reduced once.
+/// a partial sum of it, and is reduced once. What leaves a moment is as it was
+/// made: moments of other sizes are cut otherwise.
 void AxisPropagation::visitMicroBatches(Operation *op) {
   auto loop = cast<MicroBatchesOp>(op);
   for (int64_t m = 0; m < loop.getNumMoments(); ++m)
@@ -153,13 +155,22 @@ void AxisPropagation::visitMicroBatches(Operation *op) {
   for (Region &body : loop.getBodies())
     visitBlock(body.front());
 
-  unsigned yields = loop.getYield(0)->getNumOperands();
-  for (unsigned i = 0; i < yields; ++i) {
-    bool isReduced = i < loop.getNumReduced();
+  for (Region &body : loop.getBodies())
+    for (OpOperand &yielded : llvm::drop_begin(
+             body.front().getTerminator()->getOpOperands(),
+             loop.getNumReduced())) {
+      AxisState state = getState(yielded.get());
+      if (state.isFree())
+        state = AxisState::replicated();
+      require(yielded, state);
+      for (Value result : resultsOfYielded(yielded))
+        states[result] = state;
+    }
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
     AxisState common;
     for (Region &body : loop.getBodies()) {
       AxisState state = getState(body.front().getTerminator()->getOperand(i));
-      if (isReduced && state.isPartial() &&
+      if (state.isPartial() &&
           state.reduction !=
               cast<ReductionAttr>(loop.getReductions()[i]).getValue())
         state = AxisState::replicated();
@@ -175,9 +186,7 @@ void AxisPropagation::visitMicroBatches(Operation *op) {
       common = AxisState::replicated();
     for (Region &body : loop.getBodies())
       require(body.front().getTerminator()->getOpOperand(i), common);
-    for (OpResult result : op->getResults())
-      if (loop.getYielded(result.getResultNumber()).first == i)
-        states[result] = common;
+    states[op->getResult(i)] = common;
   }
   for (int64_t m = 0; m < loop.getNumMoments(); ++m)
     for (BlockArgument argument : loop.getBody(m).getArguments()) {

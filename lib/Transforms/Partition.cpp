@@ -91,10 +91,29 @@ public:
                                       : emitAbsent(outputs[index]));
     }
     func::ReturnOp::create(builder, terminator->getLoc(), results);
+    cutLate(*entry);
     return function;
   }
 
 private:
+  /// Arguments are there all the time, so their pieces, as those that each
+  /// micro-batch takes, are cut where they are first used.
+  static void cutLate(Block &block) {
+    for (auto slice : llvm::make_early_inc_range(
+             llvm::reverse(block.getOps<hlo::SliceOp>()))) {
+      if (!isa<BlockArgument>(slice.getOperand()))
+        continue;
+      Operation *first = nullptr;
+      for (Operation *user : slice->getUsers()) {
+        Operation *ancestor = block.findAncestorOpInBlock(*user);
+        if (!first || ancestor->isBeforeInBlock(first))
+          first = ancestor;
+      }
+      if (first)
+        slice->moveBefore(first);
+    }
+  }
+
   Value lookup(Value value) const {
     if (moment)
       if (Value local = moment->lookup(value))
@@ -108,10 +127,8 @@ private:
 
   Value getOperand(OpOperand &operand) override {
     Value local = lookup(operand.get());
-    // What another stage sends is received when it is first needed.
-    if (auto reshard = operand.get().getDefiningOp<ReshardOp>();
-        !local && moment && reshard) {
-      if (failed(visitReshard(reshard)))
+    if (!local && isLate(operand.get().getDefiningOp())) {
+      if (failed(visit(operand.get().getDefiningOp())))
         return {};
       local = lookup(operand.get());
     }
@@ -120,6 +137,28 @@ private:
           << operand.getOperandNumber() << " is not placed on device "
           << device;
     return local;
+  }
+
+  /// What another stage sends to a micro-batch is received when it is first
+  /// needed, and constants stand in no stage.
+  bool isLate(Operation *producer) const {
+    return moment && producer &&
+           (isa<ReshardOp>(producer) ||
+            producer->hasTrait<OpTrait::ConstantLike>());
+  }
+
+  /// A loop or branch doesn't receive what it uses in each of its rounds.
+  LogicalResult visitCaptured(Operation *op) {
+    WalkResult result = op->walk([&](Operation *inner) {
+      for (Value value : inner->getOperands()) {
+        Operation *producer = value.getDefiningOp();
+        if (isLate(producer) && !op->isAncestor(producer) && holds(value) &&
+            !lookup(value) && failed(visit(producer)))
+          return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
   }
 
   Placement getOperandPlacement(OpOperand &operand) override {
@@ -147,6 +186,9 @@ private:
       return visitMicroBatches(loop);
     if (auto reshard = dyn_cast<ReshardOp>(op))
       return visitReshard(reshard);
+    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op) &&
+        holds(op->getResult(0)) && failed(visitCaptured(op)))
+      return failure();
     return BlockLocalizer::visit(op);
   }
 
