@@ -23,6 +23,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -468,31 +469,29 @@ def supervise(seeds: list[int], timeout: float) -> dict[str, int]:
     where one crashes or hangs."""
     counts: dict[str, int] = {}
     left = list(seeds)
+
+    def note(seed: int, state: str, what: str) -> None:
+        left.remove(seed)
+        counts[state] = counts.get(state, 0) + 1
+        print(f"{state:7} {seed} {draw(seed)} {what}", flush=True)
+
     while left:
         # A few at a time, as JAX keeps what it has compiled.
         batch = left[:25]
         command = [sys.executable, __file__, "--work", *map(str, batch)]
-        try:
-            done = subprocess.run(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=timeout * len(batch),
-            )
-            output, died = done.stdout, f"status {done.returncode}"
-        except subprocess.TimeoutExpired as expired:
-            output, died = (expired.stdout or b"").decode(), "no end"
-        lines = output.splitlines()
-        if lines and lines[-1].startswith("begin "):
-            lines.append(f"end {lines[-1].split()[1]} CRASHED {died}")
-        ended = [line.split(" ", 3) for line in lines if line[:4] == "end "]
-        if not ended:
-            ended = [["end", str(batch[0]), "CRASHED", died]]
-        for _, seed, state, note in ended:
-            left.remove(int(seed))
-            counts[state] = counts.get(state, 0) + 1
-            print(f"{state:7} {seed} {draw(int(seed))} {note}", flush=True)
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        watch = threading.Timer(timeout * len(batch), worker.kill)
+        watch.start()
+        current = batch[0]
+        for line in worker.stdout or ():
+            word, seed, *rest = line.rstrip("\n").split(" ", 3)
+            if word == "begin":
+                current = int(seed)
+            elif word == "end":
+                note(int(seed), rest[0], rest[1])
+        watch.cancel()
+        if worker.wait() != 0 and current in left:
+            note(current, "CRASHED", f"status {worker.returncode}")
     return counts
 
 

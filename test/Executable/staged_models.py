@@ -1,7 +1,8 @@
 """Four families of models in sections, each of which can stand in a scope.
 
 A model is called with `scope(i)`, a context manager for its i-th section, and
-returns `(loss, params, inputs)`. All inputs carry the mini-batch in dimension 0.
+returns `(loss, params, inputs)`. All inputs carry the mini-batch in dimension
+0.
 """
 
 from __future__ import annotations

@@ -1,0 +1,74 @@
+#!/usr/bin/env python
+"""Under 1F1B stage s of S keeps the activations of S - s micro-batches.
+
+The arena of each rank, for programs whose activations outweigh everything else,
+must grow by equal steps from the last stage to the first, whatever the number
+of micro-batches; under GPipe all stages keep all micro-batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+
+import whale as wh
+
+STAGES, LAYERS, SAMPLES, WIDTH = 4, 6, 256, 16
+# What a layer keeps of a micro-batch.
+LAYER = SAMPLES * WIDTH * 4
+
+
+def measure(schedule: str, micro_batches: int) -> list[float]:
+    """The most that each rank keeps, in activations of one layer."""
+    wh.init(
+        wh.Config(
+            {"num_micro_batch": micro_batches, "pipeline.strategy": schedule}
+        )
+    )
+
+    def loss(weights: list, x: jax.Array) -> jax.Array:
+        for stage, layers in enumerate(weights):
+            with wh.replicate(1, name=f"stage{stage}"):
+                for weight in layers:
+                    x = jnp.tanh(x @ weight)
+                if stage + 1 == STAGES:
+                    x = jnp.mean(x**2)
+        return x
+
+    def step(weights: list, x: jax.Array) -> tuple:
+        value, grads = jax.value_and_grad(loss)(weights, x)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, grads), value
+
+    weights = [[jnp.eye(WIDTH)] * LAYERS] * STAGES
+    x = jnp.ones((micro_batches * SAMPLES, WIDTH))
+    program = wh.jit(step, cluster=STAGES, batch_argnums=1, donate_argnums=0)
+    program = program.lower(weights, x).compile()
+    program(weights, x)
+    return [
+        (rank["peak_bytes"] - rank["argument_bytes"]) / LAYER
+        for rank in program.stats["ranks"]
+    ]
+
+
+def main() -> None:
+    for micro_batches in (4, 9):
+        peaks = measure("1f1b", micro_batches)
+        print(f"1f1b, {micro_batches} micro-batches: {peaks}")
+        # The last stage keeps one micro-batch and what it computes with, each
+        # before it one more: its layers' values, perhaps what it receives.
+        assert LAYERS <= peaks[-1] < 2 * LAYERS, peaks
+        for earlier, later in itertools.pairwise(peaks):
+            assert LAYERS - 0.5 < earlier - later < LAYERS + 1.5, peaks
+    micro_batches = 6
+    peaks = measure("gpipe", micro_batches)
+    print(f"gpipe, {micro_batches} micro-batches: {peaks}")
+    assert all(peak >= micro_batches * LAYERS for peak in peaks), peaks
+
+
+if __name__ == "__main__":
+    main()
