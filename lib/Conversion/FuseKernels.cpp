@@ -289,24 +289,6 @@ static void dropUnusedResults(RewriterBase &rewriter, GenericOp op) {
   rewriter.eraseOp(op);
 }
 
-/// Pattern: extf(truncf fastmath<contract> x) -> x
-/// What an operation computed in half precision goes on unrounded in the same
-/// loop; conversions that the program asks for round.
-static void keepWide(GenericOp op) {
-  SmallVector<arith::ExtFOp> found;
-  op.getRegion().walk([&](arith::ExtFOp inner) { found.push_back(inner); });
-  for (arith::ExtFOp wide : found) {
-    auto round = wide.getIn().getDefiningOp<arith::TruncFOp>();
-    if (!round || round.getIn().getType() != wide.getType() ||
-        round.getFastmath() != arith::FastMathFlags::contract)
-      continue;
-    wide.replaceAllUsesWith(round.getIn());
-    wide.erase();
-    if (round->use_empty())
-      round.erase();
-  }
-}
-
 namespace {
 
 class Fuser {
@@ -457,7 +439,6 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
     getOperation().walk([&](GenericOp op) { generics.push_back(op); });
     for (GenericOp op : generics) {
       op = mergeInputs(rewriter, op);
-      keepWide(op);
       dropUnusedResults(rewriter, op);
     }
   }

@@ -206,7 +206,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// A launch takes and gives buffers, whatever the sign: its results get the
-  /// type that the operations around it want.
+  /// type that the operations around it want, and so do constants.
   static void removeCasts(func::FuncOp function) {
     SmallVector<UnrealizedConversionCastOp> casts;
     function.walk(
@@ -215,6 +215,14 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
       Value from = cast.getOperand(0), to = cast.getResult(0);
       if (from.getDefiningOp<LaunchOp>())
         from.setType(to.getType());
+      Attribute value;
+      if (matchPattern(from, m_Constant(&value))) {
+        OpBuilder builder(cast);
+        from = stablehlo::ConstantOp::create(
+            builder, from.getLoc(),
+            mlir::cast<DenseElementsAttr>(value).bitcast(
+                getElementTypeOrSelf(to)));
+      }
       to.replaceAllUsesWith(from);
       cast.erase();
     }

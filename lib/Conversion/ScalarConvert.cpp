@@ -197,13 +197,6 @@ Value whale::fromCompute(OpBuilder &b, Location loc, Value value, Type type) {
   return arith::TruncFOp::create(b, loc, type, value);
 }
 
-Value whale::fromOperation(OpBuilder &b, Location loc, Value value, Type type) {
-  Value result = fromCompute(b, loc, value, type);
-  if (auto round = result.getDefiningOp<arith::TruncFOp>())
-    round.setFastmath(arith::FastMathFlags::contract);
-  return result;
-}
-
 //===----------------------------------------------------------------------===//
 // Conversions
 //===----------------------------------------------------------------------===//

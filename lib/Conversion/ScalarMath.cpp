@@ -120,5 +120,5 @@ FailureOr<Value> whale::emitScalarMath(OpBuilder &b, Operation *op,
           .Default([](Operation *) { return Value(); });
   if (!y)
     return failure();
-  return isa<FloatType>(type) ? fromOperation(b, loc, y, type) : y;
+  return isa<FloatType>(type) ? fromCompute(b, loc, y, type) : y;
 }

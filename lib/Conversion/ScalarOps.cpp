@@ -302,7 +302,7 @@ static Value emitBinary(Scalar &s, Value lhs, Value rhs) {
     Value result =
         FloatOp::create(s.b, s.loc, toCompute(s.b, s.loc, lhs, s.type),
                         toCompute(s.b, s.loc, rhs, s.type));
-    return fromOperation(s.b, s.loc, result, s.type);
+    return fromCompute(s.b, s.loc, result, s.type);
   }
   if (isUnsigned(s.type))
     return UnsignedOp::create(s.b, s.loc, lhs, rhs);
@@ -468,7 +468,7 @@ static FailureOr<Value> emitOnScalars(OpBuilder &b, Operation *op,
               .getResult();
         Value value =
             arith::NegFOp::create(b, loc, toCompute(b, loc, operands[0], type));
-        return fromOperation(b, loc, value, type);
+        return fromCompute(b, loc, value, type);
       })
       .Case([&](stablehlo::AbsOp) -> Result {
         if (isFloat)

@@ -56,11 +56,6 @@ mlir::Value toCompute(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
 mlir::Value fromCompute(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value value, mlir::Type type);
 
-/// The same for the result of an operation: where the next operation is
-/// computed in the same loop, it may see the value before it was rounded.
-mlir::Value fromOperation(mlir::OpBuilder &b, mlir::Location loc,
-                          mlir::Value value, mlir::Type type);
-
 /// The type in which a sum of products is formed: f32 for narrower floats, at
 /// least 32 bits for integers.
 mlir::Type getAccumulatorType(mlir::Type type);

@@ -162,7 +162,8 @@ static OpRule pad(hlo::PadOp op) {
     int64_t size = builder.size(operandRef(0), dim);
     SmallVector<std::pair<TensorRef, unsigned>> places{
         {operandRef(0), unsigned(dim)}, {resultRef(0), unsigned(dim)}};
-    if (op.getInteriorPadding()[dim] != 0 && size > 1)
+    // What an empty operand lacks cannot tell how the padding is cut.
+    if (size == 0 || (op.getInteriorPadding()[dim] != 0 && size > 1))
       continue;
     if (low == 0 && high == 0)
       builder.same(places);

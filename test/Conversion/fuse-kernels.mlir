@@ -87,15 +87,16 @@ func.func @meet_again(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Half precision is rounded where it is stored, and where the program converts.
-// CHECK-LABEL: @rounded_once
+// Every operation in half precision rounds its result, fused or not.
+// CHECK-LABEL: @rounded_each_time
 // CHECK: arith.extf
 // CHECK: arith.mulf
-// CHECK-NOT: truncf
-// CHECK: math.tanh
-// CHECK-NEXT: arith.truncf {{.*}} fastmath<contract> : f32 to bf16
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: math.tanh
+// CHECK-NEXT: arith.truncf
 // CHECK-NEXT: linalg.yield
-func.func @rounded_once(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+func.func @rounded_each_time(%x: tensor<8xbf16>) -> tensor<8xbf16> {
   %0 = stablehlo.multiply %x, %x : tensor<8xbf16>
   %1 = stablehlo.tanh %0 : tensor<8xbf16>
   return %1 : tensor<8xbf16>

@@ -222,3 +222,16 @@ func.func @slice_bytes(%x: tensor<100x8xf32>, %i: tensor<i32>)
   %1 = stablehlo.negate %0 : tensor<1x8xf32>
   return %1 : tensor<1x8xf32>
 }
+
+// -----
+
+// The sum of nothing is a constant, with the sign that others want of it.
+// CHECK-LABEL: @unsigned_sum_of_nothing
+// CHECK: %[[C:.*]] = stablehlo.constant dense<0> : tensor<ui32>
+// CHECK: return %[[C]] : tensor<ui32>
+func.func @unsigned_sum_of_nothing(%x: tensor<0xui32>) -> tensor<ui32> {
+  %c = stablehlo.constant dense<0> : tensor<ui32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add
+      across dimensions = [0] : (tensor<0xui32>, tensor<ui32>) -> tensor<ui32>
+  return %0 : tensor<ui32>
+}

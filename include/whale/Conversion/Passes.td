@@ -97,10 +97,6 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     of another tensor becomes one more result of the operation that makes it.
     Reshapes that only add or drop dimensions of size one disappear.
 
-    Half precision is rounded where it is stored and where the program converts
-    to it; between operations of one loop values stay in f32, as they do in
-    XLA's fusions.
-
     Example: the sum of squares is one loop.
 
     ```mlir
