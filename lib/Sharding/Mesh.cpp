@@ -132,8 +132,9 @@ Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
 std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
-  std::vector<double> seconds, most;
-  for (size_t g = 0; g < groups.size(); ++g) {
+  bool byGroup = balance.byGroup || !balance.groupSeconds.empty();
+  std::vector<double> seconds = balance.groupSeconds, most = balance.groupMost;
+  for (size_t g = 0; g < groups.size() && balance.groupSeconds.empty(); ++g) {
     const std::vector<double> &own = balance.seconds[g];
     ArrayRef<double> room;
     if (!balance.most.empty())
@@ -170,7 +171,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   std::vector<Extents> result;
   ArrayRef<int64_t> rest = sizes;
   for (size_t g = 0; g < groups.size(); ++g) {
-    if (balance.byGroup) {
+    if (byGroup) {
       result.push_back(toExtents(solve(sizes[g], balance.seconds[g], {})));
     } else {
       result.push_back(toExtents(rest.take_front(groups[g].size())));

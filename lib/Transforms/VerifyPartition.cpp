@@ -245,8 +245,9 @@ private:
     return success();
   }
 
-  /// Lets all classes reach their collectives in turn. One that only sends
-  /// goes on; any other waits until all that take part have come as often.
+  /// Lets all classes reach their collectives in turn. One that only sends, or
+  /// takes a part of what it has, goes on; any other waits until all that take
+  /// part have come as often.
   LogicalResult replay() {
     llvm::DenseMap<int64_t, SmallVector<size_t>> takesPart;
     for (auto [index, rankClass] : llvm::enumerate(classes))
@@ -267,8 +268,8 @@ private:
             ++times[index][channel];
             hasCome[index] = moved = true;
           }
-          if (op.getOutput() &&
-              llvm::any_of(takesPart[channel], [&](size_t other) {
+          bool waits = op.getOutput() && !isa<LocalSliceOp>(op.getOperation());
+          if (waits && llvm::any_of(takesPart[channel], [&](size_t other) {
                 return times[other].lookup(channel) < times[index][channel];
               }))
             break;

@@ -36,6 +36,10 @@ struct MeshBalance {
   ByDevice most;
   /// Groups share the mini-batch out, and their devices something else.
   bool byGroup = false;
+  /// Seconds of groups for a unit of the mini-batch, and the largest part of a
+  /// micro-batch that they have memory for, where the groups of several meshes
+  /// are to have equal shares; else empty.
+  std::vector<double> groupSeconds, groupMost;
   /// Seconds for what is cut into so many pieces inside of a group, where they
   /// stand in another proportion.
   std::map<int64_t, ByDevice> innerSeconds;

@@ -39,9 +39,49 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
     limit(index, *mesh, balance);
     mesh->setBalance(std::move(balance));
   }
-  if (loads.getMoments().size() > 1)
+  if (loads.getMoments().size() > 1) {
+    keepReplicasApart(meshes);
     rotate(meshes, mostVariants);
+  }
   setRealShares(meshes);
+}
+
+/// The repetitions of a pipeline are replicas of the model, each with samples
+/// of its own: all stages cut a micro-batch alike between them, or else
+/// replicas would wait for one another. The slowest stage decides how much a
+/// replica takes, and the fullest how much it can.
+void MeshBalancer::keepReplicasApart(ArrayRef<Mesh *> meshes) {
+  std::map<size_t, std::vector<Mesh *>> byCount;
+  for (auto [index, mesh] : llvm::enumerate(meshes))
+    if (mesh->getGroups().size() > 1 && loadOf[index] != &kNoLoad)
+      byCount[mesh->getGroups().size()].push_back(mesh);
+  for (auto &[count, stages] : byCount) {
+    if (stages.size() < 2)
+      continue;
+    std::vector<double> seconds(count, 0), most(count, 1);
+    for (Mesh *stage : stages) {
+      const MeshBalance &own = stage->getBalance();
+      for (size_t g = 0; g < count; ++g) {
+        double rate = 0;
+        for (double each : own.seconds[g])
+          rate += 1 / each;
+        seconds[g] = std::max(seconds[g], 1 / rate);
+        if (own.most.empty())
+          continue;
+        ArrayRef<double> room = own.most[g];
+        double all = own.byGroup
+                         ? *llvm::min_element(room)
+                         : std::accumulate(room.begin(), room.end(), 0.0);
+        most[g] = std::min(most[g], all);
+      }
+    }
+    for (Mesh *stage : stages) {
+      MeshBalance balance = stage->getBalance();
+      balance.groupSeconds = seconds;
+      balance.groupMost = most;
+      stage->setBalance(std::move(balance));
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -364,7 +404,8 @@ void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
                  at(seconds, LoadKind::GroupInner) >
              0;
     });
-    if (!isShared)
+    // Replicas of a pipeline would have to change their shares together.
+    if (!isShared || !mesh->getBalance().groupSeconds.empty())
       continue;
     MeshBalance still = mesh->getBalance();
     double before = finishOf(*mesh), best = before * kWorthIt;

@@ -58,6 +58,7 @@ private:
   };
 
   MeshBalance speedsOf(const Mesh &mesh) const;
+  void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
   void setIdealShares(llvm::ArrayRef<Mesh *> meshes);
   void setRealShares(llvm::ArrayRef<Mesh *> meshes);
   void limit(size_t index, Mesh &mesh, MeshBalance &balance);
