@@ -133,7 +133,8 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
              << stringifyReduction(*table.reduction) << " in " << element;
     auto target = use.targets.find(receiver.device);
     if (target == use.targets.end() || !target->second) {
-      if (receiver.cells.empty())
+      // What a rank takes from itself and doesn't use is left out there.
+      if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
         continue;
       return op.emitError("gives elements to rank ")
              << receiver.device << ", whose function takes none";
