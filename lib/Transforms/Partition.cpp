@@ -99,8 +99,8 @@ private:
   /// Arguments are there all the time, so their pieces, as those that each
   /// micro-batch takes, are cut where they are first used.
   static void cutLate(Block &block) {
-    for (auto slice : llvm::make_early_inc_range(
-             llvm::reverse(block.getOps<hlo::SliceOp>()))) {
+    for (hlo::SliceOp slice :
+         llvm::reverse(llvm::to_vector(block.getOps<hlo::SliceOp>()))) {
       if (!isa<BlockArgument>(slice.getOperand()))
         continue;
       Operation *first = nullptr;
