@@ -99,8 +99,8 @@ private:
   /// Arguments are there all the time, so their pieces, as those that each
   /// micro-batch takes, are cut where they are first used.
   static void cutLate(Block &block) {
-    for (hlo::SliceOp slice :
-         llvm::reverse(llvm::to_vector(block.getOps<hlo::SliceOp>()))) {
+    auto slices = llvm::to_vector(block.getOps<hlo::SliceOp>());
+    for (hlo::SliceOp slice : llvm::reverse(slices)) {
       if (!isa<BlockArgument>(slice.getOperand()))
         continue;
       Operation *first = nullptr;
