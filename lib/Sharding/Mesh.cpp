@@ -15,6 +15,33 @@ using namespace mlir;
 
 namespace whale {
 
+double rateOf(ArrayRef<double> seconds) {
+  double rate = 0;
+  for (double each : seconds)
+    rate += 1 / each;
+  return rate;
+}
+
+double MeshBalance::rate() const {
+  double rate = 0;
+  for (const std::vector<double> &group : seconds)
+    rate += rateOf(group);
+  return rate;
+}
+
+double MeshBalance::groupSeconds(size_t group) const {
+  return 1 / rateOf(seconds[group]);
+}
+
+double MeshBalance::groupMost(size_t group) const {
+  if (most.empty())
+    return 1;
+  // What the devices of a group cut otherwise, each has all samples of.
+  ArrayRef<double> room = most[group];
+  return byGroup ? *llvm::min_element(room)
+                 : std::accumulate(room.begin(), room.end(), 0.0);
+}
+
 Mesh::Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster)
     : groups(std::move(groups)), parts{int64_t(this->groups.size()), 0} {
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);
@@ -54,14 +81,6 @@ void Mesh::setBalance(MeshBalance newBalance) {
   placements.clear();
   momentShares.clear();
   innerCache.clear();
-}
-
-/// What all of them do in a second.
-static double rateOf(ArrayRef<double> seconds) {
-  double rate = 0;
-  for (double each : seconds)
-    rate += 1 / each;
-  return rate;
 }
 
 /// Devices that hold up to `most` of so many units each, at one byte for a
@@ -132,20 +151,17 @@ Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
 std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
-  bool byGroup = balance.byGroup || !balance.groupSeconds.empty();
-  std::vector<double> seconds = balance.groupSeconds, most = balance.groupMost;
-  for (size_t g = 0; g < groups.size() && balance.groupSeconds.empty(); ++g) {
-    const std::vector<double> &own = balance.seconds[g];
-    ArrayRef<double> room;
-    if (!balance.most.empty())
-      room = balance.most[g];
+  bool byGroup = balance.byGroup || !balance.replicaSeconds.empty();
+  std::vector<double> seconds = balance.replicaSeconds,
+                      most = balance.replicaMost;
+  for (size_t g = 0; g < groups.size() && balance.replicaSeconds.empty(); ++g) {
     if (balance.byGroup) {
-      seconds.push_back(1 / rateOf(own));
-      if (!room.empty())
-        most.push_back(*llvm::min_element(room));
+      seconds.push_back(balance.groupSeconds(g));
+      most.push_back(balance.groupMost(g));
     } else {
-      llvm::append_range(seconds, own);
-      llvm::append_range(most, room);
+      llvm::append_range(seconds, balance.seconds[g]);
+      if (!balance.most.empty())
+        llvm::append_range(most, balance.most[g]);
     }
   }
   std::vector<int64_t> sizes;
@@ -172,7 +188,12 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   ArrayRef<int64_t> rest = sizes;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (byGroup) {
-      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], {})));
+      // The group's devices have room for parts of the whole.
+      std::vector<double> own;
+      if (!balance.byGroup && !balance.most.empty() && sizes[g] > 0)
+        for (double part : balance.most[g])
+          own.push_back(part * double(extent) / double(sizes[g]));
+      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], own)));
     } else {
       result.push_back(toExtents(rest.take_front(groups[g].size())));
       rest = rest.drop_front(groups[g].size());

@@ -39,7 +39,7 @@ struct MeshBalance {
   /// Seconds of groups for a unit of the mini-batch, and the largest part of a
   /// micro-batch that they have memory for, where the groups of several meshes
   /// are to have equal shares; else empty.
-  std::vector<double> groupSeconds, groupMost;
+  std::vector<double> replicaSeconds, replicaMost;
   /// Seconds for what is cut into so many pieces inside of a group, where they
   /// stand in another proportion.
   std::map<int64_t, ByDevice> innerSeconds;
@@ -49,7 +49,18 @@ struct MeshBalance {
   /// `period` of them.
   std::vector<int64_t> moments;
   int64_t period = 1;
+
+  /// Units of the mini-batch that all devices do in a second.
+  double rate() const;
+  /// Seconds of a group for a unit, its devices working together.
+  double groupSeconds(size_t group) const;
+  /// The largest part of a micro-batch that a group has memory for.
+  double groupMost(size_t group) const;
 };
+
+/// What devices that need so many seconds for a unit do in one second, all of
+/// them together.
+double rateOf(llvm::ArrayRef<double> seconds);
 
 class Mesh {
 public:

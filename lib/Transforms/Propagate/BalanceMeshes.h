@@ -15,7 +15,7 @@
 #ifndef WHALE_LIB_TRANSFORMS_PROPAGATE_BALANCEMESHES_H
 #define WHALE_LIB_TRANSFORMS_PROPAGATE_BALANCEMESHES_H
 
-#include "StepLoads.h"
+#include "MemoryRoom.h"
 
 namespace whale {
 
@@ -40,47 +40,32 @@ public:
 
   /// Bytes that each device will need, as far as can be told, and those of its
   /// arguments alone.
-  std::vector<int64_t> estimateBytes(llvm::ArrayRef<Mesh *> meshes) const;
-  std::vector<int64_t> argumentBytes(llvm::ArrayRef<Mesh *> meshes) const;
+  std::vector<int64_t> estimateBytes() const;
+  std::vector<int64_t> argumentBytes() const;
 
 private:
-  struct Seat {
-    size_t mesh;
-    LoadShares shares;
-    bool operator<(const Seat &other) const {
-      return std::tie(mesh, shares) < std::tie(other.mesh, other.shares);
-    }
-  };
-  using Seats = std::vector<Seat>;
-  /// A peak, as it depends on one of the shares of one mesh.
-  struct Slope {
-    double fixed = 0, bytes = 0;
-  };
-
-  MeshBalance speedsOf(const Mesh &mesh) const;
+  MeshBalance speedsOf(const Mesh &mesh, const MeshLoad &load) const;
   void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
-  void setIdealShares(llvm::ArrayRef<Mesh *> meshes);
-  void setRealShares(llvm::ArrayRef<Mesh *> meshes);
-  void limit(size_t index, Mesh &mesh, MeshBalance &balance);
-  double roomFor(int64_t device, size_t mesh, bool inner) const;
-  double peakOf(const Seats &seats, double scale, unsigned *at = nullptr) const;
-  Slope slopeAt(const Seats &seats, double scale, size_t mesh, bool inner,
-                unsigned at) const;
-  double scaleOf(int64_t device) const {
-    return scale.empty() ? 1 : scale[device];
+  std::vector<Seats> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
+  std::vector<Seats> realShares(llvm::ArrayRef<Mesh *> meshes) const;
+  void useShares(std::vector<Seats> seats) {
+    room.emplace(cluster, scale, std::move(seats));
   }
+  void limit(llvm::ArrayRef<Mesh *> meshes);
   void rotate(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
   double finishOf(const Mesh &mesh) const;
+  std::string describe(const Mesh &mesh, const MeshLoad &load, size_t group,
+                       size_t index, llvm::ArrayRef<Extents> samples) const;
   /// Samples of a step that each device of the mesh takes.
-  std::vector<int64_t> samplesOf(const Mesh &mesh) const;
+  std::vector<Extents> samplesOf(const Mesh &mesh) const;
 
   const StepLoads &loads;
   const Cluster &cluster;
   llvm::ArrayRef<double> scale;
+  /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
-  /// What each device does on the meshes that it belongs to.
-  std::vector<Seats> seats;
-  mutable std::map<std::pair<Seats, double>, std::pair<double, unsigned>> peaks;
+  /// With the shares that were looked at last.
+  std::optional<MemoryRoom> room;
 };
 
 } // namespace whale

@@ -37,7 +37,7 @@ double LoadShares::of(LoadKind kind) const {
 double LoadShares::of(const LoadAmounts &amounts) const {
   double sum = 0;
   for (size_t kind = 0; kind < kNumLoadKinds; ++kind)
-    sum += amounts[kind] * of(LoadKind(kind));
+    sum += amounts[LoadKind(kind)] * of(LoadKind(kind));
   return sum;
 }
 
@@ -59,13 +59,16 @@ static bool isView(Operation *op) {
 }
 
 static std::optional<Phase> phaseOf(Operation *op) {
-  auto graph = dyn_cast<TaskGraphOp>(op);
-  if (!graph)
-    graph = op->getParentOfType<TaskGraphOp>();
+  TaskGraphOp graph = graphOf(op);
   return graph ? graph.getPhase() : std::optional<Phase>();
 }
 
-StepLoads::StepLoads(const StepLayout &stepLayout) : layout(stepLayout) {
+StepLoads::StepLoads(func::FuncOp function, const Cluster &cluster,
+                     const StepMeshes &stepMeshes, const StepLayouts &layouts,
+                     llvm::function_ref<int64_t(Operation *)> inFlight)
+    : function(function), cluster(cluster), stepMeshes(stepMeshes),
+      batch(*layouts.getAxes()[0]), inner(*layouts.getAxes()[1]),
+      inFlight(inFlight) {
   findSpeedClasses();
   findMoments();
   number();
@@ -75,7 +78,7 @@ StepLoads::StepLoads(const StepLayout &stepLayout) : layout(stepLayout) {
 
 void StepLoads::findSpeedClasses() {
   std::map<std::pair<unsigned, double>, unsigned> known;
-  for (auto [id, device] : llvm::enumerate(layout.cluster.devices)) {
+  for (auto [id, device] : llvm::enumerate(cluster.devices)) {
     auto [it, isNew] = known.try_emplace({device.kind, device.slowdown},
                                          unsigned(speedClasses.size()));
     if (isNew)
@@ -86,26 +89,26 @@ void StepLoads::findSpeedClasses() {
 
 void StepLoads::findMoments() {
   auto samples = [&](Value value, int64_t dim) {
-    AxisState state = layout.batch.getState(value);
+    AxisState state = batch.getState(value);
     return state.isSplit() ? state.piece.extent
                            : cast<ShapedType>(value.getType()).getDimSize(dim);
   };
-  for (auto loop : layout.function.getOps<MicroBatchesOp>())
+  for (auto loop : function.getOps<MicroBatchesOp>())
     for (auto [index, dim] : llvm::enumerate(loop.getBatchDims()))
       if (dim >= 0 && moments.empty())
         for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment)
           moments.push_back(
               samples(loop.getBody(moment).getArgument(index), dim));
-  for (BlockArgument argument : layout.function.getArguments())
-    if (auto dim = layout.function.getArgAttrOfType<IntegerAttr>(
+  for (BlockArgument argument : function.getArguments())
+    if (auto dim = function.getArgAttrOfType<IntegerAttr>(
             argument.getArgNumber(), "whale.batch_dim");
         dim && moments.empty())
       moments.push_back(samples(argument, dim.getInt()));
 }
 
 void StepLoads::number() {
-  layout.function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op != layout.function && !hasPlacedRegions(op->getParentOp()))
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != function && !hasPlacedRegions(op->getParentOp()))
       return WalkResult::skip();
     positions[op] = ops.size();
     ops.push_back(op);
@@ -114,7 +117,7 @@ void StepLoads::number() {
   for (Operation *op : llvm::reverse(ops)) {
     unsigned &end = ends.try_emplace(op, positions[op]).first->second;
     unsigned last = end;
-    if (op != layout.function) {
+    if (op != function) {
       unsigned &outer = ends.try_emplace(op->getParentOp(), last).first->second;
       outer = std::max(outer, last);
     }
@@ -135,12 +138,12 @@ LoadKind StepLoads::kindOf(const Mesh *mesh, const AxisState &outer,
 }
 
 void StepLoads::addWork() {
-  std::unique_ptr<CostModel> model = createRooflineModel(layout.cluster);
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
   // How often each operation is computed.
   llvm::DenseMap<Operation *, double> times;
   for (Operation *op : ops) {
     double count = 1;
-    if (op != layout.function) {
+    if (op != function) {
       Operation *parent = op->getParentOp();
       count = times.lookup(parent);
       if (auto loop = dyn_cast<hlo::WhileOp>(parent))
@@ -153,7 +156,7 @@ void StepLoads::addWork() {
     if (hasPlacedRegions(op) || op->getNumResults() == 0 ||
         phaseOf(op) == Phase::Apply)
       continue;
-    const Mesh *mesh = layout.meshOf(op);
+    const Mesh *mesh = stepMeshes.meshOf(op);
     LoadKind kind = LoadKind::Whole;
     int64_t pieces = 0;
     auto look = [&](const AxisState &outer, const AxisState &inner) {
@@ -168,15 +171,14 @@ void StepLoads::addWork() {
         kind = own == LoadKind::Batch ? own : std::max(kind, own);
     };
     for (Value result : op->getResults())
-      look(layout.batch.getState(result), layout.inner.getState(result));
+      look(batch.getState(result), inner.getState(result));
     for (OpOperand &operand : op->getOpOperands())
-      look(layout.batch.getRequired(operand),
-           layout.inner.getRequired(operand));
+      look(batch.getRequired(operand), inner.getRequired(operand));
     MeshLoad &load = meshes[mesh];
     load.seconds.resize(speedClasses.size());
     for (auto [index, device] : llvm::enumerate(speedClasses)) {
       double seconds = count * opSeconds(op, *model, device);
-      load.seconds[index][size_t(kind)] += seconds;
+      load.seconds[index][kind] += seconds;
       if (kind == LoadKind::Inner || kind == LoadKind::GroupInner) {
         std::vector<double> &inner = load.innerSeconds[pieces];
         inner.resize(speedClasses.size());
@@ -220,8 +222,8 @@ unsigned StepLoads::useOf(Operation *user, Value value) const {
 void StepLoads::addBytes(const Mesh *mesh, LoadKind kind, double bytes,
                          unsigned first, unsigned last) {
   MeshLoad &load = meshes[mesh];
-  load.changes[first][size_t(kind)] += bytes;
-  load.changes[last + 1][size_t(kind)] -= bytes;
+  load.changes[first][kind] += bytes;
+  load.changes[last + 1][kind] -= bytes;
 }
 
 namespace {
@@ -242,13 +244,13 @@ struct Range {
 void StepLoads::addMemory() {
   llvm::MapVector<std::pair<Value, const Mesh *>, Range> ranges;
   unsigned end = ops.size() - 1;
-  SmallVector<std::optional<unsigned>> next = findFeedback(layout.function);
+  SmallVector<std::optional<unsigned>> next = findFeedback(function);
   llvm::DenseSet<unsigned> inPlace;
   for (auto [argument, result] : llvm::enumerate(next))
-    if (result && layout.function.getArgAttr(argument, "whale.donated"))
+    if (result && function.getArgAttr(argument, "whale.donated"))
       inPlace.insert(*result);
   for (Operation *op : llvm::reverse(ops)) {
-    if (op == layout.function || isa<TaskGraphOp>(op))
+    if (op == function || isa<TaskGraphOp>(op))
       continue;
     if (auto yield = dyn_cast<YieldOp>(op);
         yield && isa<TaskGraphOp>(yield->getParentOp()))
@@ -256,7 +258,7 @@ void StepLoads::addMemory() {
     unsigned position = positions[op];
     bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
     bool isMoments = isa<MicroBatchesOp>(op);
-    const Mesh *mesh = layout.meshOf(op);
+    const Mesh *mesh = stepMeshes.meshOf(op);
     // A value that isn't stored keeps what it is computed from.
     bool stored = isEnd || isStored(op);
     unsigned last = isMoments ? ends[op] : position;
@@ -267,32 +269,30 @@ void StepLoads::addMemory() {
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = lookThroughTaskGraph(operand.get());
       const Mesh *reader =
-          isEnd || isMoments ? layout.meshOfValue(value) : mesh;
+          isEnd || isMoments ? stepMeshes.meshOfValue(value) : mesh;
       if (isa<func::ReturnOp>(op) &&
           inPlace.contains(operand.getOperandNumber()))
         continue;
       Range &range = ranges[{value, reader}];
       range.extend(std::max(useOf(op, value), last));
       range.first = std::min(range.first, position);
-      range.kind = kindOf(reader, layout.batch.getRequired(operand),
-                          layout.inner.getRequired(operand));
+      range.kind = kindOf(reader, batch.getRequired(operand),
+                          inner.getRequired(operand));
       range.isRead = true;
     }
     if (!stored)
       continue;
     for (Value result : op->getResults())
-      ranges[{result, layout.meshOfValue(result)}].extend(position);
+      ranges[{result, stepMeshes.meshOfValue(result)}].extend(position);
   }
   for (auto &[key, range] : ranges) {
     auto [value, mesh] = key;
     double bytes = double(tensorBytes(value.getType()));
-    LoadKind own = kindOf(mesh, layout.batch.getState(value),
-                          layout.inner.getState(value));
+    LoadKind own = kindOf(mesh, batch.getState(value), inner.getState(value));
     auto argument = dyn_cast<BlockArgument>(value);
-    bool isMadeHere = layout.meshOfValue(value) == mesh;
-    if (argument && argument.getOwner() == &layout.function.front() &&
-        isMadeHere) {
-      meshes[mesh].argumentBytes[size_t(own)] += bytes;
+    bool isMadeHere = stepMeshes.meshOfValue(value) == mesh;
+    if (argument && argument.getOwner() == &function.front() && isMadeHere) {
+      meshes[mesh].argumentBytes[own] += bytes;
       continue;
     }
     // What a region is given is stored outside.
@@ -309,16 +309,15 @@ void StepLoads::addMemory() {
     if (!loop || phaseOf(op) != Phase::Forward ||
         phaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
       continue;
-    if (int64_t more = layout.inFlight(op) - 1; more > 0)
+    if (int64_t more = inFlight(op) - 1; more > 0)
       addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
   }
   // Arguments that nobody reads.
-  for (BlockArgument argument : layout.function.getArguments())
+  for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())
-      if (const Mesh *mesh = layout.meshOfValue(argument))
-        meshes[mesh]
-            .argumentBytes[size_t(kindOf(mesh, layout.batch.getState(argument),
-                                         layout.inner.getState(argument)))] +=
+      if (const Mesh *mesh = stepMeshes.meshOfValue(argument))
+        meshes[mesh].argumentBytes[kindOf(mesh, batch.getState(argument),
+                                          inner.getState(argument))] +=
             double(tensorBytes(argument.getType()));
   for (auto &[mesh, load] : meshes)
     load.seconds.resize(speedClasses.size());

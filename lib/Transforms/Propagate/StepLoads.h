@@ -16,10 +16,7 @@
 #ifndef WHALE_LIB_TRANSFORMS_PROPAGATE_STEPLOADS_H
 #define WHALE_LIB_TRANSFORMS_PROPAGATE_STEPLOADS_H
 
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/CostModel.h"
-#include "whale/Sharding/AxisPropagation.h"
-#include "whale/Sharding/Mesh.h"
+#include "StepLayouts.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace whale {
@@ -38,7 +35,25 @@ enum class LoadKind {
   GroupInner,
 };
 inline constexpr size_t kNumLoadKinds = 5;
-using LoadAmounts = std::array<double, kNumLoadKinds>;
+
+/// Seconds or bytes by what they are proportional to.
+struct LoadAmounts {
+  std::array<double, kNumLoadKinds> amounts = {};
+
+  double &operator[](LoadKind kind) { return amounts[size_t(kind)]; }
+  double operator[](LoadKind kind) const { return amounts[size_t(kind)]; }
+  LoadAmounts &operator+=(const LoadAmounts &other) {
+    for (size_t kind = 0; kind < kNumLoadKinds; ++kind)
+      amounts[kind] += other.amounts[kind];
+    return *this;
+  }
+  /// What follows a group's share of the mini-batch.
+  double ofGroup() const {
+    return (*this)[LoadKind::Group] + (*this)[LoadKind::GroupInner];
+  }
+  /// What follows a share of the mini-batch.
+  double ofSamples() const { return (*this)[LoadKind::Batch] + ofGroup(); }
+};
 
 /// The parts that a device takes, between 0 and 1.
 struct LoadShares {
@@ -60,27 +75,18 @@ struct MeshLoad {
   /// The same of what is cut into so many pieces inside of a group.
   std::map<int64_t, std::vector<double>> innerSeconds;
   /// Bytes of arguments, which are there from the start to the end.
-  LoadAmounts argumentBytes = {};
+  LoadAmounts argumentBytes;
   /// By how much the bytes of everything else change before each operation.
   std::map<unsigned, LoadAmounts> changes;
 };
 
-/// What the loads are read from.
-struct StepLayout {
-  mlir::func::FuncOp function;
-  const Cluster &cluster;
-  const AxisPropagation &batch, &inner;
-  /// Where an operation computes.
-  llvm::function_ref<const Mesh *(mlir::Operation *)> meshOf;
-  /// Where a value is made, or an argument stored.
-  llvm::function_ref<const Mesh *(mlir::Value)> meshOfValue;
-  /// How many micro-batches the devices of an operation keep at a time.
-  llvm::function_ref<int64_t(mlir::Operation *)> inFlight;
-};
-
 class StepLoads {
 public:
-  explicit StepLoads(const StepLayout &layout);
+  /// `inFlight` tells how many micro-batches the devices of an operation keep
+  /// at a time.
+  StepLoads(mlir::func::FuncOp function, const Cluster &cluster,
+            const StepMeshes &stepMeshes, const StepLayouts &layouts,
+            llvm::function_ref<int64_t(mlir::Operation *)> inFlight);
 
   const llvm::MapVector<const Mesh *, MeshLoad> &getMeshes() const {
     return meshes;
@@ -103,7 +109,11 @@ private:
   bool isStored(mlir::Operation *op) const;
   unsigned useOf(mlir::Operation *user, mlir::Value value) const;
 
-  StepLayout layout;
+  mlir::func::FuncOp function;
+  const Cluster &cluster;
+  const StepMeshes &stepMeshes;
+  const AxisPropagation &batch, &inner;
+  llvm::function_ref<int64_t(mlir::Operation *)> inFlight;
   /// A device of each speed class.
   std::vector<int64_t> speedClasses;
   std::vector<unsigned> classOf;

@@ -1,0 +1,82 @@
+//===- MomentRegions.cpp - Regions of unlike micro-batches ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MomentRegions.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+
+using namespace mlir;
+using namespace whale;
+
+int64_t whale::countVariants(func::FuncOp function) {
+  constexpr int64_t kMostOperations = 20000, kMostVariants = 32;
+  int64_t operations = 0;
+  for (auto loop : function.getOps<MicroBatchesOp>())
+    loop.getBody(0).walk([&](Operation *) { ++operations; });
+  return std::min(kMostVariants, kMostOperations / (operations + 1));
+}
+
+bool whale::multiplyRegions(func::FuncOp function,
+                            ArrayRef<int64_t> firstAlike) {
+  bool hasChanged = false;
+  for (auto loop :
+       llvm::make_early_inc_range(function.getOps<MicroBatchesOp>())) {
+    std::map<std::pair<int64_t, int64_t>, int64_t> numbers;
+    SmallVector<int64_t> variants;
+    for (auto [moment, variant] : llvm::enumerate(loop.getVariants()))
+      variants.push_back(
+          numbers.try_emplace({variant, firstAlike[moment]}, numbers.size())
+              .first->second);
+    if (numbers.size() == loop.getBodies().size())
+      continue;
+    hasChanged = true;
+    OpBuilder builder(loop);
+    OperationState state(loop.getLoc(), MicroBatchesOp::getOperationName());
+    state.addOperands(loop->getOperands());
+    state.addTypes(loop->getResultTypes());
+    state.addAttributes(loop->getAttrs());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      int64_t moment = llvm::find(variants, int64_t(i)) - variants.begin();
+      IRMapping mapping;
+      loop.getBodies()[loop.getVariants()[moment]].cloneInto(state.addRegion(),
+                                                             mapping);
+    }
+    auto copy = cast<MicroBatchesOp>(builder.create(state));
+    copy.setVariants(variants);
+    loop->replaceAllUsesWith(copy);
+    loop->erase();
+  }
+  return hasChanged;
+}
+
+/// The first of the micro-batches with this region.
+static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
+  return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
+}
+
+std::optional<int64_t> whale::momentOf(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto loop = dyn_cast_or_null<MicroBatchesOp>(op->getParentOp()))
+      return firstWith(loop, op->getParentRegion()->getRegionNumber());
+  return std::nullopt;
+}
+
+std::optional<int64_t> whale::momentOf(OpOperand &piece) {
+  auto loop = cast<MicroBatchesOp>(piece.getOwner());
+  int64_t moment = piece.getOperandNumber() % loop.getNumMoments();
+  return firstWith(loop, loop.getVariants()[moment]);
+}
+
+std::optional<int64_t> whale::momentOf(OpResult result) {
+  auto loop = cast<MicroBatchesOp>(result.getOwner());
+  auto [index, moment] = loop.getYielded(result.getResultNumber());
+  if (!moment)
+    return std::nullopt;
+  return firstWith(loop, loop.getVariants()[*moment]);
+}
