@@ -25,8 +25,8 @@
 #include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Program/ElementType.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FUSEKERNELS
@@ -174,7 +174,7 @@ static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
 /// not all their terms at the end.
 static bool keepsMore(GenericOp producer, GenericOp consumer) {
   auto bytesOf = [](Value value) {
-    return whale::getTensorBytes(cast<RankedTensorType>(value.getType()));
+    return whale::getTensorBytes(value.getType());
   };
   int64_t bytes = 0;
   for (Value result : producer->getResults())

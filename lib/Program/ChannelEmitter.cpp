@@ -14,9 +14,9 @@
 #include "ChannelEmitter.h"
 
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cells.h"
 #include "whale/Planner/Cluster.h"
-#include "whale/Program/ElementType.h"
 #include "llvm/ADT/Hashing.h"
 
 #include <map>

@@ -15,7 +15,7 @@
 #include "ClassEmitter.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Program/ElementType.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 
 using namespace mlir;
 
@@ -175,7 +175,7 @@ FailureOr<Json> ClassEmitter::launch(LaunchOp op) {
        {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
     for (Value value : values) {
       used.push_back(buffer(value));
-      bytes.push_back(getTensorBytes(cast<ShapedType>(value.getType())));
+      bytes.push_back(getTensorBytes(value.getType()));
     }
   tables.kernels[op.getKernel().str()] = {{"inputs", op.getInputs().size()},
                                           {"bytes", std::move(bytes)},

@@ -8,8 +8,8 @@
 
 #include "ConstantTable.h"
 
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Program/BufferPlan.h"
-#include "whale/Program/ElementType.h"
 
 #include "llvm/Support/MathExtras.h"
 

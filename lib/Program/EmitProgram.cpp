@@ -12,8 +12,8 @@
 #include "ClassEmitter.h"
 #include "ProgramDirectory.h"
 #include "whale/Conversion/CompileKernels.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cluster.h"
-#include "whale/Program/ElementType.h"
 
 using namespace mlir;
 

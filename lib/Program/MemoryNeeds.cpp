@@ -9,6 +9,7 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -29,7 +30,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module,
     isPlanned = true;
     MemoryNeed need;
     for (Type type : function.getArgumentTypes())
-      need.argumentBytes += tensorBytes(type);
+      need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result") || buffer.contains("constant"))

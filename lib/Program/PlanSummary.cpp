@@ -9,7 +9,7 @@
 #include "PlanSummary.h"
 
 #include "ClassEmitter.h"
-#include "whale/Program/ElementType.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 
 #include <set>
 

@@ -10,9 +10,9 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
-#include "whale/Program/ElementType.h"
 #include "whale/Runtime/Limits.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -8,6 +8,7 @@
 
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -22,18 +23,6 @@ namespace whale {
 /// Gathering a parameter that was seeded as split would undo the strategy, so
 /// it weighs as much as this many ordinary transfers.
 static constexpr double parameterWeight = 1000;
-
-static double sizeInBytes(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.hasStaticShape())
-    return 0;
-  Type element = type.getElementType();
-  double bits = isa<ComplexType>(element) ? 2 * cast<ComplexType>(element)
-                                                    .getElementType()
-                                                    .getIntOrFloatBitWidth()
-                                          : element.getIntOrFloatBitWidth();
-  return double(type.getNumElements()) * std::max(8.0, bits) / 8;
-}
 
 //===----------------------------------------------------------------------===//
 // Queries
@@ -402,7 +391,7 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
   Kind kind = from.isPartial()
                   ? (to.isSplit() ? Kind::ReduceScatter : Kind::AllReduce)
                   : (to.isSplit() ? Kind::PointToPoint : Kind::AllGather);
-  return options.exchange(op, kind, sizeInBytes(value));
+  return options.exchange(op, kind, double(getTensorBytes(value.getType())));
 }
 
 void AxisPropagation::apply(Operation *op, const Candidate &candidate) {

@@ -9,6 +9,7 @@
 #include "whale/Transforms/OpCost.h"
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -202,23 +203,10 @@ int64_t opBytes(Operation *op) {
     return 0;
   int64_t bytes = 0;
   for (Type type : op->getOperandTypes())
-    bytes = add(bytes, tensorBytes(type));
+    bytes = add(bytes, getTensorBytes(type));
   for (Type type : op->getResultTypes())
-    bytes = add(bytes, tensorBytes(type));
+    bytes = add(bytes, getTensorBytes(type));
   return bytes;
-}
-
-int64_t tensorBytes(Type type) {
-  auto shaped = dyn_cast<RankedTensorType>(type);
-  if (!shaped)
-    return 0;
-  Type element = shaped.getElementType();
-  int64_t width = 0;
-  if (auto complex = dyn_cast<ComplexType>(element))
-    width = 2 * complex.getElementType().getIntOrFloatBitWidth();
-  else if (element.isIntOrFloat())
-    width = element.getIntOrFloatBitWidth();
-  return multiply(elements(type), llvm::divideCeil(width, 8));
 }
 
 namespace {

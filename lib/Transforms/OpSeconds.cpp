@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -58,7 +59,7 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   cost.opClass = opClassOf(op);
   cost.flops = double(opFlops(op));
   cost.bytes = cost.opClass == OpClass::Elementwise
-                   ? double(tensorBytes(op->getResult(0).getType()))
+                   ? double(getTensorBytes(op->getResult(0).getType()))
                    : double(opBytes(op));
   std::string dtype;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()

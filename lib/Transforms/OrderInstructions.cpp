@@ -14,9 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Program/ElementType.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -108,7 +108,7 @@ unsigned Segment::getRootNumber(Value value) {
   Root root;
   if (!value.getDefiningOp<stablehlo::ConstantOp>() &&
       !value.getDefiningOp<ShardOffsetOp>())
-    root.bytes = getTensorBytes(cast<ShapedType>(value.getType()));
+    root.bytes = getTensorBytes(value.getType());
   // Buffers of arguments are no part of the arena; a loop's are.
   if (auto argument = dyn_cast<BlockArgument>(value))
     root.lasting = isa<func::FuncOp>(argument.getOwner()->getParentOp());

@@ -13,10 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Program/BufferPlan.h"
-#include "whale/Program/ElementType.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -51,6 +51,24 @@ def test_split_and_replicas_of_unequal_speed() -> None:
     check({"num_micro_batch": 4}, scope, cluster_of(1, 2))
 
 
+# The slower replica takes other shares of unequal micro-batches, or none.
+@pytest.mark.parametrize(
+    ("first", "second", "micro_batches", "slowdown"),
+    [(1, 2, 5, 3), (2, 2, 8, 2), (1, 2, 16, 2)],
+)
+def test_unequal_replicas_of_a_pipeline(
+    first: int, second: int, micro_batches: int, slowdown: int
+) -> None:
+    def scope(i: int) -> Any:
+        if i < 2:
+            return wh.replicate(first, name="first")
+        return wh.split(second, name="second")
+
+    count = first + second
+    cluster = cluster_of(*[1] * count, *[slowdown] * count)
+    check({"num_micro_batch": micro_batches}, scope, cluster, samples=32)
+
+
 def test_automatic_stages_on_unequal_devices() -> None:
     config = {"num_micro_batch": 5, "num_task_graph": 2}
     wh.set_default_strategy(wh.replicate(2))

@@ -17,15 +17,9 @@ import whale as wh
 WIDTH, SAMPLES, LAYERS = 8, 12, 4
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Any:
-    """Settings of one test are no other's."""
-    wh.init()
-    yield
-    wh.init()
-
-
-def make_step(scope: Callable[[int], Any], masked: bool = False) -> Any:
+def make_step(
+    scope: Callable[[int], Any], masked: bool = False, samples: int = SAMPLES
+) -> Any:
     """A step of a deep network, layer i in scope(i)."""
     optimizer = optax.adam(1e-2)
 
@@ -52,7 +46,7 @@ def make_step(scope: Callable[[int], Any], masked: bool = False) -> Any:
         (0.3 * jax.random.normal(key, (WIDTH, WIDTH)), jnp.zeros(WIDTH))
         for key in keys[:LAYERS]
     ]
-    batch = [jax.random.normal(key, (SAMPLES, WIDTH)) for key in keys[LAYERS:]]
+    batch = [jax.random.normal(key, (samples, WIDTH)) for key in keys[LAYERS:]]
     return step, (params, optimizer.init(params)), batch
 
 
@@ -61,10 +55,11 @@ def check(
     scope: Callable[[int], Any],
     cluster: Any,
     masked: bool = False,
+    samples: int = SAMPLES,
 ) -> Any:
     """Two steps under these settings against `jax.jit`."""
     wh.init(wh.Config(config))
-    step, start, batch = make_step(scope, masked)
+    step, start, batch = make_step(scope, masked, samples)
     program = wh.jit(step, cluster=cluster, batch_argnums=(2, 3))
     expected, actual = start, start
     for _ in range(2):

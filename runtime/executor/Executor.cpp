@@ -69,11 +69,12 @@ void Executor::runRank(int64_t rank, const Bindings &arguments,
                        const Bindings &results, const RunOptions &options) {
   Rank &self = ranks[rank];
   self.trace = options.trace;
-  self.slowdown = options.slowdowns.empty() ? 1 : options.slowdowns[rank];
+  if (!options.slowdowns.empty())
+    self.slow = SlowRank(options.slowdowns[rank]);
   self.stats = RankStats();
   auto begin = Trace::Clock::now();
   bind(rank, arguments, results);
-  self.slow.begin(self.slowdown);
+  self.slow.begin();
   execute(rank, manifest.classes[manifest.classOf[rank]].instructions);
   self.slow.wait();
   transport->finish(rank);
@@ -213,7 +214,7 @@ void Executor::communicate(int64_t rank, const Comm &comm) {
                                    comm.src ? self.memory[*comm.src] : nullptr,
                                    comm.dst ? self.memory[*comm.dst] : nullptr);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
-  self.slow.begin(self.slowdown);
+  self.slow.begin();
   // Taking a part of what the rank holds is no communication.
   if (comm.channel->kind == "local_slice")
     return;

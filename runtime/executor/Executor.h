@@ -39,7 +39,6 @@ private:
     std::vector<void *> list;
     RankStats stats;
     Trace *trace = nullptr;
-    double slowdown = 1;
     SlowRank slow;
   };
 

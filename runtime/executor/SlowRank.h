@@ -26,9 +26,11 @@ namespace whale::runtime {
 /// Used by one thread.
 class SlowRank {
 public:
-  /// Work begins. `slowdown` is at least 1; with 1 nothing is done.
-  void begin(double slowdown) {
-    factor = slowdown;
+  /// `slowdown` is at least 1; with 1 nothing is done.
+  explicit SlowRank(double slowdown = 1) : factor(slowdown) {}
+
+  /// Work begins.
+  void begin() {
     if (factor > 1) {
       start = std::chrono::steady_clock::now();
       startOnProcessor = processorSeconds();
@@ -52,7 +54,7 @@ private:
     return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
   }
 
-  double factor = 1;
+  double factor;
   std::chrono::steady_clock::time_point start;
   double startOnProcessor = 0;
 };

@@ -258,7 +258,7 @@ std::unique_ptr<Manifest> readManifest(std::string_view text,
     manifest->plan = "null";
   readRanks(root, *manifest);
 
-  ManifestReader reader{context, *manifest, nullptr, 0, std::nullopt, {}};
+  ManifestReader reader{.context = context, .manifest = *manifest};
   manifest->kernelsFile = readFileName(root, "kernels");
   manifest->constantsFile = readFileName(root, "constants");
   if (!manifest->kernelsFile.empty())

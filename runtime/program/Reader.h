@@ -29,7 +29,7 @@ struct ManifestReader {
   Manifest &manifest;
   const KernelLibrary *kernels = nullptr;
   int64_t constantsSize = 0;
-  std::optional<std::map<std::string, KernelSignature>> signatures;
+  std::optional<std::map<std::string, KernelSignature>> signatures = {};
 
   /// Shapes, boxes and roles of "arguments" and "results".
   void readParameters(const Field &root);
@@ -47,9 +47,9 @@ struct ManifestReader {
     bool overlap = false;
     bool operator==(const Use &) const = default;
   };
-  std::map<int64_t, std::map<int64_t, Use>> uses;
+  std::map<int64_t, std::map<int64_t, Use>> uses = {};
   /// Where a channel is described, if that is at another one.
-  std::map<int64_t, int64_t> describedAt;
+  std::map<int64_t, int64_t> describedAt = {};
 };
 
 /// Reads the instructions of one class.

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -205,7 +206,7 @@ TEST_F(OpCostTest, SumsSaturate) {
 
 TEST_F(OpCostTest, Bytes) {
   auto bytes = [&](llvm::StringRef type) {
-    return tensorBytes(mlir::parseType(type, &context));
+    return getTensorBytes(mlir::parseType(type, &context));
   };
   EXPECT_EQ(bytes("tensor<3xi1>"), 3);
   EXPECT_EQ(bytes("tensor<3xi4>"), 3);

@@ -80,8 +80,7 @@ struct AxisWork {
 };
 
 /// References into it stay valid.
-using RuleCache =
-    std::unordered_map<mlir::Operation *, std::optional<OpRule>>;
+using RuleCache = std::unordered_map<mlir::Operation *, std::optional<OpRule>>;
 
 class AxisPropagation {
 public:
@@ -121,11 +120,9 @@ public:
       return AxisWork();
     };
     /// Seconds of an exchange of a value of so many bytes where an operation
-    /// runs.
+    /// runs; one for each byte until it is known better.
     std::function<double(mlir::Operation *, Exchange::Kind, double)> exchange =
-        [](mlir::Operation *, Exchange::Kind, double bytes) {
-          return bytes * 1e-10;
-        };
+        [](mlir::Operation *, Exchange::Kind, double bytes) { return bytes; };
     /// How often a step runs an operation.
     std::function<double(mlir::Operation *)> repeats = [](mlir::Operation *) {
       return 1.0;

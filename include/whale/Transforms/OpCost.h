@@ -66,10 +66,6 @@ std::optional<CountedLoop> countedLoop(mlir::stablehlo::WhileOp loop);
 /// How often the body of a counted loop runs.
 std::optional<int64_t> tripCount(mlir::stablehlo::WhileOp loop);
 
-/// Bytes of a tensor of static shape as the runtime stores it: i1 and the
-/// 4-bit types take one byte. 0 for anything else.
-int64_t tensorBytes(mlir::Type type);
-
 } // namespace whale
 
 #endif // WHALE_TRANSFORMS_OPCOST_H

@@ -8,6 +8,7 @@
 
 #include "CutCosts.h"
 #include "SplitLoop.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
@@ -111,7 +112,7 @@ private:
       if (info.phase == Phase::Forward)
         for (Value result : op->getResults())
           if (hasBackwardUser(result))
-            part.activationBytes += tensorBytes(result.getType()) / parts;
+            part.activationBytes += getTensorBytes(result.getType()) / parts;
       for (int64_t i = first; i <= last; ++i) {
         CutUnit &unit = problem.units[i];
         unit.flops += part.flops;
@@ -159,12 +160,12 @@ private:
         parameters.push_back(argument);
         ++users;
       } else {
-        bytes += tensorBytes(argument.getType());
+        bytes += getTensorBytes(argument.getType());
       }
     }
     for (BlockArgument parameter : parameters) {
       auto [users, bytes] = ofShape[shapeOf(parameter)];
-      int64_t own = tensorBytes(parameter.getType());
+      int64_t own = getTensorBytes(parameter.getType());
       int64_t at = forwardUsers(step, units, parameter)->first;
       problem.units[at].stateBytes += own + bytes / users;
       problem.units[at].gradientBytes += own;
@@ -229,7 +230,7 @@ private:
   double bytesOf(Value value) const {
     bool hasGradient =
         hasBackward && isa<FloatType>(getElementTypeOrSelf(value.getType()));
-    return double(tensorBytes(value.getType())) * (hasGradient ? 2 : 1);
+    return double(getTensorBytes(value.getType())) * (hasGradient ? 2 : 1);
   }
 
   const Step &step;

@@ -9,6 +9,7 @@
 #include "StepLoads.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
@@ -287,7 +288,7 @@ void StepLoads::addMemory() {
   }
   for (auto &[key, range] : ranges) {
     auto [value, mesh] = key;
-    double bytes = double(tensorBytes(value.getType()));
+    double bytes = double(getTensorBytes(value.getType()));
     LoadKind own = kindOf(mesh, batch.getState(value), inner.getState(value));
     auto argument = dyn_cast<BlockArgument>(value);
     bool isMadeHere = stepMeshes.meshOfValue(value) == mesh;
@@ -318,7 +319,7 @@ void StepLoads::addMemory() {
       if (const Mesh *mesh = stepMeshes.meshOfValue(argument))
         meshes[mesh].argumentBytes[kindOf(mesh, batch.getState(argument),
                                           inner.getState(argument))] +=
-            double(tensorBytes(argument.getType()));
+            double(getTensorBytes(argument.getType()));
   for (auto &[mesh, load] : meshes)
     load.seconds.resize(speedClasses.size());
 }

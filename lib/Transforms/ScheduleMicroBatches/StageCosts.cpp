@@ -9,6 +9,7 @@
 #include "StageCosts.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Resolver.h"
 #include "whale/Planner/StepCost.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -101,7 +102,7 @@ double StageCosts::sendSeconds(Selection from) {
     auto type = cast<RankedTensorType>(reshard.getType());
     if (type.getNumElements() == 0)
       continue;
-    int64_t elementBytes = tensorBytes(type) / type.getNumElements();
+    int64_t elementBytes = getTensorBytes(type) / type.getNumElements();
     for (const Step &step : resolve(type.getShape(), source, target, topology))
       seconds += stepSeconds(*model, step, elementBytes, topology);
   }
@@ -113,7 +114,7 @@ int64_t StageCosts::fixedBytes(int64_t device) {
   auto add = [&](Value value) {
     const std::vector<double> &list = partsOf(value);
     if (!list.empty())
-      bytes += list[device] * double(tensorBytes(value.getType()));
+      bytes += list[device] * double(getTensorBytes(value.getType()));
   };
   auto main = loop->getParentOfType<func::FuncOp>();
   for (BlockArgument argument : main.getArguments())
@@ -152,7 +153,7 @@ int64_t StageCosts::keptBytes(int64_t device, Selection of) {
       continue;
     const std::vector<double> &list = partsOf(value);
     if (!list.empty())
-      bytes += list[device] * double(tensorBytes(value.getType()));
+      bytes += list[device] * double(getTensorBytes(value.getType()));
   }
   return bytes;
 }

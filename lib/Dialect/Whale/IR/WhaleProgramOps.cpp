@@ -14,6 +14,7 @@
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 using namespace mlir;
@@ -22,13 +23,6 @@ using namespace whale;
 //===----------------------------------------------------------------------===//
 // Helpers
 //===----------------------------------------------------------------------===//
-
-/// A buffer element takes at least one byte.
-static unsigned storedWidth(Type element) {
-  if (auto complex = dyn_cast<ComplexType>(element))
-    return 2 * storedWidth(complex.getElementType());
-  return std::max(8u, element.getIntOrFloatBitWidth());
-}
 
 /// `inplace` and `updates` name, for each result, an operand with a buffer of
 /// the same size, or -1.
@@ -49,7 +43,8 @@ static LogicalResult verifySharing(Operation *op, StringRef name,
     auto from = cast<ShapedType>(op->getOperand(operand).getType());
     auto to = cast<ShapedType>(op->getResult(result).getType());
     if (from.getNumElements() != to.getNumElements() ||
-        storedWidth(from.getElementType()) != storedWidth(to.getElementType()))
+        getElementBytes(from.getElementType()) !=
+            getElementBytes(to.getElementType()))
       return op->emitOpError("'")
              << name << "' lets result " << result << " of type " << to
              << " share the buffer of operand " << operand << " of type "
@@ -63,8 +58,8 @@ static bool fits(Type tensor, Type buffer) {
   auto value = cast<ShapedType>(tensor);
   auto memref = dyn_cast<MemRefType>(buffer);
   return memref && memref.getShape() == value.getShape() &&
-         storedWidth(memref.getElementType()) ==
-             storedWidth(value.getElementType());
+         getElementBytes(memref.getElementType()) ==
+             getElementBytes(value.getElementType());
 }
 
 /// The types of a kernel's arguments: inputs, outputs, begin, end.

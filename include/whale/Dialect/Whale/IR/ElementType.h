@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_PROGRAM_ELEMENTTYPE_H
-#define WHALE_PROGRAM_ELEMENTTYPE_H
+#ifndef WHALE_DIALECT_WHALE_IR_ELEMENTTYPE_H
+#define WHALE_DIALECT_WHALE_IR_ELEMENTTYPE_H
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -23,9 +23,10 @@ std::string getDTypeName(mlir::Type element);
 /// for types that a program cannot hold.
 int64_t getElementBytes(mlir::Type element);
 
-/// Bytes of a dense tensor of static shape.
-int64_t getTensorBytes(mlir::ShapedType type);
+/// Bytes of a dense tensor of static shape, at most the largest number; 0 for
+/// anything else.
+int64_t getTensorBytes(mlir::Type type);
 
 } // namespace whale
 
-#endif // WHALE_PROGRAM_ELEMENTTYPE_H
+#endif // WHALE_DIALECT_WHALE_IR_ELEMENTTYPE_H

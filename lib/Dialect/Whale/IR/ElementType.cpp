@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Program/ElementType.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -28,8 +29,15 @@ int64_t getElementBytes(Type element) {
   return 0;
 }
 
-int64_t getTensorBytes(ShapedType type) {
-  return type.getNumElements() * getElementBytes(type.getElementType());
+int64_t getTensorBytes(Type type) {
+  auto tensor = dyn_cast<ShapedType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return 0;
+  int64_t bytes = getElementBytes(tensor.getElementType());
+  for (int64_t size : tensor.getShape())
+    if (llvm::MulOverflow(bytes, size, bytes))
+      return std::numeric_limits<int64_t>::max();
+  return bytes;
 }
 
 } // namespace whale
