@@ -11,6 +11,7 @@
 #include "DeviceRequests.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -47,9 +48,10 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return module.emitError("whale.config: num_task_graph is ")
              << config << ", expected a whole number of at least 1";
     count = number.getInt();
-    main = module.lookupSymbol<func::FuncOp>("main");
-    if (!main || main.isExternal() || !main.getBody().hasOneBlock())
-      return module.emitError("expects a function '@main' with one block");
+    FailureOr<func::FuncOp> found = getMainFunction(module);
+    if (failed(found))
+      return failure();
+    main = *found;
     defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
     for (Operation &op : main.front().without_terminator()) {
       auto phase = op.getAttrOfType<PhaseAttr>(kPhaseAttr);

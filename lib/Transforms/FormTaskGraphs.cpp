@@ -8,6 +8,7 @@
 
 #include "FormTaskGraphs/Schedule.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -36,17 +37,16 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto main = module.lookupSymbol<func::FuncOp>("main");
-    if (!main || main.isExternal() || !main.getBody().hasOneBlock()) {
-      module.emitError("expects a function '@main' with one block");
+    FailureOr<func::FuncOp> found = getMainFunction(module);
+    if (failed(found))
       return signalPassFailure();
-    }
+    func::FuncOp main = *found;
     defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
-    WalkResult found = main.walk([](TaskGraphOp graph) {
+    WalkResult formed = main.walk([](TaskGraphOp graph) {
       graph.emitError("stands in '@main', whose task graphs are to be formed");
       return WalkResult::interrupt();
     });
-    if (found.wasInterrupted())
+    if (formed.wasInterrupted())
       return signalPassFailure();
     reserveNames(main);
     formIn(main.front());

@@ -9,6 +9,7 @@
 #include "ImportScopes/StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/CallPairing.h"
 #include "whale/Transforms/Passes.h"
@@ -38,12 +39,10 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
   using ImportScopesBase::ImportScopesBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    auto main = module.lookupSymbol<func::FuncOp>("main");
-    if (!main || main.isExternal() || !main.getBody().hasOneBlock()) {
-      module.emitError("expects a function '@main' with one block");
+    FailureOr<func::FuncOp> found = getMainFunction(getOperation());
+    if (failed(found))
       return signalPassFailure();
-    }
+    func::FuncOp main = *found;
     if (failed(readDefault()) || failed(readPaths(main)) ||
         failed(numberTaskGraphs()))
       return signalPassFailure();

@@ -86,13 +86,7 @@ Convolution decodeConvolution(const Field &field, const BufferInfo &lhs,
   conv.lhsShape = lhs.shape;
   conv.rhsShape = rhs.shape;
   conv.outShape = out.shape;
-  for (DType dtype : {lhs.dtype, rhs.dtype, out.dtype})
-    if (!hasArithmetic(dtype))
-      field.fail("there is no product of " + std::string(name(dtype)));
-  if ((isComplex(lhs.dtype) || isComplex(rhs.dtype)) && !isComplex(out.dtype))
-    field.fail("the product of complex numbers is complex");
-  if (isInteger(out.dtype) && (!isInteger(lhs.dtype) || !isInteger(rhs.dtype)))
-    field.fail("the product of floating-point numbers is one");
+  checkProduct(field, lhs, rhs, out);
 
   size_t rank = lhs.shape.size();
   if (rank < 2 || rhs.shape.size() != rank || out.shape.size() != rank)

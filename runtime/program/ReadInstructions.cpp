@@ -131,6 +131,17 @@ static bool isInjective(std::vector<std::pair<int64_t, int64_t>> strides) {
   return true;
 }
 
+void checkProduct(const Field &field, const BufferInfo &lhs,
+                  const BufferInfo &rhs, const BufferInfo &out) {
+  for (DType dtype : {lhs.dtype, rhs.dtype, out.dtype})
+    if (!hasArithmetic(dtype))
+      field.fail("there is no product of " + std::string(name(dtype)));
+  if ((isComplex(lhs.dtype) || isComplex(rhs.dtype)) && !isComplex(out.dtype))
+    field.fail("the product of complex numbers is complex");
+  if (isInteger(out.dtype) && (!isInteger(lhs.dtype) || !isInteger(rhs.dtype)))
+    field.fail("the product of floating-point numbers is one");
+}
+
 Matmul InstructionReader::readMatmul(const Field &field) {
   Matmul matmul;
   matmul.lhs = readBuffer(field.at("lhs"));
@@ -141,13 +152,7 @@ Matmul InstructionReader::readMatmul(const Field &field) {
   matmul.lhsType = lhs.dtype;
   matmul.rhsType = rhs.dtype;
   matmul.outType = out.dtype;
-  for (DType dtype : {lhs.dtype, rhs.dtype, out.dtype})
-    if (!hasArithmetic(dtype))
-      field.fail("there is no product of " + std::string(name(dtype)));
-  if ((isComplex(lhs.dtype) || isComplex(rhs.dtype)) && !isComplex(out.dtype))
-    field.fail("the product of complex numbers is complex");
-  if (isInteger(out.dtype) && (!isInteger(lhs.dtype) || !isInteger(rhs.dtype)))
-    field.fail("the product of floating-point numbers is one");
+  checkProduct(field, lhs, rhs, out);
 
   constexpr int64_t most = int64_t(1) << 56;
   std::vector<std::pair<int64_t, int64_t>> lhsReach, rhsReach, outReach;

@@ -96,6 +96,10 @@ private:
 bool overlap(const Manifest &manifest, const BufferInfo &a,
              const BufferInfo &b);
 
+/// Checks that there are products of elements of these types.
+void checkProduct(const Field &field, const BufferInfo &lhs,
+                  const BufferInfo &rhs, const BufferInfo &out);
+
 /// Decodes a convolution and checks that the shapes fit (ReadConvolution.cpp).
 Convolution decodeConvolution(const Field &field, const BufferInfo &lhs,
                               const BufferInfo &rhs, const BufferInfo &out);

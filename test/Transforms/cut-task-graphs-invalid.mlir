@@ -16,7 +16,7 @@ module attributes {whale.config = {num_task_graph = "two"}} {
 
 // -----
 
-// expected-error @below {{expects a function '@main' with one block}}
+// expected-error @below {{expects a function @main with a body}}
 module attributes {whale.config = {num_task_graph = 2 : i64}} {
 }
 
