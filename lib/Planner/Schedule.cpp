@@ -51,12 +51,19 @@ std::vector<llvm::StringRef> whale::scheduleKindNames() {
   return names;
 }
 
+std::vector<int64_t> ScheduleProblem::taskGraphsOf(int64_t stage) const {
+  std::vector<int64_t> result;
+  for (int64_t v = 0; v < getNumTaskGraphs(); ++v)
+    if (stageOf(v) == stage)
+      result.push_back(v);
+  return result;
+}
+
 /// What a device of the stage has.
 static int64_t memoryOf(const ScheduleProblem &problem, int64_t stage) {
   int64_t bytes = std::numeric_limits<int64_t>::max();
-  for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
-    bytes = std::min(bytes,
-                     problem.costs[chunk * problem.stages + stage].memoryBytes);
+  for (int64_t taskGraph : problem.taskGraphsOf(stage))
+    bytes = std::min(bytes, problem.costs[taskGraph].memoryBytes);
   return bytes;
 }
 
@@ -135,7 +142,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     return std::move(*best);
   }
   if (!closest)
-    return fail("no schedule fits: " + misfit);
+    return fail(misfit);
   auto [stage, lack] = worstLack(problem, closest->second);
   return fail("stage " + llvm::Twine(stage) + " lacks " + llvm::Twine(lack) +
               " bytes of memory: its devices have " +

@@ -25,10 +25,13 @@ llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
                 llvm::Twine(problem.stages) + ", " +
                 llvm::Twine(problem.chunks) + " and " +
                 llvm::Twine(problem.microBatches));
-  if (int64_t(problem.costs.size()) != problem.stages * problem.chunks)
-    return fail(llvm::Twine(problem.stages * problem.chunks) +
-                " task graphs have " + llvm::Twine(problem.costs.size()) +
-                " costs");
+  for (int64_t stage : problem.line)
+    if (stage < 0 || stage >= problem.stages)
+      return fail("the line names stage " + llvm::Twine(stage) + " of " +
+                  llvm::Twine(problem.stages));
+  if (int64_t(problem.costs.size()) != problem.getNumTaskGraphs())
+    return fail(llvm::Twine(problem.getNumTaskGraphs()) + " task graphs have " +
+                llvm::Twine(problem.costs.size()) + " costs");
   for (auto [i, cost] : llvm::enumerate(problem.costs)) {
     for (double time : {cost.forward, cost.backward, cost.weight, cost.send})
       if (!(time >= 0) || std::isinf(time))
@@ -62,47 +65,36 @@ inTurn(int64_t count, int64_t warmup,
   return steps;
 }
 
-/// Forwards before the first pair of a forward and a backward, in schedules of
-/// one TaskGraph a stage.
-static int64_t warmupOf(ScheduleKind kind, const ScheduleProblem &problem,
-                        int64_t stage) {
-  int64_t later = problem.stages - 1 - stage;
-  switch (kind) {
-  case ScheduleKind::GPipe:
-    return problem.microBatches;
-  case ScheduleKind::BackwardOptimizer:
-    return later == 0 ? 0 : later + 1;
-  default:
-    return later;
-  }
+/// Forwards of a TaskGraph before its first pair of a forward and a backward,
+/// where `later` others follow it in line.
+static int64_t warmupOf(ScheduleKind kind, int64_t later) {
+  return kind == ScheduleKind::BackwardOptimizer && later > 0 ? later + 1
+                                                              : later;
 }
 
-/// The TaskGraphs of a stage one after the other, as they depend on each other.
-static std::vector<ScheduleStep>
-plainOrder(ScheduleKind kind, const ScheduleProblem &problem, int64_t stage) {
+/// All forwards of a stage's TaskGraphs, one after the other, then all
+/// backwards.
+static std::vector<ScheduleStep> forwardsFirst(const ScheduleProblem &problem,
+                                               int64_t stage) {
   std::vector<ScheduleStep> steps;
-  if (kind == ScheduleKind::GPipe) {
-    for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
-      for (int64_t m = 0; m < problem.microBatches; ++m)
-        steps.push_back({ScheduleStep::Forward, chunk, m});
-    for (int64_t chunk = problem.chunks; chunk-- > 0;)
-      for (int64_t m = 0; m < problem.microBatches; ++m)
-        steps.push_back({ScheduleStep::Backward, chunk, m});
-    return steps;
-  }
-  // Several TaskGraphs only where there is but one stage.
-  for (const ScheduleStep &step : inTurn(
-           problem.microBatches, warmupOf(kind, problem, stage),
-           [](int64_t k) { return ScheduleStep{ScheduleStep::Forward, 0, k}; },
-           [](int64_t k) {
-             return ScheduleStep{ScheduleStep::Backward, 0, k};
-           }))
-    for (int64_t i = 0; i < problem.chunks; ++i) {
-      bool forward = step.kind == ScheduleStep::Forward;
-      int64_t chunk = forward ? i : problem.chunks - 1 - i;
-      steps.push_back({step.kind, chunk, step.microBatch});
-    }
+  int64_t chunks = problem.taskGraphsOf(stage).size();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (int64_t m = 0; m < problem.microBatches; ++m)
+      steps.push_back({ScheduleStep::Forward, chunk, m});
+  for (int64_t chunk = chunks; chunk-- > 0;)
+    for (int64_t m = 0; m < problem.microBatches; ++m)
+      steps.push_back({ScheduleStep::Backward, chunk, m});
   return steps;
+}
+
+/// A backward as soon as there is one, in a stage of one TaskGraph.
+static std::vector<ScheduleStep> backwardsInTurn(ScheduleKind kind,
+                                                 const ScheduleProblem &problem,
+                                                 int64_t stage) {
+  return inTurn(
+      problem.microBatches, warmupOf(kind, problem.stages - 1 - stage),
+      [](int64_t k) { return ScheduleStep{ScheduleStep::Forward, 0, k}; },
+      [](int64_t k) { return ScheduleStep{ScheduleStep::Backward, 0, k}; });
 }
 
 /// The order of Megatron-LM: groups of as many micro-batches as there are
@@ -129,22 +121,33 @@ llvm::Expected<Schedule> whale::makeSchedule(ScheduleKind kind,
     return error;
   bool interleaved = kind == ScheduleKind::Interleaved;
   std::string name = "schedule '" + stringifyScheduleKind(kind).str() + "' ";
+  if (interleaved && !problem.line.empty())
+    return fail(name + "needs stages that stand equally often in line, in the "
+                       "same order; take another schedule");
   if (interleaved && problem.chunks < 2)
-    return fail(name + "needs at least 2 task graphs on each stage's devices");
+    return fail(name +
+                "needs at least 2 task graphs on each stage's devices; raise "
+                "num_task_graph, let more scopes share the devices, or take "
+                "another schedule");
   if (interleaved && problem.microBatches % problem.stages != 0)
     return fail(name + "needs a number of micro-batches that its " +
                 llvm::Twine(problem.stages) + " stages divide, not " +
-                llvm::Twine(problem.microBatches));
-  if (!interleaved && kind != ScheduleKind::GPipe && problem.chunks > 1 &&
-      problem.stages > 1)
-    return fail(name + "takes 1 task graph a stage, not " +
-                llvm::Twine(problem.chunks) +
-                "; 'interleaved' and 'gpipe' take more");
+                llvm::Twine(problem.microBatches) +
+                "; change num_micro_batch, or take another schedule");
 
   Schedule schedule;
-  for (int64_t stage = 0; stage < problem.stages; ++stage)
-    schedule.push_back(interleaved ? interleavedOrder(problem, stage)
-                                   : plainOrder(kind, problem, stage));
+  bool isPlain = problem.line.empty() && problem.chunks == 1;
+  if (!isPlain && !interleaved && kind != ScheduleKind::GPipe)
+    schedule = backwardsAsReady(problem, [&](int64_t taskGraph) {
+      int64_t later = problem.getNumTaskGraphs() - 1 - taskGraph;
+      return warmupOf(kind, later) + 1;
+    });
+  else
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      schedule.push_back(interleaved ? interleavedOrder(problem, stage)
+                         : kind == ScheduleKind::GPipe
+                             ? forwardsFirst(problem, stage)
+                             : backwardsInTurn(kind, problem, stage));
   if (kind == ScheduleKind::ZeroBubble)
     return fillBubbles(problem, schedule);
   return schedule;

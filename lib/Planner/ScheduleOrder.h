@@ -10,6 +10,7 @@
 #define WHALE_LIB_PLANNER_SCHEDULEORDER_H
 
 #include "whale/Planner/Schedule.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace whale {
 
@@ -29,6 +30,13 @@ struct ScheduleNeed {
 std::optional<ScheduleNeed> needOf(const ScheduleProblem &problem,
                                    ScheduleStep::Kind kind, int64_t taskGraph,
                                    int64_t microBatch);
+
+/// A backward as soon as there is one, else a forward, of the TaskGraph that
+/// stands last in line; each keeps at most `limitOf(it)` micro-batches in
+/// flight. For any line of TaskGraphs.
+Schedule
+backwardsAsReady(const ScheduleProblem &problem,
+                 llvm::function_ref<int64_t(int64_t taskGraph)> limitOf);
 
 /// Adds the gradients of the weights to a schedule of forwards and backwards:
 /// where a stage would wait, and where there would be more micro-batches in

@@ -28,10 +28,11 @@ std::optional<ScheduleNeed> whale::needOf(const ScheduleProblem &problem,
                                           ScheduleStep::Kind kind,
                                           int64_t taskGraph,
                                           int64_t microBatch) {
-  int64_t last = problem.stages * problem.chunks - 1;
+  int64_t last = problem.getNumTaskGraphs() - 1;
   auto send = [&](int64_t from) {
     // On one stage's devices there is nothing to send.
-    return problem.stages == 1 ? 0 : problem.costs[from].send;
+    bool stays = problem.stageOf(from) == problem.stageOf(from + 1);
+    return stays ? 0 : problem.costs[from].send;
   };
   switch (kind) {
   case ScheduleStep::Forward:
@@ -54,7 +55,9 @@ class Simulation {
 public:
   Simulation(const ScheduleProblem &problem, const Schedule &schedule)
       : problem(problem), schedule(schedule) {
-    int64_t taskGraphs = problem.stages * problem.chunks;
+    int64_t taskGraphs = problem.getNumTaskGraphs();
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      chunksOf.push_back(problem.taskGraphsOf(stage));
     for (auto &table : ends)
       table.assign(taskGraphs * problem.microBatches, kUndone);
     splits.assign(taskGraphs, false);
@@ -83,6 +86,13 @@ public:
             std::max(timeline.makespan, timeline.steps[stage].back().end);
       addPeaks(stage, timeline);
     }
+    // What is needed stands before, and doesn't start later.
+    auto startOf = [&](const Timeline::Position &at) {
+      return timeline.steps[at.stage][at.step].start;
+    };
+    llvm::stable_sort(timeline.order, [&](const auto &a, const auto &b) {
+      return startOf(a) < startOf(b);
+    });
     for (int64_t stage = 0; stage < problem.stages; ++stage) {
       timeline.idle[stage] = timeline.makespan;
       for (const Timeline::Interval &step : timeline.steps[stage])
@@ -95,8 +105,9 @@ private:
   static constexpr double kUndone = -1;
 
   int64_t taskGraphOf(int64_t stage, int64_t chunk) const {
-    return chunk * problem.stages + stage;
+    return chunksOf[stage][chunk];
   }
+  int64_t chunkCount(int64_t stage) const { return chunksOf[stage].size(); }
   double &endOf(ScheduleStep::Kind kind, int64_t taskGraph,
                 int64_t microBatch) {
     return ends[kind][taskGraph * problem.microBatches + microBatch];
@@ -115,7 +126,7 @@ private:
       for (const ScheduleStep &step : schedule[stage]) {
         std::string where =
             "stage " + std::to_string(stage) + ": " + describe(step);
-        if (step.chunk < 0 || step.chunk >= problem.chunks ||
+        if (step.chunk < 0 || step.chunk >= chunkCount(stage) ||
             step.microBatch < 0 || step.microBatch >= problem.microBatches)
           return fail(where + " is no step of the problem");
         int64_t taskGraph = taskGraphOf(stage, step.chunk);
@@ -126,7 +137,7 @@ private:
           return fail(where + " stands twice");
       }
     for (int64_t stage = 0; stage < problem.stages; ++stage)
-      for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
+      for (int64_t chunk = 0; chunk < chunkCount(stage); ++chunk)
         for (int64_t m = 0; m < problem.microBatches; ++m) {
           int64_t taskGraph = taskGraphOf(stage, chunk);
           for (auto kind : {ScheduleStep::Forward, ScheduleStep::Backward,
@@ -174,14 +185,15 @@ private:
       return false;
     double end = start + durationOf(step.kind, taskGraph);
     endOf(step.kind, taskGraph, step.microBatch) = end;
+    timeline.order.push_back({stage, done.size()});
     done.push_back({start, end});
     return true;
   }
 
   void addPeaks(int64_t stage, Timeline &timeline) const {
     int64_t bytes = 0, held = 0;
-    for (int64_t chunk = 0; chunk < problem.chunks; ++chunk)
-      bytes += problem.costs[taskGraphOf(stage, chunk)].fixedBytes;
+    for (int64_t taskGraph : chunksOf[stage])
+      bytes += problem.costs[taskGraph].fixedBytes;
     int64_t peakBytes = bytes, peak = 0;
     for (const ScheduleStep &step : schedule[stage]) {
       int64_t taskGraph = taskGraphOf(stage, step.chunk);
@@ -201,6 +213,7 @@ private:
 
   const ScheduleProblem &problem;
   const Schedule &schedule;
+  std::vector<std::vector<int64_t>> chunksOf;
   /// When each step ended, by kind, TaskGraph and micro-batch.
   std::vector<double> ends[3];
   /// Which TaskGraphs compute the gradients of their weights apart.

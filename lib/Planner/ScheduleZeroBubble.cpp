@@ -23,11 +23,13 @@ public:
   Filler(const ScheduleProblem &problem, const Schedule &schedule, bool patient)
       : problem(problem), schedule(schedule), patient(patient),
         stages(problem.stages), result(problem.stages) {
-    int64_t taskGraphs = problem.stages * problem.chunks;
+    int64_t taskGraphs = problem.getNumTaskGraphs();
     for (auto &table : ends)
       table.assign(taskGraphs * problem.microBatches, kUndone);
-    for (int64_t stage = 0; stage < problem.stages; ++stage)
+    for (int64_t stage = 0; stage < problem.stages; ++stage) {
+      stages[stage].chunks = problem.taskGraphsOf(stage);
       stages[stage].limit = limitOf(stage);
+    }
   }
 
   /// Always takes the step that starts first, so that what a stage sees when it
@@ -50,6 +52,7 @@ private:
   static constexpr double kUndone = -1;
 
   struct Stage {
+    std::vector<int64_t> chunks;
     size_t next = 0;
     double free = 0;
     /// Micro-batches of which activations are kept.
@@ -63,7 +66,7 @@ private:
   };
 
   int64_t taskGraphOf(int64_t stage, int64_t chunk) const {
-    return chunk * problem.stages + stage;
+    return stages[stage].chunks[chunk];
   }
   double &endOf(int64_t taskGraph, ScheduleStep::Kind kind, int64_t m) {
     return ends[kind][taskGraph * problem.microBatches + m];
@@ -73,11 +76,11 @@ private:
   /// anyway, or as memory allows, but at least as many as without waiting
   /// gradients.
   int64_t limitOf(int64_t stage) const {
-    int64_t held = 0, most = 0, room = problem.stages * problem.chunks;
+    int64_t held = 0, most = 0, room = problem.getNumTaskGraphs();
     int64_t bytes = 0, memory = std::numeric_limits<int64_t>::max();
     int64_t activation = 0;
-    for (int64_t chunk = 0; chunk < problem.chunks; ++chunk) {
-      const StageCost &cost = problem.costs[taskGraphOf(stage, chunk)];
+    for (int64_t taskGraph : stages[stage].chunks) {
+      const StageCost &cost = problem.costs[taskGraph];
       bytes += cost.fixedBytes;
       memory = std::min(memory, cost.memoryBytes);
       activation = std::max(activation, cost.activationBytes);

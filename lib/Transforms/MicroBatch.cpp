@@ -410,11 +410,20 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
     if (auto count =
             dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch")))
       moments = count.getInt();
-    if (moments == 1)
-      return;
     FailureOr<func::FuncOp> main = getMainFunction(module);
     if (failed(main))
       return signalPassFailure();
+    auto schedule =
+        dyn_cast_or_null<StringAttr>(getConfig(module, "pipeline.strategy"));
+    if (moments == 1 && schedule) {
+      emitError(main->front().front().getLoc(), "pipeline.strategy: '")
+          << schedule.getValue()
+          << "' orders micro-batches, and there is only one; set "
+             "num_micro_batch, or leave pipeline.strategy out";
+      return signalPassFailure();
+    }
+    if (moments == 1)
+      return;
     if (moments < 1) {
       main->emitError("micro-batches: ")
           << moments << " of them; use at least 1";

@@ -45,14 +45,16 @@ struct ResolvedReshard {
   Operation *earlier = nullptr;
 };
 using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
+using MomentOrders = llvm::DenseMap<Operation *, MomentOrder>;
 
 /// Writes the function of one rank class, with the shapes of its first rank.
 class RankClassBuilder : BlockLocalizer {
 public:
   RankClassBuilder(OpBuilder &builder, func::FuncOp main,
-                   ArrayRef<int64_t> ranks, const ResolvedReshards &reshards)
+                   ArrayRef<int64_t> ranks, const ResolvedReshards &reshards,
+                   const MomentOrders &orders)
       : BlockLocalizer(builder, ranks.front()), main(main), ranks(ranks),
-        reshards(reshards) {}
+        reshards(reshards), orders(orders) {}
 
   FailureOr<func::FuncOp> build(StringRef name) {
     SmallVector<Type> inputs, outputs;
@@ -263,10 +265,12 @@ private:
       }
     };
 
-    FailureOr<SmallVector<MomentItem>> items = orderMoments(op, device);
-    if (failed(items))
-      return failure();
-    for (const MomentItem &item : *items) {
+    auto communicates = [&](ReshardOp reshard) {
+      return llvm::any_of(reshards.at(reshard).steps, [](const Step &step) {
+        return step.kind != StepKind::LocalSlice;
+      });
+    };
+    for (const MomentItem &item : orders.at(op).itemsOf(device, communicates)) {
       moment = &moments[item.moment];
       if (failed(visit(item.op)))
         return failure();
@@ -314,6 +318,7 @@ private:
   func::FuncOp main;
   ArrayRef<int64_t> ranks;
   const ResolvedReshards &reshards;
+  const MomentOrders &orders;
   llvm::DenseMap<Value, Value> values;
   /// The values of the micro-batch at hand, inside of micro-batches.
   llvm::DenseMap<Value, Value> *moment = nullptr;
@@ -380,6 +385,14 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
     });
     collectPlacements(*main, placements);
 
+    MomentOrders orders;
+    for (auto loop : main->getOps<MicroBatchesOp>()) {
+      FailureOr<MomentOrder> order = MomentOrder::create(loop);
+      if (failed(order))
+        return signalPassFailure();
+      orders.try_emplace(loop, std::move(*order));
+    }
+
     // Ranks with equal local sizes under every placement are one class.
     std::map<std::vector<int64_t>, std::vector<int64_t>> ranksOf;
     std::vector<std::vector<int64_t>> order;
@@ -400,7 +413,7 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
     for (auto [index, key] : llvm::enumerate(order)) {
       OpBuilder builder(&getContext());
       FailureOr<func::FuncOp> function =
-          RankClassBuilder(builder, *main, ranksOf[key], reshards)
+          RankClassBuilder(builder, *main, ranksOf[key], reshards, orders)
               .build(("rank_class_" + Twine(index)).str());
       if (failed(function))
         return signalPassFailure();

@@ -23,6 +23,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -33,16 +34,58 @@ namespace whale {
 
 namespace {
 
-std::string print(const std::vector<ScheduleStep> &steps, bool hasChunks) {
-  std::string text;
-  for (const ScheduleStep &step : steps) {
-    text += text.empty() ? "" : " ";
-    text += "FBW"[step.kind];
-    if (hasChunks)
-      text += std::to_string(step.chunk) + ".";
-    text += std::to_string(step.microBatch);
+/// The operation of `graph` that uses what `producer` makes.
+Operation *findUser(TaskGraphOp graph, TaskGraphOp producer) {
+  Operation *user = nullptr;
+  graph.walk([&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      while (auto moved = operand.getDefiningOp<ReshardOp>())
+        operand = moved.getInput();
+      if (operand.getDefiningOp() == producer) {
+        user = op;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return user;
+}
+
+/// The way from a forward of a TaskGraph over other stages to a later one of
+/// the same TaskGraph, which stands last; empty if there is none.
+SmallVector<TaskGraphOp> findCycle(const Pipeline &pipeline,
+                                   MicroBatchesOp loop) {
+  for (auto end : loop.getBody(0).getOps<TaskGraphOp>()) {
+    if (end.getPhase() != Phase::Forward)
+      continue;
+    llvm::DenseMap<Operation *, TaskGraphOp> next;
+    SmallVector<TaskGraphOp> waiting = {end};
+    for (size_t i = 0; i < waiting.size(); ++i)
+      for (TaskGraphOp producer : findProducers(waiting[i])) {
+        bool isSame = producer.getName() == end.getName();
+        if ((isSame && waiting[i].getName() == end.getName()) ||
+            !next.try_emplace(producer, waiting[i]).second)
+          continue;
+        waiting.push_back(producer);
+        if (!isSame || pipeline.getPlace(producer) == pipeline.getPlace(end))
+          continue;
+        SmallVector<TaskGraphOp> cycle = {producer};
+        while (cycle.back() != end)
+          cycle.push_back(next.lookup(cycle.back()));
+        return cycle;
+      }
   }
-  return text;
+  return {};
+}
+
+void noteCycle(Diagnostic &diagnostic, ArrayRef<TaskGraphOp> cycle) {
+  for (size_t i = 0; i + 1 < cycle.size(); ++i) {
+    TaskGraphOp from = cycle[i], to = cycle[i + 1];
+    if (Operation *user = findUser(to, from))
+      diagnostic.attachNote(user->getLoc())
+          << "'" << user->getName() << "' in TaskGraph '" << to.getName()
+          << "' uses what '" << from.getName() << "' makes";
+  }
 }
 
 struct ScheduleMicroBatchesPass
@@ -57,7 +100,7 @@ struct ScheduleMicroBatchesPass
     FailureOr<Cluster> cluster = getCluster(module);
     if (failed(cluster))
       return signalPassFailure();
-    for (auto loop : main->getOps<MicroBatchesOp>())
+    for (auto loop : llvm::make_early_inc_range(main->getOps<MicroBatchesOp>()))
       if (failed(schedule(loop, *cluster)))
         return signalPassFailure();
   }
@@ -78,63 +121,109 @@ struct ScheduleMicroBatchesPass
 
   LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster) {
     FailureOr<std::optional<ScheduleKind>> wanted = wantedKind(loop);
-    Pipeline pipeline(loop, cluster);
     if (failed(wanted))
       return failure();
-    if (TaskGraphOp graph = pipeline.getRevisited())
-      return emitError(graph.getLoc())
-             << "pipeline: the samples come back to TaskGraph '"
-             << graph.getName() << "' after another stage has computed with "
-             << "what it made; give these operations a TaskGraph of their own";
+    Pipeline pipeline(loop, cluster);
+    if (*wanted && pipeline.getNumStages() < 2)
+      return loop.emitError("pipeline.strategy: '")
+             << stringifyScheduleKind(**wanted)
+             << "' orders the stages of a pipeline, but here all task graphs "
+                "share devices; give them devices of their own, or leave "
+                "pipeline.strategy out";
     // One stage, or one direction: every stage takes the moments as they come.
     if (pipeline.getNumStages() < 2 || !pipeline.goesBack())
       return success();
-    if (!pipeline.isRegular()) {
-      if (!*wanted) {
-        emitRemark(loop.getLoc())
-            << "pipeline: the stages stand unequally often in line; each takes "
-               "the micro-batches one after the other";
-        return success();
-      }
-      return loop.emitError("pipeline.strategy: the stages stand unequally "
-                            "often in line, so no schedule can be chosen");
-    }
-    if (*wanted == ScheduleKind::ZeroBubble)
-      for (Region &body : loop.getBodies())
-        splitWeightGradients(body.front());
 
-    ScheduleProblem problem = pipeline.getProblem();
-    // Without that split the gradients of weights aren't apart.
-    SmallVector<ScheduleKind> among{ScheduleKind::GPipe,
-                                    ScheduleKind::OneForwardOneBackward,
-                                    ScheduleKind::BackwardOptimizer};
-    if (problem.chunks > 1)
-      among.push_back(ScheduleKind::Interleaved);
+    SmallVector<TaskGraphOp> cycle = findCycle(pipeline, loop);
+    if (!cycle.empty()) {
+      InFlightDiagnostic remark = emitRemark(cycle.back().getLoc());
+      remark << "pipeline: the samples come back to TaskGraph '"
+             << cycle.back().getName()
+             << "' after another stage has computed with what it made, so that "
+                "its stage stands in line again";
+      noteCycle(*remark.getUnderlyingDiagnostic(), cycle);
+    }
+
+    // Zero bubble, if it is chosen, needs the gradients of weights apart.
+    auto apart = cast<MicroBatchesOp>(OpBuilder(loop).clone(*loop));
+    for (Region &body : apart.getBodies())
+      splitWeightGradients(body.front());
+    Pipeline pipelineApart(apart, cluster);
+    ScheduleProblem problem = pipelineApart.getProblem();
+    SmallVector<ScheduleKind> among;
     if (*wanted)
       among = {**wanted};
+    else if (!problem.line.empty() || problem.chunks < 2)
+      among = {ScheduleKind::GPipe, ScheduleKind::OneForwardOneBackward,
+               ScheduleKind::BackwardOptimizer, ScheduleKind::ZeroBubble};
     llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem, among);
-    if (!choice)
-      return emitError(loop.getLoc())
-             << "pipeline: " << llvm::toString(choice.takeError());
+    if (!choice) {
+      apart.erase();
+      InFlightDiagnostic error = emitError(loop.getLoc());
+      error << "pipeline: " << llvm::toString(choice.takeError());
+      noteCycle(*error.getUnderlyingDiagnostic(), cycle);
+      return error;
+    }
     emitRemark(loop.getLoc()) << "pipeline: " << choice->reason;
+    if (choice->kind == ScheduleKind::ZeroBubble) {
+      write(apart, pipelineApart, problem, *choice);
+      loop.replaceAllUsesWith(apart);
+      loop.erase();
+    } else {
+      apart.erase();
+      write(loop, pipeline, problem, *choice);
+    }
+    return success();
+  }
 
+  /// Writes down the steps of all devices that stand at the same places.
+  void write(MicroBatchesOp loop, const Pipeline &pipeline,
+             const ScheduleProblem &problem, const ScheduleChoice &choice) {
+    ArrayRef<Pipeline::Place> line = pipeline.getLine();
+    llvm::MapVector<int64_t, SmallVector<int64_t>> placesOf;
+    bool hasChunks = false;
+    for (auto [index, place] : llvm::enumerate(line)) {
+      hasChunks |= place.chunk > 0;
+      for (int64_t device : place.devices)
+        placesOf[device].push_back(index);
+    }
+    llvm::MapVector<Attribute, SmallVector<int64_t>> devicesAt;
     Builder builder(loop.getContext());
-    SmallVector<Attribute> stages;
-    for (auto [devices, steps] :
-         llvm::zip(pipeline.getDevices(), choice->schedule))
-      stages.push_back(builder.getDictionaryAttr(
+    for (auto &[device, places] : placesOf)
+      devicesAt[builder.getDenseI64ArrayAttr(places)].push_back(device);
+
+    std::vector<std::vector<int64_t>> placesOfStage;
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      placesOfStage.push_back(problem.taskGraphsOf(stage));
+    SmallVector<Attribute> lists;
+    for (auto &[attribute, devices] : devicesAt) {
+      ArrayRef<int64_t> places = cast<DenseI64ArrayAttr>(attribute);
+      std::string text;
+      for (const Timeline::Position &at : choice.timeline.order) {
+        const ScheduleStep &step = choice.schedule[at.stage][at.step];
+        int64_t place = placesOfStage[at.stage][step.chunk];
+        if (!llvm::is_contained(places, place))
+          continue;
+        text += text.empty() ? "" : " ";
+        text += "FBW"[step.kind];
+        if (hasChunks)
+          text += std::to_string(line[place].chunk) + ".";
+        text += std::to_string(step.microBatch);
+      }
+      llvm::sort(devices);
+      lists.push_back(builder.getDictionaryAttr(
           {builder.getNamedAttr("devices",
                                 builder.getDenseI64ArrayAttr(devices)),
-           builder.getNamedAttr("steps", builder.getStringAttr(print(
-                                             steps, problem.chunks > 1)))}));
-    loop->setAttr(kScheduleAttr, builder.getArrayAttr(stages));
-    if (problem.chunks > 1)
-      for (Region &body : loop.getBodies())
-        for (auto graph : body.getOps<TaskGraphOp>())
-          if (std::optional<Pipeline::Place> place =
-                  pipeline.getPlace(graph.getName()))
-            graph->setAttr(kChunkAttr, builder.getI64IntegerAttr(place->chunk));
-    return success();
+           builder.getNamedAttr("steps", builder.getStringAttr(text))}));
+    }
+    loop->setAttr(kScheduleAttr, builder.getArrayAttr(lists));
+    if (!hasChunks)
+      return;
+    for (Region &body : loop.getBodies())
+      for (auto graph : body.getOps<TaskGraphOp>())
+        if (int64_t place = pipeline.getPlace(graph); place >= 0)
+          graph->setAttr(kChunkAttr,
+                         builder.getI64IntegerAttr(line[place].chunk));
   }
 };
 

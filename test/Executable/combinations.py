@@ -246,14 +246,14 @@ def wanted(case: Combination) -> list[int]:
 
 
 def stages(case: Combination) -> list[int]:
-    """The stage of each TaskGraph: those with a common device are one."""
+    """The stage of each TaskGraph: those with a common device are one, in the
+    first replica."""
     wants = wanted(case)
     lists: list[set[int]] = [set() for _ in wants]
     if case.cluster:
         own = case.cluster
         for i in range(len(wants)):
-            for devices in own[i % len(own) :: len(wants)]:
-                lists[i] |= set(devices)
+            lists[i] = set(own[i % len(own)])
     else:
         size = group_size(case)
         next_device = 0
@@ -300,7 +300,29 @@ def expected_errors(case: Combination) -> list[str]:
 def expected_schedule_errors(case: Combination) -> list[str]:
     """A schedule that doesn't fit the pipeline."""
     schedule = case.config.get("pipeline.strategy")
-    if case.micro_batches == 1 or not schedule or not wanted(case):
+    if not schedule:
+        return []
+    if case.micro_batches == 1:
+        return ["orders micro-batches, and there is only one"]
+    line = line_of_stages(case)
+    count = len(set(line))
+    if count < 2:
+        return ["orders the stages of a pipeline"]
+    if schedule != "interleaved":
+        return []
+    if len(line) % count or any(n != i % count for i, n in enumerate(line)):
+        return ["stand equally often in line"]
+    if len(line) == count:
+        return ["at least 2 task graphs"]
+    if case.micro_batches % count:
+        return ["stages divide"]
+    return []
+
+
+def line_of_stages(case: Combination) -> list[int]:
+    """The stages in the order in which micro-batches pass them, numbered in
+    that order."""
+    if not wanted(case):
         return []
     stage = stages(case)
     if "num_task_graph" in case.config:
@@ -310,21 +332,7 @@ def expected_schedule_errors(case: Combination) -> list[str]:
         line = [stage[names.index(name)] for name, _ in task_graphs(case)]
     line = [number for number, _ in itertools.groupby(line)]
     order = list(dict.fromkeys(line))
-    line = [order.index(number) for number in line]
-    if len(order) < 2:
-        return []
-    if len(line) % len(order) or any(
-        number != i % len(order) for i, number in enumerate(line)
-    ):
-        return ["unequally often"]
-    if schedule == "interleaved":
-        if len(line) == len(order):
-            return ["at least 2 task graphs"]
-        if case.micro_batches % len(order):
-            return ["stages divide"]
-    elif schedule not in ("gpipe", "PreferForward") and len(line) > len(order):
-        return ["takes 1 task graph a stage"]
-    return []
+    return [order.index(number) for number in line]
 
 
 # --------------------------------------------------------------------------- #

@@ -85,12 +85,105 @@ module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
 
 // -----
 
-// A TaskGraph that the samples come back to.
-module {
+// A TaskGraph that the samples come back to stands in line again.
+// CHECK-LABEL: module @again
+// CHECK: whale.schedule = [{devices = array<i64: 0>, steps = "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1"}, {devices = array<i64: 1>, steps = "F0.0 F0.1 B0.0 B0.1"}]
+// CHECK: "one" forward {{.*}}whale.chunk = 0
+// CHECK: "two" forward {{.*}}whale.chunk = 0
+// CHECK: "one" forward {{.*}}whale.chunk = 1
+// CHECK: "one" backward {{.*}}whale.chunk = 1
+// CHECK: "two" backward {{.*}}whale.chunk = 0
+// CHECK: "one" backward {{.*}}whale.chunk = 0
+module @again attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
   whale.virtual_device @vd0 [[0]]
   whale.virtual_device @vd1 [[1]]
   func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{pipeline: gpipe takes}}
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        // expected-note@+1 {{'stablehlo.tanh' in TaskGraph 'two' uses what 'one' makes}}
+        %7 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      // expected-remark@+1 {{pipeline: the samples come back to TaskGraph 'one' after another stage}}
+      %3 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        // expected-note@+1 {{'stablehlo.add' in TaskGraph 'one' uses what 'two' makes}}
+        %7 = stablehlo.add %1, %2 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.sine %3 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %5 = whale.task_graph "two" backward on @vd1 -> tensor<4xf32> {
+        %7 = stablehlo.multiply %2, %4 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %6 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.multiply %1, %5 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      whale.yield %6 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Interleaving is for stages that stand equally often in line.
+module attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{pipeline: schedule 'interleaved' needs stages that stand equally often in line, in the same order; take another schedule}}
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        %7 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %3 = whale.task_graph "three" forward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.add %1, %2 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "three" backward on @vd0 -> tensor<4xf32> {
+        %7 = stablehlo.sine %3 : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A smaller last replica: on its device two stages take turns, as the stages of
+// the others do.
+// CHECK-LABEL: module @uneven
+// CHECK: whale.schedule = [{devices = array<i64: 0>, steps = "F0.0 F0.1 B0.0 B0.1"}, {devices = array<i64: 2>, steps = "F0.0 F0.1 F1.0 B1.0 F1.1 B0.0 B1.1 B0.1"}, {devices = array<i64: 1>, steps = "F1.0 B1.0 F1.1 B1.1"}]
+module @uneven attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 3}]}]}
+  whale.virtual_device @vd0 [[0], [2]]
+  whale.virtual_device @vd1 [[1], [2]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{pipeline: 1f1b takes}}
     %0 = whale.micro_batches [0, 0](%a, %b)
         reduce [#whale.reduction<sum>]
         : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
@@ -103,12 +196,15 @@ module {
         %5 = stablehlo.tanh %1 : tensor<4xf32>
         whale.yield %5 : tensor<4xf32>
       }
-      // expected-error@+1 {{pipeline: the samples come back to TaskGraph 'one' after another stage}}
-      %3 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
-        %5 = stablehlo.tanh %2 : tensor<4xf32>
+      %3 = whale.task_graph "two" backward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %2, %1 : tensor<4xf32>
         whale.yield %5 : tensor<4xf32>
       }
-      whale.yield %3 : tensor<4xf32>
+      %4 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %3, %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
     }
     return %0 : tensor<4xf32>
   }
@@ -124,6 +220,27 @@ module attributes {whale.config = {pipeline = {strategy = "2f2b"}}} {
         : (tensor<4xf32>) -> tensor<4xf32> {
     ^bb0(%x: tensor<4xf32>):
       whale.yield %x : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// There is nothing to order on shared devices.
+module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu"}]}]}
+  whale.virtual_device @vd0 [[0]]
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{pipeline.strategy: '1f1b' orders the stages of a pipeline, but here all task graphs share devices; give them devices of their own}}
+    %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %2 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %2 : tensor<4xf32>
+      }
+      whale.yield %1 : tensor<4xf32>
     }
     return %0 : tensor<4xf32>
   }

@@ -113,6 +113,28 @@ TEST(Schedule, TaskGraphsThatShareAllDevices) {
   EXPECT_EQ(timeline.peakMicroBatches, Peaks{2});
 }
 
+TEST(Schedule, AStageThatStandsTwiceInLine) {
+  // To the second stage and back.
+  ScheduleProblem problem = {
+      2, 1, 3, std::vector<StageCost>(3, {1, 1}), {0, 1, 0}};
+  auto printed = [&](ScheduleKind kind) {
+    std::vector<std::string> lines;
+    for (const auto &steps : llvm::cantFail(makeSchedule(kind, problem)))
+      lines.push_back(print(steps, true));
+    return lines;
+  };
+  EXPECT_EQ(printed(ScheduleKind::GPipe),
+            (std::vector<std::string>{
+                "F0.0 F0.1 F0.2 F1.0 F1.1 F1.2 B1.0 B1.1 B1.2 B0.0 B0.1 B0.2",
+                "F0.0 F0.1 F0.2 B0.0 B0.1 B0.2"}));
+  EXPECT_EQ(printed(ScheduleKind::OneForwardOneBackward),
+            (std::vector<std::string>{
+                "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1 F0.2 F1.2 B1.2 B0.2",
+                "F0.0 F0.1 B0.0 B0.1 F0.2 B0.2"}));
+  EXPECT_EQ(timelineOf(ScheduleKind::GPipe, problem).peakMicroBatches,
+            (Peaks{6, 3}));
+}
+
 TEST(Schedule, PeaksOfFourStages) {
   ScheduleProblem problem = equalStages(4, 8, {1, 2});
   auto peaks = [&](ScheduleKind kind) {
@@ -147,14 +169,19 @@ TEST(Schedule, TimelineOfUnequalStages) {
 TEST(Schedule, MisfitsAreErrors) {
   EXPECT_EQ(errorOf(ScheduleKind::Interleaved, equalStages(2, 4, {1, 2})),
             "schedule 'interleaved' needs at least 2 task graphs on each "
-            "stage's devices");
+            "stage's devices; raise num_task_graph, let more scopes share the "
+            "devices, or take another schedule");
   EXPECT_EQ(errorOf(ScheduleKind::Interleaved, equalStages(2, 3, {1, 2}, 2)),
             "schedule 'interleaved' needs a number of micro-batches that its 2 "
-            "stages divide, not 3");
-  EXPECT_EQ(errorOf(ScheduleKind::OneForwardOneBackward,
-                    equalStages(2, 3, {1, 2}, 2)),
-            "schedule '1f1b' takes 1 task graph a stage, not 2; 'interleaved' "
-            "and 'gpipe' take more");
+            "stages divide, not 3; change num_micro_batch, or take another "
+            "schedule");
+  ScheduleProblem irregular = {2, 1, 4, {{}, {}, {}}, {0, 1, 0}};
+  EXPECT_EQ(errorOf(ScheduleKind::Interleaved, irregular),
+            "schedule 'interleaved' needs stages that stand equally often in "
+            "line, in the same order; take another schedule");
+  irregular.line = {0, 2, 1};
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, irregular),
+            "the line names stage 2 of 2");
   EXPECT_EQ(errorOf(ScheduleKind::GPipe, equalStages(2, 0, {1, 2})),
             "a pipeline has at least 1 stage, 1 task graph a stage and 1 "
             "micro-batch, not 2, 1 and 0");
@@ -246,6 +273,7 @@ TEST(Schedule, ChoiceAmongSome) {
   EXPECT_EQ(
       llvm::toString(
           chooseSchedule(problem, {ScheduleKind::Interleaved}).takeError()),
-      "no schedule fits: schedule 'interleaved' needs at least 2 task "
-      "graphs on each stage's devices");
+      "schedule 'interleaved' needs at least 2 task graphs on each stage's "
+      "devices; raise num_task_graph, let more scopes share the devices, or "
+      "take another schedule");
 }

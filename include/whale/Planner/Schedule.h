@@ -88,8 +88,9 @@ struct StageCost {
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
 };
 
-/// A pipeline: micro-batches run through chunks * stages TaskGraphs, of which
-/// the v-th stands on stage v % stages as its chunk v / stages.
+/// A pipeline: micro-batches run through a line of TaskGraphs. Unless `line`
+/// says otherwise these are chunks * stages, of which the v-th stands on stage
+/// v % stages as its chunk v / stages.
 struct ScheduleProblem {
   /// Groups of devices in the order of the pipeline.
   int64_t stages = 1;
@@ -98,6 +99,19 @@ struct ScheduleProblem {
   int64_t microBatches = 1;
   /// Of each TaskGraph.
   std::vector<StageCost> costs;
+  /// The stage of each TaskGraph, where some stages stand more often in line
+  /// than others or in another order. The chunks of a stage are its TaskGraphs
+  /// in the order of the line.
+  std::vector<int64_t> line = {};
+
+  int64_t getNumTaskGraphs() const {
+    return line.empty() ? stages * chunks : int64_t(line.size());
+  }
+  int64_t stageOf(int64_t taskGraph) const {
+    return line.empty() ? taskGraph % stages : line[taskGraph];
+  }
+  /// The TaskGraphs of a stage, the chunk-th first.
+  std::vector<int64_t> taskGraphsOf(int64_t stage) const;
 };
 
 /// What each stage does, in order.
@@ -114,6 +128,13 @@ llvm::Expected<Schedule> makeSchedule(ScheduleKind kind,
 
 /// When a schedule does what.
 struct Timeline {
+  /// A step of a stage, by its position in the schedule.
+  struct Position {
+    int64_t stage;
+    size_t step;
+  };
+  /// All steps as they start, each after those that it needs.
+  std::vector<Position> order;
   /// In seconds from the start.
   struct Interval {
     double start, end;

@@ -423,7 +423,8 @@ def ScheduleMicroBatches
     : Pass<"whale-schedule-micro-batches", "::mlir::ModuleOp"> {
   let summary = "choose the order of a pipeline's work";
   let description = [{
-    TaskGraphs whose virtual devices overlap are one stage. Where the
+    TaskGraphs whose virtual devices overlap are one stage (in the first
+    replica: those of a smaller last one may share devices). Where the
     micro-batches of a `whale.micro_batches` go through several stages and back,
     writes down in which order each stage computes them: by the schedule that
     `pipeline.strategy` in `whale.config` names (`docs/schedules.md`), or else
@@ -431,8 +432,10 @@ def ScheduleMicroBatches
     devices. A remark says why. The zero-bubble schedule splits backward task
     graphs in two: what other stages wait for, and the gradients of weights.
 
-    Where the samples come back to a TaskGraph after another stage, there is no
-    order without a circle: an error.
+    A stage that the samples come back to after another one stands in line
+    again; a remark names the operations on the way. The task graphs of a device
+    are then told apart by `whale.chunk`, as in `F1.0`: micro-batch 0 in the
+    second one.
 
     Example: two stages, two micro-batches.
     ```mlir

@@ -20,13 +20,35 @@ struct MomentItem {
   int64_t moment;
 };
 
-/// What `device` computes of `loop`, in the order of its stage's schedule; one
-/// moment after the other where the loop has none. Task graphs of other stages
-/// are left out, and so are the exchanges in which the device only receives:
-/// it receives what it needs when it needs it first. Fails with an error where
-/// the schedule can't be read or leaves work out.
-llvm::FailureOr<llvm::SmallVector<MomentItem>>
-orderMoments(MicroBatchesOp loop, DeviceId device);
+/// The order in which the devices of a loop compute its micro-batches: one for
+/// all of them, of which each takes what is its own. So no two devices wait for
+/// each other.
+class MomentOrder {
+public:
+  /// Reads the schedule of the loop; where it has none the micro-batches come
+  /// one after the other. Part of a step that another device needs before the
+  /// step's turn is computed then: forwards that are computed again for the
+  /// backward of a later stage. Fails with an error where the schedule can't
+  /// be read or leaves work out.
+  static mlir::FailureOr<MomentOrder> create(MicroBatchesOp loop);
+
+  /// What `device` computes and sends. Exchanges in which it only receives are
+  /// left out: it receives what it needs when it needs it first. But those
+  /// with a device that both sends and receives all take in one turn; local
+  /// slices, for which `communicates` is false, are no exchanges.
+  llvm::SmallVector<MomentItem>
+  itemsOf(DeviceId device,
+          llvm::function_ref<bool(ReshardOp)> communicates) const;
+
+private:
+  explicit MomentOrder(MicroBatchesOp loop) : loop(loop) {}
+
+  MicroBatchesOp loop;
+  /// Without a schedule no order is needed.
+  bool isScheduled = false;
+  /// The task graphs of all devices.
+  llvm::SmallVector<MomentItem> order;
+};
 
 } // namespace whale
 

@@ -11,113 +11,170 @@
 #include "../DeviceRequests.h"
 #include "StageCosts.h"
 #include "whale/Transforms/Attributes.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
 using namespace mlir;
 
 namespace whale {
 
+SmallVector<TaskGraphOp> findProducers(TaskGraphOp graph) {
+  llvm::SetVector<TaskGraphOp> producers;
+  graph.walk([&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      auto moved = operand.getDefiningOp<ReshardOp>();
+      for (; moved && moved->getBlock() == graph->getBlock();
+           moved = operand.getDefiningOp<ReshardOp>())
+        operand = moved.getInput();
+      auto producer = operand.getDefiningOp<TaskGraphOp>();
+      if (producer && producer->getBlock() == graph->getBlock())
+        producers.insert(producer);
+    }
+  });
+  return producers.takeVector();
+}
+
 Pipeline::Pipeline(MicroBatchesOp loop, const Cluster &cluster)
     : loop(loop), cluster(cluster) {
   joinDevices();
-  llvm::DenseMap<int64_t, int64_t> chunks;
-  std::optional<int64_t> current;
-  for (TaskGraphOp graph : graphs()) {
-    if (graph.getPhase() != Phase::Forward || devicesOf(graph).empty())
-      continue;
-    int64_t stage = stageOf(graph);
-    if (!current || *current != stage) {
-      virtualStages.push_back({stage, chunks[stage]++});
-      current = stage;
-    }
-    auto [it, isNew] =
-        placeOf.try_emplace(graph.getName(), virtualStages.back());
-    if (!isNew && it->second.chunk != virtualStages.back().chunk && !revisited)
-      revisited = graph;
-  }
-  for (const Place &place : virtualStages)
+  for (Region &body : loop.getBodies())
+    for (auto graph : body.getOps<TaskGraphOp>())
+      if (graph.getPhase() == Phase::Forward)
+        addForward(graph);
+  for (Region &body : loop.getBodies())
+    for (auto graph : body.getOps<TaskGraphOp>())
+      if (graph.getPhase() != Phase::Forward && stageOf(graph)) {
+        hasBackward = true;
+        placeOf[graph] = placeBackward(graph);
+      }
+  for (const Place &place : line)
     numStages = std::max(numStages, place.stage + 1);
+  for (auto [op, place] : placeOf)
+    for (int64_t device : devicesOf(cast<TaskGraphOp>(op)).getDevices())
+      if (!llvm::is_contained(line[place].devices, device))
+        line[place].devices.push_back(device);
+  numberChunks();
+}
+
+/// Forwards stand at the first place of their stage that isn't before what they
+/// use.
+void Pipeline::addForward(TaskGraphOp graph) {
+  std::optional<int64_t> stage = stageOf(graph);
+  if (!stage)
+    return;
+  int64_t place = 0;
+  for (TaskGraphOp producer : findProducers(graph))
+    place = std::max(place, getPlace(producer));
+  while (place < int64_t(line.size()) && line[place].stage != *stage)
+    ++place;
+  if (place == int64_t(line.size()))
+    line.push_back({*stage});
+  placeOf[graph] = place;
+  SmallVector<int64_t> &places = placesOfName[graph.getName()];
+  if (!llvm::is_contained(places, place))
+    places.push_back(place);
+}
+
+/// Backwards go along the line from its end: one stands with the forward of its
+/// name, the last one that isn't behind what it uses of other backwards.
+int64_t Pipeline::placeBackward(TaskGraphOp graph) {
+  SmallVector<int64_t> places = placesOfName.lookup(graph.getName());
+  int64_t last = line.size() - 1;
+  for (TaskGraphOp producer : findProducers(graph))
+    if (producer.getPhase() != Phase::Forward && placeOf.contains(producer))
+      last = std::min(last, getPlace(producer));
+  if (places.empty())
+    for (auto [index, place] : llvm::enumerate(line))
+      if (place.stage == *stageOf(graph))
+        places.push_back(index);
+  // A stage without any forward comes after all others.
+  if (places.empty()) {
+    line.push_back({*stageOf(graph)});
+    return line.size() - 1;
+  }
+  int64_t best = *llvm::max_element(places);
+  for (int64_t place : places)
+    if (place <= last && (best > last || place > best))
+      best = place;
+  return best;
+}
+
+void Pipeline::numberChunks() {
+  for (size_t i = 0; i < line.size(); ++i) {
+    llvm::sort(line[i].devices);
+    for (size_t j = 0; j < i; ++j)
+      if (llvm::any_of(line[i].devices, [&](int64_t device) {
+            return llvm::is_contained(line[j].devices, device);
+          }))
+        line[i].chunk = std::max(line[i].chunk, line[j].chunk + 1);
+  }
 }
 
 SmallVector<TaskGraphOp> Pipeline::graphs() {
   return llvm::to_vector(loop.getBody(0).getOps<TaskGraphOp>());
 }
 
-bool Pipeline::goesBack() {
-  return llvm::any_of(graphs(), [](TaskGraphOp graph) {
-    return graph.getPhase() == Phase::Backward;
-  });
-}
-
-bool Pipeline::isRegular() const {
-  for (auto [index, place] : llvm::enumerate(virtualStages))
-    if (place.stage != int64_t(index) % numStages)
-      return false;
-  return virtualStages.size() % numStages == 0;
-}
-
-std::optional<Pipeline::Place> Pipeline::getPlace(StringRef graph) const {
+int64_t Pipeline::getPlace(TaskGraphOp graph) const {
   auto it = placeOf.find(graph);
-  if (it == placeOf.end())
-    return std::nullopt;
-  return it->second;
+  return it == placeOf.end() ? -1 : it->second;
 }
 
-SmallVector<SmallVector<int64_t>> Pipeline::getDevices() const {
-  SmallVector<SmallVector<int64_t>> devices(numStages);
-  for (auto [device, stage] : stageOfDevice)
-    if (stage < numStages)
-      devices[stage].push_back(device);
-  for (SmallVector<int64_t> &list : devices)
-    llvm::sort(list);
-  return devices;
-}
-
-SmallVector<int64_t> Pipeline::devicesOf(TaskGraphOp graph) {
+VirtualDeviceOp Pipeline::devicesOf(TaskGraphOp graph) {
   if (!graph.getVirtualDeviceAttr())
     return {};
-  auto device = SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
+  return SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
       graph, graph.getVirtualDeviceAttr());
-  return device ? device.getDevices() : SmallVector<int64_t>();
 }
 
-/// Virtual devices that share a device are one stage; stages are numbered in
-/// the order of the forward pass.
+/// Stages are numbered in the order of the forward pass.
 void Pipeline::joinDevices() {
   llvm::EquivalenceClasses<int64_t> classes;
-  for (TaskGraphOp graph : graphs()) {
-    SmallVector<int64_t> devices = devicesOf(graph);
-    for (int64_t device : devices)
-      classes.unionSets(devices.front(), device);
-  }
-  llvm::DenseMap<int64_t, int64_t> numbers;
+  SmallVector<ArrayRef<int64_t>> lists;
   for (TaskGraphOp graph : graphs())
-    for (int64_t device : devicesOf(graph)) {
+    if (VirtualDeviceOp devices = devicesOf(graph))
+      lists.push_back(devices.getGroup(0));
+  for (ArrayRef<int64_t> list : lists)
+    for (int64_t device : list)
+      classes.unionSets(list.front(), device);
+  llvm::DenseMap<int64_t, int64_t> numbers;
+  for (ArrayRef<int64_t> list : lists)
+    for (int64_t device : list) {
       int64_t leader = classes.getLeaderValue(device);
       auto it = numbers.try_emplace(leader, numbers.size()).first;
       stageOfDevice[device] = it->second;
     }
 }
 
-int64_t Pipeline::stageOf(TaskGraphOp graph) {
-  return stageOfDevice.lookup(devicesOf(graph).front());
+std::optional<int64_t> Pipeline::stageOf(TaskGraphOp graph) {
+  VirtualDeviceOp devices = devicesOf(graph);
+  if (!devices)
+    return std::nullopt;
+  return stageOfDevice.lookup(devices.getGroup(0).front());
 }
 
 ScheduleProblem Pipeline::emptyProblem() {
   ScheduleProblem problem;
   problem.stages = numStages;
-  problem.chunks = virtualStages.size() / numStages;
   problem.microBatches = loop.getNumMoments();
-  problem.costs.resize(virtualStages.size());
+  problem.costs.resize(line.size());
+  bool isRegular = line.size() % numStages == 0;
+  for (auto [index, place] : llvm::enumerate(line)) {
+    problem.line.push_back(place.stage);
+    isRegular &= place.stage == int64_t(index) % numStages;
+  }
+  if (isRegular) {
+    problem.chunks = line.size() / numStages;
+    problem.line.clear();
+  }
   return problem;
 }
 
 int64_t Pipeline::getInFlight(StringRef graph) {
-  std::optional<Place> place = getPlace(graph);
-  if (!place || revisited || numStages < 2 || !goesBack() || !isRegular())
+  SmallVector<int64_t> places = placesOfName.lookup(graph);
+  if (places.empty() || numStages < 2 || !goesBack())
     return 1;
+  ScheduleProblem problem = emptyProblem();
   if (inFlight.empty()) {
-    ScheduleProblem problem = emptyProblem();
     for (StageCost &cost : problem.costs)
       cost.forward = cost.backward = cost.weight = 1;
     auto name = dyn_cast_or_null<StringAttr>(
@@ -133,23 +190,25 @@ int64_t Pipeline::getInFlight(StringRef graph) {
       inFlight.assign(numStages, problem.microBatches);
     }
   }
-  int64_t chunks = virtualStages.size() / numStages;
-  return (inFlight[place->stage] + chunks - 1) / chunks;
+  int64_t most = 1;
+  for (int64_t place : places) {
+    int64_t stage = line[place].stage;
+    most = std::max<int64_t>(
+        most,
+        llvm::divideCeil(inFlight[stage], problem.taskGraphsOf(stage).size()));
+  }
+  return most;
 }
 
 ScheduleProblem Pipeline::getProblem() {
   ScheduleProblem problem = emptyProblem();
   StageCosts costs(loop, cluster);
-  SmallVector<SmallVector<int64_t>> devices = getDevices();
-  auto costOf = [&](const Place &place) -> StageCost & {
-    return problem.costs[place.chunk * numStages + place.stage];
-  };
   for (TaskGraphOp graph : graphs()) {
-    std::optional<Place> place = getPlace(graph.getName());
-    if (!place)
+    int64_t place = getPlace(graph);
+    if (place < 0)
       continue;
-    double seconds = costs.secondsOf(graph, devices[place->stage]);
-    StageCost &cost = costOf(*place);
+    double seconds = costs.secondsOf(graph, line[place].devices);
+    StageCost &cost = problem.costs[place];
     if (graph.getPhase() == Phase::Forward)
       cost.forward += seconds;
     else if (graph->hasAttr(kWeightGradientAttr))
@@ -157,18 +216,18 @@ ScheduleProblem Pipeline::getProblem() {
     else
       cost.backward += seconds;
   }
-  for (const Place &place : virtualStages) {
-    StageCost &cost = costOf(place);
-    auto isHere = [&](TaskGraphOp graph) {
-      std::optional<Place> other = getPlace(graph.getName());
-      return other && other->stage == place.stage &&
-             other->chunk == place.chunk;
+  llvm::BitVector isCounted(numStages);
+  for (auto [index, place] : llvm::enumerate(line)) {
+    StageCost &cost = problem.costs[index];
+    auto isHere = [&, index = int64_t(index)](TaskGraphOp graph) {
+      return getPlace(graph) == index;
     };
     cost.send = costs.sendSeconds(isHere);
     // The device that has the least room for it.
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t device : devices[place.stage]) {
-      int64_t fixed = place.chunk == 0 ? costs.fixedBytes(device) : 0;
+    for (int64_t device : place.devices) {
+      // All places of a stage share what is always there.
+      int64_t fixed = isCounted[place.stage] ? 0 : costs.fixedBytes(device);
       int64_t kept = costs.keptBytes(device, isHere);
       int64_t memory = cluster.kindOf(device).memoryBytes;
       int64_t room = memory - fixed - kept;
@@ -179,6 +238,7 @@ ScheduleProblem Pipeline::getProblem() {
       cost.activationBytes = kept;
       cost.memoryBytes = memory;
     }
+    isCounted.set(place.stage);
   }
   return problem;
 }

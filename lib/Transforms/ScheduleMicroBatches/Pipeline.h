@@ -16,28 +16,31 @@
 
 namespace whale {
 
-/// The pipeline that the task graphs of one `whale.micro_batches` make: those
-/// whose virtual devices share a device are one stage.
+/// The pipeline that the task graphs of one `whale.micro_batches` make. Those
+/// whose virtual devices share a device in the first replica are one stage; in
+/// a smaller last replica several stages can share one. Micro-batches go along
+/// a line of places, each on the devices of a stage. A stage to which they come
+/// back after others have computed stands in line again.
 class Pipeline {
 public:
-  /// Where a task graph stands.
   struct Place {
-    int64_t stage, chunk;
+    int64_t stage;
+    /// How many places before it share devices with one another and with it:
+    /// tells the places of a device apart.
+    int64_t chunk = 0;
+    /// Of its task graphs.
+    llvm::SmallVector<int64_t> devices = {};
   };
 
   Pipeline(MicroBatchesOp loop, const Cluster &cluster);
 
-  /// A TaskGraph that the samples come back to from another stage, if there is
-  /// one: then there are no places.
-  TaskGraphOp getRevisited() const { return revisited; }
   int64_t getNumStages() const { return numStages; }
+  llvm::ArrayRef<Place> getLine() const { return line; }
   /// Whether there is a backward.
-  bool goesBack();
-  /// Whether every stage is as often in line, in the same order.
-  bool isRegular() const;
-  std::optional<Place> getPlace(llvm::StringRef graph) const;
-  /// The devices of each stage.
-  llvm::SmallVector<llvm::SmallVector<int64_t>> getDevices() const;
+  bool goesBack() const { return hasBackward; }
+  /// The index in line of a task graph of one of the loop's regions; -1 if all
+  /// devices compute it.
+  int64_t getPlace(TaskGraphOp graph) const;
 
   /// How many micro-batches a task graph keeps at a time under the schedule
   /// that the configuration names, 1F1B if none.
@@ -51,20 +54,29 @@ public:
 private:
   ScheduleProblem emptyProblem();
   void joinDevices();
-  int64_t stageOf(TaskGraphOp graph);
-  llvm::SmallVector<int64_t> devicesOf(TaskGraphOp graph);
+  void addForward(TaskGraphOp graph);
+  int64_t placeBackward(TaskGraphOp graph);
+  void numberChunks();
+  VirtualDeviceOp devicesOf(TaskGraphOp graph);
+  std::optional<int64_t> stageOf(TaskGraphOp graph);
   llvm::SmallVector<TaskGraphOp> graphs();
 
   MicroBatchesOp loop;
   const Cluster &cluster;
   llvm::DenseMap<int64_t, int64_t> stageOfDevice;
-  llvm::SmallVector<Place> virtualStages;
-  llvm::StringMap<Place> placeOf;
+  llvm::SmallVector<Place> line;
+  llvm::DenseMap<mlir::Operation *, int64_t> placeOf;
+  /// Where the forwards of a name stand.
+  llvm::StringMap<llvm::SmallVector<int64_t>> placesOfName;
   int64_t numStages = 0;
-  TaskGraphOp revisited;
+  bool hasBackward = false;
   /// Of each stage; empty until it is asked for.
   std::vector<int64_t> inFlight;
 };
+
+/// The task graphs whose results `graph` uses, moved or not, in the region of a
+/// micro-batch that it stands in.
+llvm::SmallVector<TaskGraphOp> findProducers(TaskGraphOp graph);
 
 } // namespace whale
 
