@@ -40,7 +40,8 @@ void AxisPropagation::clear(Region &region) {
 /// with that of its initial value; where the body makes another one of a value
 /// that starts free (zeros, stacked outputs) or zero (an accumulated gradient,
 /// which then stays partial and is reduced once after the loop), that one is
-/// tried, until nothing changes.
+/// tried, until nothing changes. A partial sum that the body only adds to stays
+/// one.
 void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   auto loop = cast<hlo::WhileOp>(op);
   Block &body = loop.getBody().front();
@@ -55,8 +56,6 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     isFlexible[i] = init.isFree() || isZero(op->getOperand(i));
     if (!forced.empty() && !forced[i].isFree())
       carry[i] = forced[i];
-    else if (init.isPartial())
-      carry[i] = AxisState::replicated();
     else if (!isZero(op->getOperand(i)))
       carry[i] = init;
   }
@@ -74,9 +73,17 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     Operation *yield = body.getTerminator();
     SmallVector<AxisState> next(count);
     for (unsigned i = 0; i < count; ++i) {
-      AxisState inside = getState(body.getArgument(i));
+      BlockArgument argument = body.getArgument(i);
+      AxisState inside = getState(argument);
       AxisState yielded = getState(yield->getOperand(i));
-      bool mayBePartial = isZero(op->getOperand(i));
+      bool isAddedTo = llvm::all_of(argument.getUses(), [&](OpOperand &use) {
+        return getRequired(use) == inside;
+      });
+      if (inside.isPartial() && (yielded != inside || !isAddedTo)) {
+        next[i] = AxisState::replicated();
+        continue;
+      }
+      bool mayBePartial = isZero(op->getOperand(i)) || inside.isPartial();
       if (yielded.isPartial() && !mayBePartial)
         yielded = AxisState::replicated();
       next[i] = inside.isFree() ? yielded : inside;
@@ -100,8 +107,10 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     demand(body.getArgument(i), carry[i]);
     require(body.getTerminator()->getOpOperand(i), carry[i]);
     // A whole zero is a partial sum of zero as it stands.
+    bool isWholeZero =
+        carry[i].isPartial() && !getState(op->getOperand(i)).isPartial();
     require(op->getOpOperand(i),
-            carry[i].isPartial() ? AxisState::replicated() : carry[i]);
+            isWholeZero ? AxisState::replicated() : carry[i]);
     states[op->getResult(i)] = carry[i];
   }
   clear(loop.getCond());
@@ -156,9 +165,9 @@ void AxisPropagation::visitMicroBatches(Operation *op) {
     visitBlock(body.front());
 
   for (Region &body : loop.getBodies())
-    for (OpOperand &yielded : llvm::drop_begin(
-             body.front().getTerminator()->getOpOperands(),
-             loop.getNumReduced())) {
+    for (OpOperand &yielded :
+         llvm::drop_begin(body.front().getTerminator()->getOpOperands(),
+                          loop.getNumReduced())) {
       AxisState state = getState(yielded.get());
       if (state.isFree())
         state = AxisState::replicated();

@@ -103,8 +103,11 @@ static StringRef componentAt(StringRef path, size_t position) {
 
 llvm::Expected<ScopePath> parseScopePath(StringRef path) {
   ScopePath result;
-  result.backward = findComponent(path, "transpose(", 0) != StringRef::npos;
-  result.differentiated = findComponent(path, "jvp(", 0) != StringRef::npos;
+  // The outermost derivative is the step's own: a loss that is made of
+  // gradients has others inside.
+  size_t derivative = findComponent(path, "jvp(", 0);
+  result.backward = findComponent(path, "transpose(", 0) < derivative;
+  result.differentiated = derivative != StringRef::npos;
   for (size_t at = findComponent(path, kPrefix, 0); at != StringRef::npos;
        at = findComponent(path, kPrefix, at + 1)) {
     llvm::Expected<Scope> scope = parseScope(componentAt(path, at));

@@ -60,6 +60,9 @@ TEST(ScopePath, BackwardWrapperMayStandBesideTheScope) {
   EXPECT_TRUE(
       parse("transpose(jvp(whale:split:2:1:))/jvp(whale:split:2:1:)/checkpoint")
           .backward);
+  // A gradient that the loss is made of, and its own gradient.
+  EXPECT_FALSE(parse("jit(f)/jvp(vmap(jvp(vmap(transpose(jvp())))))").backward);
+  EXPECT_TRUE(parse("jit(f)/transpose(jvp(vmap(transpose(jvp()))))").backward);
   // An operation called transpose is no wrapper, nor is a function.
   EXPECT_FALSE(parse("jit(f)/jvp(whale:split:2:1:)/transpose").backward);
   EXPECT_FALSE(parse("jit(transpose)/my_transpose(x)").backward);

@@ -51,7 +51,8 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     Sets `whale.strategy` and `whale.phase` on every operation of `@main`, also
     inside while loops and branches. What is written by hand on an operation
     wins. Else the innermost scope `whale:KIND:COUNT:ID:NAME` of its name path
-    is its strategy, and it is backward if `transpose(` stands in the path.
+    is its strategy, and it is backward if `transpose(` stands in the path and
+    no `jvp(` before it.
     Scopes of one name are one TaskGraph, and so are the forward and backward
     operations of one scope without a name; the attribute's `scope` numbers the
     TaskGraphs in order of first use.
