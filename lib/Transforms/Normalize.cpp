@@ -37,6 +37,7 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
 
     RewritePatternSet patterns(&getContext());
     normalize::populateBatchNormPatterns(patterns);
+    normalize::populateBatchedIndexPatterns(patterns);
     normalize::populateControlFlowPatterns(patterns);
     normalize::populateDynamicPatterns(patterns);
     normalize::populateReductionPatterns(patterns);

@@ -82,3 +82,29 @@ def test_tokens_travel_to_their_experts():
     }
     for label in ("params['up']", "state[0].mu['up']"):
         assert held[label] == [1, WIDTH, HIDDEN]
+
+
+def test_gates_are_written_in_micro_batches():
+    """`gates.at[jnp.arange(n)[:, None], best].set(...)` is about each token."""
+
+    def routed(params, x, y):
+        gates = jax.nn.softmax(x @ params["gate"])
+        weights, best = jax.lax.top_k(gates, 2)
+        rows = jnp.arange(x.shape[0])
+        gates = jnp.zeros_like(gates).at[rows[:, None], best].set(weights)
+        h = jnp.einsum("td,edf->tef", x, params["up"])
+        h = jnp.einsum("te,tef->tf", gates, jax.nn.relu(h))
+        return -jnp.mean(jax.nn.log_softmax(h)[rows, y])
+
+    def step(params, x, y):
+        value, grads = jax.value_and_grad(routed)(params, x, y)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    params = {name: init()[0][name] for name in ("gate", "up")}
+    key = jax.random.key(3)
+    x = jax.random.normal(key, (12, WIDTH))
+    y = jax.random.randint(key, (12,), 0, HIDDEN)
+    wh.init(wh.Config({"num_micro_batch": 3}))
+    wh.set_default_strategy(wh.replicate(2))
+    program = wh.jit(step, cluster=2, batch_argnums=(1, 2))
+    close(program(params, x, y), jax.jit(step)(params, x, y))

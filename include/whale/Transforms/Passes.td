@@ -140,6 +140,8 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
       devices of its mesh, with its collectives; Whale then places the parts.
     - Operations of dynamic shape become static ones where types and constants
       say the sizes; tuples are taken apart.
+    - Gathers and scatters one index of which counts along, as in
+      `x[jnp.arange(n), i]`, are batched in that dimension.
     - Collectives of a program for one process give what they were given;
       `batch_norm_*` and `dot` are written out.
     - What a partitioned step can't do (callbacks, other custom calls, infeed,

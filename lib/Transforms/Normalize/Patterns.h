@@ -15,6 +15,8 @@ namespace whale::normalize {
 
 /// batch_norm_training, batch_norm_inference, batch_norm_grad.
 void populateBatchNormPatterns(mlir::RewritePatternSet &patterns);
+/// Gathers and scatters one index of which is the result's own place.
+void populateBatchedIndexPatterns(mlir::RewritePatternSet &patterns);
 /// Operations that only re-shape, broadcast or convert.
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
 /// Operations of dynamic shape, where constants say it; tuples.
