@@ -69,13 +69,18 @@ std::string_view safetensorsName(DType dtype) {
   case DType::F32:
     return "F32";
   case DType::F64:
+  case DType::C128:
     return "F64";
   case DType::C64:
     return "C64";
-  case DType::C128:
-    return "";
   }
   return "";
+}
+
+Shape safetensorsShape(DType dtype, Shape shape) {
+  if (dtype == DType::C128)
+    shape.push_back(2);
+  return shape;
 }
 
 /// Bits of an element of the file's dtype, 0 for an unknown one.
@@ -259,13 +264,8 @@ void writeSafetensors(const std::filesystem::path &path,
                       const std::vector<TensorToWrite> &tensors) {
   // Wide elements first, so that each tensor is aligned for its dtype.
   std::vector<const TensorToWrite *> order;
-  for (const TensorToWrite &tensor : tensors) {
-    if (safetensorsName(tensor.dtype).empty())
-      throw Error(path.string() + ": tensor '" + tensor.name +
-                  "': safetensors has no dtype for " +
-                  std::string(name(tensor.dtype)));
+  for (const TensorToWrite &tensor : tensors)
     order.push_back(&tensor);
-  }
   std::sort(order.begin(), order.end(), [](auto *a, auto *b) {
     int64_t aBytes = byteSize(a->dtype), bBytes = byteSize(b->dtype);
     return aBytes != bBytes ? aBytes > bBytes : a < b;
@@ -276,9 +276,10 @@ void writeSafetensors(const std::filesystem::path &path,
   for (const TensorToWrite *tensor : order) {
     int64_t end =
         offset + elementCount(tensor->shape) * byteSize(tensor->dtype);
-    header[tensor->name] = {{"dtype", safetensorsName(tensor->dtype)},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {offset, end}}};
+    header[tensor->name] = {
+        {"dtype", safetensorsName(tensor->dtype)},
+        {"shape", safetensorsShape(tensor->dtype, tensor->shape)},
+        {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

@@ -62,8 +62,6 @@ Real operator-(Real x) { return x.unary<arith::NegFOp>(); }
 Real operator+(Real x, double y) { return x + x.like(y); }
 Real operator-(Real x, double y) { return x - x.like(y); }
 Real operator*(Real x, double y) { return x * x.like(y); }
-Real operator/(double x, Real y) { return y.like(x) / y; }
-Real operator+(double x, Real y) { return y.like(x) + y; }
 Real abs(Real x) { return x.unary<math::AbsFOp>(); }
 Real sqrt(Real x) { return x.unary<math::SqrtOp>(); }
 Real exp(Real x) { return x.unary<math::ExpOp>(); }
@@ -76,6 +74,7 @@ Real sinh(Real x) { return x.unary<math::SinhOp>(); }
 Real cosh(Real x) { return x.unary<math::CoshOp>(); }
 Real tan(Real x) { return x.unary<math::TanOp>(); }
 Real cbrt(Real x) { return x.unary<math::CbrtOp>(); }
+Real pow(Real x, Real y) { return x.binary<math::PowFOp>(y); }
 Real atan2(Real y, Real x) { return y.binary<math::Atan2Op>(x); }
 Real copysign(Real x, Real y) { return x.binary<math::CopySignOp>(y); }
 Real max(Real x, Real y) { return x.binary<arith::MaximumFOp>(y); }
@@ -85,6 +84,7 @@ Real select(Value condition, Real yes, Real no) {
       arith::SelectOp::create(*yes.b, yes.loc, condition, yes.value, no.value));
 }
 Value isInf(Real x) { return abs(x).is(INFINITY); }
+Value isNaN(Real x) { return x.compare(arith::CmpFPredicate::UNO, x); }
 Value either(Real x, Value a, Value b) {
   return arith::OrIOp::create(*x.b, x.loc, a, b);
 }
@@ -106,6 +106,15 @@ Complex select(Value condition, Complex yes, Complex no) {
   return {select(condition, yes.re, no.re), select(condition, yes.im, no.im)};
 }
 Value isZero(Complex z) { return both(z.re, z.re.is(0), z.im.is(0)); }
+Value isInf(Complex z) { return either(z.re, isInf(z.re), isInf(z.im)); }
+
+/// The direction of an infinite number: one for its infinite parts.
+Complex direction(Complex z) {
+  auto part = [](Real x) {
+    return copysign(select(isInf(x), x.like(1), x.like(0)), x);
+  };
+  return {part(z.re), part(z.im)};
+}
 
 /// The magnitude, scaled by the larger part so that no square overflows.
 Real abs(Complex z) {
@@ -114,42 +123,47 @@ Real abs(Complex z) {
   Real ratio = small / large;
   Real result = large * sqrt(ratio * ratio + 1.0);
   result = select(large.is(0), large, result);
-  return select(either(x, isInf(x), isInf(y)), x.like(INFINITY), result);
+  return select(isInf(z), x.like(INFINITY), result);
 }
 
-/// By Smith's method: the larger part of the divisor divides first.
+/// By Smith's method: the larger part of the divisor divides first. What is
+/// infinite or divided by zero is as in annex G of the C standard.
 Complex operator/(Complex x, Complex y) {
-  // An infinite divisor counts as its direction.
-  Value isInfinite = either(y.re, isInf(y.re), isInf(y.im));
-  Real zero = y.re.like(0), one = y.re.like(1);
-  auto direction = [&](Real part) {
-    return select(isInfinite, copysign(select(isInf(part), one, zero), part),
-                  part);
-  };
-  Complex d = {direction(y.re), direction(y.im)};
+  Value isInfinite = isInf(y);
+  Complex d = select(isInfinite, direction(y), y);
   Value wide = abs(d.re).compare(arith::CmpFPredicate::OGE, abs(d.im));
   Real large = select(wide, d.re, d.im), small = select(wide, d.im, d.re);
-  Real ratio = select(large.is(0), zero, small / large);
+  Real ratio = small / large;
   Real scale = large + small * ratio;
   Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im) / scale;
   Real im = select(wide, x.im - x.re * ratio, x.im * ratio - x.re) / scale;
-  return {select(isInfinite, re * 0.0, re), select(isInfinite, im * 0.0, im)};
+  Value lost = both(re, both(re, isNaN(re), isNaN(im)), isInf(x));
+  Complex n = direction(x);
+  Complex usual = select(lost,
+                         {(n.re * d.re + n.im * d.im) * INFINITY,
+                          (n.im * d.re - n.re * d.im) * INFINITY},
+                         {re, im});
+  Real infinity = copysign(re.like(INFINITY), y.re);
+  usual = select(isZero(y), {x.re * infinity, x.im * infinity}, usual);
+  return select(isInfinite, {re * 0.0, im * 0.0}, usual);
 }
 
 Complex exp(Complex z) {
-  Real e = exp(z.re);
+  // In two steps: the second can undo what the first overflows.
+  Real half = exp(z.re * 0.5);
   // Zero times infinity is no number, but the parts are.
-  Value real = z.im.is(0), nothing = e.is(0);
-  Real re = select(real, e, e * cos(z.im));
-  Real im = select(real, z.im, e * sin(z.im));
-  return select(nothing, {e, copysign(e, z.im)}, {re, im});
+  Value real = z.im.is(0), nothing = z.re.is(-INFINITY);
+  Real re = half * select(real, half, half * cos(z.im));
+  Real im = select(real, z.im, half * (half * sin(z.im)));
+  Real zero = z.re.like(0);
+  return select(nothing, {zero, copysign(zero, z.im)}, {re, im});
 }
 
 Complex expm1(Complex z) {
   Real half = sin(z.im * 0.5);
-  Complex whole = exp(z);
   Real re = expm1(z.re) * cos(z.im) - half * half * 2.0;
-  return {select(z.im.is(0), expm1(z.re), re), whole.im};
+  Real im = exp(z.re) * sin(z.im);
+  return select(z.im.is(0), {expm1(z.re), z.im}, {re, im});
 }
 
 Complex log(Complex z) {
@@ -162,7 +176,7 @@ Complex log(Complex z) {
   Value isNear = both(large, large.less(1.5),
                       large.compare(arith::CmpFPredicate::OGT, x.like(0.5)));
   Real size = select(special, log(large), select(isNear, near, far));
-  size = select(either(x, isInf(x), isInf(y)), x.like(INFINITY), size);
+  size = select(isInf(z), x.like(INFINITY), size);
   return {size, atan2(z.im, z.re)};
 }
 
@@ -182,8 +196,10 @@ Complex sqrt(Complex z) {
   Complex usual = select(right, Complex{root, other},
                          Complex{abs(other), copysign(root, z.im)});
   Real zero = z.re.like(0);
-  Complex infinite = select(right, Complex{z.re, copysign(zero, z.im)},
-                            Complex{zero, copysign(abs(z.re), z.im)});
+  // Zero, or NaN if that is what it is.
+  Real small = z.im * 0.0;
+  Complex infinite = select(right, Complex{z.re, small},
+                            Complex{abs(small), copysign(abs(z.re), z.im)});
   usual = select(isInf(z.re), infinite, usual);
   usual = select(isInf(z.im), {abs(z.im), z.im}, usual);
   return select(isZero(z), {zero, z.im}, usual);
@@ -220,12 +236,14 @@ Complex tanh(Complex z) {
   Real t = tan(z.im), s = sinh(z.re);
   Real beta = t * t + 1.0, rho = sqrt(s * s + 1.0);
   Real below = beta * s * s + 1.0;
-  Complex usual = {beta * rho * s / below, t / below};
+  Complex usual = {beta * rho * s / below, select(z.im.is(0), z.im, t / below)};
   Value far = abs(z.re).compare(arith::CmpFPredicate::OGT, z.re.like(30));
   Real fade = sin(z.im) * cos(z.im) * exp(abs(z.re) * -2.0) * 4.0;
   // The angle of an infinity means nothing.
   fade = select(isInf(z.re), copysign(z.re.like(0), z.im), fade);
-  return select(far, {copysign(z.re.like(1), z.re), fade}, usual);
+  // No number if the angle is none.
+  Real one = copysign(z.re.like(1) + fade * 0.0, z.re);
+  return select(far, {one, fade}, usual);
 }
 
 Complex tan(Complex z) {
@@ -235,19 +253,21 @@ Complex tan(Complex z) {
 
 Complex logistic(Complex z) {
   Complex one = {z.re.like(1), z.re.like(0)};
-  // Beyond these the result is 0 or 1 in any precision.
-  Real bound = max(min(z.re, z.re.like(350)), z.re.like(-350));
-  return one / (one + exp(Complex{-bound, -z.im}));
+  return one / (one + exp(-z));
 }
 
 Complex power(Complex base, Complex exponent) {
-  Complex usual = exp(exponent * log(base));
-  Complex zero = {base.re.like(0), base.re.like(0)};
-  Complex one = {base.re.like(1), base.re.like(0)};
-  Value vanishes =
-      both(base.re, isZero(base),
-           exponent.re.compare(arith::CmpFPredicate::OGT, exponent.re.like(0)));
-  return select(isZero(exponent), one, select(vanishes, zero, usual));
+  Real size = abs(base), angle = atan2(base.im, base.re);
+  Real c = exponent.re, d = exponent.im;
+  Complex usual =
+      polar(pow(size, c) * exp(-(d * angle)), c * angle + d * log(size));
+  Real nought = c.like(0), one = c.like(1);
+  // Powers of nothing and of the real infinity.
+  Value rises = c.compare(arith::CmpFPredicate::OGT, nought);
+  usual = select(both(c, rises, isZero(base)), {nought, nought}, usual);
+  Value isLarge = both(c, base.re.is(INFINITY), base.im.is(0));
+  usual = select(both(c, isLarge, d.is(0)), {pow(size, c), nought}, usual);
+  return select(isZero(exponent), {one, nought}, usual);
 }
 
 Complex sign(Complex z) {

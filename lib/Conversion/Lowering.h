@@ -52,6 +52,17 @@ makeParallel(mlir::PatternRewriter &rewriter, mlir::Location loc,
              llvm::ArrayRef<int64_t> shape, mlir::TypeRange elements,
              llvm::ArrayRef<Input> inputs, BodyFn body);
 
+/// A tensor of `shape` with the scalar `init` everywhere, as it is stored or,
+/// if `wanted` is not null, in this type that it is computed in.
+mlir::FailureOr<mlir::Value> fill(mlir::PatternRewriter &rewriter,
+                                  mlir::Location loc, mlir::Value init,
+                                  llvm::ArrayRef<int64_t> shape,
+                                  mlir::Type wanted = {});
+
+/// Replaces a reduction of nothing by its initial values, its last operands.
+mlir::LogicalResult replaceByInits(mlir::PatternRewriter &rewriter,
+                                   mlir::Operation *op);
+
 /// The elements of a stored tensor, unchanged.
 mlir::linalg::GenericOp makeCopy(mlir::OpBuilder &b, mlir::Location loc,
                                  mlir::Value tensor);

@@ -56,6 +56,47 @@ static void allowReassociation(Block &body) {
                                                arith::FastMathFlags::reassoc));
 }
 
+FailureOr<Value> whale::fill(PatternRewriter &rewriter, Location loc,
+                             Value init, ArrayRef<int64_t> shape, Type wanted) {
+  Type element = getElementTypeOrSelf(init.getType());
+  Type storage = wanted ? wanted : getStorageType(element);
+  if (!storage || !getStorageType(element))
+    return failure();
+  Attribute constant = matchSplat(init);
+  SmallVector<Input> inputs;
+  if (!constant)
+    inputs.push_back({stored(rewriter, init),
+                      AffineMap::get(shape.size(), 0, rewriter.getContext())});
+  auto generic =
+      makeParallel(rewriter, loc, shape, storage, inputs,
+                   [&](OpBuilder &b, Location,
+                       ValueRange values) -> FailureOr<SmallVector<Value>> {
+                     Value value = constant
+                                       ? makeConstant(b, loc, constant, element)
+                                       : values[0];
+                     if (wanted)
+                       value = toCompute(b, loc, value, element);
+                     return SmallVector<Value>{value};
+                   });
+  if (failed(generic))
+    return failure();
+  return generic->getResult(0);
+}
+
+LogicalResult whale::replaceByInits(PatternRewriter &rewriter, Operation *op) {
+  SmallVector<Value> filled;
+  auto inits = op->getOperands().take_back(op->getNumResults());
+  for (auto [init, type] : llvm::zip_equal(inits, op->getResultTypes())) {
+    FailureOr<Value> value = fill(rewriter, op->getLoc(), init,
+                                  cast<RankedTensorType>(type).getShape());
+    if (failed(value))
+      return failure();
+    filled.push_back(*value);
+  }
+  replaceWithStored(rewriter, op, filled);
+  return success();
+}
+
 namespace {
 
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
@@ -69,18 +110,8 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
     ArrayRef<int64_t> shape =
         cast<RankedTensorType>(op->getResult(0).getType()).getShape();
 
-    // A reduction of nothing.
-    if (from.getNumElements() == 0) {
-      SmallVector<Value> filled;
-      for (Value init : op.getInitValues()) {
-        FailureOr<Value> value = fill(rewriter, loc, init, shape, Type());
-        if (failed(value))
-          return failure();
-        filled.push_back(*value);
-      }
-      replaceWithStored(rewriter, op, filled);
-      return success();
-    }
+    if (from.getNumElements() == 0)
+      return replaceByInits(rewriter, op);
     Operation *accumulation = matchAccumulation(body);
     Type element = from.getElementType();
     bool widen = accumulation && isa<FloatType>(element) &&
@@ -153,35 +184,6 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
     }
     replaceWithStored(rewriter, op, results);
     return success();
-  }
-
-  /// The initial value of type `wanted` (null: as stored) for each element.
-  static FailureOr<Value> fill(PatternRewriter &rewriter, Location loc,
-                               Value init, ArrayRef<int64_t> shape,
-                               Type wanted) {
-    Type element = getElementTypeOrSelf(init.getType());
-    Type storage = wanted ? wanted : getStorageType(element);
-    if (!storage || !getStorageType(element))
-      return failure();
-    Attribute constant = matchSplat(init);
-    SmallVector<Input> inputs;
-    if (!constant)
-      inputs.push_back(
-          {stored(rewriter, init),
-           AffineMap::get(shape.size(), 0, rewriter.getContext())});
-    auto generic = makeParallel(
-        rewriter, loc, shape, storage, inputs,
-        [&](OpBuilder &b, Location,
-            ValueRange values) -> FailureOr<SmallVector<Value>> {
-          Value value =
-              constant ? makeConstant(b, loc, constant, element) : values[0];
-          if (wanted)
-            value = toCompute(b, loc, value, element);
-          return SmallVector<Value>{value};
-        });
-    if (failed(generic))
-      return failure();
-    return generic->getResult(0);
   }
 };
 

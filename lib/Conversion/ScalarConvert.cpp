@@ -309,8 +309,12 @@ Value whale::convertScalar(OpBuilder &b, Location loc, Value value, Type from,
 
 Value whale::reducePrecision(OpBuilder &b, Location loc, Value value, Type type,
                              unsigned exponentBits, unsigned mantissaBits) {
+  // A type of its own arithmetic keeps its least numbers if it keeps its
+  // exponents.
   Value wide = toCompute(b, loc, value, type);
-  auto floating = cast<FloatType>(wide.getType());
+  bool isSmall = cast<FloatType>(type).getWidth() <= 8;
+  auto floating = cast<FloatType>(isSmall ? wide.getType() : type);
+  Value number = isSmall ? wide : value;
   unsigned width = floating.getWidth();
   unsigned fraction = floating.getFPMantissaWidth() - 1;
   unsigned exponent = width - 1 - fraction;
@@ -319,8 +323,7 @@ Value whale::reducePrecision(OpBuilder &b, Location loc, Value value, Type type,
     return arith::ConstantOp::create(b, loc,
                                      b.getIntegerAttr(bitsType, number));
   };
-  Value original = arith::BitcastOp::create(b, loc, bitsType, wide);
-  Value bits = original;
+  Value bits = arith::BitcastOp::create(b, loc, bitsType, number);
   if (mantissaBits < fraction) {
     // Round to nearest, ties to even, by adding half less one plus the last
     // bit that stays.
@@ -355,5 +358,5 @@ Value whale::reducePrecision(OpBuilder &b, Location loc, Value value, Type type,
   Value result = arith::BitcastOp::create(b, loc, floating, bits);
   Value isNan =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, wide, wide);
-  return fromCompute(b, loc, select(b, loc, isNan, wide, result), type);
+  return fromCompute(b, loc, select(b, loc, isNan, number, result), type);
 }

@@ -131,6 +131,9 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
 
   LogicalResult matchAndRewrite(stablehlo::ReduceWindowOp op,
                                 PatternRewriter &rewriter) const override {
+    auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+    if (from.getNumElements() == 0)
+      return replaceByInits(rewriter, op);
     SmallVector<WindowDim> window = getWindow(op, op.getWindowDimensions());
     if (auto dilations = op.getBaseDilations())
       for (auto [dim, dilation] : llvm::enumerate(*dilations))
@@ -151,7 +154,6 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
       if (!types.back())
         return failure();
     }
-    auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
     auto to = cast<RankedTensorType>(op->getResult(0).getType());
     std::optional<int64_t> axis = findRunningAxis(window, from, to);
     int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());

@@ -28,7 +28,8 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(normalize::expandManualComputations(module)))
+    if (failed(normalize::promoteReducers(module)) ||
+        failed(normalize::expandManualComputations(module)))
       return signalPassFailure();
     normalize::dropLoneCollectives(module);
     normalize::selectShardings(module);

@@ -318,6 +318,9 @@ def view_as(value: np.ndarray, type_: Tensor) -> np.ndarray:
     """A tensor in the type of the text: files hold what has no type of its
     own as integers or floats of the same or a larger width."""
     wanted = numpy_dtype(type_.dtype)
+    if wanted.kind == "c" and value.shape == (*type_.shape, 2):
+        # The real and the imaginary part, as safetensors hold complex<f64>.
+        value = value.reshape(-1).view(wanted)
     if value.dtype != wanted:
         # NumPy stores types that are not its own as bytes without one.
         bits = value.dtype.kind == "V" or type_.dtype[0] in "fb"

@@ -625,6 +625,19 @@ def run_xla(context, source: str, arguments: list) -> list[np.ndarray]:
     return [np.asarray(array) for array in program.execute(arrays)]
 
 
+def expect(
+    context, name: str, source: str, arguments: list
+) -> list[np.ndarray]:
+    """What a case should give: XLA's results. Where XLA rounds each of many
+    steps to half precision, those of f32, rounded once."""
+    for dtype in ("bf16", "f16"):
+        if name.startswith("batch_norm_") and f"x{dtype}>" in source:
+            wide = [np.asarray(value, np.float32) for value in arguments]
+            results = run_xla(context, source.replace(dtype, "f32"), wide)
+            return [value.astype(numpy_dtype(dtype)) for value in results]
+    return run_xla(context, source, arguments)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
@@ -642,7 +655,7 @@ def main() -> int:
                 continue
             source = source if isinstance(source, str) else source()
             try:
-                results = run_xla(context, source, arguments)
+                results = expect(context, name, source, arguments)
             except Exception as error:
                 refused.append(f"{name}: {str(error).splitlines()[0]}")
                 continue

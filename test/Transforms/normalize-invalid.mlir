@@ -47,3 +47,19 @@ func.func @dynamic(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %0 = stablehlo.tanh %x : tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }
+
+// -----
+
+func.func @two_halves(%x: tensor<8xf16>, %s: tensor<4xf16>, %i: tensor<f16>) -> tensor<8xbf16> {
+  // expected-error@+1 {{'stablehlo.select_and_scatter' op adds in 'bf16' what it compares in 'f16', which is not supported; convert the operands}}
+  %0 = "stablehlo.select_and_scatter"(%x, %s, %i) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+  ^bb0(%a: tensor<f16>, %b: tensor<f16>):
+    %1 = stablehlo.compare GE, %a, %b : (tensor<f16>, tensor<f16>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %1 = stablehlo.add %a, %b : tensor<bf16>
+    stablehlo.return %1 : tensor<bf16>
+  }) : (tensor<8xf16>, tensor<4xf16>, tensor<f16>) -> tensor<8xbf16>
+  return %0 : tensor<8xbf16>
+}

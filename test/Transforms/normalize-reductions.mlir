@@ -63,3 +63,76 @@ func.func @scatter_set(%x: tensor<8xf32>, %i: tensor<3x1xi32>, %u: tensor<3xf32>
   }) : (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// A region in a wider type takes converted operands.
+// CHECK-LABEL: func.func @promote_reduce
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xbf16>
+// CHECK:         %[[C:.*]] = stablehlo.convert %[[X]] {whale.strategy = #whale.split<name = "a">} : (tensor<8xbf16>) -> tensor<8xf32>
+// CHECK:         stablehlo.reduce(%[[C]] init: {{.*}}) applies stablehlo.add across dimensions = [0] {whale.strategy = #whale.split<name = "a">} : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+func.func @promote_reduce(%x: tensor<8xbf16>, %init: tensor<bf16>) -> tensor<f32> {
+  %0 = "stablehlo.reduce"(%x, %init) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {whale.strategy = #whale.split<name = "a">} : (tensor<8xbf16>, tensor<bf16>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @promote_second
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xf32>, %[[Y:.*]]: tensor<8xi8>
+// CHECK:         %[[C:.*]] = stablehlo.convert %[[Y]] : (tensor<8xi8>) -> tensor<8xi32>
+// CHECK:         stablehlo.reduce(%[[X]] init: {{.*}}), (%[[C]] init:
+func.func @promote_second(%x: tensor<8xf32>, %y: tensor<8xi8>, %i: tensor<f32>, %j: tensor<i8>) -> (tensor<f32>, tensor<i32>) {
+  %0:2 = "stablehlo.reduce"(%x, %y, %i, %j) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+    %1 = stablehlo.add %a, %c : tensor<f32>
+    %2 = stablehlo.maximum %b, %d : tensor<i32>
+    stablehlo.return %1, %2 : tensor<f32>, tensor<i32>
+  }) : (tensor<8xf32>, tensor<8xi8>, tensor<f32>, tensor<i8>) -> (tensor<f32>, tensor<i32>)
+  return %0#0, %0#1 : tensor<f32>, tensor<i32>
+}
+
+// CHECK-LABEL: func.func @promote_scatter
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xbf16>, %[[I:.*]]: tensor<3x1xi32>, %[[U:.*]]: tensor<3xbf16>)
+// CHECK-DAG:     %[[V:.*]] = stablehlo.convert %[[U]] : (tensor<3xbf16>) -> tensor<3xf32>
+// CHECK-DAG:     %[[Y:.*]] = stablehlo.convert %[[X]] : (tensor<8xbf16>) -> tensor<8xf32>
+// CHECK:         "stablehlo.scatter"(%[[Y]], %[[I]], %[[V]])
+func.func @promote_scatter(%x: tensor<8xbf16>, %i: tensor<3x1xi32>, %u: tensor<3xbf16>) -> tensor<8xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<8xbf16>, tensor<3x1xi32>, tensor<3xbf16>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// Its comparison goes on to see the narrow type.
+// CHECK-LABEL: func.func @promote_select
+// CHECK:         ^{{.*}}(%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>):
+// CHECK-DAG:     %[[C:.*]] = stablehlo.convert %[[A]] : (tensor<f32>) -> tensor<bf16>
+// CHECK-DAG:     %[[D:.*]] = stablehlo.convert %[[B]] : (tensor<f32>) -> tensor<bf16>
+// CHECK:         stablehlo.compare GE, %[[C]], %[[D]]
+func.func @promote_select(%x: tensor<8xbf16>, %s: tensor<4xbf16>, %i: tensor<bf16>) -> tensor<8xf32> {
+  %0 = "stablehlo.select_and_scatter"(%x, %s, %i) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %1 = stablehlo.compare GE, %a, %b : (tensor<bf16>, tensor<bf16>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<8xbf16>, tensor<4xbf16>, tensor<bf16>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @promote_all_reduce
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xi8>)
+// CHECK:         %[[C:.*]] = stablehlo.convert %[[X]]
+// CHECK:         return %[[C]]
+func.func @promote_all_reduce(%x: tensor<8xi8>) -> tensor<8xi32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %1 = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }) : (tensor<8xi8>) -> tensor<8xi32>
+  return %0 : tensor<8xi32>
+}

@@ -124,9 +124,6 @@ const SafetensorsFile::Tensor &Inputs::check(const File &file,
   const File::Tensor &tensor = file.tensors().at(parameter.name);
   std::string where = path + ": tensor '" + parameter.name + "'";
   std::string_view dtype = safetensorsName(parameter.dtype);
-  if (dtype.empty())
-    throw Error(where + ": safetensors has no dtype for " +
-                std::string(name(parameter.dtype)));
   if (tensor.dtype != dtype)
     throw Error(where + " is " + tensor.dtype + ", the program takes " +
                 std::string(dtype));
@@ -137,10 +134,11 @@ const SafetensorsFile::Tensor &Inputs::check(const File &file,
                           "batch");
     shape.erase(shape.begin());
   }
-  if (shape != parameter.shape)
+  Shape wanted = safetensorsShape(parameter.dtype, parameter.shape);
+  if (shape != wanted)
     throw Error(where + " has shape " + toString(tensor.shape) +
                 ", the program takes " + (data ? "batches of " : "") +
-                toString(parameter.shape));
+                toString(wanted));
 
   // Elements that their dtype doesn't have would be undefined to the kernels.
   auto checkBytes = [&](auto allowed) {
@@ -216,14 +214,6 @@ static void checkFeedback(const Program &program, const Options &options) {
                   "its next value: --steps needs it compiled with --feedback");
 }
 
-static void checkResults(const Program &program, const Options &options) {
-  for (const Parameter &result : program.results())
-    if (safetensorsName(result.dtype).empty())
-      throw Error(options.outputs + ": " + describe(result) +
-                  ": safetensors has no dtype for " +
-                  std::string(name(result.dtype)));
-}
-
 /// Each file is replaced as a whole, so no two may be one.
 static void checkFiles(const Options &options) {
   std::map<std::filesystem::path, std::string> flagOf;
@@ -263,7 +253,6 @@ static void run(const Options &options) {
   loadOptions.threadsPerRank = options.threads;
   Program program = Program::load(options.program, loadOptions);
   checkFeedback(program, options);
-  checkResults(program, options);
   Inputs inputs(program, options);
 
   // Opened first: a path that can't be written is said before the work.

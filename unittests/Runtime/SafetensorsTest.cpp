@@ -46,8 +46,6 @@ TEST(SafetensorsTest, RoundTripsEveryDType) {
   std::mt19937 random(1);
   for (int i = 0; i <= static_cast<int>(DType::C128); ++i) {
     auto dtype = static_cast<DType>(i);
-    if (safetensorsName(dtype).empty())
-      continue;
     for (Shape shape : {Shape{}, Shape{3}, Shape{2, 0, 4}, Shape{5, 3}}) {
       std::string name =
           std::string(whale::runtime::name(dtype)) + toString(shape);
@@ -66,7 +64,7 @@ TEST(SafetensorsTest, RoundTripsEveryDType) {
   for (const TensorToWrite &tensor : tensors) {
     const auto &read = file.tensors().at(tensor.name);
     EXPECT_EQ(read.dtype, safetensorsName(tensor.dtype));
-    EXPECT_EQ(read.shape, tensor.shape);
+    EXPECT_EQ(read.shape, safetensorsShape(tensor.dtype, tensor.shape));
     EXPECT_EQ(
         std::string(reinterpret_cast<const char *>(read.data), read.bytes),
         expected[tensor.name]);
@@ -76,6 +74,12 @@ TEST(SafetensorsTest, RoundTripsEveryDType) {
                 0u);
     }
   }
+}
+
+TEST(SafetensorsTest, WritesComplexPairs) {
+  EXPECT_EQ(safetensorsName(DType::C128), "F64");
+  EXPECT_EQ(safetensorsShape(DType::C128, {3}), (Shape{3, 2}));
+  EXPECT_EQ(safetensorsShape(DType::C64, {3}), Shape{3});
 }
 
 TEST(SafetensorsTest, ReadsMetadata) {
@@ -140,8 +144,6 @@ TEST(SafetensorsTest, FailedWriteLeavesTheOldFile) {
       "t", DType::F32, {2}, [](void *) { throw Error("cannot gather"); }};
   EXPECT_THROW(writeSafetensors(path, {bad}), Error);
   EXPECT_EQ(readFile(path), "old");
-  TensorToWrite unnamed = {"t", DType::C128, {2}, [](void *) {}};
-  EXPECT_THROW(writeSafetensors(path, {unnamed}), Error);
   size_t files = 0;
   for (const auto &entry :
        std::filesystem::directory_iterator(directory.path()))

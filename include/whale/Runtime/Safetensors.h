@@ -10,7 +10,8 @@
 // with dtype, shape and byte range, then the tensors' bytes without gaps
 // (https://github.com/huggingface/safetensors). Types that the format lacks go
 // by their bytes: i2 and i4 as I8, ui2 and ui4 as U8, f4, f6 and the unnamed f8
-// types as U8; complex<f64> has no such form.
+// types as U8; complex<f64> as F64 with a last dimension of 2, the real and the
+// imaginary part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +31,11 @@
 
 namespace whale::runtime {
 
-/// The file's own name of a type ("BF16"), or empty where it has none, not
-/// even through its bytes.
+/// The file's own name of a type ("BF16"), or of its bytes.
 std::string_view safetensorsName(DType dtype);
+
+/// The shape that a tensor has in a file.
+Shape safetensorsShape(DType dtype, Shape shape);
 
 /// A file whose header was checked: all byte ranges lie in the file, fit their
 /// dtype and shape, don't overlap and leave no gap.

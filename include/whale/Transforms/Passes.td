@@ -123,6 +123,8 @@ def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
 def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
   let summary = "rewrite programs into what partitioning expects";
   let description = [{
+    - Operands of a reduction whose region works in a wider type are converted
+      to it first.
     - Reductions start from the identity of their operation, so that a partial
       result holds an initial value never instead of once a device; outside of
       loops, adding scatters start from zeros, for the same reason.

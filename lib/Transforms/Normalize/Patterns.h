@@ -26,6 +26,11 @@ void populateReductionPatterns(mlir::RewritePatternSet &patterns);
 /// Loops, branches, barriers.
 void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
 
+/// Converts what a reduction's region takes in a wider type, so that operands,
+/// region and results have one element type. Fails with an error where one type
+/// can't stand for both.
+mlir::LogicalResult promoteReducers(mlir::ModuleOp module);
+
 /// Writes out sdy.manual_computation (shard_map, pmap) for all devices of its
 /// mesh, collectives included.
 mlir::LogicalResult expandManualComputations(mlir::ModuleOp module);

@@ -106,8 +106,7 @@ struct ReduceFromIdentity : OpRewritePattern<stablehlo::ReduceOp> {
       return failure();
     Operation *reducer = getReducer(op.getBody());
     Value init = op.getInitValues()[0];
-    // A reducer may work in a wider type than its input.
-    if (!reducer || reducer->getResult(0).getType() != init.getType())
+    if (!reducer)
       return failure();
     Attribute identity = getIdentity(reducer);
     if (!identity || isSplatOf(init, identity))
@@ -138,10 +137,7 @@ struct ScatterIntoZeros : OpRewritePattern<stablehlo::ScatterOp> {
       return failure();
     Operation *reducer = getReducer(op.getUpdateComputation());
     Value input = op.getInputs()[0];
-    if (!isa_and_nonnull<stablehlo::AddOp>(reducer) ||
-        cast<RankedTensorType>(input.getType()).getElementType() !=
-            cast<RankedTensorType>(reducer->getResult(0).getType())
-                .getElementType())
+    if (!isa_and_nonnull<stablehlo::AddOp>(reducer))
       return failure();
     Attribute zero = getIdentity(reducer);
     if (!zero || isSplatOf(input, zero))
