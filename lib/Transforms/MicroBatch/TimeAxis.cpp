@@ -91,14 +91,19 @@ LogicalResult TimeAxis::propagate() {
     IntegerAttr dim = batchDimOf(argument);
     if (!dim)
       continue;
+    int64_t samples =
+        cast<RankedTensorType>(argument.getType()).getDimSize(dim.getInt());
     for (const DimPiece &piece : factorization.getPieces(argument))
       if (int64_t(piece.dim) == dim.getInt()) {
         if (piece.extent < moments)
           return emitError(argument.getLoc())
                  << "micro-batches: " << moments << " of them are more than "
-                 << piece.extent << " samples of argument "
-                 << argument.getArgNumber()
-                 << "; use at most as many as there are samples";
+                 << piece.extent
+                 << (piece.extent == samples ? " samples"
+                                             : " parts that the step divides "
+                                               "the samples into")
+                 << " of argument " << argument.getArgNumber()
+                 << "; use at most as many";
         options.seeds[argument] = AxisState::split(piece);
         break;
       }
