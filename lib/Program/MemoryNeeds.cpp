@@ -64,10 +64,15 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
   return ("memory: device " + Twine(device) + " (" + kind.name + ") lacks " +
           Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
           Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
-          Twine(need.argumentBytes) +
-          " of them for its arguments; more micro-batches or recomputation "
-          "(jax.checkpoint) need less for activations, 'split' or more stages "
-          "less for parameters and optimizer state")
+          Twine(need.argumentBytes) + " of them for its arguments; " +
+          // What makes activations smaller is no help for arguments alone.
+          (need.argumentBytes >= kind.memoryBytes
+               ? ""
+               : "more micro-batches or recomputation (jax.checkpoint) need "
+                 "less for activations, ") +
+          "'split' or more stages, or stages cut elsewhere, less for "
+          "parameters "
+          "and optimizer state")
       .str();
 }
 

@@ -43,11 +43,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   }
 
   LogicalResult run(Attribute config) {
-    auto number = dyn_cast<IntegerAttr>(config);
-    if (!number || number.getInt() < 1)
-      return module.emitError("whale.config: num_task_graph is ")
-             << config << ", expected a whole number of at least 1";
-    count = number.getInt();
+    count = cast<IntegerAttr>(config).getInt();
     FailureOr<func::FuncOp> found = getMainFunction(module);
     if (failed(found))
       return failure();

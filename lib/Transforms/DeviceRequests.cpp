@@ -27,7 +27,7 @@ Attribute getConfig(ModuleOp module, StringRef key) {
 int64_t getMicroBatches(ModuleOp module) {
   auto count =
       dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch"));
-  return count ? std::max<int64_t>(count.getInt(), 1) : 1;
+  return count ? count.getInt() : 1;
 }
 
 FailureOr<Cluster> getCluster(ModuleOp module) {
@@ -41,7 +41,14 @@ FailureOr<Cluster> getCluster(ModuleOp module) {
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(ModuleOp module, const Cluster &cluster,
                  ArrayRef<DeviceRequest> requests) {
+  auto uneven =
+      dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
+  bool isUneven = uneven && uneven.getValue();
   if (auto lists = module->getAttrOfType<ArrayAttr>("whale.virtual_devices")) {
+    if (isUneven)
+      return llvm::createStringError("cluster.uneven_replicas groups all "
+                                     "devices, and wh.cluster says which "
+                                     "to use; leave one of them out");
     std::vector<std::vector<int64_t>> own;
     for (auto list : lists.getAsRange<DenseI64ArrayAttr>())
       own.emplace_back(list.asArrayRef().begin(), list.asArrayRef().end());
@@ -53,9 +60,7 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
   options.wholeCluster =
       getConfig(module, "num_task_graph") != nullptr ||
       (schedule && parseScheduleKind(schedule) == ScheduleKind::Interleaved);
-  auto uneven =
-      dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
-  options.unevenReplicas = uneven && uneven.getValue();
+  options.unevenReplicas = isUneven;
   options.pipeline = options.wholeCluster || getMicroBatches(module) > 1;
   return virtualDevices(requests, cluster, options);
 }

@@ -406,10 +406,7 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    int64_t moments = 1;
-    if (auto count =
-            dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch")))
-      moments = count.getInt();
+    int64_t moments = getMicroBatches(module);
     FailureOr<func::FuncOp> main = getMainFunction(module);
     if (failed(main))
       return signalPassFailure();
@@ -424,11 +421,6 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
     }
     if (moments == 1)
       return;
-    if (moments < 1) {
-      main->emitError("micro-batches: ")
-          << moments << " of them; use at least 1";
-      return signalPassFailure();
-    }
     TimeAxis time(*main, moments);
     if (failed(time.run()) || failed(LoopBuilder(*main, time).run()))
       return signalPassFailure();

@@ -106,27 +106,18 @@ struct ScheduleMicroBatchesPass
   }
 
   /// What the configuration asks for, if it does.
-  FailureOr<std::optional<ScheduleKind>> wantedKind(MicroBatchesOp loop) {
+  std::optional<ScheduleKind> getWantedKind() {
     auto name = dyn_cast_or_null<StringAttr>(
         getConfig(getOperation(), "pipeline.strategy"));
-    if (!name)
-      return std::optional<ScheduleKind>();
-    std::optional<ScheduleKind> kind = parseScheduleKind(name);
-    if (!kind)
-      return loop.emitError("pipeline.strategy: '")
-             << name.getValue() << "' is none of "
-             << llvm::join(scheduleKindNames(), ", ");
-    return kind;
+    return name ? parseScheduleKind(name) : std::nullopt;
   }
 
   LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster) {
-    FailureOr<std::optional<ScheduleKind>> wanted = wantedKind(loop);
-    if (failed(wanted))
-      return failure();
+    std::optional<ScheduleKind> wanted = getWantedKind();
     Pipeline pipeline(loop, cluster);
-    if (*wanted && pipeline.getNumStages() < 2)
+    if (wanted && pipeline.getNumStages() < 2)
       return loop.emitError("pipeline.strategy: '")
-             << stringifyScheduleKind(**wanted)
+             << stringifyScheduleKind(*wanted)
              << "' orders the stages of a pipeline, but here all task graphs "
                 "share devices; give them devices of their own, or leave "
                 "pipeline.strategy out";
@@ -151,11 +142,8 @@ struct ScheduleMicroBatchesPass
     Pipeline pipelineApart(apart, cluster);
     ScheduleProblem problem = pipelineApart.getProblem();
     SmallVector<ScheduleKind> among;
-    if (*wanted)
-      among = {**wanted};
-    else if (!problem.line.empty() || problem.chunks < 2)
-      among = {ScheduleKind::GPipe, ScheduleKind::OneForwardOneBackward,
-               ScheduleKind::BackwardOptimizer, ScheduleKind::ZeroBubble};
+    if (wanted)
+      among = {*wanted};
     llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem, among);
     if (!choice) {
       apart.erase();

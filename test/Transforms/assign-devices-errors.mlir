@@ -35,3 +35,18 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+module attributes {whale.config = {cluster = {uneven_replicas = true}},
+                   whale.virtual_devices = [array<i64: 0>]} {
+whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 4}]}]}
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{cluster.uneven_replicas groups all devices, and wh.cluster says which to use; leave one of them out}}
+  %0 = whale.task_graph "head" forward strategy #whale.replicate<name = "head"> -> tensor<8xf32> {
+    %1 = stablehlo.tanh %x : tensor<8xf32>
+    whale.yield %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+}

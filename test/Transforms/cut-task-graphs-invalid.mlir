@@ -1,21 +1,6 @@
 // RUN: whale-opt %s -split-input-file -whale-cut-task-graphs \
 // RUN:   -verify-diagnostics
 
-// expected-error @below {{whale.config: num_task_graph is 0 : i64, expected a whole number of at least 1}}
-module attributes {whale.config = {num_task_graph = 0 : i64}} {
-  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    return %x : tensor<8xf32>
-  }
-}
-
-// -----
-
-// expected-error @below {{whale.config: num_task_graph is "two", expected a whole number of at least 1}}
-module attributes {whale.config = {num_task_graph = "two"}} {
-}
-
-// -----
-
 // expected-error @below {{expects a function @main with a body}}
 module attributes {whale.config = {num_task_graph = 2 : i64}} {
 }

@@ -52,10 +52,11 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-module attributes {whale.config = {num_micro_batch = 0 : i64}} {
-// expected-error@+1 {{micro-batches: 0 of them; use at least 1}}
+// A schedule has nothing to order.
+module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
 func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
     -> tensor<8xf32> {
+  // expected-error@+1 {{pipeline.strategy: '1f1b' orders micro-batches, and there is only one; set num_micro_batch, or leave pipeline.strategy out}}
   %0 = stablehlo.tanh %x : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

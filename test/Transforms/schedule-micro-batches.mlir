@@ -212,21 +212,6 @@ module @uneven attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
 
 // -----
 
-module attributes {whale.config = {pipeline = {strategy = "2f2b"}}} {
-  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu"}]}]}
-  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error@+1 {{pipeline.strategy: '2f2b' is none of gpipe, 1f1b}}
-    %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
-        : (tensor<4xf32>) -> tensor<4xf32> {
-    ^bb0(%x: tensor<4xf32>):
-      whale.yield %x : tensor<4xf32>
-    }
-    return %0 : tensor<4xf32>
-  }
-}
-
-// -----
-
 // There is nothing to order on shared devices.
 module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu"}]}]}

@@ -10,6 +10,46 @@ module attributes {whale.config = "a"} {}
 
 // -----
 
+// expected-error@+1 {{whale.config: num_micro_batch is 0 : i64, expected a whole number of at least 1}}
+module attributes {whale.config = {num_micro_batch = 0 : i64}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: num_micro_batch is 2 : i32, expected a whole number of at least 1}}
+module attributes {whale.config = {num_micro_batch = 2 : i32}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: num_task_graph is "two", expected a whole number of at least 1}}
+module attributes {whale.config = {num_task_graph = "two"}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: num_task_graph is -3 : i64, expected a whole number of at least 1}}
+module attributes {whale.config = {num_task_graph = -3 : i64}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: pipeline.strategy is "2f2b", expected one of gpipe, 1f1b, backward-optimizer, interleaved, zero-bubble}}
+module attributes {whale.config = {pipeline = {strategy = "2f2b"}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: pipeline is "1f1b", expected a dictionary}}
+module attributes {whale.config = {pipeline = "1f1b"}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: cluster.uneven_replicas is 1 : i64, expected true or false}}
+module attributes {whale.config = {cluster = {uneven_replicas = 1 : i64}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: there is no key 'pipeline.num_stages'; the keys are num_micro_batch, num_task_graph, pipeline.strategy, cluster.uneven_replicas}}
+module attributes {whale.config = {pipeline = {num_stages = 2 : i64}}} {}
+
+// -----
+
 // expected-error@+1 {{attribute 'whale.virtual_devices' is [0], expected a list of array<i64: ...>}}
 module attributes {whale.virtual_devices = [0 : i64]} {}
 
