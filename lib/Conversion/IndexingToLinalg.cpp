@@ -122,8 +122,8 @@ struct DynamicSliceToLinalg : OpRewritePattern<stablehlo::DynamicSliceOp> {
       if (room == 0)
         continue;
       if (auto constant = dyn_cast_or_null<IntegerAttr>(matchSplat(start))) {
-        constants.back() =
-            std::clamp<int64_t>(constant.getValue().getSExtValue(), 0, room);
+        constants.back() = clampConstant(
+            constant.getValue(), getElementTypeOrSelf(start.getType()), room);
         continue;
       }
       inputOf.back() = inputs.size();

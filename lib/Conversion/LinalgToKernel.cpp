@@ -208,12 +208,8 @@ Value LoopNest::emitStart(OpBuilder &b, unsigned result) {
     int64_t room = whole[dim] - slice[dim];
     Value inside;
     if (auto constant = dyn_cast_or_null<IntegerAttr>(matchSplat(start))) {
-      const llvm::APInt &value = constant.getValue();
-      inside = constantIndex(
-          b, loc,
-          isUnsigned(type)
-              ? int64_t(value.getLimitedValue(room))
-              : std::clamp<int64_t>(value.getSExtValue(), 0, room));
+      inside =
+          constantIndex(b, loc, clampConstant(constant.getValue(), type, room));
     } else {
       Value number = memref::LoadOp::create(
           b, loc, buffers[startBuffers[result][dim]], ValueRange());

@@ -126,8 +126,14 @@ Value whale::constantIndex(OpBuilder &b, Location loc, int64_t value) {
 }
 
 Value whale::toIndex(OpBuilder &b, Location loc, Value value, Type type) {
-  if (isUnsigned(type))
+  if (isUnsigned(type)) {
+    // What an index can't hold is beyond any dimension all the same.
+    if (value.getType().isInteger(64))
+      value = arith::MinUIOp::create(
+          b, loc, value,
+          arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(INT64_MAX)));
     return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
+  }
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
 }
 
@@ -136,6 +142,11 @@ Value whale::clampIndex(OpBuilder &b, Location loc, Value value, int64_t low,
   Value raised =
       arith::MaxSIOp::create(b, loc, value, constantIndex(b, loc, low));
   return arith::MinSIOp::create(b, loc, raised, constantIndex(b, loc, high));
+}
+
+int64_t whale::clampConstant(const APInt &value, Type type, int64_t high) {
+  return isUnsigned(type) ? int64_t(value.getLimitedValue(high))
+                          : std::clamp<int64_t>(value.getSExtValue(), 0, high);
 }
 
 //===----------------------------------------------------------------------===//

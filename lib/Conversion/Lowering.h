@@ -75,6 +75,9 @@ mlir::Value toIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
 mlir::Value clampIndex(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Value value, int64_t low, int64_t high);
 
+/// A constant of a StableHLO type forced into [0, high], by its sign.
+int64_t clampConstant(const llvm::APInt &value, mlir::Type type, int64_t high);
+
 mlir::Value constantIndex(mlir::OpBuilder &b, mlir::Location loc,
                           int64_t value);
 

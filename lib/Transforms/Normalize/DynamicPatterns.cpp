@@ -24,8 +24,10 @@ std::optional<SmallVector<int64_t>> constantValues(Value value) {
   DenseIntElementsAttr attr;
   if (!matchPattern(value, m_Constant(&attr)))
     return std::nullopt;
-  return llvm::map_to_vector(attr.getValues<APInt>(), [](const APInt &number) {
-    return number.getSExtValue();
+  bool isUnsigned = attr.getElementType().isUnsignedInteger();
+  return llvm::map_to_vector(attr.getValues<APInt>(), [=](const APInt &number) {
+    return isUnsigned ? int64_t(number.getLimitedValue(INT64_MAX))
+                      : number.getSExtValue();
   });
 }
 
