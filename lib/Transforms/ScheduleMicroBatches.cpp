@@ -100,8 +100,21 @@ struct ScheduleMicroBatchesPass
     FailureOr<Cluster> cluster = getCluster(module);
     if (failed(cluster))
       return signalPassFailure();
-    for (auto loop : llvm::make_early_inc_range(main->getOps<MicroBatchesOp>()))
-      if (failed(schedule(loop, *cluster)))
+    auto loops = llvm::to_vector(main->getOps<MicroBatchesOp>());
+    std::optional<ScheduleKind> wanted = getWantedKind();
+    if (wanted && !loops.empty() &&
+        llvm::all_of(loops, [&](MicroBatchesOp loop) {
+          return Pipeline(loop, *cluster).getNumStages() < 2;
+        })) {
+      loops.front().emitError("pipeline.strategy: '")
+          << stringifyScheduleKind(*wanted)
+          << "' orders the stages of a pipeline, but here all task graphs "
+             "share devices; give them devices of their own, or leave "
+             "pipeline.strategy out";
+      return signalPassFailure();
+    }
+    for (MicroBatchesOp loop : loops)
+      if (failed(schedule(loop, *cluster, wanted)))
         return signalPassFailure();
   }
 
@@ -112,15 +125,9 @@ struct ScheduleMicroBatchesPass
     return name ? parseScheduleKind(name) : std::nullopt;
   }
 
-  LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster) {
-    std::optional<ScheduleKind> wanted = getWantedKind();
+  LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster,
+                         std::optional<ScheduleKind> wanted) {
     Pipeline pipeline(loop, cluster);
-    if (wanted && pipeline.getNumStages() < 2)
-      return loop.emitError("pipeline.strategy: '")
-             << stringifyScheduleKind(*wanted)
-             << "' orders the stages of a pipeline, but here all task graphs "
-                "share devices; give them devices of their own, or leave "
-                "pipeline.strategy out";
     // One stage, or one direction: every stage takes the moments as they come.
     if (pipeline.getNumStages() < 2 || !pipeline.goesBack())
       return success();

@@ -47,8 +47,12 @@ Pipeline::Pipeline(MicroBatchesOp loop, const Cluster &cluster)
         hasBackward = true;
         placeOf[graph] = placeBackward(graph);
       }
-  for (const Place &place : line)
-    numStages = std::max(numStages, place.stage + 1);
+  // Stages are numbered in the order of the line.
+  llvm::DenseMap<int64_t, int64_t> numbers;
+  for (Place &place : line)
+    place.stage =
+        numbers.try_emplace(place.stage, numbers.size()).first->second;
+  numStages = numbers.size();
   for (auto [op, place] : placeOf)
     for (int64_t device : devicesOf(cast<TaskGraphOp>(op)).getDevices())
       if (!llvm::is_contained(line[place].devices, device))
@@ -87,10 +91,16 @@ int64_t Pipeline::placeBackward(TaskGraphOp graph) {
     for (auto [index, place] : llvm::enumerate(line))
       if (place.stage == *stageOf(graph))
         places.push_back(index);
-  // A stage without any forward comes after all others.
+  // Where the forwards stand in a loop of their own, the line grows from its
+  // end.
   if (places.empty()) {
-    line.push_back({*stageOf(graph)});
-    return line.size() - 1;
+    for (auto &entry : placeOf)
+      ++entry.second;
+    for (auto &entry : placesOfName)
+      for (int64_t &place : entry.second)
+        ++place;
+    line.insert(line.begin(), {*stageOf(graph)});
+    return 0;
   }
   int64_t best = *llvm::max_element(places);
   for (int64_t place : places)
@@ -126,7 +136,6 @@ VirtualDeviceOp Pipeline::devicesOf(TaskGraphOp graph) {
       graph, graph.getVirtualDeviceAttr());
 }
 
-/// Stages are numbered in the order of the forward pass.
 void Pipeline::joinDevices() {
   llvm::EquivalenceClasses<int64_t> classes;
   SmallVector<ArrayRef<int64_t>> lists;
