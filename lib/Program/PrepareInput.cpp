@@ -204,6 +204,9 @@ static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
   if (count < 0)
     return emitError(UnknownLoc::get(context))
            << "--micro-batches: " << count << " is less than 1";
+  if (count > 1 << 20) // as the verifier of whale.config has it
+    return emitError(UnknownLoc::get(context))
+           << "--micro-batches: " << count << " is more than " << (1 << 20);
   if (count == 0)
     return success();
   NamedAttrList config(module->getAttrOfType<DictionaryAttr>("whale.config"));

@@ -17,10 +17,6 @@ class Key:
     check: Callable[[Any], bool]
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 # The usual names of the schedules of a pipeline, and those of EPL.
 SCHEDULES = (
     "gpipe",
@@ -34,8 +30,8 @@ SCHEDULES = (
 )
 
 KEYS: Mapping[str, Key] = {
-    "num_micro_batch": Key("a whole number of at least 1", _is_count),
-    "num_task_graph": Key("a whole number of at least 1", _is_count),
+    "num_micro_batch": Key(scopes.COUNT, scopes.is_count),
+    "num_task_graph": Key(scopes.COUNT, scopes.is_count),
     "pipeline.strategy": Key(
         "the name of a schedule, one of " + ", ".join(SCHEDULES),
         lambda value: isinstance(value, str) and value.lower() in SCHEDULES,

@@ -18,7 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from whale.scopes import Setting, Strategy, open_settings, replicate
+from whale.scopes import (
+    COUNT,
+    Setting,
+    Strategy,
+    ambient,
+    is_count,
+    open_settings,
+    replicate,
+)
 
 
 class cluster(Setting):  # noqa: N801 - reads as a function
@@ -74,16 +82,19 @@ class pipeline(Setting):  # noqa: N801 - reads as a function
     kind = "pipeline"
 
     def __init__(self, num_micro_batch: int = 1) -> None:
-        if (
-            isinstance(num_micro_batch, bool)
-            or not isinstance(num_micro_batch, int)
-            or num_micro_batch < 1
-        ):
+        if not is_count(num_micro_batch):
             raise ValueError(
-                "pipeline: num_micro_batch must be a whole number of at least "
-                f"1, not {num_micro_batch!r}"
+                f"pipeline: num_micro_batch must be {COUNT}, "
+                f"not {num_micro_batch!r}"
             )
         self.num_micro_batch = num_micro_batch
+
+    def __enter__(self) -> Setting:
+        if any(isinstance(strategy, stage) for strategy in ambient()):
+            raise ValueError(
+                "wh.pipeline stands in a wh.stage; it goes around its stages"
+            )
+        return super().__enter__()
 
     def _key(self) -> Any:
         return self.num_micro_batch
@@ -113,4 +124,8 @@ class stage(replicate):  # noqa: N801 - reads as a function
     def __enter__(self) -> Strategy:
         if not any(isinstance(s, pipeline) for s in open_settings()):
             raise ValueError("wh.stage stands in no wh.pipeline")
+        if any(isinstance(strategy, stage) for strategy in ambient()):
+            raise ValueError(
+                "wh.stage stands in a wh.stage; stages follow one another"
+            )
         return super().__enter__()

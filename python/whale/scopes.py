@@ -24,6 +24,19 @@ import jax
 _COMPONENT = re.compile(r"whale:(replicate|split):(\*|\d+):(\d+):([\w.~%-]*)")
 
 
+# Numbers of devices, micro-batches and TaskGraphs, in words and as a check.
+MOST = 1 << 20
+COUNT = f"a whole number from 1 to {MOST}"
+
+
+def is_count(value: Any) -> bool:
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 1 <= value <= MOST
+    )
+
+
 class Strategy(contextlib.ContextDecorator):
     """How a part of the model is spread over devices.
 
@@ -36,14 +49,10 @@ class Strategy(contextlib.ContextDecorator):
     def __init__(
         self, device_count: int | None = None, name: str | None = None
     ) -> None:
-        if device_count is not None and (
-            isinstance(device_count, bool)
-            or not isinstance(device_count, int)
-            or device_count < 1
-        ):
+        if device_count is not None and not is_count(device_count):
             raise ValueError(
-                f"{self.kind}: device_count must be a whole number of at least "
-                f"1, not {device_count!r}"
+                f"{self.kind}: device_count must be {COUNT}, "
+                f"not {device_count!r}"
             )
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(
@@ -55,6 +64,14 @@ class Strategy(contextlib.ContextDecorator):
         self.default_count: int | None = None
 
     def __enter__(self) -> Strategy:
+        for around, _ in _state.open:
+            if around.name == self.name is not None and (
+                around.attribute() != self.attribute()
+            ):
+                raise ValueError(
+                    f"{self} stands in {around}, a scope of the same name; one "
+                    "TaskGraph has one strategy, so give them different names"
+                )
         scope = jax.named_scope(self.component(_next_id()))
         scope.__enter__()
         # By thread, not in the strategy: one may be open several times.

@@ -47,9 +47,11 @@ static LogicalResult verifyRanks(Operation *op, NamedAttribute attr) {
 static std::optional<std::string> findFault(StringRef key, Attribute value) {
   if (key == "num_micro_batch" || key == "num_task_graph") {
     auto count = dyn_cast<IntegerAttr>(value);
-    if (count && count.getType().isSignlessInteger(64) && count.getInt() >= 1)
+    constexpr int64_t most = 1 << 20;
+    if (count && count.getType().isSignlessInteger(64) && count.getInt() >= 1 &&
+        count.getInt() <= most)
       return "";
-    return "a whole number of at least 1";
+    return ("a whole number from 1 to " + Twine(most)).str();
   }
   if (key == "pipeline.strategy") {
     auto name = dyn_cast<StringAttr>(value);
