@@ -219,7 +219,10 @@ FOLDER`. Speed stands in [performance.md](performance.md).
 
 Integers must be equal, floats as close as their type is precise: {precision},
 relative to the number or to a hundredth of the tensor's largest. Common types
-are {common}.
+are {common}. batch_norm in half precision is compared with XLA's result in f32:
+in half precision XLA rounds after each step. `test/Conformance/limits.py`
+compares complex functions at zeros, infinities and NaN, and the bits of
+reduce_precision.
 
 {table}
 
