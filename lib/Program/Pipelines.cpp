@@ -36,11 +36,12 @@ llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
                     "whale-normalize,whale-cut-task-graphs,"
-                    "whale-micro-batch"},
+                    "whale-divide-stacks,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
-      {"partitioned", "whale-schedule-micro-batches,whale-partition,whale-verify-partition"},
+      {"partitioned", "whale-schedule-micro-batches,whale-partition,"
+                      "whale-join-stacks,whale-verify-partition"},
       {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels"},

@@ -62,6 +62,25 @@ static Attribute splatElement(Value value) {
   return {};
 }
 
+Value emitCombination(OpBuilder &builder, Location loc, Reduction kind, Value a,
+                      Value b) {
+  switch (kind) {
+  case Reduction::Sum:
+    return hlo::AddOp::create(builder, loc, a, b);
+  case Reduction::Product:
+    return hlo::MulOp::create(builder, loc, a, b);
+  case Reduction::Min:
+    return hlo::MinOp::create(builder, loc, a, b);
+  case Reduction::Max:
+    return hlo::MaxOp::create(builder, loc, a, b);
+  case Reduction::And:
+    return hlo::AndOp::create(builder, loc, a, b);
+  case Reduction::Or:
+    return hlo::OrOp::create(builder, loc, a, b);
+  }
+  llvm_unreachable("unknown reduction");
+}
+
 bool isIdentity(Reduction kind, Value value) {
   Attribute element = splatElement(value);
   if (auto attr = dyn_cast_or_null<FloatAttr>(element)) {

@@ -23,6 +23,7 @@
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -260,8 +261,9 @@ private:
           continue;
         isReduced[m].set(i);
         auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
-        reduced[i] =
-            reduced[i] ? emitCombination(kind, reduced[i], term) : term;
+        reduced[i] = reduced[i] ? emitCombination(builder, term.getLoc(), kind,
+                                                  reduced[i], term)
+                                : term;
       }
     };
 
@@ -294,25 +296,6 @@ private:
         map(result, local);
     }
     return success();
-  }
-
-  Value emitCombination(Reduction kind, Value a, Value b) {
-    Location loc = b.getLoc();
-    switch (kind) {
-    case Reduction::Sum:
-      return hlo::AddOp::create(builder, loc, a, b);
-    case Reduction::Product:
-      return hlo::MulOp::create(builder, loc, a, b);
-    case Reduction::Min:
-      return hlo::MinOp::create(builder, loc, a, b);
-    case Reduction::Max:
-      return hlo::MaxOp::create(builder, loc, a, b);
-    case Reduction::And:
-      return hlo::AndOp::create(builder, loc, a, b);
-    case Reduction::Or:
-      return hlo::OrOp::create(builder, loc, a, b);
-    }
-    llvm_unreachable("unknown reduction");
   }
 
   func::FuncOp main;

@@ -104,6 +104,73 @@ def test_scan_over_layers(count, cluster, remat):
     close(tuple(ours), tuple(theirs), 1e-4)
 
 
+@pytest.mark.parametrize(
+    "count, strategy, cluster, dtype",
+    [
+        (4, None, 4, jnp.float32),
+        (4, None, 4, jnp.bfloat16),
+        # Two pipelines of two stages, and a split inside of each stage.
+        (2, wh.replicate(1), 4, jnp.float32),
+        (2, wh.split(2), 4, jnp.float32),
+    ],
+    ids=str,
+)
+def test_stacked_layers_stay_in_their_stages(count, strategy, cluster, dtype):
+    """No stage sends parameters, gradients or optimizer state."""
+    layers, width = 8, 48
+    config = {
+        "num_task_graph": count,
+        "num_micro_batch": 4,
+        "pipeline.strategy": "1f1b",
+    }
+    wh.init(wh.Config(config))
+    wh.set_default_strategy(strategy)
+
+    def loss(params, x):
+        # Cast outside of the layers, as in mixed precision.
+        weights = params["layers"].astype(dtype)
+        x, _ = jax.lax.scan(
+            lambda x, w: (jnp.tanh(x @ w) + x, None), x.astype(dtype), weights
+        )
+        decay = jnp.sum(params["layers"] ** 2)
+        return jnp.mean(x.astype(jnp.float32) ** 2) + decay / 1000
+
+    optimizer = optax.chain(
+        optax.clip_by_global_norm(0.1), optax.adamw(1e-2, eps=1e-3)
+    )
+
+    def train_step(params, state, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    key = jax.random.key(3)
+    shape = layers, width, width
+    params = {"layers": jax.random.normal(key, shape) / width**0.5}
+    state = optimizer.init(params)
+    x = jax.random.normal(key, (8, width))
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2
+    )
+    program = step.lower(params, state, x).compile()
+    reference = jax.jit(train_step)
+    ours = theirs = params, state
+    for _ in range(2):
+        *ours, value = program(*ours, x)
+        *theirs, expected = reference(*theirs, x)
+        close(value, expected, 2e-5 if dtype == jnp.float32 else 1e-2)
+    close(tuple(ours), tuple(theirs), 1e-4 if dtype == jnp.float32 else 3e-2)
+
+    # Weights and two moments, of the layers of one stage.
+    parts = cluster if isinstance(strategy, wh.split) else count
+    layer = width * width * 4
+    stored = 3 * layers * layer // parts
+    for rank in program.stats["ranks"]:
+        assert stored <= rank["argument_bytes"] < stored + layer
+        sent = rank["collectives"].get("send_recv", {}).get("bytes_sent", 0)
+        assert sent < layer
+
+
 SLOW_LINKS = {
     "nodes": [
         {

@@ -9,6 +9,7 @@
 #ifndef WHALE_SHARDING_REDUCERS_H
 #define WHALE_SHARDING_REDUCERS_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
 #include "whale/Planner/Placement.h"
@@ -20,6 +21,10 @@ namespace whale {
 /// applies to two scalars, if it is a single commutative one that devices can
 /// combine.
 std::optional<Reduction> getReductionKind(mlir::Region &body);
+
+/// `a` and `b` combined by the reduction.
+mlir::Value emitCombination(mlir::OpBuilder &builder, mlir::Location loc,
+                            Reduction kind, mlir::Value a, mlir::Value b);
 
 /// Whether `value` is a constant every element of which is the identity of the
 /// reduction: 0 for a sum, -inf or the least integer for a maximum.

@@ -209,6 +209,51 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
+  let summary = "store stacked layers in the stages that use them";
+  let description = [{
+    Where stages with devices of their own use different rows of an argument, as
+    the parameters of layers under `lax.scan` once the loop is cut, each gets an
+    argument of its rows (`whale.stack_piece`), and so do the results that are
+    the argument's next value. whale-join-stacks makes one of them again, so
+    that a stage stores its rows and nothing else.
+
+    The operations on the way are divided at the same rows: casts before the
+    layers, and the optimizer with its state. A reduction over the rows, as in
+    the norm of all gradients, becomes one of each stage's rows and of their
+    terms. An argument whose next value can't be computed row by row stays
+    whole. A remark for each argument says who has which rows.
+
+    Example, of rows that "stage0" and "stage1" use:
+    ```mlir
+    func.func @main(%ws: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = stablehlo.slice %ws [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
+      %1 = stablehlo.slice %ws [2:4, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
+      ...
+      %g = stablehlo.concatenate %g0, %g1, dim = 0
+          : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+      %next = stablehlo.subtract %ws, %g : tensor<4x8xf32>
+      return %next : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(
+        %w0: tensor<2x8xf32> {whale.fed_by = 0, whale.stack_piece =
+            {begin = 0 : i64, whole = tensor<4x8xf32>}},
+        %w1: tensor<2x8xf32> {whale.fed_by = 1, whale.stack_piece =
+            {begin = 2 : i64, whole = tensor<4x8xf32>}})
+        -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+      ...
+      %next0 = stablehlo.subtract %w0, %g0 : tensor<2x8xf32>
+      %next1 = stablehlo.subtract %w1, %g1 : tensor<2x8xf32>
+      return %next0, %next1 : tensor<2x8xf32>, tensor<2x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
   let summary = "compute the step one micro-batch at a time";
   let description = [{
@@ -466,6 +511,31 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
     %1 = whale.all_reduce %0 channel 0
       from <[4, 16] partial sum 2 on [0, 1]> to <[4, 16] replicate 2 on [0, 1]>
       : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect",
+                           "::mlir::stablehlo::StablehloDialect"];
+}
+
+def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
+  let summary = "make stacks of the pieces that stages have";
+  let description = [{
+    Gives the functions of all rank classes the arguments and results of the
+    user's program: the pieces that whale-divide-stacks has made of a stack
+    become one again, whose placement is theirs behind each other.
+
+    Example: each of two devices has two rows.
+    ```mlir
+    func.func @rank_class_0(
+        %w0: tensor<2x8xf32> {whale.placement = <[2, 8] on [0]>,
+            whale.stack_piece = {begin = 0 : i64, whole = tensor<4x8xf32>}},
+        %w1: tensor<0x0xf32> {whale.placement = <[2, 8] on [1]>,
+            whale.stack_piece = {begin = 2 : i64, whole = tensor<4x8xf32>}})
+    ```
+    becomes
+    ```mlir
+    func.func @rank_class_0(%w: tensor<2x8xf32>
+        {whale.placement = <[4, 8] split 0 (2, 2) on [0, 1]>})
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect",

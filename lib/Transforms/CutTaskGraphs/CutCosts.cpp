@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CutCosts.h"
+#include "../DivideStacks/FindStacks.h"
 #include "SplitLoop.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
@@ -35,6 +36,7 @@ public:
                  int64_t microBatches) {
     problem.microBatches = microBatches;
     addStages(devices, sharesState);
+    findStacks();
     addOperations();
     addState();
     for (BlockArgument argument : main.getArguments())
@@ -103,7 +105,8 @@ private:
       if (at == units.unitOf.end())
         continue;
       // Of a loop, each iteration its part.
-      auto [first, last] = at->second;
+      auto rows = onRows.find(op);
+      auto [first, last] = rows == onRows.end() ? at->second : rows->second;
       int64_t parts = last - first + 1;
       CutUnit part;
       part.flops = double(opFlops(op)) / double(parts);
@@ -120,8 +123,9 @@ private:
         for (auto [sum, seconds] : llvm::zip_equal(unit.seconds, part.seconds))
           sum += seconds;
       }
-      if (parts > 1 && info.phase == Phase::Forward)
-        addCarried(cast<stablehlo::WhileOp>(op), first);
+      if (auto loop = dyn_cast<stablehlo::WhileOp>(op);
+          loop && parts > 1 && info.phase == Phase::Forward)
+        addCarried(loop, first);
     }
   }
 
@@ -167,9 +171,75 @@ private:
       auto [users, bytes] = ofShape[shapeOf(parameter)];
       int64_t own = getTensorBytes(parameter.getType());
       int64_t at = forwardUsers(step, units, parameter)->first;
-      problem.units[at].stateBytes += own + bytes / users;
-      problem.units[at].gradientBytes += own;
+      auto stack = stacks.find(parameter);
+      UnitRange range =
+          stack == stacks.end() ? UnitRange{at, at} : stack->second;
+      int64_t parts = range.last - range.first + 1;
+      for (int64_t i = range.first; i <= range.last; ++i) {
+        problem.units[i].stateBytes += (own + bytes / users) / parts;
+        problem.units[i].gradientBytes += own / parts;
+      }
     }
+  }
+
+  /// Finds the parameters that a loop reads row by row, and the gradients that
+  /// one makes so. Where the stages have devices of their own, each stores the
+  /// rows of its iterations, and computes with them.
+  void findStacks() {
+    llvm::SmallDenseSet<int64_t> devices;
+    for (const CutStage &stage : problem.stages)
+      for (const CutDevice &device : stage.devices)
+        if (!devices.insert(device.id).second)
+          return;
+    DenseSet<Operation *> onData(units.operations.begin(),
+                                 units.operations.end());
+    for (BlockArgument argument : main.getArguments())
+      if (!main.getArgAttr(argument.getArgNumber(), "whale.batch_dim"))
+        followStack(argument, std::nullopt, onData);
+    for (auto &[op, info] : step) {
+      auto loop = dyn_cast<stablehlo::WhileOp>(op);
+      auto unit = units.unitOf.find(op);
+      if (!loop || info.phase != Phase::Backward ||
+          unit == units.unitOf.end() || unit->second.first == unit->second.last)
+        continue;
+      for (unsigned index : LoopSplitter::stackedResults(loop))
+        followStack(loop.getResult(index), unit->second, onData);
+    }
+  }
+
+  /// Follows a stack through casts and the like: its units are those of the
+  /// loop that reads it, if not known.
+  void followStack(Value stack, std::optional<UnitRange> range,
+                   const DenseSet<Operation *> &onData) {
+    llvm::SmallSetVector<Value, 4> values;
+    SmallVector<Operation *> ops;
+    values.insert(stack);
+    for (size_t i = 0; i < values.size(); ++i) {
+      Value value = values[i];
+      for (Operation *user : value.getUsers()) {
+        Operation *ancestor = ancestorInMain(user, body);
+        auto unit = units.unitOf.find(ancestor);
+        if (unit == units.unitOf.end())
+          continue;
+        auto loop = dyn_cast<stablehlo::WhileOp>(ancestor);
+        if (loop && unit->second.first != unit->second.last &&
+            LoopSplitter::readsRows(loop, value))
+          range = unit->second;
+        if (user != ancestor || onData.contains(user))
+          continue;
+        if (std::optional<RowsOfOp> rows = rowsOfOp(user, value)) {
+          ops.push_back(user);
+          if (!rows->reduction)
+            values.insert_range(user->getResults());
+        }
+      }
+    }
+    if (!range)
+      return;
+    for (Value value : values)
+      stacks[value] = *range;
+    for (Operation *op : ops)
+      onRows[op] = *range;
   }
 
   void addValue(Value value) {
@@ -217,7 +287,8 @@ private:
   void addRows(Value value, Operation *user, int64_t producer) {
     auto [begin, end] = units.unitOf.lookup(user);
     auto loop = dyn_cast<stablehlo::WhileOp>(user);
-    if (begin == end || llvm::is_contained(loop.getOperands(), value) ||
+    if (begin == end || stacks.contains(value) ||
+        llvm::is_contained(loop.getOperands(), value) ||
         !LoopSplitter::readsRows(loop, value))
       return;
     double bytes = bytesOf(value) / double(end - begin + 1);
@@ -242,6 +313,10 @@ private:
   bool hasBackward;
   /// A device of each kind and slowdown.
   SmallVector<int64_t> speedClasses;
+  /// Of stacks, the units that read or make them by rows, and the same of what
+  /// is computed with them.
+  DenseMap<Value, UnitRange> stacks;
+  DenseMap<Operation *, UnitRange> onRows;
   CutProblem problem;
 };
 

@@ -8,6 +8,7 @@
 
 #include "StepLayouts.h"
 
+#include "../DivideStacks/StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingPattern.h"
@@ -223,7 +224,11 @@ static void explainSplit(const ParameterGroup &group, unsigned chosen,
       text += "; not " + describe(index);
   for (BlockArgument parameter : group.parameters)
     emitRemark(parameter.getLoc())
-        << "argument " << parameter.getArgNumber() << " is " << text;
+        << "argument "
+        << getWholeArgument(
+               cast<func::FuncOp>(parameter.getOwner()->getParentOp()),
+               parameter.getArgNumber())
+        << " is " << text;
 }
 
 void StepLayouts::chooseParameterSplits(Factorization &factorization,

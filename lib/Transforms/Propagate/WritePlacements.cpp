@@ -8,6 +8,7 @@
 
 #include "WritePlacements.h"
 
+#include "../DivideStacks/StackPieces.h"
 #include "MomentRegions.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -25,10 +26,14 @@ public:
       : function(function), meshes(meshes), layouts(layouts) {}
 
   void writeArguments() {
+    SmallVector<Attribute> placements;
     for (BlockArgument argument : function.getArguments())
-      function.setArgAttr(
-          argument.getArgNumber(), placementAttrName,
+      placements.push_back(
           place(meshes.meshOfValue(argument), argument, std::nullopt));
+    makeJoinable(placements,
+                 [&](unsigned i) { return function.getArgAttrDict(i); });
+    for (auto [index, placement] : llvm::enumerate(placements))
+      function.setArgAttr(index, placementAttrName, placement);
   }
 
   void writeOperations() {
@@ -84,9 +89,23 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       operands.push_back(
           place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
+    if (isEnd)
+      makeJoinable(operands,
+                   [&](unsigned i) { return function.getResultAttrDict(i); });
     for (Value result : op->getResults())
       results.push_back(place(mesh, result, moment));
     write(op, operands, results);
+  }
+
+  static void
+  makeJoinable(SmallVectorImpl<Attribute> &attributes,
+               llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+    SmallVector<Placement> placements;
+    for (Attribute attribute : attributes)
+      placements.push_back(cast<PlacementAttr>(attribute).getValue());
+    whale::makeJoinable(placements, attrsOf);
+    for (auto [attribute, placement] : llvm::zip_equal(attributes, placements))
+      attribute = PlacementAttr::get(attribute.getContext(), placement);
   }
 
   static void write(Operation *op, ArrayRef<Attribute> operands,

@@ -1,0 +1,115 @@
+//===- StackPieces.cpp - Arguments that are rows of one -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StackPieces.h"
+
+using namespace mlir;
+
+namespace whale {
+
+std::optional<StackPiece> getStackPiece(DictionaryAttr attributes) {
+  auto piece = attributes ? attributes.getAs<DictionaryAttr>(kStackPieceAttr)
+                          : DictionaryAttr();
+  if (!piece)
+    return std::nullopt;
+  auto begin = piece.getAs<IntegerAttr>("begin");
+  auto whole = piece.getAs<TypeAttr>("whole");
+  auto type =
+      whole ? dyn_cast<RankedTensorType>(whole.getValue()) : RankedTensorType();
+  if (!begin || !type)
+    return std::nullopt;
+  return StackPiece{begin.getInt(), type};
+}
+
+Attribute makeStackPiece(MLIRContext *context, const StackPiece &piece) {
+  Builder builder(context);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("begin", builder.getI64IntegerAttr(piece.begin)),
+       builder.getNamedAttr("whole", TypeAttr::get(piece.whole))});
+}
+
+SmallVector<StackRun>
+findStackRuns(unsigned count,
+              llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+  SmallVector<StackRun> runs;
+  for (unsigned i = 0; i < count; ++i) {
+    std::optional<StackPiece> piece = getStackPiece(attrsOf(i));
+    if (piece && piece->begin != 0 && !runs.empty())
+      runs.back().last = i + 1;
+    else
+      runs.push_back({i, i + 1});
+  }
+  return runs;
+}
+
+unsigned getWholeArgument(func::FuncOp main, unsigned argument) {
+  auto attrsOf = [&](unsigned i) { return main.getArgAttrDict(i); };
+  return findStackRuns(argument + 1, attrsOf).size() - 1;
+}
+
+std::optional<Placement> joinPlacements(ArrayRef<int64_t> shape,
+                                        ArrayRef<Placement> pieces) {
+  const Placement &first = pieces.front();
+  if (llvm::all_of(pieces, [&](const Placement &piece) {
+        return piece.isReplicated() && piece.devices() == first.devices();
+      }))
+    return Placement::replicated(shape, first.devices());
+
+  // The other dimensions in a view that all pieces have.
+  Extents view(shape.drop_front());
+  for (const Placement &piece : pieces) {
+    if (piece.rank() == 0 || piece.isPartial())
+      return std::nullopt;
+    std::optional<CommonView> common =
+        commonRefinement(view, piece.view().drop_front());
+    if (!common)
+      return std::nullopt;
+    view = common->extents;
+  }
+  Extents sizes;
+  std::vector<PlacementNode> children;
+  for (const Placement &piece : pieces) {
+    Extents own{piece.view().front()};
+    own.append(view.begin(), view.end());
+    std::optional<Placement> same = piece.withView(own);
+    if (!same)
+      return std::nullopt;
+    sizes.push_back(own.front());
+    children.push_back(same->root());
+  }
+  view.insert(view.begin(), shape.front());
+  // A device with rows of several pieces has no one box.
+  llvm::Expected<Placement> joined =
+      Placement::create(view, PlacementNode::split(0, sizes, children));
+  if (joined)
+    return *joined;
+  llvm::consumeError(joined.takeError());
+  return std::nullopt;
+}
+
+void makeJoinable(MutableArrayRef<Placement> placements,
+                  llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+  for (StackRun run : findStackRuns(placements.size(), attrsOf)) {
+    std::optional<StackPiece> piece = getStackPiece(attrsOf(run.first));
+    auto pieces = placements.slice(run.first, run.last - run.first);
+    if (!piece || joinPlacements(piece->whole.getShape(), pieces))
+      continue;
+    SmallVector<DeviceId> devices(pieces.front().devices());
+    for (auto [i, placement] : llvm::enumerate(pieces)) {
+      // The shape of the piece: its rows, and all else of the whole.
+      int64_t end = i + 1 < pieces.size()
+                        ? getStackPiece(attrsOf(run.first + i + 1))->begin
+                        : piece->whole.getDimSize(0);
+      Extents shape(piece->whole.getShape());
+      shape[0] = end - getStackPiece(attrsOf(run.first + i))->begin;
+      placement = Placement::replicated(shape, devices);
+    }
+  }
+}
+
+} // namespace whale
