@@ -113,6 +113,7 @@ private:
       return known->second;
     SmallVector<Value> made;
     auto pieces = alignedPieces(value, stack.cut);
+    std::optional<size_t> padded = paddedPiece(value, stack.cut);
     auto constant = value.getDefiningOp<hlo::ConstantOp>();
     auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue())
                           : SplatElementsAttr();
@@ -127,7 +128,13 @@ private:
         continue;
       }
       Operation *op;
-      if (pieces) {
+      if (padded) {
+        op = padTo(cast<hlo::PadOp>(producer), index, index == *padded);
+        if (!op) {
+          made.push_back(producer->getOperand(0));
+          continue;
+        }
+      } else if (pieces) {
         op = hlo::ConcatenateOp::create(builder, value.getLoc(), type,
                                         (*pieces)[index], 0);
       } else if (splat) {
@@ -150,6 +157,25 @@ private:
       made.push_back(op->getResult(0));
     }
     return parts[value] = std::move(made);
+  }
+
+  /// The rows of one piece of what is padded: the padding alone, or with what
+  /// is padded. Null where that has all rows of the piece.
+  Operation *padTo(hlo::PadOp pad, size_t piece, bool hasOperand) {
+    RankedTensorType type = typeOf(pad, piece);
+    if (!hasOperand)
+      return hlo::BroadcastInDimOp::create(builder, pad.getLoc(), type,
+                                           pad.getPaddingValue(),
+                                           builder.getDenseI64ArrayAttr({}));
+    if (pad.getOperand().getType() == type)
+      return nullptr;
+    SmallVector<int64_t> low(pad.getEdgePaddingLow());
+    SmallVector<int64_t> high(pad.getEdgePaddingHigh());
+    low.front() -= stack.cut[piece].begin;
+    high.front() -= stack.cut.back().end - stack.cut[piece].end;
+    return hlo::PadOp::create(builder, pad.getLoc(), type, pad.getOperand(),
+                              pad.getPaddingValue(), low, high,
+                              pad.getInteriorPadding());
   }
 
   /// One operation for each stage, as if the stages were devices over which
@@ -197,6 +223,11 @@ private:
       if (failed(made))
         return failure();
       setKeys(before, op, piece.stage);
+      // Of the gradients of all slices, those of other stages are zeros.
+      if (isa<hlo::AddOp>(op))
+        for (auto [zero, other] : {std::pair(0, 1), std::pair(1, 0)})
+          if (isZero(operands[index][zero]))
+            made = SmallVector<Value>{operands[index][other]};
       for (auto [list, value] : llvm::zip_equal(results, *made))
         list.push_back(value);
     }

@@ -171,6 +171,47 @@ def test_stacked_layers_stay_in_their_stages(count, strategy, cluster, dtype):
         assert sent < layer
 
 
+@pytest.mark.parametrize("scanned", [False, True])
+def test_scopes_store_the_layers_that_they_take(scanned):
+    """Also without a loop that is cut: slices of a stack in two scopes."""
+    wh.init(wh.Config({"num_micro_batch": 2}))
+    layers, first, width = 5, 2, 48
+
+    def layer(x, w):
+        return jnp.tanh(x @ w) + x, None
+
+    def run(x, weights, begin, end):
+        if scanned:
+            return jax.lax.scan(layer, x, weights[begin:end])[0]
+        for i in range(begin, end):
+            x, _ = layer(x, weights[i])
+        return x
+
+    def loss(weights, x):
+        with wh.replicate(1, name="front"):
+            x = run(x, weights, 0, first)
+        with wh.replicate(1, name="back"):
+            return jnp.mean(run(x, weights, first, layers) ** 2)
+
+    def train_step(weights, x):
+        value, grad = jax.value_and_grad(loss)(weights, x)
+        return weights - 0.1 * grad, value
+
+    weights = jax.random.normal(jax.random.key(5), (layers, width, width))
+    weights /= width**0.5
+    x = jax.random.normal(jax.random.key(6), (4, width))
+    step = wh.jit(train_step, cluster=2, donate_argnums=0, batch_argnums=1)
+    program = step.lower(weights, x).compile()
+    close(program(weights, x), jax.jit(train_step)(weights, x))
+    layer_bytes = width * width * 4
+    for rank, count in zip(
+        program.stats["ranks"], (first, layers - first), strict=True
+    ):
+        own = count * layer_bytes
+        assert own <= rank["argument_bytes"] < own + layer_bytes / 2
+        assert rank["collectives"]["send_recv"]["bytes_sent"] < layer_bytes
+
+
 SLOW_LINKS = {
     "nodes": [
         {

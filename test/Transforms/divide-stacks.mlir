@@ -159,3 +159,45 @@ module {
     return %next, %y2, %turned : tensor<3xf32>, tensor<1xf32>, tensor<3xf32>
   }
 }
+
+// -----
+
+// Scopes that take slices of a parameter: the gradient of each is padded with
+// zeros, which the other stage doesn't add.
+
+#s0 = #whale.replicate<devices = 1, name = "stage0">
+#s1 = #whale.replicate<devices = 1, name = "stage1">
+#backward = #whale.phase<backward>
+module {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e15}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+
+  // CHECK-LABEL: func.func @main
+  // CHECK-SAME: %[[W0:[^ ]*]]: tensor<2xf32> {whale.fed_by = 0 : i64,
+  // CHECK-SAME: %[[W1:[^ ]*]]: tensor<3xf32> {whale.fed_by = 1 : i64,
+  func.func @main(%w: tensor<5xf32> {whale.fed_by = 0 : i64},
+                  %x: tensor<2xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<5xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %r0 = stablehlo.slice %w [0:2] {whale.strategy = #s0} : (tensor<5xf32>) -> tensor<2xf32>
+    %r1 = stablehlo.slice %w [2:4] {whale.strategy = #s1} : (tensor<5xf32>) -> tensor<2xf32>
+    %y0 = stablehlo.multiply %x, %r0 {whale.strategy = #s0} : tensor<2xf32>
+    %y1 = stablehlo.multiply %y0, %r1 {whale.strategy = #s1} : tensor<2xf32>
+    // CHECK: %[[G1:.*]] = stablehlo.tanh
+    // CHECK: %[[G0:.*]] = stablehlo.sine
+    %g1 = stablehlo.tanh %y1 {whale.strategy = #s1, whale.phase = #backward} : tensor<2xf32>
+    %g0 = stablehlo.sine %g1 {whale.strategy = #s0, whale.phase = #backward} : tensor<2xf32>
+    // CHECK-NOT: stablehlo.add
+    // CHECK: %[[P1:.*]] = stablehlo.pad %[[G1]], %{{.*}}, low = [0], high = [1]
+    // CHECK-NOT: stablehlo.add
+    // CHECK-DAG: stablehlo.subtract %[[W0]], %[[G0]] {{.*}}"stage0"
+    // CHECK-DAG: stablehlo.subtract %[[W1]], %[[P1]] {{.*}}"stage1"
+    %p1 = stablehlo.pad %g1, %zero, low = [2], high = [1], interior = [0] {whale.strategy = #s1, whale.phase = #backward} : (tensor<2xf32>, tensor<f32>) -> tensor<5xf32>
+    %p0 = stablehlo.pad %g0, %zero, low = [0], high = [3], interior = [0] {whale.strategy = #s0, whale.phase = #backward} : (tensor<2xf32>, tensor<f32>) -> tensor<5xf32>
+    %g = stablehlo.add %p1, %p0 {whale.strategy = #s0, whale.phase = #backward} : tensor<5xf32>
+    %next = stablehlo.subtract %w, %g {whale.strategy = #s0, whale.phase = #whale.phase<apply>} : tensor<5xf32>
+    return %next : tensor<5xf32>
+  }
+}

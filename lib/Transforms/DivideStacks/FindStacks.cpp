@@ -15,6 +15,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -52,6 +53,26 @@ alignedPieces(Value value, const StackCut &cut) {
   if (at != cut.back().end)
     return std::nullopt;
   return pieces;
+}
+
+std::optional<size_t> paddedPiece(Value value, const StackCut &cut) {
+  auto pad = value.getDefiningOp<hlo::PadOp>();
+  if (!pad || pad.getType().getRank() == 0 ||
+      !matchPattern(pad.getPaddingValue(), m_Constant()))
+    return std::nullopt;
+  auto isZero = [](ArrayRef<int64_t> list) {
+    return llvm::all_of(list, [](int64_t size) { return size == 0; });
+  };
+  int64_t begin = pad.getEdgePaddingLow().front();
+  int64_t end = pad.getType().getDimSize(0) - pad.getEdgePaddingHigh().front();
+  if (!isZero(pad.getEdgePaddingLow().drop_front()) ||
+      !isZero(pad.getEdgePaddingHigh().drop_front()) ||
+      !isZero(pad.getInteriorPadding()))
+    return std::nullopt;
+  for (auto [index, rows] : llvm::enumerate(cut))
+    if (begin >= rows.begin && end <= rows.end)
+      return index;
+  return std::nullopt;
 }
 
 std::optional<RowsOfOp> rowsOfOp(Operation *op, Value value) {
@@ -231,7 +252,7 @@ private:
       Value value = work.pop_back_val();
       if (auto argument = dyn_cast<BlockArgument>(value)) {
         addArgument(argument);
-      } else if (!alignedPieces(value, stack.cut)) {
+      } else if (!comesInPieces(value)) {
         visit(value.getDefiningOp(), value);
       }
       for (OpOperand &use : value.getUses()) {
@@ -290,9 +311,28 @@ private:
   bool isDivided(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value))
       return stack.arguments.contains(argument);
-    Operation *op = value.getDefiningOp();
-    return stack.operations.contains(op) ||
-           (members.contains(value) && alignedPieces(value, stack.cut));
+    return stack.operations.contains(value.getDefiningOp()) ||
+           comesInPieces(value);
+  }
+
+  /// Whether it is put together from rows of the stages.
+  bool comesInPieces(Value value) {
+    auto isOf = [&](Value rows, StrategyAttr stage) {
+      Operation *producer = rows.getDefiningOp();
+      return !data.contains(rows) ||
+             (producer && strategyOf(producer) == stage);
+    };
+    if (std::optional<size_t> piece = paddedPiece(value, stack.cut))
+      return isOf(value.getDefiningOp()->getOperand(0),
+                  stack.cut[*piece].stage);
+    auto pieces = alignedPieces(value, stack.cut);
+    if (!pieces)
+      return false;
+    for (auto [rows, own] : llvm::zip_equal(stack.cut, *pieces))
+      for (Value piece : own)
+        if (!isOf(piece, rows.stage))
+          return false;
+    return true;
   }
 
   void prune() {

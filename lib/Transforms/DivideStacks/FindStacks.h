@@ -67,6 +67,10 @@ findStack(mlir::func::FuncOp main, llvm::ArrayRef<StackCut> known,
 std::optional<llvm::SmallVector<mlir::SmallVector<mlir::Value>>>
 alignedPieces(mlir::Value value, const StackCut &cut);
 
+/// The one piece whose rows a value consists of, padded with a constant in
+/// front and behind, as the gradient of a slice is; else nothing.
+std::optional<size_t> paddedPiece(mlir::Value value, const StackCut &cut);
+
 /// Whether the value is a slice of some rows of another.
 bool isRowSlice(mlir::Operation *op);
 
