@@ -78,6 +78,13 @@ SmallVector<TaskGraphOp> findCycle(const Pipeline &pipeline,
   return {};
 }
 
+/// Whether somebody has drawn its bounds, where the default strategy takes what
+/// is left.
+bool isScope(TaskGraphOp graph) {
+  StrategyAttr strategy = graph.getStrategyAttr();
+  return strategy && (strategy.getScope() || !strategy.getName().empty());
+}
+
 void noteCycle(Diagnostic &diagnostic, ArrayRef<TaskGraphOp> cycle) {
   for (size_t i = 0; i + 1 < cycle.size(); ++i) {
     TaskGraphOp from = cycle[i], to = cycle[i + 1];
@@ -134,12 +141,19 @@ struct ScheduleMicroBatchesPass
 
     SmallVector<TaskGraphOp> cycle = findCycle(pipeline, loop);
     if (!cycle.empty()) {
-      InFlightDiagnostic remark = emitRemark(cycle.back().getLoc());
-      remark << "pipeline: the samples come back to TaskGraph '"
-             << cycle.back().getName()
-             << "' after another stage has computed with what it made, so that "
-                "its stage stands in line again";
-      noteCycle(*remark.getUnderlyingDiagnostic(), cycle);
+      TaskGraphOp end = cycle.back();
+      InFlightDiagnostic diagnostic =
+          isScope(end) ? emitError(end.getLoc()) : emitRemark(end.getLoc());
+      diagnostic << "pipeline: the samples come back to TaskGraph '"
+                 << end.getName()
+                 << "' after another stage has computed with what it made";
+      if (isScope(end))
+        diagnostic << "; give these operations a TaskGraph of their own";
+      else
+        diagnostic << ", so that its stage stands in line again";
+      noteCycle(*diagnostic.getUnderlyingDiagnostic(), cycle);
+      if (isScope(end))
+        return failure();
     }
 
     // Zero bubble, if it is chosen, needs the gradients of weights apart.

@@ -298,16 +298,18 @@ def expected_errors(case: Combination) -> list[str]:
 
 
 def expected_schedule_errors(case: Combination) -> list[str]:
-    """A schedule that doesn't fit the pipeline."""
+    """A cycle between stages, or a schedule that doesn't fit the pipeline."""
     schedule = case.config.get("pipeline.strategy")
-    if not schedule:
-        return []
     if case.micro_batches == 1:
-        return ["orders micro-batches, and there is only one"]
+        return (
+            ["orders micro-batches, and there is only one"] if schedule else []
+        )
     line = line_of_stages(case)
     count = len(set(line))
     if count < 2:
-        return ["orders the stages of a pipeline"]
+        return ["orders the stages of a pipeline"] if schedule else []
+    if comes_back(case):
+        return ["come back to TaskGraph"]
     if schedule != "interleaved":
         return []
     if len(line) % count or any(n != i % count for i, n in enumerate(line)):
@@ -317,6 +319,20 @@ def expected_schedule_errors(case: Combination) -> list[str]:
     if case.micro_batches % count:
         return ["stages divide"]
     return []
+
+
+def comes_back(case: Combination) -> bool:
+    """Whether the samples go from a scope over other stages to it again."""
+    if "num_task_graph" in case.config:
+        return False
+    stage = stages(case)
+    names = list(dict.fromkeys(name for name, _ in task_graphs(case)))
+    line = [(name, stage[names.index(name)]) for name, _ in task_graphs(case)]
+    return any(
+        name != "default" and any(s != own for _, s in line[line.index(at) : i])
+        for i, at in enumerate(line)
+        for name, own in [at]
+    )
 
 
 def line_of_stages(case: Combination) -> list[int]:

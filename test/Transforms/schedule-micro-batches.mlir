@@ -85,7 +85,7 @@ module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
 
 // -----
 
-// A TaskGraph that the samples come back to stands in line again.
+// What has no scope and is come back to stands in line again.
 // CHECK-LABEL: module @again
 // CHECK: whale.schedule = [{devices = array<i64: 0>, steps = "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1"}, {devices = array<i64: 1>, steps = "F0.0 F0.1 B0.0 B0.1"}]
 // CHECK: "one" forward {{.*}}whale.chunk = 0

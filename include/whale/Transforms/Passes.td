@@ -482,10 +482,10 @@ def ScheduleMicroBatches
     devices. A remark says why. The zero-bubble schedule splits backward task
     graphs in two: what other stages wait for, and the gradients of weights.
 
-    A stage that the samples come back to after another one stands in line
-    again; a remark names the operations on the way. The task graphs of a device
-    are then told apart by `whale.chunk`, as in `F1.0`: micro-batch 0 in the
-    second one.
+    A scope that the samples come back to after another stage is an error that
+    names the operations on the cycle. What follows the default strategy then
+    stands in line again, with a remark. The task graphs of a device are told
+    apart by `whale.chunk`, as in `F1.0`: micro-batch 0 in the second one.
 
     Example: two stages, two micro-batches.
     ```mlir
