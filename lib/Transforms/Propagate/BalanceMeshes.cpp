@@ -277,52 +277,82 @@ static int64_t countSequences(const Mesh &mesh, ArrayRef<int64_t> moments) {
   return llvm::unique(sequences) - sequences.begin();
 }
 
+void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
+  // Stages of a pipeline that is repeated change their shares together.
+  std::map<size_t, std::vector<Mesh *>> pipelines;
+  for (auto [index, mesh] : llvm::enumerate(meshes)) {
+    if (!loadOf[index])
+      continue;
+    if (!mesh->getBalance().replicaSeconds.empty())
+      pipelines[mesh->getGroups().size()].push_back(mesh);
+    else if (llvm::any_of(loadOf[index]->seconds,
+                          [](const LoadAmounts &seconds) {
+                            return seconds.ofSamples() > 0;
+                          }))
+      rotateTogether(mesh, meshes, mostVariants);
+  }
+  for (auto &[count, stages] : pipelines)
+    rotateTogether(stages, meshes, mostVariants);
+}
+
 /// Lets shares differ between micro-batches, over the period that makes the
 /// step the fastest. Each kind of micro-batch is compiled for itself, and so is
 /// each sequence of shares: there may not be too many.
-void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
+void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
+                                  ArrayRef<Mesh *> meshes,
+                                  int64_t mostVariants) {
   constexpr double kWorthIt = 0.99;
   constexpr int64_t kSequences = 16;
   ArrayRef<int64_t> moments = loads.getMoments();
   int64_t samples = std::accumulate(moments.begin(), moments.end(), int64_t(0));
   int64_t longest = std::min<int64_t>(moments.size(), mostVariants);
-  for (auto [index, mesh] : llvm::enumerate(meshes)) {
-    if (!loadOf[index])
-      continue;
-    bool isShared =
-        llvm::any_of(loadOf[index]->seconds, [](const LoadAmounts &seconds) {
-          return seconds.ofSamples() > 0;
-        });
-    // Replicas of a pipeline would have to change their shares together.
-    if (!isShared || !mesh->getBalance().replicaSeconds.empty())
-      continue;
-    MeshBalance still = mesh->getBalance();
-    double before = finishOf(*mesh), best = before * kWorthIt;
-    // Nothing is faster than when all finish together.
-    if (double(samples) / still.rate() > best)
-      continue;
-    std::optional<MeshBalance> chosen;
-    for (int64_t period = 2; period <= longest; ++period) {
-      MeshBalance tried = still;
-      tried.moments.assign(moments.begin(), moments.end());
-      tried.period = period;
-      mesh->setBalance(tried);
-      double finish = finishOf(*mesh);
-      if (finish < best * (1 - 1e-9) &&
-          countSequences(*mesh, moments) <= kSequences) {
-        best = finish;
-        chosen = std::move(tried);
-      }
-      if (period > 8)
-        period += period / 4;
-    }
-    mesh->setBalance(chosen.value_or(still));
-    llvm::SmallVector<int64_t> variants = findVariants(meshes);
-    llvm::sort(variants);
-    int64_t count = llvm::unique(variants) - variants.begin();
-    if (count > mostVariants)
-      mesh->setBalance(still);
+  SmallVector<MeshBalance> still;
+  double ideal = 0;
+  for (Mesh *mesh : stages) {
+    still.push_back(mesh->getBalance());
+    ideal = std::max(ideal, double(samples) / still.back().rate());
   }
+  auto latestFinish = [&] {
+    double latest = 0;
+    for (Mesh *mesh : stages)
+      latest = std::max(latest, finishOf(*mesh));
+    return latest;
+  };
+  auto usePeriod = [&](int64_t period) {
+    for (auto [mesh, balance] : llvm::zip_equal(stages, still)) {
+      MeshBalance own = balance;
+      if (period > 1) {
+        own.moments.assign(moments.begin(), moments.end());
+        own.period = period;
+      }
+      mesh->setBalance(std::move(own));
+    }
+  };
+  double best = latestFinish() * kWorthIt;
+  // Nothing is faster than when all finish together.
+  if (ideal > best)
+    return;
+  int64_t chosen = 1;
+  for (int64_t period = 2; period <= longest; ++period) {
+    usePeriod(period);
+    double finish = latestFinish();
+    if (finish < best * (1 - 1e-9) &&
+        llvm::all_of(
+            stages,
+            [&](Mesh *mesh) {
+              return countSequences(*mesh, moments) <= kSequences;
+            })) {
+      best = finish;
+      chosen = period;
+    }
+    if (period > 8)
+      period += period / 4;
+  }
+  usePeriod(chosen);
+  llvm::SmallVector<int64_t> variants = findVariants(meshes);
+  llvm::sort(variants);
+  if (llvm::unique(variants) - variants.begin() > mostVariants)
+    usePeriod(1);
 }
 
 } // namespace whale

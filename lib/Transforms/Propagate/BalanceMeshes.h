@@ -53,6 +53,8 @@ private:
   }
   void limit(llvm::ArrayRef<Mesh *> meshes);
   void rotate(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+  void rotateTogether(llvm::ArrayRef<Mesh *> stages,
+                      llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
   double finishOf(const Mesh &mesh) const;
   std::string describe(const Mesh &mesh, const MeshLoad &load, size_t group,
                        size_t index, llvm::ArrayRef<Extents> samples) const;
