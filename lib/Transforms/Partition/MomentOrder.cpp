@@ -248,10 +248,12 @@ MomentOrder::itemsOf(DeviceId device,
       Operation *from = reshard.getInput().getDefiningOp<TaskGraphOp>();
       const Placement &source = reshard.getFrom().getValue();
       const Placement &target = reshard.getTo().getValue();
-      bool sends = source.holds(device);
+      // A device with an empty share takes part, too.
+      bool sends = source.contains(device);
       bool overlaps = llvm::any_of(
-          target.devices(), [&](DeviceId it) { return source.holds(it); });
-      if (communicates(reshard) && overlaps && (sends || target.holds(device)))
+          target.devices(), [&](DeviceId it) { return source.contains(it); });
+      if (communicates(reshard) && overlaps &&
+          (sends || target.contains(device)))
         exchanges[{&body, from}].push_back(reshard);
       else if (sends)
         slices[{&body, from}].push_back(reshard);
