@@ -23,17 +23,19 @@ FlowTree::FlowTree(const Placement &placement) : placement(placement) {
 
 FlowTree::Node FlowTree::build(const PlacementNode &node, Box &box,
                                unsigned &leaf) {
-  Node made{&node, leaf, leaf, {}, {}, node.kind == Kind::Partial};
+  Node made{&node, leaf, leaf, {}, {}, {}, node.kind == Kind::Partial};
   if (node.isLeaf())
     ++leaf;
   made.children.reserve(node.children.size());
   if (node.kind == Kind::Split) {
     int64_t start = box.start[node.dim], extent = box.size[node.dim];
-    for (auto [size, child] : llvm::zip(node.sizes, node.children)) {
+    for (auto [first, size, child] :
+         llvm::zip(node.partStarts(), node.sizes, node.children)) {
+      box.start[node.dim] = start + first;
       box.size[node.dim] = size;
+      made.begins.push_back(start + first);
+      made.ends.push_back(start + first + size);
       made.children.push_back(build(child, box, leaf));
-      box.start[node.dim] += size;
-      made.ends.push_back(box.start[node.dim]);
     }
     box.start[node.dim] = start;
     box.size[node.dim] = extent;

@@ -26,8 +26,9 @@ public:
   struct Node {
     const PlacementNode *node;
     unsigned firstLeaf, endLeaf;
-    /// Of a split: where each part ends along the dimension, in the view.
-    Extents ends;
+    /// Of a split: where each part starts and ends along the dimension, in the
+    /// view.
+    Extents begins, ends;
     std::vector<Node> children;
     bool hasPartial = false;
 
@@ -36,7 +37,7 @@ public:
     bool covers(unsigned leaf) const {
       return firstLeaf <= leaf && leaf < endLeaf;
     }
-    /// Of a split: the child that holds the element.
+    /// Of a split without windows: the child that holds the element.
     const Node &childAt(llvm::ArrayRef<int64_t> point) const;
     /// The child that has the leaf below it.
     unsigned childOf(unsigned leaf) const;

@@ -37,6 +37,8 @@ public:
   }
 
   std::optional<std::string> run() {
+    if (step.from.hasWindows())
+      return "a value is taken from windows";
     if (!checkDevices() || !placeCells() || !paint() || !checkValues())
       return message;
     return std::nullopt;
@@ -366,8 +368,10 @@ private:
            written[node.firstLeaf][index]->contributions)
         ++terms[valueOf[from.leafOf(contribution.peer)]];
       reduce(from.root(), &from.root(), source, terms);
-    } else if (node.kind() == Kind::Split) {
+    } else if (node.kind() == Kind::Split && node.node->starts.empty()) {
       return termsAt(node.childAt(target), index, source, target);
+    } else if (node.kind() == Kind::Split) {
+      return windowTermsAt(node, index, source, target);
     } else {
       for (auto [i, child] : llvm::enumerate(node.children)) {
         std::optional<Terms> own = termsAt(child, index, source, target);
@@ -384,6 +388,21 @@ private:
       reduce(from.root(), &from.root(), source, terms);
     }
     std::erase_if(terms, [](auto &entry) { return entry.second == 0; });
+    return terms;
+  }
+
+  /// Each window that has the element must have all of its value; an element
+  /// that none has is nobody's to get wrong.
+  std::optional<Terms> windowTermsAt(const Node &node, size_t index,
+                                     ArrayRef<int64_t> source,
+                                     ArrayRef<int64_t> target) {
+    Terms terms{{&from.root(), 1}};
+    int64_t at = target[node.node->dim];
+    for (auto [begin, end, child] :
+         llvm::zip(node.begins, node.ends, node.children))
+      if (begin <= at && at < end &&
+          termsAt(child, index, source, target) != terms)
+        return std::nullopt;
     return terms;
   }
 

@@ -50,6 +50,14 @@ PlacementNode PlacementNode::split(int64_t dim, ArrayRef<int64_t> sizes,
   return node;
 }
 
+PlacementNode PlacementNode::windows(int64_t dim, ArrayRef<int64_t> starts,
+                                     ArrayRef<int64_t> sizes,
+                                     std::vector<PlacementNode> children) {
+  PlacementNode node = split(dim, sizes, std::move(children));
+  node.starts.assign(starts.begin(), starts.end());
+  return node;
+}
+
 PlacementNode PlacementNode::replicate(std::vector<PlacementNode> children) {
   if (children.size() == 1)
     return std::move(children.front());
@@ -79,6 +87,18 @@ PlacementNode PlacementNode::partial(Reduction reduction,
   return partial(reduction, leaves(devices));
 }
 
+Extents PlacementNode::partStarts() const {
+  if (!starts.empty())
+    return starts;
+  Extents result;
+  int64_t next = 0;
+  for (int64_t size : sizes) {
+    result.push_back(next);
+    next += size;
+  }
+  return result;
+}
+
 static void collectDevices(const PlacementNode &node,
                            SmallVectorImpl<DeviceId> &devices) {
   if (node.isLeaf())
@@ -100,7 +120,7 @@ bool PlacementNode::operator==(const PlacementNode &other) const {
   case Kind::Leaf:
     return device == other.device;
   case Kind::Split:
-    return dim == other.dim && sizes == other.sizes &&
+    return dim == other.dim && sizes == other.sizes && starts == other.starts &&
            children == other.children;
   case Kind::Replicate:
     return children == other.children;
@@ -115,9 +135,10 @@ static hash_code hashNode(const PlacementNode &node) {
   if (node.isLeaf())
     return hash_combine(code, node.device);
   if (node.kind == Kind::Split)
-    code =
-        hash_combine(code, node.dim,
-                     hash_combine_range(node.sizes.begin(), node.sizes.end()));
+    code = hash_combine(
+        code, node.dim,
+        hash_combine_range(node.sizes.begin(), node.sizes.end()),
+        hash_combine_range(node.starts.begin(), node.starts.end()));
   if (node.kind == Kind::Partial)
     code = hash_combine(code, uint32_t(node.reduction));
   for (const PlacementNode &child : node.children)
@@ -126,16 +147,16 @@ static hash_code hashNode(const PlacementNode &node) {
 }
 
 PlacementAxis PlacementAxis::split(int64_t dim, ArrayRef<int64_t> sizes) {
-  return {Kind::Split, dim, Extents(sizes), int64_t(sizes.size()),
-          Reduction::Sum};
+  return {Kind::Split,           dim,           Extents(sizes), {},
+          int64_t(sizes.size()), Reduction::Sum};
 }
 
 PlacementAxis PlacementAxis::replicate(int64_t count) {
-  return {Kind::Replicate, 0, {}, count, Reduction::Sum};
+  return {Kind::Replicate, 0, {}, {}, count, Reduction::Sum};
 }
 
 PlacementAxis PlacementAxis::partial(Reduction reduction, int64_t count) {
-  return {Kind::Partial, 0, {}, count, reduction};
+  return {Kind::Partial, 0, {}, {}, count, reduction};
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,6 +171,7 @@ struct Placement::Storage {
   std::vector<Shard> shards;
   DenseMap<DeviceId, unsigned> shardOf;
   std::optional<Reduction> reduction;
+  bool hasWindows = false;
 };
 
 namespace {
@@ -159,6 +181,7 @@ struct Builder {
   std::vector<Shard> shards;
   DenseMap<DeviceId, unsigned> shardOf;
   std::optional<Reduction> reduction;
+  bool hasWindows = false;
 
   template <typename... Args>
   static Error fail(const char *format, Args... args) {
@@ -189,9 +212,40 @@ struct Builder {
         if (Error error = visit(child, box))
           return error;
     }
-    if (node.children.size() == 1) {
+    if (node.children.size() == 1 && node.starts.empty()) {
       PlacementNode only = std::move(node.children.front());
       node = std::move(only);
+    }
+    return Error::success();
+  }
+
+  /// Windows that are no more than parts are written as such.
+  Error checkWindows(PlacementNode &node, int64_t extent) {
+    if (node.starts.empty())
+      return Error::success();
+    long long dim = node.dim;
+    if (node.starts.size() != node.sizes.size())
+      return fail("split of dimension %lld has %zu starts for %zu sizes", dim,
+                  node.starts.size(), node.sizes.size());
+    int64_t first = 0, last = 0;
+    for (auto [start, size] : llvm::zip(node.starts, node.sizes)) {
+      bool isInside = start >= 0 && start <= extent && size <= extent - start;
+      bool isAfter = size == 0 || (start >= first && start + size >= last);
+      if (!isInside || !isAfter)
+        return fail("window %lld:%lld of dimension %lld is not inside of 0:%lld"
+                    " or stands before another",
+                    (long long)start, (long long)(start + size), dim,
+                    (long long)extent);
+      if (size == 0)
+        continue;
+      first = start;
+      last = start + size;
+    }
+    Extents starts = std::move(node.starts);
+    node.starts.clear();
+    if (node.partStarts() != starts || last != extent) {
+      node.starts = std::move(starts);
+      hasWindows = true;
     }
     return Error::success();
   }
@@ -212,15 +266,18 @@ struct Builder {
       if (AddOverflow(sum, size, sum))
         return fail("split sizes of dimension %lld are too large", dim);
     }
-    if (sum != extent)
+    if (node.starts.empty() && sum != extent)
       return fail("split sizes of dimension %lld sum to %lld, but the extent "
                   "to split is %lld",
                   dim, (long long)sum, (long long)extent);
-    for (auto [size, child] : llvm::zip(node.sizes, node.children)) {
+    if (Error error = checkWindows(node, extent))
+      return error;
+    for (auto [first, size, child] :
+         llvm::zip(node.partStarts(), node.sizes, node.children)) {
+      box.start[dim] = start + first;
       box.size[dim] = size;
       if (Error error = visit(child, box))
         return error;
-      box.start[dim] += size;
     }
     box.start[dim] = start;
     box.size[dim] = extent;
@@ -252,6 +309,8 @@ Expected<Placement> Placement::create(ArrayRef<int64_t> view, Node root) {
   Box box = Box::whole(view);
   if (Error error = builder.visit(root, box))
     return error;
+  if (builder.hasWindows && builder.reduction)
+    return createStringError("a split of partial values has windows");
   auto storage = std::make_shared<Storage>();
   storage->view.assign(view.begin(), view.end());
   storage->hash = hash_combine(hash_combine_range(view.begin(), view.end()),
@@ -262,6 +321,7 @@ Expected<Placement> Placement::create(ArrayRef<int64_t> view, Node root) {
   storage->shards = std::move(builder.shards);
   storage->shardOf = std::move(builder.shardOf);
   storage->reduction = builder.reduction;
+  storage->hasWindows = builder.hasWindows;
   Placement placement;
   placement.storage = std::move(storage);
   return placement;
@@ -300,6 +360,7 @@ static PlacementNode axesToNode(ArrayRef<PlacementAxis> axes,
   PlacementNode node = inner(axis.kind, std::move(children));
   node.dim = axis.dim;
   node.sizes = axis.sizes;
+  node.starts = axis.starts;
   node.reduction = axis.reduction;
   return node;
 }
@@ -354,7 +415,7 @@ static bool collectAxes(const PlacementNode &node,
                         std::vector<PlacementAxis> &axes) {
   if (node.isLeaf())
     return true;
-  axes.push_back({node.kind, node.dim, node.sizes,
+  axes.push_back({node.kind, node.dim, node.sizes, node.starts,
                   int64_t(node.children.size()), node.reduction});
   std::vector<PlacementAxis> common;
   for (auto [i, child] : llvm::enumerate(node.children)) {
@@ -399,6 +460,7 @@ bool Placement::isReplicated() const {
 }
 
 bool Placement::isPartial() const { return storage->reduction.has_value(); }
+bool Placement::hasWindows() const { return storage->hasWindows; }
 
 std::optional<Reduction> Placement::reduction() const {
   return storage->reduction;

@@ -24,6 +24,7 @@ static Node mapLeaves(const Node &node, Fn &&make) {
   copy.kind = node.kind;
   copy.dim = node.dim;
   copy.sizes = node.sizes;
+  copy.starts = node.starts;
   copy.reduction = node.reduction;
   copy.children.reserve(node.children.size());
   for (const Node &child : node.children)
@@ -43,6 +44,52 @@ Placement Placement::withoutPartial() const {
     return *this;
   Node node = root();
   replacePartial(node);
+  return get(view(), std::move(node));
+}
+
+/// Turns windows into parts: `node` held `box`, and is to hold `part`.
+static void cutWindows(Node &node, Box &box, Box &part) {
+  if (node.kind != Kind::Split) {
+    for (Node &child : node.children)
+      cutWindows(child, box, part);
+    return;
+  }
+  int64_t dim = node.dim;
+  Extents starts = node.partStarts(), sizes(node.sizes.size(), 0);
+  int64_t first = part.start[dim], last = first + part.size[dim];
+  int64_t cut = first, end = 0;
+  size_t open = 0;
+  for (size_t i = 0; i != starts.size(); ++i) {
+    if (node.sizes[i] == 0)
+      continue;
+    int64_t start = box.start[dim] + starts[i];
+    if (end != 0) {
+      int64_t next = std::clamp((end + start) / 2, cut, last);
+      sizes[open] = next - cut;
+      cut = next;
+    }
+    open = i;
+    end = start + node.sizes[i];
+  }
+  sizes[open] = last - cut;
+  Box before = box, after = part;
+  for (size_t i = 0; i != starts.size(); ++i) {
+    before.start[dim] = box.start[dim] + starts[i];
+    before.size[dim] = node.sizes[i];
+    after.size[dim] = sizes[i];
+    cutWindows(node.children[i], before, after);
+    after.start[dim] += sizes[i];
+  }
+  node.starts.clear();
+  node.sizes = sizes;
+}
+
+Placement Placement::withoutWindows() const {
+  if (!hasWindows())
+    return *this;
+  Node node = root();
+  Box box = Box::whole(view()), part = box;
+  cutWindows(node, box, part);
   return get(view(), std::move(node));
 }
 
@@ -67,6 +114,7 @@ static bool sinkPartial(const Node &node, Node &result,
     result.kind = node.kind;
     result.dim = node.dim;
     result.sizes = node.sizes;
+    result.starts = node.starts;
     result.children.resize(node.children.size());
     for (auto [child, made] : llvm::zip(node.children, result.children))
       if (!sinkPartial(child, made, groups))
@@ -136,7 +184,9 @@ static std::optional<Node> changeView(const Node &node, const Box &region,
   Box part = region;
   SmallVector<Box> boxes;
   std::optional<unsigned> dim;
-  for (int64_t size : node.sizes) {
+  Extents firsts = node.partStarts();
+  for (auto [first, size] : llvm::zip(firsts, node.sizes)) {
+    part.start[node.dim] = region.start[node.dim] + first;
     part.size[node.dim] = size;
     boxes.push_back(box);
     if (!part.empty() && part != region) {
@@ -151,7 +201,6 @@ static std::optional<Node> changeView(const Node &node, const Box &region,
         }
       boxes.back() = std::move(*made);
     }
-    part.start[node.dim] += size;
   }
   if (!dim) {
     // One part has everything, or there is nothing: any dimension will do that
@@ -166,22 +215,26 @@ static std::optional<Node> changeView(const Node &node, const Box &region,
       dim = zero - box.size.begin();
     }
   }
-  Extents sizes;
+  Extents starts, sizes;
   part = region;
-  for (auto [made, size, child] : llvm::zip(boxes, node.sizes, node.children)) {
+  for (auto [made, first, size, child] :
+       llvm::zip(boxes, firsts, node.sizes, node.children)) {
+    part.start[node.dim] = region.start[node.dim] + first;
     part.size[node.dim] = size;
     if (part.empty()) {
       made = box;
       made.size[*dim] = 0;
     }
+    starts.push_back(made.start[*dim] - box.start[*dim]);
     sizes.push_back(made.size[*dim]);
     std::optional<Node> converted = changeView(child, part, made, from, to);
     if (!converted)
       return std::nullopt;
     children.push_back(std::move(*converted));
-    part.start[node.dim] += size;
   }
-  return Node::split(*dim, sizes, std::move(children));
+  if (node.starts.empty())
+    starts.clear();
+  return Node::windows(*dim, starts, sizes, std::move(children));
 }
 
 std::optional<Placement> Placement::withView(ArrayRef<int64_t> target) const {
@@ -210,6 +263,7 @@ static Node mapDims(const Node &node, ArrayRef<std::optional<int64_t>> dims) {
     if (std::optional<int64_t> dim = dims[node.dim]) {
       copy.dim = *dim;
       copy.sizes = node.sizes;
+      copy.starts = node.starts;
     } else {
       copy.kind = Kind::Replicate;
     }
@@ -255,13 +309,17 @@ static Node mergeNested(const Node &node) {
   merged.reduction = node.reduction;
   for (auto [i, child] : llvm::enumerate(node.children)) {
     Node made = mergeNested(child);
-    if (made.kind == merged.kind && made.dim == merged.dim) {
+    bool hasWindows = !node.starts.empty() || !made.starts.empty();
+    if (made.kind == merged.kind && made.dim == merged.dim && !hasWindows) {
       merged.sizes.append(made.sizes);
       llvm::append_range(merged.children, std::move(made.children));
       continue;
     }
-    if (node.kind == Kind::Split)
+    if (node.kind == Kind::Split) {
       merged.sizes.push_back(node.sizes[i]);
+      if (!node.starts.empty())
+        merged.starts.push_back(node.starts[i]);
+    }
     merged.children.push_back(std::move(made));
   }
   return merged;

@@ -60,7 +60,14 @@ static void printAxis(raw_ostream &os, const PlacementAxis &axis) {
   switch (axis.kind) {
   case Kind::Split:
     os << "split " << axis.dim << " (";
-    printList(os, axis.sizes, 0);
+    if (axis.starts.empty())
+      printList(os, axis.sizes, 0);
+    else
+      llvm::interleaveComma(llvm::zip(axis.starts, axis.sizes), os,
+                            [&](auto window) {
+                              auto [start, size] = window;
+                              os << start << ':' << start + size;
+                            });
     os << ") ";
     return;
   case Kind::Replicate:
@@ -82,8 +89,8 @@ static std::optional<std::vector<PlacementAxis>> printNode(const Node &node,
 /// Prints the children of an irregular node in braces.
 static void printIrregular(const Node &node, ArrayRef<std::string> children,
                            raw_ostream &os) {
-  printAxis(os, {node.kind, node.dim, node.sizes, int64_t(node.children.size()),
-                 node.reduction});
+  printAxis(os, {node.kind, node.dim, node.sizes, node.starts,
+                 int64_t(node.children.size()), node.reduction});
   os << '{' << llvm::join(children, ", ") << '}';
 }
 
@@ -107,7 +114,7 @@ static std::optional<std::vector<PlacementAxis>> printNode(const Node &node,
     axes.emplace();
   if (!node.isLeaf())
     axes->insert(axes->begin(),
-                 {node.kind, node.dim, node.sizes,
+                 {node.kind, node.dim, node.sizes, node.starts,
                   int64_t(node.children.size()), node.reduction});
   for (const PlacementAxis &axis : *axes)
     printAxis(os, axis);
@@ -237,13 +244,42 @@ private:
     return expect(close);
   }
 
+  /// The sizes of parts, or windows with their ends: `(0:5, 3:8)`.
+  Error parseParts(PlacementAxis &axis) {
+    StringRef before = rest;
+    if (Error error = expect('('))
+      return error;
+    skipSpace();
+    bool isWindows = rest.ltrim("0123456789").starts_with(":");
+    if (!isWindows) {
+      rest = before;
+      return parseList('(', ')', true, axis.sizes);
+    }
+    do {
+      int64_t start, end;
+      if (Error error = parseInt(start, "the start of a window"))
+        return error;
+      if (Error error = expect(':'))
+        return error;
+      if (Error error = parseInt(end, "the end of a window"))
+        return error;
+      if (end < start)
+        return fail("a window that ends after it starts");
+      axis.starts.push_back(start);
+      axis.sizes.push_back(end - start);
+      if (int64_t(axis.sizes.size()) > maxParts)
+        return fail("fewer parts");
+    } while (consume(','));
+    return expect(')');
+  }
+
   Error parseAxis(PlacementAxis &axis, bool &found) {
     found = true;
     if (consumeWord("split")) {
       axis.kind = Kind::Split;
       if (Error error = parseInt(axis.dim, "the dimension to split"))
         return error;
-      if (Error error = parseList('(', ')', true, axis.sizes))
+      if (Error error = parseParts(axis))
         return error;
       axis.count = axis.sizes.size();
       if (axis.count == 0)
@@ -283,7 +319,8 @@ private:
       children.push_back(
           build(axes.drop_front(), parts.slice(i * chunk, chunk)));
     if (axis.kind == Kind::Split)
-      return Node::split(axis.dim, axis.sizes, std::move(children));
+      return Node::windows(axis.dim, axis.starts, axis.sizes,
+                           std::move(children));
     if (axis.kind == Kind::Replicate)
       return Node::replicate(std::move(children));
     return Node::partial(axis.reduction, std::move(children));

@@ -258,6 +258,11 @@ public:
   Plan resolve(const Placement &from, const Placement &to) const {
     if (from.isEquivalent(to))
       return {};
+    // Reduced once, then to all windows that have it.
+    if (from.isPartial() && to.hasWindows()) {
+      Placement parts = to.withoutWindows();
+      return between(append(resolve(from, parts), single(parts, to)), from, to);
+    }
     Flow flow(from, to);
     Step step{StepKind::SendRecv, from, to};
     Match match = matchStep(flow, topology);
@@ -436,5 +441,6 @@ std::vector<Step> whale::resolve(ArrayRef<int64_t> shape, const Placement &from,
                                  const ResolveOptions &options) {
   assert(from.isViewOf(shape) && to.isViewOf(shape) &&
          "placements of another tensor");
+  assert(!from.hasWindows() && "no value is made in windows");
   return Resolver(topology, options).resolve(from, to).steps;
 }

@@ -158,6 +158,43 @@ TEST(Placement, Boxes) {
   EXPECT_FALSE(parse("[4] partial sum 2 on [0, 1]").isReplicated());
 }
 
+TEST(Placement, Windows) {
+  Placement p = parse("[8, 6] split 0 (0:5, 3:8) on [0, 1]");
+  EXPECT_TRUE(p.hasWindows());
+  EXPECT_EQ(show(*p.box(0)), "[0:5, 0:6]");
+  EXPECT_EQ(show(*p.box(1)), "[3:8, 0:6]");
+  EXPECT_EQ(p.withoutWindows(), parse("[8, 6] split 0 (4, 4) on [0, 1]"));
+  EXPECT_NE(p, parse("[8, 6] split 0 (0:5, 2:8) on [0, 1]"));
+  // Counted from the node's own box, and kept where they don't fill it.
+  p = parse("[8] replicate 2 {split 0 (1:3) on [0], on [1]}");
+  EXPECT_EQ(show(*p.box(0)), "[1:3]");
+  p = parse("[12] split 0 (0:6, 4:12) split 0 (0:3, 2:6) on [0 to 3]");
+  EXPECT_EQ(show(*p.box(3)), "[6:10]");
+  // Empty windows stand anywhere; windows of just the parts are sizes.
+  EXPECT_TRUE(parse("[8] split 0 (0:5, 4:4, 3:8) on [0, 1, 2]").hasWindows());
+  EXPECT_EQ(parse("[8] split 0 (0:5, 5:8) on [0, 1]"),
+            parse("[8] split 0 (5, 3) on [0, 1]"));
+  // In another view.
+  p = parse("[2, 8] split 1 (0:6, 2:8) on [0, 1]");
+  EXPECT_EQ(p.withView({2, 4, 2}),
+            parse("[2, 4, 2] split 1 (0:3, 1:4) on [0, 1]"));
+  EXPECT_EQ(p.withView({2, 2, 4}), std::nullopt);
+}
+
+TEST(Placement, WindowErrors) {
+  EXPECT_EQ(parseError("[8] split 0 (0:5, 3:9) on [0, 1]"),
+            "window 3:9 of dimension 0 is not inside of 0:8 or stands before "
+            "another");
+  EXPECT_EQ(parseError("[8] split 0 (3:8, 0:5) on [0, 1]"),
+            "window 0:5 of dimension 0 is not inside of 0:8 or stands before "
+            "another");
+  EXPECT_EQ(parseError("[8] partial sum 2 split 0 (0:5, 3:8) on [0 to 3]"),
+            "a split of partial values has windows");
+  EXPECT_NE(parseError("[8] split 0 (5:3, 3:8) on [0, 1]"), "");
+  EXPECT_NE(parseError("[8] split 0 (0:5, 3) on [0, 1]"), "");
+  EXPECT_NE(parseError("[8] split 0 (0:9223372036854775807) on [0]"), "");
+}
+
 TEST(Placement, EqualityAndHash) {
   Placement a = parse("[8] split 0 (3, 5) on [0, 1]");
   Placement b = Placement::split({8}, 0, {3, 5}, {0, 1});

@@ -97,9 +97,50 @@ public:
     return llvm::cantFail(Placement::regular(view, axes, devices));
   }
 
+  /// The same with some splits into windows.
+  Placement windows(const Placement &placement) {
+    PlacementNode root = placement.root();
+    widen(root);
+    return Placement::get(placement.view(), root);
+  }
+
 private:
   std::mt19937_64 engine;
   Reduction reduction = Reduction::Sum;
+
+  /// The parts of a split dimension start and end up to two elements earlier
+  /// or later. Nodes below that split it again are left alone.
+  void widen(PlacementNode &node) {
+    if (node.kind == PlacementNode::Kind::Split && !splitsBelow(node)) {
+      Extents starts = node.partStarts(), sizes = node.sizes;
+      int64_t extent = starts.back() + sizes.back(), first = 0, last = 0;
+      for (auto [start, size] : llvm::zip(starts, sizes)) {
+        if (size == 0)
+          continue;
+        int64_t end = start + size;
+        start = std::clamp(start + below(5) - 3, first, extent);
+        end = std::clamp(end + below(5) - 1, std::max(start, last), extent);
+        size = end - start;
+        first = start;
+        last = end;
+      }
+      node.starts = starts;
+      node.sizes = sizes;
+    }
+    for (PlacementNode &child : node.children)
+      widen(child);
+  }
+
+  static bool splitsBelow(const PlacementNode &node) {
+    auto splits = [&](auto &self, const PlacementNode &child) -> bool {
+      return (child.kind == PlacementNode::Kind::Split &&
+              child.dim == node.dim) ||
+             llvm::any_of(child.children,
+                          [&](auto &inner) { return self(self, inner); });
+    };
+    return llvm::any_of(node.children,
+                        [&](auto &child) { return splits(splits, child); });
+  }
 
   PlacementNode tree(Box &box, llvm::ArrayRef<DeviceId> devices,
                      bool mayBePartial) {

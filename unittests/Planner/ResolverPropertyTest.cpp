@@ -90,8 +90,8 @@ void scatter(const PlacementNode &node, const Placement &placement,
     scatter(node.children[p], placement, terms[p], random, shards);
 }
 
-/// The value that the devices below `node` hold of an element; false if
-/// replicas differ.
+/// The value that the devices below `node` hold of an element, the one given
+/// if no window has it; false if replicas or windows differ.
 bool gather(const PlacementNode &node, const Placement &placement,
             const Shards &shards, Box &region, const Extents &point,
             uint64_t &value) {
@@ -104,20 +104,24 @@ bool gather(const PlacementNode &node, const Placement &placement,
     return true;
   }
   if (node.kind == Kind::Split) {
-    int64_t start = region.start[node.dim], end = start;
-    for (auto [size, child] : zip(node.sizes, node.children)) {
-      if (point[node.dim] >= end && point[node.dim] < end + size) {
-        region.start[node.dim] = end;
-        bool fine = gather(child, placement, shards, region, point, value);
-        region.start[node.dim] = start;
-        return fine;
-      }
-      end += size;
+    int64_t start = region.start[node.dim];
+    bool fine = true;
+    std::optional<uint64_t> first;
+    for (auto [begin, size, child] :
+         zip(node.partStarts(), node.sizes, node.children)) {
+      region.start[node.dim] = start + begin;
+      if (point[node.dim] < start + begin ||
+          point[node.dim] >= start + begin + size)
+        continue;
+      fine &= gather(child, placement, shards, region, point, value);
+      fine &= first.value_or(value) == value;
+      first = value;
     }
-    return false;
+    region.start[node.dim] = start;
+    return fine && (first || !node.starts.empty());
   }
   for (auto [i, child] : enumerate(node.children)) {
-    uint64_t own;
+    uint64_t own = value;
     if (!gather(child, placement, shards, region, point, own))
       return false;
     if (i == 0)
@@ -203,6 +207,8 @@ Case drawCase(RandomPlacement &random) {
   drawn.to = random.placement(view, devices, partialTo, reduction);
   if (drawn.from.isPartial() && random.chance(15))
     drawn.to = drawn.from.withoutPartial();
+  if (!drawn.to.isPartial() && random.chance(15))
+    drawn.to = random.windows(drawn.to);
   if (random.chance(50)) {
     for (int64_t i = 0; i != most; ++i)
       drawn.topology.node.push_back(i * 2 / most);
@@ -259,7 +265,7 @@ std::string check(const Case &drawn, RandomPlacement &random,
   Box region = Box::whole(to.view());
   forEachElement(
       region, to.view(), [&](const Extents &point, int64_t offset, int64_t) {
-        uint64_t value;
+        uint64_t value = values[offset];
         right &= gather(to.root(), to, shards, region, point, value) &&
                  value == values[offset];
       });
@@ -377,6 +383,12 @@ TEST(ResolverProperty, TextRoundTrips) {
     ASSERT_TRUE(bool(again)) << drawn.from.str() << toString(again.takeError());
     EXPECT_EQ(*again, drawn.from);
     EXPECT_TRUE(again->isEquivalent(again->canonical()));
+    Placement windows = random.windows(drawn.to.withoutPartial());
+    again = Placement::parse(windows.str());
+    ASSERT_TRUE(bool(again)) << windows.str() << toString(again.takeError());
+    EXPECT_EQ(*again, windows);
+    EXPECT_TRUE(again->isEquivalent(again->canonical()));
+    EXPECT_FALSE(again->withoutWindows().hasWindows());
   }
 }
 

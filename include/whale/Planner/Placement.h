@@ -51,6 +51,9 @@ struct PlacementNode {
   /// Of a Split: dimension of the view, and a size for each child (may be 0).
   int64_t dim = 0;
   Extents sizes;
+  /// Of a Split whose parts overlap or leave something out: where each child
+  /// starts, counted from the start of the node's box. Else empty.
+  Extents starts;
   /// Of a Partial.
   Reduction reduction = Reduction::Sum;
   /// Of a Leaf.
@@ -62,6 +65,9 @@ struct PlacementNode {
   static PlacementNode leaf(DeviceId device);
   static PlacementNode split(int64_t dim, llvm::ArrayRef<int64_t> sizes,
                              std::vector<PlacementNode> children);
+  static PlacementNode windows(int64_t dim, llvm::ArrayRef<int64_t> starts,
+                               llvm::ArrayRef<int64_t> sizes,
+                               std::vector<PlacementNode> children);
   static PlacementNode replicate(std::vector<PlacementNode> children);
   static PlacementNode partial(Reduction reduction,
                                std::vector<PlacementNode> children);
@@ -73,6 +79,8 @@ struct PlacementNode {
                                llvm::ArrayRef<DeviceId> devices);
 
   bool isLeaf() const { return kind == Kind::Leaf; }
+  /// Of a Split: where each child starts in the box of the node.
+  Extents partStarts() const;
   /// Devices of the leaves, in order.
   llvm::SmallVector<DeviceId> devices() const;
   bool operator==(const PlacementNode &other) const;
@@ -83,6 +91,7 @@ struct PlacementAxis {
   PlacementNode::Kind kind = PlacementNode::Kind::Replicate;
   int64_t dim = 0;                      ///< of a split
   Extents sizes;                        ///< of a split
+  Extents starts;                       ///< of a split, as those of a node
   int64_t count = 1;                    ///< parts; sizes.size() of a split
   Reduction reduction = Reduction::Sum; ///< of a partial
 
@@ -112,8 +121,9 @@ public:
   /// Checks and wraps a tree. Errors: an extent or size that is negative, more
   /// than 2^62 elements, split sizes that do not sum to the extent that the
   /// node has, a dimension outside the view, a node without children or with a
-  /// number of sizes other than that of its children, a device twice, two kinds
-  /// of reduction. Nodes with one child are replaced by it.
+  /// number of sizes other than that of its children, a window outside the
+  /// extent or left of the one before, windows of partial values, a device
+  /// twice, two kinds of reduction. Nodes with one child are replaced by it.
   static llvm::Expected<Placement> create(llvm::ArrayRef<int64_t> view,
                                           Node root);
   /// The same where the arguments are known to be right (asserted).
@@ -166,6 +176,9 @@ public:
   /// Every device has the whole value.
   bool isReplicated() const;
   bool isPartial() const;
+  /// Some parts of a split overlap or leave something out: operations may want
+  /// their operands so, no value is made like that.
+  bool hasWindows() const;
   /// The reduction of the partial nodes, if there are any.
   std::optional<Reduction> reduction() const;
   /// View dimensions with a split, ascending.
@@ -178,6 +191,9 @@ public:
 
   /// The same with partial nodes turned into replicate.
   Placement withoutPartial() const;
+  /// The same with each split into windows cut in the middle of what two
+  /// neighbours share or both leave out.
+  Placement withoutWindows() const;
   /// The same with partial nodes sunk to the leaves and replaced there: `make`
   /// gets the devices that hold the terms of one box, and the box. nullopt
   /// unless the children of every partial node have the same shape.

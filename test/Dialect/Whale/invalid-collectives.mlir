@@ -212,6 +212,17 @@ func.func @broadcast_box(%x: tensor<3xf32>) {
 
 // -----
 
+#read = #whale.placement<[8] split 0 (0:5, 3:8) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @send_recv_windows(%x: tensor<5xf32>) {
+  // expected-error@+1 {{'whale.send_recv' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are made for one operation, and not moved on}}
+  %0 = whale.send_recv %x channel 0 from #read to #whole
+      : (tensor<5xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
 #terms = #whale.placement<[8] partial max 2 on [0, 1]>
 #other = #whale.placement<[8] partial min 2 on [2, 3]>
 func.func @send_recv_reduction(%x: tensor<8xf32>) {

@@ -196,6 +196,16 @@ func.func @reshard_view(%x: tensor<8xf32>) {
 
 // -----
 
+#p = #whale.placement<[8] split 0 (0:5, 3:8) on [0, 1]>
+#q = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reshard_windows(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are made for one operation, and not moved on}}
+  %0 = whale.reshard %x from #p to #q : tensor<8xf32>
+  return
+}
+
+// -----
+
 #p = #whale.placement<[8] partial max 2 on [0, 1]>
 #q = #whale.placement<[8] partial sum 2 on [0, 1]>
 func.func @reshard_partial(%x: tensor<8xf32>) {

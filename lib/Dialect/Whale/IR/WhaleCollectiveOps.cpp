@@ -273,6 +273,10 @@ static LogicalResult verifyCommon(CollectiveOp op) {
     return op.emitOpError("'from' has ")
            << volumeOf(from.view()) << " elements and 'to' "
            << volumeOf(to.view());
+  if (from.hasWindows())
+    return op.emitOpError("'from' is ")
+           << from.str() << ": windows are made for one operation, and not "
+           << "moved on";
   std::optional<Reduction> before = from.reduction(), after = to.reduction();
   if (before && after && *before != *after)
     return op.emitOpError("'from' is pending a ")

@@ -112,6 +112,10 @@ LogicalResult ReshardOp::verify() {
       return emitOpError("'")
              << name << "' has the view [" << placement.getValue().view()
              << "], which is none of " << getInput().getType();
+  if (getFrom().getValue().hasWindows())
+    return emitOpError("'from' is ")
+           << getFrom().getValue().str()
+           << ": windows are made for one operation, and not moved on";
   std::optional<Reduction> from = getFrom().getValue().reduction();
   std::optional<Reduction> to = getTo().getValue().reduction();
   if (from && to && *from != *to)
