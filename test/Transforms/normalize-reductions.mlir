@@ -136,3 +136,37 @@ func.func @promote_all_reduce(%x: tensor<8xi8>) -> tensor<8xi32> {
   }) : (tensor<8xi8>) -> tensor<8xi32>
   return %0 : tensor<8xi32>
 }
+
+// The gradient of a mean over windows side by side gives each element to all of
+// its window.
+// CHECK-LABEL: func.func @spread
+// CHECK-SAME:    (%[[X:.*]]: tensor<2x4x3xf32>)
+// CHECK-NOT:     reduce_window
+// CHECK:         %[[B:.*]] = stablehlo.broadcast_in_dim %[[X]], dims = [0, 1, 3] : (tensor<2x4x3xf32>) -> tensor<2x4x2x3xf32>
+// CHECK:         %[[R:.*]] = stablehlo.reshape %[[B]] : (tensor<2x4x2x3xf32>) -> tensor<2x8x3xf32>
+// CHECK:         return %[[R]]
+func.func @spread(%x: tensor<2x4x3xf32>) -> tensor<2x8x3xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %x, %zero, low = [0, 1, 0], high = [0, 1, 0], interior = [0, 1, 0] : (tensor<2x4x3xf32>, tensor<f32>) -> tensor<2x9x3xf32>
+  %init = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<f32>
+  %1 = "stablehlo.reduce_window"(%0, %init) <{window_dimensions = array<i64: 1, 2, 1>, window_strides = array<i64: 1, 1, 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x9x3xf32>, tensor<f32>) -> tensor<2x8x3xf32>
+  return %1 : tensor<2x8x3xf32>
+}
+
+// Windows that overlap add up neighbours.
+// CHECK-LABEL: func.func @overlap
+// CHECK:         stablehlo.reduce_window
+func.func @overlap(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %x, %zero, low = [1], high = [2], interior = [1] : (tensor<4xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 3>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

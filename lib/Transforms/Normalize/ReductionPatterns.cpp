@@ -152,10 +152,71 @@ struct ScatterIntoZeros : OpRewritePattern<stablehlo::ScatterOp> {
   }
 };
 
+/// Whether `value` is `identity` throughout, seen through broadcasts.
+bool isBroadcastOf(Value value, Attribute identity) {
+  while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    value = broadcast.getOperand();
+  return isSplatOf(value, identity);
+}
+
+// Pattern: reduce_window-add of size w, stride 1 (pad by w - 1 on both sides
+// and between elements) -> broadcast, each element w times
+//
+// This is how JAX writes the gradient of a mean over windows side by side. As
+// it stands each window has one element and zeros, and no dimension can be
+// split.
+struct SumOfSpread : OpRewritePattern<stablehlo::ReduceWindowOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ReduceWindowOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() != 1)
+      return failure();
+    auto pad = op.getInputs()[0].getDefiningOp<stablehlo::PadOp>();
+    Operation *reducer = getReducer(op.getBody());
+    if (!pad || !isa_and_nonnull<stablehlo::AddOp>(reducer))
+      return failure();
+    Attribute zero = getIdentity(reducer);
+    if (!zero || !isBroadcastOf(pad.getPaddingValue(), zero) ||
+        !isBroadcastOf(op.getInitValues()[0], zero))
+      return failure();
+    auto isOne = [](std::optional<ArrayRef<int64_t>> list) {
+      return !list || llvm::all_of(*list, [](int64_t n) { return n == 1; });
+    };
+    auto padding = op.getPadding();
+    if (!isOne(op.getWindowStrides()) || !isOne(op.getBaseDilations()) ||
+        !isOne(op.getWindowDilations()) ||
+        (padding && llvm::any_of(padding->getValues<int64_t>(),
+                                 [](int64_t n) { return n != 0; })))
+      return failure();
+    auto type = cast<RankedTensorType>(pad.getOperand().getType());
+    if (!type.hasStaticShape())
+      return failure();
+    SmallVector<int64_t> dims, shape;
+    for (auto [size, window, low, high, interior] : llvm::zip_equal(
+             type.getShape(), op.getWindowDimensions(), pad.getEdgePaddingLow(),
+             pad.getEdgePaddingHigh(), pad.getInteriorPadding())) {
+      if (size == 0 || low != window - 1 || high != low || interior != low)
+        return failure();
+      dims.push_back(shape.size());
+      shape.push_back(size);
+      if (window != 1)
+        shape.push_back(window);
+    }
+    Value spread = stablehlo::BroadcastInDimOp::create(
+        rewriter, op.getLoc(), type.clone(shape), pad.getOperand(),
+        rewriter.getDenseI64ArrayAttr(dims));
+    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(
+        op, op.getResult(0).getType(), spread);
+    return success();
+  }
+};
+
 } // namespace
 
 void populateReductionPatterns(RewritePatternSet &patterns) {
-  patterns.add<ReduceFromIdentity, ScatterIntoZeros>(patterns.getContext());
+  patterns.add<ReduceFromIdentity, ScatterIntoZeros, SumOfSpread>(
+      patterns.getContext());
 }
 
 } // namespace whale::normalize
