@@ -92,6 +92,7 @@ void AxisPropagation::run() {
     states[value] = state;
   parameters = options.parameters;
   findWishes();
+  findGathered();
   visitBlock(function.front());
   visitReturn(function.front().getTerminator());
 
@@ -230,11 +231,11 @@ void AxisPropagation::visitReturn(Operation *op) {
 
 void AxisPropagation::decide(Operation *op, const OpRule &rule) {
   AxisPolicy policy = options.policy(op);
-  SmallVector<Candidate> candidates;
+  SmallVector<Candidate, 0> candidates;
   bool isShared = mustSplit(op);
 
   auto addSplit = [&](SubFactor sub) {
-    if (rule.factors[sub.factor].kind == FactorKind::Blocked)
+    if (!canSplit(op, rule, sub))
       return;
     for (const Candidate &other : candidates)
       if (other.sub == sub)
@@ -264,8 +265,10 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
           if (std::optional<SubFactor> sub =
                   findSubFactor(rule, rule.results[index], it->second.piece))
             addSplit(*sub);
-    if (isShared)
+    if (isShared) {
       addSplits(op, rule, candidates);
+      keepSpatial(op, rule, candidates);
+    }
     bool follows =
         (policy == AxisPolicy::Batch || isShared) && !candidates.empty();
     std::optional<Candidate> linear;
@@ -303,6 +306,12 @@ AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
   };
   for (const DimFactors &dims : rule.operands)
     candidate.required.push_back(stateOf(dims));
+  if (const OperandWindow *read = rule.findWindow(sub.factor);
+      read && read->window.hasHalo()) {
+    RowWindow window = read->window;
+    window.grain *= sub.minor;
+    candidate.required[read->operand].window = window;
+  }
   for (const DimFactors &dims : rule.results) {
     if (factor.kind == FactorKind::Reduction)
       candidate.results.push_back(AxisState::partial(factor.reduction));
@@ -365,6 +374,10 @@ void AxisPropagation::evaluate(Operation *op, Candidate &candidate) {
        llvm::zip(op->getOperands(), candidate.required)) {
     double cost = reshardSeconds(op, operand, state);
     candidate.seconds += cost;
+    // What is whole at hand won't be later on.
+    if (state.window && getState(operand).isReplicated())
+      candidate.outlook +=
+          transferSeconds(op, operand, state.withoutWindow(), state);
     // Somebody pays for a sum that is wanted anyway.
     if (state.isReplicated() && getState(operand).isPartial() &&
         isReducedAnyway(operand, op))
@@ -391,7 +404,17 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
   Kind kind = from.isPartial()
                   ? (to.isSplit() ? Kind::ReduceScatter : Kind::AllReduce)
                   : (to.isSplit() ? Kind::PointToPoint : Kind::AllGather);
-  return options.exchange(op, kind, double(getTensorBytes(value.getType())));
+  double bytes = double(getTensorBytes(value.getType()));
+  double seconds = 0;
+  if (to.window) {
+    const RowWindow &window = *to.window;
+    double rows = double(window.rowsBefore() + window.rowsAfter());
+    seconds = options.halo(op, bytes / double(options.parts(op)),
+                           bytes * rows / double(window.rows));
+    if (from == to.withoutWindow())
+      return seconds;
+  }
+  return seconds + options.exchange(op, kind, bytes);
 }
 
 void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
@@ -424,6 +447,7 @@ void AxisPropagation::require(OpOperand &operand, AxisState state) {
 /// produced split before, but could be made whole without communication, is
 /// made whole, so that both users cut their part out of it.
 void AxisPropagation::demand(Value value, AxisState state) {
+  state = state.withoutWindow();
   if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
     unsigned index = cast<OpResult>(value).getResultNumber();
     return demand(graph.getBody().front().getTerminator()->getOperand(index),
@@ -452,8 +476,9 @@ void AxisPropagation::demand(Value value, AxisState state) {
   if (rule && state.isSplit() && options.policy(op) != AxisPolicy::Whole)
     if (std::optional<SubFactor> sub =
             findSubFactor(*rule, rule->results[index], state.piece))
-      if (rule->factors[sub->factor].kind == FactorKind::Parallel ||
-          rule->factors[sub->factor].kind == FactorKind::MaskedScatter)
+      if ((rule->factors[sub->factor].kind == FactorKind::Parallel ||
+           rule->factors[sub->factor].kind == FactorKind::MaskedScatter) &&
+          canSplit(op, *rule, *sub))
         return apply(op, splitCandidate(op, *rule, *sub));
   visitWhole(op);
 }

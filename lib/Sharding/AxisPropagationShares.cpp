@@ -17,6 +17,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
 
 using namespace mlir;
@@ -43,7 +44,7 @@ void AxisPropagation::addSplits(Operation *op, const OpRule &rule,
     for (const DimPiece &piece : options.pieces(operand)) {
       std::optional<SubFactor> sub =
           findSubFactor(rule, rule.operands[index], piece);
-      if (sub && rule.factors[sub->factor].kind != FactorKind::Blocked &&
+      if (sub && canSplit(op, rule, *sub) &&
           llvm::none_of(candidates, [&](const Candidate &other) {
             return other.sub == *sub;
           }))
@@ -51,10 +52,53 @@ void AxisPropagation::addSplits(Operation *op, const OpRule &rule,
     }
 }
 
+/// Whether an operation can be split so. Where parts read rows of their
+/// neighbours these must be devices, not moments, and each a run of rows.
+bool AxisPropagation::canSplit(Operation *op, const OpRule &rule,
+                               SubFactor sub) {
+  const Factor &factor = rule.factors[sub.factor];
+  if (factor.kind == FactorKind::Blocked)
+    return false;
+  return !rule.findWindow(sub.factor) ||
+         (options.policy(op) == AxisPolicy::Cheapest &&
+          sub.extent * sub.minor == factor.extent);
+}
+
+/// A convolution with a gathered parameter is split along an image if it can
+/// be.
+void AxisPropagation::keepSpatial(Operation *op, const OpRule &rule,
+                                  SmallVectorImpl<Candidate> &candidates) {
+  auto isSpatial = [&](const Candidate &candidate) {
+    return candidate.sub && rule.findWindow(candidate.sub->factor);
+  };
+  auto isGathered = [&](Value value) { return gathered.contains(value); };
+  if (llvm::any_of(op->getOperands(), isGathered) &&
+      llvm::any_of(candidates, isSpatial))
+    llvm::erase_if(candidates, std::not_fn(isSpatial));
+}
+
+/// Gathered parameters stay what they are when they are moved.
+void AxisPropagation::findGathered() {
+  gathered = options.gathered;
+  SmallVector<Value> values(gathered.begin(), gathered.end());
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      SmallVector<Value> next;
+      if (Value moved = passesOn(use))
+        next.push_back(moved);
+      if (isa<YieldOp>(use.getOwner()))
+        next = resultsOfYielded(use);
+      for (Value value : next)
+        if (gathered.insert(value).second)
+          values.push_back(value);
+    }
+}
+
 /// What is added to a split parameter, or otherwise combined with it element
 /// by element, should come in its layout.
 void AxisPropagation::findWishes() {
-  for (Value parameter : options.parameters)
+  for (Value parameter :
+       llvm::concat<const Value>(options.parameters, options.gathered))
     for (OpOperand &use : parameter.getUses()) {
       Operation *op = use.getOwner();
       if (op->getNumResults() == 1 &&

@@ -47,9 +47,53 @@ static OpRule dotGeneral(hlo::DotGeneralOp op) {
   return builder.take();
 }
 
+/// An image is split along a spatial dimension where its rows are in proportion
+/// to those of the result, or to those of a kernel that is summed over: padding
+/// that keeps the size up to the stride, as "SAME" does. Each device then reads
+/// rows of its neighbours, too. Other spatial dimensions are whole.
+static void addWindows(OpRuleBuilder &builder, hlo::ConvolutionOp op) {
+  hlo::ConvDimensionNumbersAttr dims = op.getDimensionNumbers();
+  auto at = [](std::optional<ArrayRef<int64_t>> list, size_t index) {
+    return list && !list->empty() ? (*list)[index] : 1;
+  };
+  for (auto [index, inputDim] :
+       llvm::enumerate(dims.getInputSpatialDimensions())) {
+    unsigned kernelDim = dims.getKernelSpatialDimensions()[index];
+    unsigned resultDim = dims.getOutputSpatialDimensions()[index];
+    int64_t kernelRows = builder.size(operandRef(1), kernelDim);
+    int64_t resultRows = builder.size(resultRef(0), resultDim);
+    int64_t windowStride = at(op.getWindowStrides(), index);
+    int64_t kernelStride = at(op.getRhsDilation(), index);
+    OperandWindow read;
+    read.dim = inputDim;
+    RowWindow &window = read.window;
+    window.rows = builder.size(operandRef(0), inputDim);
+    window.base = at(op.getLhsDilation(), index);
+    if (op.getPadding())
+      window.low =
+          op.getPadding()->getValues<int64_t>()[{uint64_t(index), uint64_t(0)}];
+    if (window.rows == 0 || kernelRows == 0 || resultRows == 0)
+      continue;
+    if (window.rows * window.base == resultRows * windowStride) {
+      window.stride = windowStride;
+      window.reach = (kernelRows - 1) * kernelStride + 1;
+      read.positionDim = resultDim;
+      builder.window(read);
+    } else if (window.rows * window.base == kernelRows * kernelStride &&
+               !(op.getWindowReversal() && (*op.getWindowReversal())[index])) {
+      window.stride = kernelStride;
+      window.reach = (resultRows - 1) * windowStride + 1;
+      read.isOfResult = false;
+      read.positionOperand = 1;
+      read.positionDim = kernelDim;
+      builder.window(read);
+    }
+  }
+}
+
 /// With groups the feature dimensions of kernel and result are [groups, per
 /// group] and so is the input's; without, input features are contracted and
-/// output features parallel. Spatial dimensions are not split.
+/// output features parallel.
 static OpRule convolution(hlo::ConvolutionOp op) {
   OpRuleBuilder builder(op);
   hlo::ConvDimensionNumbersAttr dims = op.getDimensionNumbers();
@@ -101,6 +145,7 @@ static OpRule convolution(hlo::ConvolutionOp op) {
     builder.append(resultRef(0), outputFeature, group);
     builder.append(resultRef(0), outputFeature, output);
   }
+  addWindows(builder, op);
   builder.linear({0});
   builder.linear({1});
   return builder.take();

@@ -64,4 +64,16 @@ RankedTensorType getAbsentType(RankedTensorType type) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+std::optional<RowRange> getLocalRange(Value value, const Placement &placement,
+                                      unsigned dim, DeviceId device) {
+  std::optional<Box> box = placement.box(device);
+  if (!box || box->empty())
+    return std::nullopt;
+  box = convertBox(*box, placement.view(),
+                   cast<RankedTensorType>(value.getType()).getShape());
+  if (!box)
+    return std::nullopt;
+  return RowRange{box->start[dim], box->start[dim] + box->size[dim]};
+}
+
 } // namespace whale

@@ -329,8 +329,10 @@ private:
     return emitSame(ValueRange{operands[0], indices, operands[2]}, {});
   }
 
-  /// Groups of features and batches that were split over devices.
-  SmallVector<Value> emitConvolution() {
+  /// Groups of features and batches that were split over devices, and parts of
+  /// images, which are padded where the whole is and by what their windows hold
+  /// too much.
+  FailureOr<SmallVector<Value>> emitConvolution() {
     auto conv = cast<hlo::ConvolutionOp>(op);
     hlo::ConvDimensionNumbersAttr dims = conv.getDimensionNumbers();
     int64_t features =
@@ -343,12 +345,57 @@ private:
     if (llvm::is_contained(operandType(0).getShape(), 0) ||
         llvm::is_contained(operandType(1).getShape(), 0) ||
         llvm::is_contained(type.getShape(), 0))
-      return {emitSplat(0, type)};
-    return emitSame(
-        {builder.getNamedAttr("feature_group_count",
-                              builder.getI64IntegerAttr(features / perGroup)),
-         builder.getNamedAttr("batch_group_count",
-                              builder.getI64IntegerAttr(batch / resultBatch))});
+      return SmallVector<Value>{emitSplat(0, type)};
+    SmallVector<NamedAttribute> replaced{
+        builder.getNamedAttr("feature_group_count",
+                             builder.getI64IntegerAttr(features / perGroup)),
+        builder.getNamedAttr("batch_group_count",
+                             builder.getI64IntegerAttr(batch / resultBatch))};
+    FailureOr<DenseIntElementsAttr> padding = emitPadding(conv);
+    if (failed(padding))
+      return failure();
+    if (*padding)
+      replaced.push_back(builder.getNamedAttr("padding", *padding));
+    return emitSame(replaced);
+  }
+
+  /// The padding of a part of an image; null where nothing is split.
+  FailureOr<DenseIntElementsAttr> emitPadding(hlo::ConvolutionOp conv) {
+    OpRule rule = *getOpRule(op);
+    ArrayRef<int64_t> spatial =
+        conv.getDimensionNumbers().getInputSpatialDimensions();
+    SmallVector<int64_t> padding(2 * spatial.size(), 0);
+    if (conv.getPadding())
+      padding = llvm::to_vector(conv.getPadding()->getValues<int64_t>());
+    SmallVector<int64_t> own =
+        getLocalPadding(op, rule, local.operandPlacements,
+                        local.resultPlacements, local.device);
+    bool isSplit = false;
+    for (auto [index, read] : llvm::enumerate(rule.windows)) {
+      Value positions =
+          read.isOfResult ? Value() : operands[read.positionOperand];
+      Type type = positions ? positions.getType() : resultTypes[0];
+      Type global = positions ? op->getOperand(read.positionOperand).getType()
+                              : op->getResult(0).getType();
+      auto countOf = [&](Type type) {
+        return cast<RankedTensorType>(type).getDimSize(read.positionDim);
+      };
+      if (countOf(type) == countOf(global))
+        continue;
+      if (own.empty())
+        return op->emitError("is split along an image into other parts than "
+                             "runs of rows");
+      isSplit = true;
+      size_t dim = llvm::find(spatial, read.dim) - spatial.begin();
+      padding[2 * dim] = own[2 * index];
+      padding[2 * dim + 1] = own[2 * index + 1];
+    }
+    if (!isSplit)
+      return DenseIntElementsAttr();
+    auto type = RankedTensorType::get({int64_t(spatial.size()), 2},
+                                      builder.getI64Type());
+    return cast<DenseIntElementsAttr>(
+        DenseElementsAttr::get(type, ArrayRef<int64_t>(padding)));
   }
 
   OpBuilder &builder;
@@ -361,6 +408,29 @@ private:
 };
 
 } // namespace
+
+SmallVector<int64_t> getLocalPadding(Operation *op, const OpRule &rule,
+                                     ArrayRef<Placement> operandPlacements,
+                                     ArrayRef<Placement> resultPlacements,
+                                     DeviceId device) {
+  SmallVector<int64_t> padding;
+  for (const OperandWindow &read : rule.windows) {
+    std::optional<RowRange> held =
+        getLocalRange(op->getOperand(read.operand),
+                      operandPlacements[read.operand], read.dim, device);
+    std::optional<RowRange> positions =
+        read.isOfResult ? getLocalRange(op->getResult(0), resultPlacements[0],
+                                        read.positionDim, device)
+                        : getLocalRange(op->getOperand(read.positionOperand),
+                                        operandPlacements[read.positionOperand],
+                                        read.positionDim, device);
+    if (!held || !positions)
+      return {};
+    padding.push_back(read.window.lowPadding(*positions, *held));
+    padding.push_back(read.window.highPadding(*positions, *held));
+  }
+  return padding;
+}
 
 FailureOr<SmallVector<Value>> localize(OpBuilder &builder,
                                        const LocalOperation &local) {

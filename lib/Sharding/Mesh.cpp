@@ -252,6 +252,12 @@ Placement Mesh::place(ArrayRef<int64_t> shape, ArrayRef<AxisState> states,
     key.insert(key.end(),
                {int64_t(state.kind), state.piece.dim, state.piece.extent,
                 state.piece.minor, int64_t(state.reduction)});
+  for (const AxisState &state : states)
+    if (const std::optional<RowWindow> &window = state.window)
+      key.insert(key.end(), {window->stride, window->reach, window->low,
+                             window->base, window->grain});
+    else
+      key.push_back(-1);
   auto it = placements.find(key);
   if (it != placements.end())
     return it->second;
@@ -260,16 +266,24 @@ Placement Mesh::place(ArrayRef<int64_t> shape, ArrayRef<AxisState> states,
   SmallVector<DimPiece> pieces;
   for (auto [axis, state] : llvm::enumerate(states))
     if (state.isSplit() && getNumParts(axis) > 1)
-      pieces.push_back(state.piece);
+      pieces.push_back(
+          state.window ? DimPiece{state.piece.dim, shape[state.piece.dim], 1}
+                       : state.piece);
   View view = cutView(shape, pieces);
   SmallVector<int64_t> dims(states.size(), -1);
+  SmallVector<Rest> rests;
+  for (int64_t extent : view.extents)
+    rests.push_back({extent});
   unsigned next = 0;
-  for (auto [axis, state] : llvm::enumerate(states))
-    if (state.isSplit() && getNumParts(axis) > 1)
-      dims[axis] = view.dims[next++];
-  Extents left = view.extents;
+  for (auto [axis, state] : llvm::enumerate(states)) {
+    if (!state.isSplit() || getNumParts(axis) <= 1)
+      continue;
+    Rest &rest = rests[dims[axis] = view.dims[next++]];
+    rest.grains = {0, state.piece.extent};
+    rest.rows = {0, rest.extent};
+  }
   PlacementNode node =
-      makeNode(states, dims, /*axis=*/0, /*place=*/0, left, moment);
+      makeNode(states, dims, /*axis=*/0, /*place=*/0, rests, moment);
   return placements.emplace(key, Placement::get(view.extents, std::move(node)))
       .first->second;
 }
@@ -295,17 +309,35 @@ Extents Mesh::sizesOf(ArrayRef<AxisState> states, unsigned axis, int64_t extent,
 }
 
 /// The part of a placement at one place of the axes outside of `axis`, of what
-/// they have left of each extent.
+/// they have left of each dimension.
 PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
-                             unsigned axis, size_t place, Extents &extents,
+                             unsigned axis, size_t place,
+                             SmallVectorImpl<Rest> &rests,
                              std::optional<int64_t> moment) const {
   if (axis == states.size())
     return PlacementNode::leaf(devices[place]);
   int64_t dim = dims[axis];
-  int64_t whole = dim < 0 ? 0 : extents[dim];
-  Extents sizes;
-  if (dim >= 0)
-    sizes = sizesOf(states, axis, whole, place, moment);
+  const std::optional<RowWindow> &window = states[axis].window;
+  Rest whole = dim < 0 ? Rest() : rests[dim];
+  Extents starts, sizes;
+  SmallVector<Rest> shares;
+  if (dim >= 0) {
+    int64_t extent =
+        window ? whole.grains.end - whole.grains.begin : whole.extent;
+    RowRange grains{whole.grains.begin, whole.grains.begin};
+    for (int64_t size : sizesOf(states, axis, extent, place, moment)) {
+      grains = {grains.end, grains.end + size};
+      Rest share{size, grains, {}};
+      if (window) {
+        share.rows = window->neededRows(
+            {grains.begin * window->grain, grains.end * window->grain});
+        share.extent = share.rows.end - share.rows.begin;
+        starts.push_back(share.rows.begin - whole.rows.begin);
+      }
+      sizes.push_back(share.extent);
+      shares.push_back(share);
+    }
+  }
   std::vector<PlacementNode> children;
   bool isGroup = !groups.empty() && axis == 1;
   size_t count = isGroup ? groups[place].size() : parts[axis];
@@ -315,13 +347,13 @@ PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
       continue;
     }
     if (dim >= 0)
-      extents[dim] = sizes[i];
+      rests[dim] = shares[i];
     children.push_back(
-        makeNode(states, dims, axis + 1, place * count + i, extents, moment));
+        makeNode(states, dims, axis + 1, place * count + i, rests, moment));
   }
   if (dim >= 0) {
-    extents[dim] = whole;
-    return PlacementNode::split(dim, sizes, std::move(children));
+    rests[dim] = whole;
+    return PlacementNode::windows(dim, starts, sizes, std::move(children));
   }
   if (states[axis].isPartial())
     return PlacementNode::partial(states[axis].reduction, std::move(children));

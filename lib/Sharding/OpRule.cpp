@@ -8,6 +8,7 @@
 
 #include "whale/Sharding/OpRule.h"
 #include "OpRuleBuilder.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -89,6 +90,27 @@ void OpRuleBuilder::sameTail(ArrayRef<std::pair<TensorRef, unsigned>> places,
   }
 }
 
+void OpRuleBuilder::window(OperandWindow window) {
+  TensorRef positions =
+      window.isOfResult ? resultRef(0) : operandRef(window.positionOperand);
+  int64_t rows = size(operandRef(window.operand), window.dim);
+  int64_t count = size(positions, window.positionDim);
+  int64_t grains = std::gcd(rows, count);
+  std::optional<unsigned> shared = factor(
+      grains, window.isOfResult ? FactorKind::Parallel : FactorKind::Reduction);
+  if (!shared)
+    return;
+  append(operandRef(window.operand), window.dim, shared);
+  append(operandRef(window.operand), window.dim,
+         factor(rows / grains, FactorKind::Blocked));
+  append(positions, window.positionDim, shared);
+  append(positions, window.positionDim,
+         factor(count / grains, FactorKind::Blocked));
+  window.factor = *shared;
+  window.window.grain = count / grains;
+  rule.windows.push_back(window);
+}
+
 void OpRuleBuilder::linear(ArrayRef<unsigned> operands) {
   rule.linear.emplace_back(operands);
 }
@@ -132,6 +154,13 @@ OpRule OpRuleBuilder::take() {
 //===----------------------------------------------------------------------===//
 // Queries
 //===----------------------------------------------------------------------===//
+
+const OperandWindow *OpRule::findWindow(unsigned factor) const {
+  const auto *it = llvm::find_if(windows, [&](const OperandWindow &window) {
+    return window.factor == factor;
+  });
+  return it == windows.end() ? nullptr : it;
+}
 
 std::optional<OpRule> getOpRule(Operation *op) {
   auto isStaticTensor = [](Type type) {

@@ -43,6 +43,9 @@ public:
   /// the operand and result of a block-aligned slice do.
   void sameTail(llvm::ArrayRef<std::pair<TensorRef, unsigned>> places,
                 int64_t tail);
+  /// A factor of grains in which the rows of an operand and the positions that
+  /// read them go together; fills in `factor` and `window.grain`.
+  void window(OperandWindow window);
   void linear(llvm::ArrayRef<unsigned> operands);
 
   int64_t size(TensorRef tensor, unsigned dim) const;

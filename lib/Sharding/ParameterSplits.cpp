@@ -28,7 +28,7 @@ bool isHeavyUse(OpOperand &operand) {
 Value passesOn(OpOperand &use) {
   Operation *op = use.getOwner();
   if (isa<hlo::BroadcastInDimOp, hlo::ConvertOp, hlo::TransposeOp,
-          hlo::ReshapeOp, hlo::SliceOp, hlo::DynamicSliceOp,
+          hlo::ReshapeOp, hlo::ReverseOp, hlo::SliceOp, hlo::DynamicSliceOp,
           hlo::ReducePrecisionOp>(op))
     return use.getOperandNumber() == 0 ? op->getResult(0) : Value();
   if (isa<hlo::ConcatenateOp>(op))
@@ -40,25 +40,53 @@ Value passesOn(OpOperand &use) {
   return {};
 }
 
+/// Whether an image that a convolution reads can be split so that each of as
+/// many devices has some of its rows.
+static bool mayBeSpatial(Operation *op, Factorization &factorization,
+                         int64_t parts) {
+  std::optional<OpRule> rule;
+  if (isa<hlo::ConvolutionOp>(op))
+    rule = getOpRule(op);
+  if (!rule)
+    return false;
+  return llvm::any_of(rule->windows, [&](const OperandWindow &read) {
+    for (const DimPiece &piece :
+         factorization.getPieces(op->getOperand(read.operand))) {
+      std::optional<SubFactor> sub =
+          findSubFactor(*rule, rule->operands[read.operand], piece);
+      if (sub && sub->factor == read.factor && sub->extent >= parts &&
+          sub->extent * sub->minor == rule->factors[read.factor].extent)
+        return true;
+    }
+    return false;
+  });
+}
+
 /// The most devices over which an operation that computes with the value is
-/// split, or 1.
-static int64_t findParts(Value root,
-                         llvm::function_ref<int64_t(Operation *)> partsOf) {
+/// split, or 1, and whether some convolution can be along its image.
+static std::pair<int64_t, bool>
+findParts(Value root, Factorization &factorization,
+          llvm::function_ref<int64_t(Operation *)> partsOf) {
   int64_t parts = 1;
+  bool isSpatial = false;
   llvm::SetVector<Value> values;
   values.insert(root);
   for (size_t i = 0; i < values.size(); ++i) {
     Value value = values[i];
     for (OpOperand &use : value.getUses()) {
-      if (isHeavyUse(use))
-        parts = std::max(parts, partsOf(use.getOwner()));
+      if (isHeavyUse(use)) {
+        int64_t own = partsOf(use.getOwner());
+        parts = std::max(parts, own);
+        isSpatial |=
+            own > 1 && mayBeSpatial(use.getOwner(), factorization, own);
+      }
       if (Value next = passesOn(use))
         values.insert(next);
       if (isa<YieldOp>(use.getOwner()))
         values.insert_range(resultsOfYielded(use));
     }
   }
-  return parts;
+  return {parts, isSpatial};
 }
 
 /// The argument's name with every number replaced, so that layers agree.
@@ -88,28 +116,32 @@ findSplitParameters(func::FuncOp function, Factorization &factorization,
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || type.getRank() < 2 || !isParameter(argument))
       continue;
-    int64_t parts = findParts(argument, partsOf);
+    auto [parts, isSpatial] = findParts(argument, factorization, partsOf);
     SmallVector<DimPiece> pieces = factorization.getPieces(argument);
     if (parts <= 1 || pieces.empty())
       continue;
     // Each device gets a share, if any dimension has enough grains.
-    auto isEnough = [&](const DimPiece &piece) {
+    auto isEnough = [&, parts = parts](const DimPiece &piece) {
       return piece.extent >= parts;
     };
     if (llvm::any_of(pieces, isEnough))
       llvm::erase_if(pieces, std::not_fn(isEnough));
+    if (isSpatial)
+      pieces.push_back(pieces.back());
     std::string role = roleOf(argument);
     ParameterGroup &group = groups[keyOf(role, type)];
     // Layers may differ in how their dimensions are used; cut them apart.
-    if (!group.parameters.empty() && group.pieces != pieces) {
+    if (!group.parameters.empty() &&
+        (group.pieces != pieces || group.mayBeSpatial != isSpatial)) {
       role += ("@" + Twine(argument.getArgNumber())).str();
       ParameterGroup &own = groups[keyOf(role, type)];
-      own = {role, {argument}, pieces};
+      own = {role, {argument}, pieces, isSpatial};
       continue;
     }
     group.name = role;
     group.parameters.push_back(argument);
     group.pieces = pieces;
+    group.mayBeSpatial = isSpatial;
   }
   SmallVector<ParameterGroup> result;
   for (auto &entry : groups)
@@ -121,11 +153,12 @@ namespace {
 /// A local search over the choices of a piece for each group.
 class SplitSearch {
 public:
-  SplitSearch(ArrayRef<ParameterGroup> groups,
+  SplitSearch(ArrayRef<ParameterGroup> groups, bool startsSpatial,
               llvm::function_ref<double(ArrayRef<unsigned>)> seconds)
       : groups(groups), seconds(seconds) {
     for (const ParameterGroup &group : groups) {
-      choice.pieces.push_back(group.pieces.size() - 1);
+      bool skipsLast = group.mayBeSpatial && !startsSpatial;
+      choice.pieces.push_back(group.pieces.size() - 1 - skipsLast);
       choice.alternatives.emplace_back(group.pieces.size());
     }
     choice.seconds = seconds(choice.pieces);
@@ -202,7 +235,11 @@ chooseSplits(ArrayRef<ParameterGroup> groups,
              llvm::function_ref<double(ArrayRef<unsigned>)> seconds) {
   if (groups.empty())
     return {};
-  return SplitSearch(groups, seconds).run();
+  SplitChoice choice = SplitSearch(groups, false, seconds).run();
+  if (llvm::none_of(groups, [](auto &group) { return group.mayBeSpatial; }))
+    return choice;
+  SplitChoice spatial = SplitSearch(groups, true, seconds).run();
+  return spatial.seconds < choice.seconds * (1 - 1e-9) ? spatial : choice;
 }
 
 } // namespace whale

@@ -44,35 +44,59 @@ static OpRule reduce(hlo::ReduceOp op) {
   return builder.take();
 }
 
-/// Dimensions in which the window is a point are batch dimensions.
-static bool isPointWindow(std::optional<ArrayRef<int64_t>> sizes,
-                          std::optional<ArrayRef<int64_t>> strides,
-                          std::optional<ArrayRef<int64_t>> baseDilations,
-                          std::optional<DenseIntElementsAttr> padding,
-                          int64_t dim) {
+/// The size of windows that lie side by side along a dimension, each a block of
+/// the operand; 1 where they are points.
+static std::optional<int64_t>
+blockSize(std::optional<ArrayRef<int64_t>> sizes,
+          std::optional<ArrayRef<int64_t>> strides,
+          std::optional<ArrayRef<int64_t>> baseDilations,
+          std::optional<ArrayRef<int64_t>> windowDilations,
+          std::optional<DenseIntElementsAttr> padding, int64_t dim) {
   auto at = [&](std::optional<ArrayRef<int64_t>> list) {
-    return !list || list->empty() || (*list)[dim] == 1;
+    return !list || list->empty() ? 1 : (*list)[dim];
   };
   bool padded =
       padding &&
       ((*padding).getValues<int64_t>()[{uint64_t(dim), uint64_t(0)}] != 0 ||
        (*padding).getValues<int64_t>()[{uint64_t(dim), uint64_t(1)}] != 0);
-  return at(sizes) && at(strides) && at(baseDilations) && !padded;
+  bool isBlock = at(sizes) == at(strides) && at(baseDilations) == 1 &&
+                 (at(sizes) == 1 || at(windowDilations) == 1) && !padded;
+  return isBlock ? std::optional(at(sizes)) : std::nullopt;
+}
+
+/// One factor of blocks: `places` are dimensions of `blocks` elements, or of as
+/// many times `block`.
+static void addBlocks(OpRuleBuilder &builder,
+                      ArrayRef<std::pair<TensorRef, unsigned>> places,
+                      int64_t blocks, int64_t block) {
+  for (auto [tensor, dim] : places) {
+    int64_t size = builder.size(tensor, dim);
+    if (size != blocks && size != blocks * block)
+      return;
+  }
+  std::optional<unsigned> shared = builder.factor(blocks);
+  for (auto [tensor, dim] : places) {
+    builder.append(tensor, dim, shared);
+    if (blocks != 0 && builder.size(tensor, dim) != blocks)
+      builder.append(tensor, dim, builder.factor(block, FactorKind::Blocked));
+  }
 }
 
 static OpRule reduceWindow(hlo::ReduceWindowOp op) {
   OpRuleBuilder builder(op);
   unsigned inputs = op.getInputs().size();
   for (int64_t dim = 0; dim < builder.rank(operandRef(0)); ++dim) {
-    if (!isPointWindow(op.getWindowDimensions(), op.getWindowStrides(),
-                       op.getBaseDilations(), op.getPadding(), dim))
+    std::optional<int64_t> block = blockSize(
+        op.getWindowDimensions(), op.getWindowStrides(), op.getBaseDilations(),
+        op.getWindowDilations(), op.getPadding(), dim);
+    if (!block)
       continue;
     SmallVector<std::pair<TensorRef, unsigned>> places;
     for (unsigned i = 0; i < inputs; ++i) {
       places.push_back({operandRef(i), unsigned(dim)});
       places.push_back({resultRef(i), unsigned(dim)});
     }
-    builder.same(places);
+    addBlocks(builder, places, builder.size(resultRef(0), dim), *block);
   }
   if (getReductionKind(op.getBody()) == Reduction::Sum)
     builder.linear(llvm::to_vector(llvm::seq<unsigned>(0, 2 * inputs)));
@@ -82,11 +106,14 @@ static OpRule reduceWindow(hlo::ReduceWindowOp op) {
 static OpRule selectAndScatter(hlo::SelectAndScatterOp op) {
   OpRuleBuilder builder(op);
   for (int64_t dim = 0; dim < builder.rank(operandRef(0)); ++dim)
-    if (isPointWindow(op.getWindowDimensions(), op.getWindowStrides(),
-                      std::nullopt, op.getPadding(), dim))
-      builder.same({{operandRef(0), unsigned(dim)},
-                    {operandRef(1), unsigned(dim)},
-                    {resultRef(0), unsigned(dim)}});
+    if (std::optional<int64_t> block =
+            blockSize(op.getWindowDimensions(), op.getWindowStrides(),
+                      std::nullopt, std::nullopt, op.getPadding(), dim))
+      addBlocks(builder,
+                {{operandRef(0), unsigned(dim)},
+                 {operandRef(1), unsigned(dim)},
+                 {resultRef(0), unsigned(dim)}},
+                builder.size(operandRef(1), dim), *block);
   return builder.take();
 }
 

@@ -43,6 +43,11 @@ static ShardingPattern nameOf(OpOperand &parameter, const OpRule &rule,
   return {isShared ? "expert" : "column", none};
 }
 
+ShardingPattern getSpatialPattern() {
+  return {"spatial",
+          "it is gathered, and parts of images exchange their edges"};
+}
+
 std::optional<ShardingPattern> findPattern(Value parameter,
                                            const DimPiece &piece) {
   SmallVector<std::pair<Value, DimPiece>> worklist{{parameter, piece}};

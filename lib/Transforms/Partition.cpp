@@ -22,6 +22,7 @@
 #include "whale/Planner/Resolver.h"
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Passes.h"
@@ -376,7 +377,10 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
       orders.try_emplace(loop, std::move(*order));
     }
 
-    // Ranks with equal local sizes under every placement are one class.
+    // Ranks with equal local sizes under every placement are one class, if the
+    // parts of images that they hold are padded alike.
+    std::vector<std::vector<int64_t>> paddings =
+        collectPaddings(*main, deviceCount);
     std::map<std::vector<int64_t>, std::vector<int64_t>> ranksOf;
     std::vector<std::vector<int64_t>> order;
     for (int64_t rank = 0; rank < deviceCount; ++rank) {
@@ -388,6 +392,7 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
         if (box)
           llvm::append_range(key, box->size);
       }
+      llvm::append_range(key, paddings[rank]);
       auto [it, isNew] = ranksOf.try_emplace(key);
       if (isNew)
         order.push_back(key);
@@ -433,6 +438,27 @@ private:
   static bool isPlacedRegion(Operation *parent) {
     return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
                hlo::CaseOp, hlo::IfOp>(parent);
+  }
+
+  /// For each rank the padding of its parts of images in every convolution.
+  static std::vector<std::vector<int64_t>>
+  collectPaddings(func::FuncOp main, int64_t deviceCount) {
+    std::vector<std::vector<int64_t>> paddings(deviceCount);
+    main.walk([&](hlo::ConvolutionOp op) {
+      std::optional<OpRule> rule = getOpRule(op);
+      SmallVector<Placement> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(getPlacement(operand).getValue());
+      if (!rule || rule->windows.empty())
+        return;
+      for (auto [rank, list] : llvm::enumerate(paddings)) {
+        SmallVector<int64_t> own = getLocalPadding(
+            op, *rule, operands, getPlacement(op).getValue(), rank);
+        list.push_back(int64_t(own.size()));
+        llvm::append_range(list, own);
+      }
+    });
+    return paddings;
   }
 
   static void collectPlacements(func::FuncOp main,

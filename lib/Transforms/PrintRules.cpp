@@ -66,6 +66,12 @@ std::string toString(const OpRule &rule) {
       break;
     }
   }
+  for (const OperandWindow &read : rule.windows) {
+    os << "; along ";
+    printFactor(os, read.factor);
+    os << " reads " << read.window.rowsBefore() << " rows before and "
+       << read.window.rowsAfter() << " after in " << read.operand;
+  }
   for (ArrayRef<unsigned> operands : rule.linear) {
     os << "; linear in ";
     llvm::interleave(operands, os, " and ");

@@ -15,6 +15,7 @@
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Planner/Cluster.h"
+#include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/OpRule.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
@@ -38,6 +39,8 @@ struct ViewDim {
   std::optional<unsigned> factor;
   /// Product of the factor's pieces that are minor to this one.
   int64_t minor = 1;
+  /// Rows that windows are taken of, whatever the factors.
+  bool isWindowed = false;
 };
 
 /// One operand or result with its dimensions as the rule sees them.
@@ -61,6 +64,13 @@ struct Tensor {
 /// tensors, ascending.
 using FactorCuts = SmallVector<llvm::SmallSet<int64_t, 4>, 4>;
 
+/// Whether windows of a tensor's dimension are read.
+bool isWindowed(const Tensor &tensor, const OpRule &rule, unsigned dim) {
+  return llvm::any_of(rule.windows, [&](const OperandWindow &read) {
+    return !tensor.isResult && read.operand == tensor.index && read.dim == dim;
+  });
+}
+
 /// The cuts that the view of a placement makes in the factors of a tensor.
 void collectCuts(const Tensor &tensor, const OpRule &rule, FactorCuts &cuts) {
   std::optional<CommonView> common =
@@ -68,6 +78,8 @@ void collectCuts(const Tensor &tensor, const OpRule &rule, FactorCuts &cuts) {
   if (!common)
     return;
   for (auto [dim, factors] : llvm::enumerate(*tensor.dims)) {
+    if (isWindowed(tensor, rule, dim))
+      continue;
     auto [first, last] = common->first[dim];
     int64_t minor = 1;
     for (unsigned i = last; i-- > first;) {
@@ -87,7 +99,12 @@ void collectCuts(const Tensor &tensor, const OpRule &rule, FactorCuts &cuts) {
 /// The view of a tensor in which every piece of every factor is a dimension;
 /// false where cuts don't divide each other.
 bool refineView(Tensor &tensor, const OpRule &rule, const FactorCuts &cuts) {
-  for (auto [extent, factors] : llvm::zip_equal(tensor.shape(), *tensor.dims)) {
+  for (auto [dim, extent, factors] :
+       llvm::enumerate(tensor.shape(), *tensor.dims)) {
+    if (isWindowed(tensor, rule, dim)) {
+      tensor.view.push_back({extent, std::nullopt, 1, /*isWindowed=*/true});
+      continue;
+    }
     if (factors.empty())
       tensor.view.push_back({extent, std::nullopt});
     for (unsigned factor : factors) {
@@ -140,6 +157,10 @@ private:
       return op->emitOpError()
              << what << " has the placement " << placement.str()
              << ", which is none of " << value.getType();
+    if (placement.hasWindows() && !value.getDefiningOp<ReshardOp>())
+      return op->emitOpError() << what << " has the placement "
+                               << placement.str() << ": no value is made in "
+                               << "windows";
     for (DeviceId device : placement.devices())
       if (deviceCount && device >= *deviceCount)
         return op->emitOpError() << what << " is placed on device " << device
@@ -278,7 +299,8 @@ private:
                                "each other");
     Intervals intervals;
     for (const Tensor &tensor : tensors)
-      if (failed(verifyBoxes(op, rule, tensor, intervals)))
+      if (failed(verifyBoxes(op, rule, tensor, intervals)) ||
+          failed(verifyWindows(op, rule, tensor)))
         return failure();
     return verifyReduced(op, rule, tensors, intervals);
   }
@@ -306,6 +328,8 @@ private:
                << tensor.name() << " is placed " << tensor.placement.str()
                << ", which cuts across the factors of its rule";
       for (auto [i, dim] : llvm::enumerate(tensor.view)) {
+        if (dim.isWindowed)
+          continue;
         bool isWhole = box->size[i] == dim.extent;
         bool canSplit =
             dim.factor && rule.factors[*dim.factor].kind != FactorKind::Blocked;
@@ -328,6 +352,64 @@ private:
                  << "device " << shard.device;
       }
     }
+    return success();
+  }
+
+  /// Whether a device has nothing of an operand for want of rows; without
+  /// channels it makes zeros.
+  static bool hasNoRows(const Tensor &tensor, const OperandWindow &read,
+                        DeviceId device) {
+    std::optional<Box> box = tensor.placement.box(device);
+    auto [first, last] =
+        getViewRuns(tensor.shape(), tensor.placement.view())[read.dim];
+    return !box || llvm::is_contained(
+                       ArrayRef(box->size).slice(first, last - first), 0);
+  }
+
+  /// Every device has the rows that its positions read, and windows of nothing
+  /// else.
+  static LogicalResult verifyWindows(Operation *op, const OpRule &rule,
+                                     const Tensor &tensor) {
+    const Placement &placement = tensor.placement;
+    for (const OperandWindow &read : rule.windows) {
+      if (tensor.isResult || read.operand != tensor.index)
+        continue;
+      Value positions = read.isOfResult ? Value(op->getResult(0))
+                                        : op->getOperand(read.positionOperand);
+      const Placement &computed = getPlacement(positions).getValue();
+      for (DeviceId device : placement.devices()) {
+        std::optional<RowRange> wanted =
+            getLocalRange(positions, computed, read.positionDim, device);
+        if (!wanted && computed.holds(device))
+          return op->emitOpError("is placed ")
+                 << computed.str() << ", which cuts an image into other parts "
+                 << "than runs of rows";
+        if (!wanted)
+          continue;
+        RowRange needed = read.window.neededRows(*wanted);
+        std::optional<RowRange> held =
+            getLocalRange(tensor.value, placement, read.dim, device);
+        if (held ? !held->contains(needed) : hasNoRows(tensor, read, device))
+          return op->emitOpError()
+                 << tensor.name() << " is placed " << placement.str()
+                 << ", and device " << device << " reads " << needed.begin
+                 << ":" << needed.end << " of dimension " << read.dim;
+      }
+    }
+    if (!placement.hasWindows())
+      return success();
+    Placement parts = placement.withoutWindows();
+    for (unsigned dim = 0; dim < tensor.shape().size(); ++dim)
+      for (DeviceId device : placement.devices()) {
+        std::optional<RowRange> held =
+            getLocalRange(tensor.value, placement, dim, device);
+        std::optional<RowRange> part =
+            getLocalRange(tensor.value, parts, dim, device);
+        if (held && part && *held != *part && !isWindowed(tensor, rule, dim))
+          return op->emitOpError()
+                 << tensor.name() << " is placed " << placement.str()
+                 << ", and the operation reads no windows of dimension " << dim;
+      }
     return success();
   }
 

@@ -63,3 +63,46 @@ func.func @f(%x: tensor<4x8x8x4xf32>, %k: tensor<3x3x4x16xf32>) {
       : (tensor<4x8x8x4xf32>, tensor<3x3x4x16xf32>) -> tensor<2x6x6x16xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<2x8x6x4xf32>, %k: tensor<3x5x4x16xf32>) {
+  // Padding keeps the size: each part reads rows of its neighbours.
+  // expected-remark@+1 {{[a, d, e, b], [f, g, b, c] -> [a, d, e, c] where a=2, b=4 sum, c=16, d=8, e=6, f=3 whole, g=5 whole; along d reads 1 rows before and 1 after in 0; along e reads 2 rows before and 2 after in 0; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = [[1, 1], [2, 2]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x8x6x4xf32>, tensor<3x5x4x16xf32>) -> tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x16x12x4xf32>, %k: tensor<3x2x4x16xf32>) {
+  // With stride 2, in grains of two rows; nothing is read of others where
+  // windows lie side by side.
+  // expected-remark@+1 {{[a, de, fg, b], [h, i, b, c] -> [a, d, f, c] where a=2, b=4 sum, c=16, d=8, e=2 whole, f=6, g=2 whole, h=3 whole, i=2 whole; along d reads 0 rows before and 1 after in 0; along f reads 0 rows before and 0 after in 0; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 2], pad = [[0, 1], [0, 0]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x16x12x4xf32>, tensor<3x2x4x16xf32>) -> tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x8x6x16xf32>, %k: tensor<3x3x4x16xf32>) {
+  // The gradient of the image of such a convolution spreads rows out, in one
+  // dimension; the other one is padded to another size.
+  // expected-remark@+1 {{[a, d, f, b], [g, h, c, b] -> [a, de, i, c] where a=2, b=16 sum, c=4, d=8, e=2 whole, f=6 whole, g=3 whole, h=3 whole, i=8 whole; along d reads 1 rows before and 0 after in 0; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], window = {pad = [[2, 1], [2, 2]], lhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x8x6x16xf32>, tensor<3x3x4x16xf32>) -> tensor<2x16x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x16x12x4xf32>, %g: tensor<2x8x12x16xf32>) {
+  // The gradient of the kernel sums over rows; where the window is reversed
+  // rows and positions run against each other.
+  // expected-remark@+1 {{[b, de, f, a], [b, d, g, c] -> [h, i, a, c] where a=4, b=2 sum, c=16, d=8 sum, e=2 whole, f=12 whole, g=12 whole, h=3 whole, i=3 whole; along d reads 0 rows before and 1 after in 0; linear in 0; linear in 1}}
+  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[0, 1], [1, 1]], rhs_dilate = [2, 1], reverse = [false, true]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x16x12x4xf32>, tensor<2x8x12x16xf32>) -> tensor<3x3x4x16xf32>
+  return
+}

@@ -101,8 +101,8 @@ func.func @f(%a: tensor<8x4xf32>, %z: tensor<f32>) {
 // -----
 
 func.func @f(%a: tensor<8x4xf32>, %z: tensor<f32>) {
-  // Windows that lie apart.
-  // expected-remark@+1 {{[a, b], [] -> [a, c] where a=8, b=4 whole, c=2 whole}}
+  // Windows side by side are blocks.
+  // expected-remark@+1 {{[a, bc], [] -> [a, b] where a=8, b=2, c=2 whole}}
   %0 = "stablehlo.reduce_window"(%a, %z) <{window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
   ^bb0(%p: tensor<f32>, %q: tensor<f32>):
     %1 = stablehlo.maximum %p, %q : tensor<f32>
@@ -113,8 +113,21 @@ func.func @f(%a: tensor<8x4xf32>, %z: tensor<f32>) {
 
 // -----
 
+func.func @f(%a: tensor<8x5xf32>, %z: tensor<f32>) {
+  // A row is left over.
+  // expected-remark@+1 {{[a, b], [] -> [a, c] where a=8, b=5 whole, c=2 whole}}
+  %0 = "stablehlo.reduce_window"(%a, %z) <{window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %1 = stablehlo.maximum %p, %q : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<8x5xf32>, tensor<f32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: tensor<8x4xf32>, %s: tensor<8x2xf32>, %z: tensor<f32>) {
-  // expected-remark@+1 {{[a, b], [a, c], [] -> [a, d] where a=8, b=4 whole, c=2 whole, d=4 whole}}
+  // expected-remark@+1 {{[a, bc], [a, b], [] -> [a, bd] where a=8, b=2, c=2 whole, d=2 whole}}
   %0 = "stablehlo.select_and_scatter"(%a, %s, %z) <{window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
   ^bb0(%p: tensor<f32>, %q: tensor<f32>):
     %1 = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>

@@ -264,3 +264,102 @@ func.func @main(%i: tensor<i32> {whale.placement = #index},
   }) {whale.placements = [#whole]} : (tensor<i32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Devices may have more rows of an image than they read, but not fewer.
+#x = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+#read = #whale.placement<[1, 8, 2] split 1 (0:4, 1:8) on [0, 1]>
+#k = #whale.placement<[3, 2, 2] replicate 2 on [0, 1]>
+#y = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+func.func @main(%x: tensor<1x8x2xf32> {whale.placement = #x},
+                %k: tensor<3x2x2xf32> {whale.placement = #k})
+    -> tensor<1x8x2xf32> {
+  %0 = whale.reshard %x from #x to #read : tensor<1x8x2xf32>
+  %1 = stablehlo.convolution(%0, %k)
+      dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+       whale.placements = [#y]}
+      : (tensor<1x8x2xf32>, tensor<3x2x2xf32>) -> tensor<1x8x2xf32>
+  return %1 : tensor<1x8x2xf32>
+}
+
+// -----
+
+#x = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+#read = #whale.placement<[1, 8, 2] split 1 (0:4, 3:8) on [0, 1]>
+#k = #whale.placement<[3, 2, 2] replicate 2 on [0, 1]>
+#y = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+func.func @main(%x: tensor<1x8x2xf32> {whale.placement = #x},
+                %k: tensor<3x2x2xf32> {whale.placement = #k})
+    -> tensor<1x8x2xf32> {
+  %0 = whale.reshard %x from #x to #read : tensor<1x8x2xf32>
+  // expected-error@+1 {{operand #0 is placed [1, 8, 2] split 1 (0:4, 3:8) on [0, 1], and device 1 reads 2:8 of dimension 1}}
+  %1 = stablehlo.convolution(%0, %k)
+      dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+       whale.placements = [#y]}
+      : (tensor<1x8x2xf32>, tensor<3x2x2xf32>) -> tensor<1x8x2xf32>
+  return %1 : tensor<1x8x2xf32>
+}
+
+// -----
+
+#x = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+#read = #whale.placement<[1, 8, 2] split 1 (0:0, 2:8) on [0, 1]>
+#k = #whale.placement<[3, 2, 2] replicate 2 on [0, 1]>
+#y = #whale.placement<[1, 8, 2] split 1 (3, 5) on [0, 1]>
+func.func @main(%x: tensor<1x8x2xf32> {whale.placement = #x},
+                %k: tensor<3x2x2xf32> {whale.placement = #k})
+    -> tensor<1x8x2xf32> {
+  %0 = whale.reshard %x from #x to #read : tensor<1x8x2xf32>
+  // expected-error@+1 {{operand #0 is placed [1, 8, 2] split 1 (0:0, 2:8) on [0, 1], and device 0 reads 0:4 of dimension 1}}
+  %1 = stablehlo.convolution(%0, %k)
+      dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+       whale.placements = [#y]}
+      : (tensor<1x8x2xf32>, tensor<3x2x2xf32>) -> tensor<1x8x2xf32>
+  return %1 : tensor<1x8x2xf32>
+}
+
+// -----
+
+#x = #whale.placement<[1, 8, 2] replicate 2 on [0, 1]>
+#k = #whale.placement<[3, 2, 2] replicate 2 on [0, 1]>
+#y = #whale.placement<[1, 4, 2, 2] split 2 (1, 1) on [0, 1]>
+func.func @main(%x: tensor<1x8x2xf32> {whale.placement = #x},
+                %k: tensor<3x2x2xf32> {whale.placement = #k})
+    -> tensor<1x8x2xf32> {
+  // expected-error@+1 {{is placed [1, 4, 2, 2] split 2 (1, 1) on [0, 1], which cuts an image into other parts than runs of rows}}
+  %1 = stablehlo.convolution(%x, %k)
+      dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+       whale.placements = [#y]}
+      : (tensor<1x8x2xf32>, tensor<3x2x2xf32>) -> tensor<1x8x2xf32>
+  return %1 : tensor<1x8x2xf32>
+}
+
+// -----
+
+// Sums would count a row twice.
+#x = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+#read = #whale.placement<[8] split 0 (0:4, 2:8) on [0, 1]>
+#terms = #whale.placement<[] partial sum 2 on [0, 1]>
+#zero = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #x}) -> tensor<f32> {
+  %z = stablehlo.constant {whale.placements = [#zero]} dense<0.0> : tensor<f32>
+  %0 = whale.reshard %x from #x to #read : tensor<8xf32>
+  // expected-error@+1 {{operand #0 is placed [8] split 0 (0:4, 2:8) on [0, 1], and the operation reads no windows of dimension 0}}
+  %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add
+      across dimensions = [0] {whale.placements = [#terms]}
+      : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+#read = #whale.placement<[8] split 0 (0:4, 2:8) on [0, 1]>
+// expected-error@+1 {{argument #0 has the placement [8] split 0 (0:4, 2:8) on [0, 1]: no value is made in windows}}
+func.func @main(%x: tensor<8xf32> {whale.placement = #read}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}

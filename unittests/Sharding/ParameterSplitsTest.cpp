@@ -60,6 +60,28 @@ TEST(ChooseSplits, TwoThatOnlyPayTogether) {
   EXPECT_EQ(choice.seconds, 1);
 }
 
+// One or two convolutions split along their images are worse than none, all
+// three are better.
+TEST(ChooseSplits, ImagesThatOnlyPayAllTogether) {
+  SmallVector<ParameterGroup> groups = groupsOf({3, 3, 3});
+  for (ParameterGroup &group : groups) {
+    group.pieces.back() = group.pieces[1];
+    group.mayBeSpatial = true;
+  }
+  EXPECT_TRUE(groups[0].isSpatial(2));
+  EXPECT_FALSE(groups[0].isSpatial(1));
+  auto seconds = [](ArrayRef<unsigned> pieces) {
+    unsigned spatial = llvm::count(pieces, 2u);
+    return spatial == 3 ? 1.0 : 2.0 + spatial;
+  };
+  SplitChoice choice = chooseSplits(groups, seconds);
+  EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{2, 2, 2}));
+  EXPECT_EQ(choice.seconds, 1);
+  // Where they don't pay, the search starts before them.
+  choice = chooseSplits(groups, [](ArrayRef<unsigned>) { return 1.0; });
+  EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{1, 1, 1}));
+}
+
 // Where each pair of neighbours has a cost of its own, no change of one or two
 // groups makes the result better, and what is told of alternatives is true.
 TEST(ChooseSplits, NoSmallChangeIsBetter) {

@@ -40,12 +40,17 @@ struct AxisState {
   Kind kind = Kind::Free;
   DimPiece piece = {};
   Reduction reduction = Reduction::Sum;
+  /// Of an operand that is wanted split: what a part reads beyond its piece,
+  /// which is then the major one of its dimension.
+  std::optional<RowWindow> window = std::nullopt;
 
   static AxisState replicated() { return {Kind::Replicated, {}, {}}; }
   static AxisState split(DimPiece piece) { return {Kind::Split, piece, {}}; }
   static AxisState partial(Reduction reduction) {
     return {Kind::Partial, {}, reduction};
   }
+  /// As values are made.
+  AxisState withoutWindow() const { return {kind, piece, reduction}; }
   bool isFree() const { return kind == Kind::Free; }
   bool isReplicated() const { return kind == Kind::Replicated; }
   bool isSplit() const { return kind == Kind::Split; }
@@ -56,7 +61,7 @@ struct AxisState {
     if (kind != other.kind)
       return false;
     if (isSplit())
-      return piece == other.piece;
+      return piece == other.piece && window == other.window;
     return !isPartial() || reduction == other.reduction;
   }
   bool operator!=(const AxisState &other) const { return !(*this == other); }
@@ -105,6 +110,9 @@ public:
     llvm::DenseMap<mlir::Value, AxisState> constraints;
     /// Seeded parameters: gathering one is a last resort.
     llvm::DenseSet<mlir::Value> parameters;
+    /// Seeded parameters that are gathered for the convolutions that use them,
+    /// which are split along images instead.
+    llvm::DenseSet<mlir::Value> gathered;
     /// The pieces of a value's dimensions that can be split, for operations
     /// that must be although none of their operands is.
     std::function<llvm::SmallVector<DimPiece>(mlir::Value)> pieces;
@@ -123,6 +131,10 @@ public:
     /// runs; one for each byte until it is known better.
     std::function<double(mlir::Operation *, Exchange::Kind, double)> exchange =
         [](mlir::Operation *, Exchange::Kind, double bytes) { return bytes; };
+    /// Seconds until devices that hold parts of so many bytes each have as many
+    /// more as given of their neighbours'.
+    std::function<double(mlir::Operation *, double, double)> halo =
+        [](mlir::Operation *, double, double bytes) { return bytes; };
     /// How often a step runs an operation.
     std::function<double(mlir::Operation *)> repeats = [](mlir::Operation *) {
       return 1.0;
@@ -173,6 +185,10 @@ private:
   void addSplits(mlir::Operation *op, const OpRule &rule,
                  llvm::SmallVectorImpl<Candidate> &candidates);
   void findWishes();
+  void findGathered();
+  bool canSplit(mlir::Operation *op, const OpRule &rule, SubFactor sub);
+  void keepSpatial(mlir::Operation *op, const OpRule &rule,
+                   llvm::SmallVectorImpl<Candidate> &candidates);
   void wish(mlir::Value value, AxisState state);
   bool mustSplit(mlir::Operation *op);
 
@@ -215,6 +231,8 @@ private:
   /// How split parameters want the gradients that will be added to them.
   llvm::DenseMap<mlir::Value, AxisState> wishes;
   llvm::DenseSet<mlir::Value> parameters;
+  /// What the gathered parameters are, moved or not.
+  llvm::DenseSet<mlir::Value> gathered;
   llvm::DenseSet<mlir::Value> zeroCarries;
   double seconds = 0;
 };

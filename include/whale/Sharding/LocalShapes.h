@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "whale/Planner/Placement.h"
+#include "whale/Sharding/RowWindow.h"
 
 namespace whale {
 
@@ -34,6 +35,12 @@ mlir::Type getLocalElementType(mlir::RankedTensorType type,
 /// The type that stands for "nothing of it" in a rank's signature: every
 /// dimension 0, and at least one.
 mlir::RankedTensorType getAbsentType(mlir::RankedTensorType type);
+
+/// What a device holds of a value along one of its dimensions; nothing if it
+/// holds no element, or no box of the value's own shape.
+std::optional<RowRange> getLocalRange(mlir::Value value,
+                                      const Placement &placement, unsigned dim,
+                                      DeviceId device);
 
 } // namespace whale
 

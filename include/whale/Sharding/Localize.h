@@ -17,7 +17,7 @@
 #define WHALE_SHARDING_LOCALIZE_H
 
 #include "mlir/IR/Builders.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Sharding/OpRule.h"
 
 namespace whale {
 
@@ -31,6 +31,14 @@ struct LocalOperation {
   llvm::ArrayRef<mlir::Value> operands;
   DeviceId device;
 };
+
+/// The low and high padding along each window of the rule with which the
+/// operation's positions on a device read the rows that it holds; nothing if
+/// the device has none. Ranks that share a class must agree about it.
+llvm::SmallVector<int64_t>
+getLocalPadding(mlir::Operation *op, const OpRule &rule,
+                llvm::ArrayRef<Placement> operandPlacements,
+                llvm::ArrayRef<Placement> resultPlacements, DeviceId device);
 
 /// Emits the operation for one rank; returns its results, or nothing after an
 /// error at the operation.

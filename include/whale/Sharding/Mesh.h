@@ -90,8 +90,9 @@ public:
   /// The placement of a tensor of this shape, given its layout along each axis.
   /// Where several axes split the same piece an inner one cuts what the outer
   /// have left; if these are groups and their devices, that piece is the
-  /// mini-batch. Pieces of one dimension must be equal or disjoint. Shares of a
-  /// mini-batch may differ from one micro-batch to the next.
+  /// mini-batch. Pieces of one dimension must be equal or disjoint, and alone
+  /// where a window is wanted. Shares of a mini-batch may differ from one
+  /// micro-batch to the next.
   Placement place(llvm::ArrayRef<int64_t> shape,
                   llvm::ArrayRef<AxisState> states,
                   std::optional<int64_t> moment = {}) const;
@@ -103,9 +104,16 @@ private:
                   std::optional<int64_t> moment) const;
   std::vector<Extents> makeBatchShares(int64_t extent,
                                        std::optional<int64_t> moment) const;
+  /// What outer axes have left of a dimension of the view: a number of
+  /// elements, and where windows are wanted, grains and the rows for them.
+  struct Rest {
+    int64_t extent = 0;
+    RowRange grains = {};
+    RowRange rows = {};
+  };
   PlacementNode makeNode(llvm::ArrayRef<AxisState> states,
                          llvm::ArrayRef<int64_t> dims, unsigned axis,
-                         size_t place, Extents &extents,
+                         size_t place, llvm::SmallVectorImpl<Rest> &rests,
                          std::optional<int64_t> moment) const;
 
   std::vector<std::vector<DeviceId>> groups;

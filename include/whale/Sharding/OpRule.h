@@ -23,6 +23,7 @@
 
 #include "mlir/IR/Operation.h"
 #include "whale/Planner/Placement.h"
+#include "whale/Sharding/RowWindow.h"
 #include <optional>
 
 namespace whale {
@@ -54,6 +55,19 @@ struct Factor {
 /// of extent 1 has none.
 using DimFactors = llvm::SmallVector<llvm::SmallVector<unsigned, 2>, 4>;
 
+/// An operand of which a device needs more than its part along a factor.
+struct OperandWindow {
+  unsigned operand = 0;
+  unsigned dim = 0;
+  unsigned factor = 0;
+  /// Where the positions stand that read it: a dimension of the first result,
+  /// or of another operand.
+  bool isOfResult = true;
+  unsigned positionOperand = 0;
+  unsigned positionDim = 0;
+  RowWindow window;
+};
+
 struct OpRule {
   llvm::SmallVector<Factor, 4> factors;
   llvm::SmallVector<DimFactors, 3> operands;
@@ -61,6 +75,10 @@ struct OpRule {
   /// Sets of operands in which the operation is linear together: if exactly
   /// these are partial sums (zeros count as partial), so are the results.
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>, 2> linear;
+  /// The factors here are those that an image is split along.
+  llvm::SmallVector<OperandWindow, 1> windows;
+
+  const OperandWindow *findWindow(unsigned factor) const;
 };
 
 /// A contiguous piece of a dimension that can be split: the dimension seen as

@@ -29,6 +29,13 @@ struct ParameterGroup {
   std::string name;
   llvm::SmallVector<mlir::BlockArgument> parameters;
   llvm::SmallVector<DimPiece> pieces;
+  /// The last of them is that before it, once more: the parameter is stored so,
+  /// and gathered for convolutions that are split along their images.
+  bool mayBeSpatial = false;
+
+  bool isSpatial(unsigned piece) const {
+    return mayBeSpatial && piece + 1 == pieces.size();
+  }
 };
 
 /// Whether `operand` is what a contraction, convolution or gather computes
@@ -59,7 +66,8 @@ struct SplitChoice {
 /// Chooses a piece for each group: starting from the last one of each, changes
 /// one group at a time while that makes `seconds` of the program less, and then
 /// two at a time if there aren't many (a column split and the row split that
-/// follows it may only pay together). Deterministic.
+/// follows it may only pay together). The same again starting from convolutions
+/// split along their images, which mostly pay all together. Deterministic.
 SplitChoice
 chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
              llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds);

@@ -22,7 +22,7 @@ namespace whale {
 
 struct ShardingPattern {
   /// `column`, `row`, `expert`, `vocabulary`, `embedding`, `input channels`,
-  /// `output channels`, `groups`.
+  /// `output channels`, `groups`, `spatial`.
   llvm::StringRef name;
   /// What has to be communicated for the operation itself.
   llvm::StringRef communication;
@@ -33,6 +33,10 @@ struct ShardingPattern {
 /// forward pass if there is one. Nothing if the piece reaches none.
 std::optional<ShardingPattern> findPattern(mlir::Value parameter,
                                            const DimPiece &piece);
+
+/// That of a convolution whose image is split, and its parameter only stored
+/// so.
+ShardingPattern getSpatialPattern();
 
 } // namespace whale
 

@@ -88,6 +88,26 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
   return latency + std::max(perByte * bytes, copied);
 }
 
+double AxisCosts::halo(double partBytes, double haloBytes, const Mesh &mesh,
+                       unsigned axis) {
+  std::vector<DeviceId> group = mesh.getDevices(axis);
+  Exchange exchange;
+  exchange.kind = Exchange::Kind::PointToPoint;
+  for (size_t i = 1; i < group.size(); ++i) {
+    exchange.transfers.push_back({group[i - 1], group[i], haloBytes / 2});
+    exchange.transfers.push_back({group[i], group[i - 1], haloBytes / 2});
+  }
+  if (exchange.transfers.empty())
+    return 0;
+  // The part itself is copied to where its halo is: read and written.
+  OpCost copy;
+  copy.bytes = 2 * partBytes;
+  double slowest = 0;
+  for (DeviceId device : group)
+    slowest = std::max(slowest, model->opSeconds(copy, device));
+  return model->exchangeSeconds(exchange) + slowest;
+}
+
 double AxisCosts::repeats(Operation *op) {
   Region *region = op->getParentRegion();
   if (!region)

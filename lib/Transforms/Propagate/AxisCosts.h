@@ -31,6 +31,10 @@ public:
   /// Seconds of an exchange of a value of this size between them.
   double exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
                   unsigned axis);
+  /// Seconds until each of them, which hold parts of so many bytes in their
+  /// order, has `haloBytes` of its neighbours' as well.
+  double halo(double partBytes, double haloBytes, const Mesh &mesh,
+              unsigned axis);
   /// How often a step runs an operation: the trips of the counted loops around
   /// it, and the moments of the micro-batches.
   double repeats(mlir::Operation *op);

@@ -121,6 +121,10 @@ AxisPropagation::Options StepLayouts::commonOptions(unsigned axis) {
                                   double bytes) {
     return costs.exchange(kind, bytes, *meshes.meshOf(op), axis);
   };
+  options.halo = [this, axis](Operation *op, double partBytes,
+                              double haloBytes) {
+    return costs.halo(partBytes, haloBytes, *meshes.meshOf(op), axis);
+  };
   options.repeats = [this](Operation *op) { return costs.repeats(op); };
   return options;
 }
@@ -211,7 +215,10 @@ static void explainSplit(const ParameterGroup &group, unsigned chosen,
     const DimPiece &piece = group.pieces[index];
     std::string text = llvm::formatv("along dimension {0} in {1} grains",
                                      piece.dim, piece.extent);
-    if (auto pattern = findPattern(group.parameters.front(), piece))
+    std::optional<ShardingPattern> pattern =
+        group.isSpatial(index) ? getSpatialPattern()
+                               : findPattern(group.parameters.front(), piece);
+    if (pattern)
       text +=
           llvm::formatv(" ({0}: {1})", pattern->name, pattern->communication);
     llvm::raw_string_ostream(text)
@@ -246,7 +253,8 @@ void StepLayouts::chooseParameterSplits(Factorization &factorization,
     for (auto [group, piece] : llvm::zip(groups, choice))
       for (BlockArgument parameter : group.parameters) {
         seeded.seeds[parameter] = AxisState::split(group.pieces[piece]);
-        seeded.parameters.insert(parameter);
+        (group.isSpatial(piece) ? seeded.gathered : seeded.parameters)
+            .insert(parameter);
       }
     return seeded;
   };
