@@ -66,3 +66,14 @@ func.func @others(%x: tensor<6x6xf32>, %y: tensor<200x3xf32>, %i: tensor<4x1xi32
   %2 = "stablehlo.gather"(%y, %narrow) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}> : (tensor<200x3xf32>, tensor<200x2xi8>) -> tensor<200xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<200xf32>
 }
+
+// Pieces of none or of two indices: the iota is not at its place in the list.
+
+// CHECK-LABEL: func.func @pieces
+// CHECK: collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2]
+func.func @pieces(%x: tensor<4x4x4xf32>, %i: tensor<4x2xi32>, %none: tensor<4x0xi32>) -> tensor<4xf32> {
+  %a = stablehlo.iota dim = 0 : tensor<4x1xi32>
+  %all = stablehlo.concatenate %i, %a, %none, dim = 1 : (tensor<4x2xi32>, tensor<4x1xi32>, tensor<4x0xi32>) -> tensor<4x3xi32>
+  %0 = "stablehlo.gather"(%x, %all) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1, 1>}> : (tensor<4x4x4xf32>, tensor<4x3xi32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

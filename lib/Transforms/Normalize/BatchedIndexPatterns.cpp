@@ -81,8 +81,11 @@ struct Indices {
 bool Indices::moveCounted(ArrayRef<int64_t> operandShape,
                           PatternRewriter &rewriter) {
   auto pieces = value.getDefiningOp<stablehlo::ConcatenateOp>();
+  auto isOneIndex = [&](Type piece) {
+    return cast<RankedTensorType>(piece).getDimSize(vectorDim) == 1;
+  };
   if (!pieces || int64_t(pieces.getDimension()) != vectorDim ||
-      pieces.getInputs().size() != map.size() || map.size() < 2)
+      !llvm::all_of(pieces->getOperandTypes(), isOneIndex) || map.size() < 2)
     return false;
   for (auto [index, piece] : llvm::enumerate(pieces.getInputs())) {
     std::optional<int64_t> dim = countedDim(piece);
