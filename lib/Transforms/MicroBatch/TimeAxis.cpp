@@ -229,7 +229,7 @@ InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
       << operand.getOwner()->getName() << "' needs operand #"
       << operand.getOperandNumber()
       << " of the whole mini-batch (batch statistics, logits of every sample "
-         "with every other): with "
+         "with every other, a parameter that the step has updated): with "
       << moments
       << " micro-batches that would be another result; use one micro-batch, or "
          "statistics of each sample";
