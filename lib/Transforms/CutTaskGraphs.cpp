@@ -62,7 +62,9 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     StepUnits units = findUnits(step, main);
     if (units.operations.empty())
       return main.emitError("num_task_graph = ")
-             << count << ": there is no forward operation to cut";
+             << count
+             << ": there is no forward operation to cut; leave num_task_graph "
+                "out";
     FailureOr<Cluster> cluster = getCluster(module);
     if (failed(cluster))
       return failure();
@@ -73,7 +75,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return emitError(first)
              << "num_task_graph = " << count << ": can't cut " << counted
              << " forward operations with FLOPs into " << count
-             << " task graphs";
+             << " task graphs; set num_task_graph to at most " << counted;
     constexpr int64_t kMost = 1024;
     if (count > kMost)
       return emitError(first) << "num_task_graph = " << count

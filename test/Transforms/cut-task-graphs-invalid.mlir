@@ -8,7 +8,7 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
 // -----
 
 module attributes {whale.config = {num_task_graph = 2 : i64}} {
-  // expected-error @below {{num_task_graph = 2: there is no forward operation to cut}}
+  // expected-error @below {{num_task_graph = 2: there is no forward operation to cut; leave num_task_graph out}}
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     return %x : tensor<8xf32>
   }
@@ -32,7 +32,7 @@ module attributes {whale.config = {num_task_graph = 3 : i64}} {
                     memory_bandwidth = 1.0e11}},
     nodes = [{name = "local", devices = [{kind = "cpu", count = 3}]}]}
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{num_task_graph = 3: can't cut 2 forward operations with FLOPs into 3 task graphs}}
+    // expected-error @below {{num_task_graph = 3: can't cut 2 forward operations with FLOPs into 3 task graphs; set num_task_graph to at most 2}}
     %0 = stablehlo.tanh %x : tensor<8xf32>
     %1 = stablehlo.reshape %0 : (tensor<8xf32>) -> tensor<2x4xf32>
     %2 = stablehlo.reshape %1 : (tensor<2x4xf32>) -> tensor<8xf32>
@@ -91,7 +91,7 @@ module attributes {whale.config = {num_task_graph = 1048576 : i64}} {
                     memory_bandwidth = 1.0e11}},
     nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{can't cut 1 forward operations with FLOPs into 1048576 task graphs}}
+    // expected-error @below {{can't cut 1 forward operations with FLOPs into 1048576 task graphs; set num_task_graph to at most 1}}
     %0 = stablehlo.tanh %x : tensor<8xf32>
     return %0 : tensor<8xf32>
   }
