@@ -212,7 +212,8 @@ whale::sharesOfMoments(llvm::ArrayRef<int64_t> totals, int64_t period,
       taken.assign(devices.size(), 0);
     llvm::Expected<std::vector<int64_t>> next = shares(
         totals[moment], /*grain=*/1, devices, [&](size_t i, int64_t units) {
-          return double(taken[i] + units) * devices[i].secondsPerUnit;
+          return double(taken[i] + units) * devices[i].secondsPerUnit +
+                 double(moment % period + 1) * devices[i].fixedSeconds;
         });
     if (!next)
       return next.takeError();

@@ -84,14 +84,18 @@ void Mesh::setBalance(MeshBalance newBalance) {
 }
 
 /// Devices that hold up to `most` of so many units each, at one byte for a
-/// unit.
-static std::vector<ShareDevice>
-devicesOf(ArrayRef<double> seconds, ArrayRef<double> most, int64_t extent) {
+/// unit, and are busy besides for `fixed` seconds a unit.
+static std::vector<ShareDevice> devicesOf(ArrayRef<double> seconds,
+                                          ArrayRef<double> fixed,
+                                          ArrayRef<double> most,
+                                          int64_t extent) {
   std::vector<ShareDevice> devices;
   for (auto [index, each] : llvm::enumerate(seconds)) {
     ShareDevice &device = devices.emplace_back();
     device.id = index;
     device.secondsPerUnit = each;
+    if (!fixed.empty())
+      device.fixedSeconds = fixed[index] * double(extent);
     if (most.empty())
       continue;
     // A little more than nothing is lost to rounding.
@@ -106,9 +110,10 @@ devicesOf(ArrayRef<double> seconds, ArrayRef<double> most, int64_t extent) {
 /// of them, those that leave every device as little over its room as possible:
 /// how much it really needs is known when buffers are planned.
 static std::vector<int64_t> solve(int64_t extent, ArrayRef<double> seconds,
+                                  ArrayRef<double> fixed,
                                   ArrayRef<double> most) {
   llvm::Expected<std::vector<int64_t>> result =
-      shares(extent, /*grain=*/1, devicesOf(seconds, most, extent));
+      shares(extent, /*grain=*/1, devicesOf(seconds, fixed, most, extent));
   if (result)
     return *result;
   llvm::consumeError(result.takeError());
@@ -116,7 +121,7 @@ static std::vector<int64_t> solve(int64_t extent, ArrayRef<double> seconds,
   for (double each : most)
     fullness.push_back(1 / std::max(each, 1e-9));
   return llvm::cantFail(
-      shares(extent, /*grain=*/1, devicesOf(fullness, {}, extent)));
+      shares(extent, /*grain=*/1, devicesOf(fullness, {}, {}, extent)));
 }
 
 static Extents toExtents(ArrayRef<int64_t> sizes) {
@@ -130,10 +135,12 @@ Extents Mesh::innerShares(int64_t extent, size_t group) const {
   auto it = balance.innerSeconds.find(extent);
   const MeshBalance::ByDevice &seconds =
       it == balance.innerSeconds.end() ? balance.seconds : it->second;
-  ArrayRef<double> most;
+  ArrayRef<double> fixed, most;
+  if (auto it = balance.innerFixed.find(extent); it != balance.innerFixed.end())
+    fixed = it->second[group];
   if (!balance.innerMost.empty())
     most = balance.innerMost[group];
-  return known->second = toExtents(solve(extent, seconds[group], most));
+  return known->second = toExtents(solve(extent, seconds[group], fixed, most));
 }
 
 const std::vector<Extents> &
@@ -152,7 +159,7 @@ std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
   bool byGroup = balance.byGroup || !balance.replicaSeconds.empty();
-  std::vector<double> seconds = balance.replicaSeconds,
+  std::vector<double> seconds = balance.replicaSeconds, fixed,
                       most = balance.replicaMost;
   for (size_t g = 0; g < groups.size() && balance.replicaSeconds.empty(); ++g) {
     if (balance.byGroup) {
@@ -160,6 +167,8 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
       most.push_back(balance.groupMost(g));
     } else {
       llvm::append_range(seconds, balance.seconds[g]);
+      if (!balance.fixed.empty())
+        llvm::append_range(fixed, balance.fixed[g]);
       if (!balance.most.empty())
         llvm::append_range(most, balance.most[g]);
     }
@@ -170,7 +179,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
     if (momentShares.empty()) {
       llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
           balance.moments, balance.period,
-          devicesOf(seconds, most, *llvm::min_element(balance.moments)));
+          devicesOf(seconds, fixed, most, *llvm::min_element(balance.moments)));
       if (all)
         momentShares = std::move(*all);
       else
@@ -182,7 +191,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
       size *= extent / samples;
   }
   if (sizes.empty())
-    sizes = solve(extent, seconds, most);
+    sizes = solve(extent, seconds, fixed, most);
 
   std::vector<Extents> result;
   ArrayRef<int64_t> rest = sizes;
@@ -193,7 +202,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
       if (!balance.byGroup && !balance.most.empty() && sizes[g] > 0)
         for (double part : balance.most[g])
           own.push_back(part * double(extent) / double(sizes[g]));
-      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], own)));
+      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], {}, own)));
     } else {
       result.push_back(toExtents(rest.take_front(groups[g].size())));
       rest = rest.drop_front(groups[g].size());
@@ -292,7 +301,7 @@ Extents Mesh::sizesOf(ArrayRef<AxisState> states, unsigned axis, int64_t extent,
                       size_t group, std::optional<int64_t> moment) const {
   if (groups.empty()) {
     std::vector<double> equal(parts[axis], 1);
-    return toExtents(solve(extent, equal, {}));
+    return toExtents(solve(extent, equal, {}, {}));
   }
   bool isBatch = states[0].isSplit() && states[1].isSplit() &&
                  states[0].piece == states[1].piece;

@@ -225,6 +225,9 @@ TEST(LoadBalance, SharesRotateOverMoments) {
             (std::vector<Shares>{{3, 1}, {3, 1}, {2, 2}, {3, 1}}));
   EXPECT_EQ(momentsOf({4, 4, 4, 4}, 2, devices),
             (std::vector<Shares>{{3, 1}, {3, 1}, {3, 1}, {3, 1}}));
+  devices[0].fixedSeconds = 3;
+  EXPECT_EQ(momentsOf({4, 4}, 2, devices),
+            (std::vector<Shares>{{1, 3}, {1, 3}}));
   EXPECT_EQ(momentsOf({1, 1, 1}, 3, withSpeeds({1, 1})),
             (std::vector<Shares>{{1, 0}, {0, 1}, {1, 0}}));
 }

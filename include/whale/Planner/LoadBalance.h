@@ -61,7 +61,7 @@ shares(int64_t total, int64_t grain, llvm::ArrayRef<ShareDevice> devices,
 /// them together are balanced, where each alone would be too coarse. Devices
 /// start even every `period` moments; so equal moments a period apart have
 /// equal shares, and with a period of 1 each moment is balanced for itself. The
-/// memory limits hold for each moment. `fixedSeconds` don't count.
+/// memory limits hold for each moment. `fixedSeconds` count in each moment.
 llvm::Expected<std::vector<std::vector<int64_t>>>
 sharesOfMoments(llvm::ArrayRef<int64_t> totals, int64_t period,
                 llvm::ArrayRef<ShareDevice> devices);

@@ -31,6 +31,9 @@ struct MeshBalance {
   using ByDevice = std::vector<std::vector<double>>;
   /// Seconds for a unit of the mini-batch, up to a factor.
   ByDevice seconds;
+  /// Seconds that a device is busy besides, for each unit that all of them
+  /// share out; empty for none.
+  ByDevice fixed;
   /// The largest part of a micro-batch that there is memory for; empty where
   /// memory is no limit.
   ByDevice most;
@@ -43,6 +46,8 @@ struct MeshBalance {
   /// Seconds for what is cut into so many pieces inside of a group, where they
   /// stand in another proportion.
   std::map<int64_t, ByDevice> innerSeconds;
+  /// Seconds that a device is busy besides.
+  std::map<int64_t, ByDevice> innerFixed;
   /// The largest part of them that there is memory for.
   ByDevice innerMost;
   /// Samples of each micro-batch, if their shares differ; they repeat after

@@ -107,6 +107,32 @@ MeshBalance MeshBalancer::speedsOf(const Mesh &mesh,
     fill(
         balance.innerSeconds.try_emplace(pieces, balance.seconds).first->second,
         [&, &seconds = seconds](unsigned speed) { return seconds[speed]; });
+
+  // What every device of a group computes goes with all that they share out,
+  // in proportion.
+  auto fixedOf = [&](unsigned speed, double part) {
+    const LoadAmounts &seconds = load.seconds[speed];
+    double shared = seconds[LoadKind::Batch];
+    for (const auto &[pieces, inner] : load.innerSeconds)
+      shared += inner[speed];
+    double whole = seconds[LoadKind::Whole] + seconds[LoadKind::Group];
+    return shared > 0 ? whole * part / shared : 0;
+  };
+  balance.fixed.clear();
+  balance.innerFixed.clear();
+  if (hasBatch)
+    fill(balance.fixed, [&](unsigned speed) {
+      return fixedOf(speed, load.seconds[speed][LoadKind::Batch]) /
+             std::max(samples, 1.0);
+    });
+  for (const auto &[pieces, seconds] : load.innerSeconds) {
+    MeshBalance::ByDevice fixed;
+    fill(fixed, [&, &seconds = seconds](unsigned speed) {
+      return fixedOf(speed, seconds[speed]);
+    });
+    if (!fixed.empty())
+      balance.innerFixed[pieces] = std::move(fixed);
+  }
   return balance;
 }
 
@@ -126,10 +152,14 @@ std::vector<Extents> MeshBalancer::samplesOf(const Mesh &mesh) const {
 /// Seconds of the device that takes the longest.
 double MeshBalancer::finishOf(const Mesh &mesh) const {
   double latest = 0;
-  for (auto [samples, seconds] :
-       llvm::zip(samplesOf(mesh), mesh.getBalance().seconds))
-    for (auto [count, each] : llvm::zip(samples, seconds))
-      latest = std::max(latest, double(count) * each);
+  const MeshBalance &balance = mesh.getBalance();
+  ArrayRef<int64_t> moments = loads.getMoments();
+  double all = std::accumulate(moments.begin(), moments.end(), 0.0);
+  for (auto [g, samples] : llvm::enumerate(samplesOf(mesh)))
+    for (auto [i, count] : llvm::enumerate(samples)) {
+      double fixed = balance.fixed.empty() ? 0 : all * balance.fixed[g][i];
+      latest = std::max(latest, double(count) * balance.seconds[g][i] + fixed);
+    }
   return latest;
 }
 
@@ -306,7 +336,7 @@ void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
   ArrayRef<int64_t> moments = loads.getMoments();
   int64_t samples = std::accumulate(moments.begin(), moments.end(), int64_t(0));
   int64_t longest = std::min<int64_t>(moments.size(), mostVariants);
-  SmallVector<MeshBalance> still;
+  std::vector<MeshBalance> still;
   double ideal = 0;
   for (Mesh *mesh : stages) {
     still.push_back(mesh->getBalance());

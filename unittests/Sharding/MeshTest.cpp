@@ -1,0 +1,59 @@
+//===- MeshTest.cpp - Shares of the devices of a mesh ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sharding/Mesh.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+
+using namespace whale;
+
+namespace {
+
+Cluster twoDevices() { return llvm::cantFail(Cluster::ofRanks(2)); }
+
+// Both have work besides, on which the slower device 0 spends twice as long:
+// that is why it gets less of what is shared out.
+TEST(Mesh, SharesMakeUpForWhatIsNotShared) {
+  Cluster cluster = twoDevices();
+  Mesh mesh({{0, 1}}, cluster);
+  MeshBalance balance = mesh.getBalance();
+  balance.seconds = {{2, 1}};
+  balance.innerSeconds[12] = {{24, 12}};
+  mesh.setBalance(balance);
+  EXPECT_EQ(mesh.innerShares(12, 0), (Extents{4, 8}));
+  EXPECT_EQ(mesh.batchShares(12), (std::vector<Extents>{{4, 8}}));
+  balance.innerFixed[12] = {{12, 6}};
+  balance.fixed = {{1, 0.5}};
+  mesh.setBalance(balance);
+  // 2 * 2 + 12 = 16 = 10 + 6.
+  EXPECT_EQ(mesh.innerShares(12, 0), (Extents{2, 10}));
+  EXPECT_EQ(mesh.batchShares(12), (std::vector<Extents>{{2, 10}}));
+}
+
+// Finish times differ by less than a grain of the slower device.
+TEST(Mesh, RanksFinishTogether) {
+  Cluster cluster = twoDevices();
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> slower(1, 5), part(0, 0.1);
+  for (int round = 0; round < 200; ++round) {
+    Mesh mesh({{0, 1}}, cluster);
+    MeshBalance balance = mesh.getBalance();
+    constexpr int64_t pieces = 64;
+    double slow = slower(random), fixed = part(random);
+    balance.innerSeconds[pieces] = {{slow, 1}};
+    balance.innerFixed[pieces] = {{fixed * slow, fixed}};
+    mesh.setBalance(balance);
+    Extents shares = mesh.innerShares(pieces, 0);
+    double first = (double(shares[0]) / pieces + fixed) * slow;
+    double second = double(shares[1]) / pieces + fixed;
+    EXPECT_LT(std::abs(first - second), slow / pieces * (1 + 1e-9));
+  }
+}
+
+} // namespace
