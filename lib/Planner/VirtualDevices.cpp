@@ -145,7 +145,7 @@ group(llvm::ArrayRef<DeviceRequest> requests, llvm::ArrayRef<int64_t> devices,
     if (want > count)
       return fail("task graph '" + llvm::Twine(request.name) + "' asks for " +
                   llvm::Twine(want) + " devices, the cluster has " +
-                  llvm::Twine(count));
+                  llvm::Twine(count) + "; ask for that many at most");
     wants.push_back(want);
     sum += want;
     largest = std::max(largest, want);

@@ -201,7 +201,9 @@ def _only(values: Sequence[Any], what: str) -> Any:
     """The one value that is given, or None; a step cannot have two."""
     given = list(dict.fromkeys(v for v in values if v is not None))
     if len(given) > 1:
-        raise ValueError(f"a step has two {what}: {given[0]} and {given[1]}")
+        raise ValueError(
+            f"a step has two {what}: {given[0]} and {given[1]}; leave one out"
+        )
     return given[0] if given else None
 
 

@@ -180,8 +180,10 @@ TEST(VirtualDevices, TheUsersOwn) {
 }
 
 TEST(VirtualDevices, Errors) {
-  EXPECT_EQ(errorOf({5}, 4),
-            "task graph 't0' asks for 5 devices, the cluster has 4");
+  EXPECT_EQ(
+      errorOf({5}, 4),
+      "task graph 't0' asks for 5 devices, the cluster has 4; ask for that "
+      "many at most");
   EXPECT_EQ(errorOf({1, -1}, 4),
             "task graph 't1' asks for -1 devices, at least 1 is needed");
   EXPECT_EQ(errorOf({1}, 0), "the cluster has no devices");
