@@ -69,11 +69,19 @@ std::optional<RowRange> getLocalRange(Value value, const Placement &placement,
   std::optional<Box> box = placement.box(device);
   if (!box || box->empty())
     return std::nullopt;
-  box = convertBox(*box, placement.view(),
-                   cast<RankedTensorType>(value.getType()).getShape());
-  if (!box)
+  // Other dimensions may be cut in any way, as the channels of a group norm.
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  ArrayRef<int64_t> view = placement.view();
+  auto [first, last] = getViewRuns(shape, view)[dim];
+  auto own = [first = first, count = last - first](ArrayRef<int64_t> of) {
+    ArrayRef<int64_t> part = of.slice(first, count);
+    return Extents(part.begin(), part.end());
+  };
+  std::optional<Box> rows =
+      convertBox({own(box->start), own(box->size)}, own(view), {shape[dim]});
+  if (!rows)
     return std::nullopt;
-  return RowRange{box->start[dim], box->start[dim] + box->size[dim]};
+  return RowRange{rows->start[0], rows->start[0] + rows->size[0]};
 }
 
 } // namespace whale

@@ -36,6 +36,9 @@ def nodes(*slowdowns):
     }
 
 
+CHEAP = {"nodes": [{"devices": [{"kind": "cpu", "count": 4}]}]}
+
+
 def conv(x, kernel, stride=1, padding="SAME", groups=1, dilation=1):
     return lax.conv_general_dilated(
         x,
@@ -71,6 +74,18 @@ def wide(params, x):
     return jnp.mean(x**2)
 
 
+def normed(params, x):
+    """Channels in groups, of which each device may have some of every one."""
+    for name in "ab":
+        x = conv(x, params[name])
+        groups = x.reshape(*x.shape[:3], 2, -1)
+        mean = groups.mean((1, 2, 4), keepdims=True)
+        x = jnp.tanh((groups - mean).reshape(x.shape))
+        x = pool(x, 0.0, lax.add)
+    x = jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
+    return jnp.mean(conv(x, params["c"]) ** 2)
+
+
 def kernels(**shapes):
     rng = np.random.default_rng(0)
     return {
@@ -90,6 +105,7 @@ PLAIN = kernels(
 )
 # Of one channel, so that nothing else can be split.
 WIDE = kernels(far=(3, 3, 1, 1), deep=(5, 5, 1, 1), shrink=(3, 3, 1, 1))
+NORMED = kernels(a=(3, 3, 1, 16), b=(3, 3, 16, 16), c=(3, 3, 16, 1))
 
 
 @dataclasses.dataclass
@@ -101,6 +117,7 @@ class Case:
     cluster: dict
     devices: int | None = None
     micro_batches: int = 1
+    is_spatial: bool = True
 
 
 CASES = [
@@ -110,6 +127,7 @@ CASES = [
     Case("four", plain, PLAIN, (1, 96, 128, 3), nodes(1, 1, 1, 1)),
     Case("moments", plain, PLAIN, (4, 128, 96, 3), nodes(1, 1), None, 2),
     Case("nested", plain, PLAIN, (2, 128, 128, 3), nodes(1, 1, 1, 2), 2),
+    Case("channels", normed, NORMED, (6, 8, 8, 1), CHEAP, is_spatial=False),
     Case("narrow", wide, WIDE, (1, 16, 16, 1), nodes(1, 1, 1, 1)),
 ]
 
@@ -137,7 +155,8 @@ def check(case):
         program = whale.lower(case.params, x).compile(explain=True)
     lines = said.getvalue().splitlines()
     first = next(line for line in lines if "argument 0" in line)
-    assert "(spatial:" in first.split(";")[0], f"{case.name}: {first}"
+    is_spatial = "(spatial:" in first.split(";")[0]
+    assert is_spatial == case.is_spatial, f"{case.name}: {first}"
     want = got = case.params
     for _ in range(2):
         want, wanted = jax.jit(step)(want, x)

@@ -37,7 +37,7 @@ mlir::Type getLocalElementType(mlir::RankedTensorType type,
 mlir::RankedTensorType getAbsentType(mlir::RankedTensorType type);
 
 /// What a device holds of a value along one of its dimensions; nothing if it
-/// holds no element, or no box of the value's own shape.
+/// holds no element, or no run of it.
 std::optional<RowRange> getLocalRange(mlir::Value value,
                                       const Placement &placement, unsigned dim,
                                       DeviceId device);
