@@ -168,11 +168,25 @@ static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
   return buffers.size() + producer.getNumDpsInits() + consumer.getNumDpsInits();
 }
 
-/// Computing the producer only with the consumer keeps what it reads until
-/// then. Whether that takes more memory than its results do, while something
-/// else than a loop is computed: sums over micro-batches are added up at once,
-/// not all their terms at the end.
-static bool keepsMore(GenericOp producer, GenericOp consumer) {
+/// Whether a result of `op` is a sum with this input as a term.
+static bool isTerm(GenericOp op, OpOperand *input) {
+  Value term = op.getMatchingBlockArgument(input);
+  Operation *yield = op.getRegion().front().getTerminator();
+  return llvm::any_of(yield->getOperands(), [&](Value result) {
+    Operation *sum = result.getDefiningOp();
+    return isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum) &&
+           llvm::is_contained(sum->getOperands(), term);
+  });
+}
+
+/// Computing the producer only with the sum that it is a term of keeps what it
+/// reads until then. Whether that takes more memory than its results do, while
+/// something else than a loop is computed: sums over micro-batches are added up
+/// at once, not all their terms at the end.
+static bool keepsMore(GenericOp producer, GenericOp consumer,
+                      OpOperand *input) {
+  if (!isTerm(consumer, input))
+    return false;
   auto bytesOf = [](Value value) {
     return whale::getTensorBytes(value.getType());
   };
@@ -338,7 +352,7 @@ private:
     });
     if (cheap && !(users.size() == 1 && inOneWay))
       return fuseCopy(consumer, input);
-    if (!inOneWay || keepsMore(producer, consumer))
+    if (!inOneWay || keepsMore(producer, consumer, input))
       return {};
     if (users.size() == 1)
       return fuse(consumer, input);
