@@ -446,11 +446,11 @@ private:
     std::vector<std::vector<int64_t>> paddings(deviceCount);
     main.walk([&](hlo::ConvolutionOp op) {
       std::optional<OpRule> rule = getOpRule(op);
+      if (!rule || rule->windows.empty())
+        return;
       SmallVector<Placement> operands;
       for (Value operand : op->getOperands())
         operands.push_back(getPlacement(operand).getValue());
-      if (!rule || rule->windows.empty())
-        return;
       for (auto [rank, list] : llvm::enumerate(paddings)) {
         SmallVector<int64_t> own = getLocalPadding(
             op, *rule, operands, getPlacement(op).getValue(), rank);

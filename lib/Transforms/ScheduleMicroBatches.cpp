@@ -39,9 +39,7 @@ Operation *findUser(TaskGraphOp graph, TaskGraphOp producer) {
   Operation *user = nullptr;
   graph.walk([&](Operation *op) {
     for (Value operand : op->getOperands()) {
-      while (auto moved = operand.getDefiningOp<ReshardOp>())
-        operand = moved.getInput();
-      if (operand.getDefiningOp() == producer) {
+      if (lookThroughReshards(operand).getDefiningOp() == producer) {
         user = op;
         return WalkResult::interrupt();
       }

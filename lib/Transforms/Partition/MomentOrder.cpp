@@ -78,13 +78,6 @@ FailureOr<WrittenList> parseList(MicroBatchesOp loop, Attribute attribute) {
   return list;
 }
 
-VirtualDeviceOp devicesOf(TaskGraphOp graph) {
-  if (!graph.getVirtualDeviceAttr())
-    return {};
-  return SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
-      graph, graph.getVirtualDeviceAttr());
-}
-
 bool matches(TaskGraphOp graph, const WrittenStep &step) {
   char kind = graph.getPhase() == Phase::Forward    ? 'F'
               : graph->hasAttr(kWeightGradientAttr) ? 'W'

@@ -18,15 +18,24 @@ using namespace mlir;
 
 namespace whale {
 
+VirtualDeviceOp devicesOf(TaskGraphOp graph) {
+  if (!graph.getVirtualDeviceAttr())
+    return {};
+  return SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
+      graph, graph.getVirtualDeviceAttr());
+}
+
+Value lookThroughReshards(Value value) {
+  while (auto moved = value.getDefiningOp<ReshardOp>())
+    value = moved.getInput();
+  return value;
+}
+
 SmallVector<TaskGraphOp> findProducers(TaskGraphOp graph) {
   llvm::SetVector<TaskGraphOp> producers;
   graph.walk([&](Operation *op) {
     for (Value operand : op->getOperands()) {
-      auto moved = operand.getDefiningOp<ReshardOp>();
-      for (; moved && moved->getBlock() == graph->getBlock();
-           moved = operand.getDefiningOp<ReshardOp>())
-        operand = moved.getInput();
-      auto producer = operand.getDefiningOp<TaskGraphOp>();
+      auto producer = lookThroughReshards(operand).getDefiningOp<TaskGraphOp>();
       if (producer && producer->getBlock() == graph->getBlock())
         producers.insert(producer);
     }
@@ -127,13 +136,6 @@ SmallVector<TaskGraphOp> Pipeline::graphs() {
 int64_t Pipeline::getPlace(TaskGraphOp graph) const {
   auto it = placeOf.find(graph);
   return it == placeOf.end() ? -1 : it->second;
-}
-
-VirtualDeviceOp Pipeline::devicesOf(TaskGraphOp graph) {
-  if (!graph.getVirtualDeviceAttr())
-    return {};
-  return SymbolTable::lookupNearestSymbolFrom<VirtualDeviceOp>(
-      graph, graph.getVirtualDeviceAttr());
 }
 
 void Pipeline::joinDevices() {

@@ -57,7 +57,6 @@ private:
   void addForward(TaskGraphOp graph);
   int64_t placeBackward(TaskGraphOp graph);
   void numberChunks();
-  VirtualDeviceOp devicesOf(TaskGraphOp graph);
   std::optional<int64_t> stageOf(TaskGraphOp graph);
   llvm::SmallVector<TaskGraphOp> graphs();
 
@@ -73,6 +72,12 @@ private:
   /// Of each stage; empty until it is asked for.
   std::vector<int64_t> inFlight;
 };
+
+/// The virtual device of a task graph; null if it names none.
+VirtualDeviceOp devicesOf(TaskGraphOp graph);
+
+/// The value that was moved, however often.
+mlir::Value lookThroughReshards(mlir::Value value);
 
 /// The task graphs whose results `graph` uses, moved or not, in the region of a
 /// micro-batch that it stands in.
