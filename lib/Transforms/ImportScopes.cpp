@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ImportScopes/StackedRows.h"
 #include "ImportScopes/StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
@@ -229,15 +230,20 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
   }
 
   /// Writes the attributes, inside of regions too, where an operation's own
-  /// scope goes before that of the operation around it.
+  /// scope goes before that of the operation around it, and that before the
+  /// default.
   void annotate(Operation *op, StrategyAttr strategy, Phase phase) {
+    StrategyAttr around = strategy;
+    if (defaultStrategy && !strategies.lookup(op))
+      around = defaultStrategy;
     if (strategy)
       op->setAttr(kStrategyAttr, strategy);
     op->setAttr(kPhaseAttr, PhaseAttr::get(&getContext(), phase));
     if (!holdsSteps(op))
       return;
     for (Region &region : op->getRegions())
-      for (Block &block : region)
+      for (Block &block : region) {
+        joinStackedRows(block, strategies);
         for (Operation &nested : block.without_terminator()) {
           StrategyAttr own = strategies.lookup(&nested);
           Phase nestedPhase = phase;
@@ -247,8 +253,9 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
             nestedPhase = Phase::Backward;
           else if (pathOfLocation[nested.getLoc()].differentiated)
             nestedPhase = Phase::Forward;
-          annotate(&nested, own ? own : strategy, nestedPhase);
+          annotate(&nested, own ? own : around, nestedPhase);
         }
+      }
   }
 
   /// An operation with a strategy of its own, in program order.

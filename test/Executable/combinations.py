@@ -245,24 +245,26 @@ def wanted(case: Combination) -> list[int]:
     ]
 
 
+def device_lists(case: Combination) -> list[set[int]]:
+    """The devices of each TaskGraph, in the first replica."""
+    wants = wanted(case)
+    if case.cluster:
+        own = case.cluster
+        return [set(own[i % len(own)]) for i in range(len(wants))]
+    size = group_size(case)
+    ends = list(itertools.accumulate(wants))
+    return [
+        {device % size for device in range(end - want, end)}
+        for want, end in zip(wants, ends)
+    ]
+
+
 def stages(case: Combination) -> list[int]:
     """The stage of each TaskGraph: those with a common device are one, in the
     first replica."""
-    wants = wanted(case)
-    lists: list[set[int]] = [set() for _ in wants]
-    if case.cluster:
-        own = case.cluster
-        for i in range(len(wants)):
-            lists[i] = set(own[i % len(own)])
-    else:
-        size = group_size(case)
-        next_device = 0
-        for i, want in enumerate(wants):
-            for _ in range(want):
-                lists[i].add(next_device % size)
-                next_device += 1
-    numbers = list(range(len(wants)))
-    for i, j in itertools.combinations(range(len(wants)), 2):
+    lists = device_lists(case)
+    numbers = list(range(len(lists)))
+    for i, j in itertools.combinations(range(len(lists)), 2):
         if lists[i] & lists[j]:
             numbers = [numbers[i] if n == numbers[j] else n for n in numbers]
     return numbers
@@ -296,7 +298,24 @@ def expected_errors(case: Combination) -> list[str]:
         if not case.config.get("cluster.uneven_replicas"):
             errors.append("doesn't divide")
     # There are no stages where there are no devices for them.
+    if not errors and shares_a_loop(case):
+        errors.append("a loop or branch is on the devices of")
     return errors or expected_schedule_errors(case)
+
+
+def shares_a_loop(case: Combination) -> bool:
+    """Whether scopes on different devices meet in the body of one loop."""
+    loop = staged_models.LOOPS.get(case.model)
+    if not loop or "num_task_graph" in case.config:
+        return False
+    lists = device_lists(case)
+    names = list(dict(task_graphs(case)))
+    inside = [
+        lists[names.index(scopes[-1][2] or i)]
+        for i, scopes in enumerate(case.sections)
+        if i in loop and scopes
+    ]
+    return any(devices != inside[0] for devices in inside)
 
 
 def expected_schedule_errors(case: Combination) -> list[str]:

@@ -271,3 +271,6 @@ MODELS: dict[str, tuple[Callable[..., Staged], dict[str, Any], int]] = {
     "classifier": (classifier, {}, 4),
     "encoder-decoder": (encoder_decoder, {}, 7),
 }
+
+# The sections that stand in the body of one loop.
+LOOPS = {"gpt scan": (1, 2), "gpt scan tied remat": (1, 2)}

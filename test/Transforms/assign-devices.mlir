@@ -90,3 +90,39 @@ module {
     return %1, %2 : tensor<8xf32>, tensor<i32>
   }
 }
+
+// -----
+
+// In the loop of a TaskGraph a scope on the same devices keeps its strategy,
+// and the default does; the default on others gives way.
+
+module attributes {whale.default_strategy = #whale.replicate<devices = 4>} {
+  whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 4}]}]}
+  // CHECK: whale.virtual_device @vd0 {{\[\[}}0, 1, 2, 3]]
+  // CHECK: whale.virtual_device @vd2 {{\[\[}}0, 1]]
+  // CHECK: whale.task_graph "default"
+  // CHECK: stablehlo.tanh {{.*}} {whale.strategy = #whale.split<devices = 4, name = "same">}
+  // CHECK: whale.task_graph "two"
+  // CHECK: stablehlo.sine %{{.*}} : tensor<8xf32>
+  func.func @main(%x: tensor<8xf32>, %b: tensor<i1>) -> tensor<8xf32> {
+    %0 = whale.task_graph "default" forward strategy #whale.replicate<devices = 4> -> tensor<8xf32> {
+      %2 = "stablehlo.if"(%b) ({
+        %3 = stablehlo.tanh %x {whale.strategy = #whale.split<devices = 4, name = "same">} : tensor<8xf32>
+        stablehlo.return %3 : tensor<8xf32>
+      }, {
+        stablehlo.return %x : tensor<8xf32>
+      }) : (tensor<i1>) -> tensor<8xf32>
+      whale.yield %2 : tensor<8xf32>
+    }
+    %1 = whale.task_graph "two" forward strategy #whale.split<devices = 2, name = "two"> -> tensor<8xf32> {
+      %2 = "stablehlo.if"(%b) ({
+        %3 = stablehlo.sine %0 {whale.strategy = #whale.replicate<devices = 4>} : tensor<8xf32>
+        stablehlo.return %3 : tensor<8xf32>
+      }, {
+        stablehlo.return %0 : tensor<8xf32>
+      }) : (tensor<i1>) -> tensor<8xf32>
+      whale.yield %2 : tensor<8xf32>
+    }
+    return %1 : tensor<8xf32>
+  }
+}

@@ -65,7 +65,9 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     Operations outside of every scope take the module's
     `whale.default_strategy`; without one they join the TaskGraph of their
     latest producer. Operations of the apply phase follow the parameter that
-    they update, constants their users.
+    they update, constants their users. A loop outside of scopes has the one
+    that most of its operations have; what a scan stores in stacks belongs to
+    the scope that reads it.
 
     Example:
     ```mlir
@@ -363,7 +365,8 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
     more micro-batches in flight. `whale.virtual_devices` on the module takes the
     place of all this. A task graph without a strategy gets none: every device
     computes it. Every other task graph of the same name gets the same
-    `whale.virtual_device`.
+    `whale.virtual_device`. A scope inside of a loop or branch has to be on the
+    devices of the task graph around it.
 
     Example: two TaskGraphs that ask for two devices each, on eight devices.
     ```mlir

@@ -140,12 +140,6 @@ private:
     return nullptr;
   }
 
-  static bool movesData(Operation *op) {
-    return isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-               stablehlo::DynamicSliceOp, stablehlo::ReshapeOp,
-               stablehlo::SliceOp, stablehlo::TransposeOp>(op);
-  }
-
   /// Gives the parameter's strategy to the elementwise chain that ends in its
   /// next value.
   void followUpdate(Value value, ArrayRef<int64_t> shape,

@@ -32,13 +32,17 @@ void forEachOperand(Operation *op, llvm::function_ref<void(Value)> visit) {
     visit(value);
 }
 
+bool movesData(Operation *op) {
+  return isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+             stablehlo::DynamicSliceOp, stablehlo::ReshapeOp,
+             stablehlo::SliceOp, stablehlo::TransposeOp>(op);
+}
+
 void findConstants(Step &step) {
   for (auto &[op, info] : step) {
     if (op->getNumRegions() != 0 || !isMemoryEffectFree(op))
       continue;
-    bool movesData = isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-                         stablehlo::ReshapeOp, stablehlo::TransposeOp>(op);
-    info.constant = (op->getNumOperands() == 0 || movesData) &&
+    info.constant = (op->getNumOperands() == 0 || movesData(op)) &&
                     llvm::all_of(op->getOperands(), [&](Value operand) {
                       auto it = step.find(operand.getDefiningOp());
                       return it != step.end() && it->second.constant;

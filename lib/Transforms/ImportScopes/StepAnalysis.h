@@ -42,6 +42,10 @@ mlir::Operation *ancestorInMain(mlir::Operation *op, mlir::Block *body);
 void forEachOperand(mlir::Operation *op,
                     llvm::function_ref<void(mlir::Value)> visit);
 
+/// Whether the operation computes nothing: its data are those of operand 0, or
+/// a part of them.
+bool movesData(mlir::Operation *op);
+
 /// Marks the operations that only depend on constants.
 void findConstants(Step &step);
 

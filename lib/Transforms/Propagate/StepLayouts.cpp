@@ -90,8 +90,7 @@ AxisPropagation &StepLayouts::propagate(AxisPropagation::Options options) {
 
 /// The policy of the axis inside a group.
 AxisPolicy StepLayouts::policyOf(Operation *op) const {
-  TaskGraphOp graph = graphOf(op);
-  StrategyAttr strategy = graph ? graph.getStrategyAttr() : StrategyAttr();
+  StrategyAttr strategy = strategyOf(op);
   if (isa_and_nonnull<ReplicateAttr>(strategy))
     return AxisPolicy::Batch;
   if (isa_and_nonnull<SplitAttr>(strategy))
@@ -200,7 +199,12 @@ StepLayouts::innerOptions(const AxisPropagation &batch,
   // and whole where only others do.
   for (auto [value, state] : batchSeeds) {
     bool isShared = llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return policyOf(user) == AxisPolicy::Batch;
+      return user
+          ->walk([&](Operation *op) {
+            return policyOf(op) == AxisPolicy::Batch ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+          })
+          .wasInterrupted();
     });
     options.seeds[value] = isShared ? state : AxisState::replicated();
   }

@@ -9,6 +9,7 @@
 #include "StepMeshes.h"
 
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
 
@@ -18,6 +19,16 @@ TaskGraphOp graphOf(Operation *op) {
   if (auto graph = dyn_cast<TaskGraphOp>(op))
     return graph;
   return op->getParentOfType<TaskGraphOp>();
+}
+
+StrategyAttr strategyOf(Operation *op) {
+  for (; op; op = op->getParentOp()) {
+    if (auto graph = dyn_cast<TaskGraphOp>(op))
+      return graph.getStrategyAttr();
+    if (auto own = op->getAttrOfType<StrategyAttr>(kStrategyAttr))
+      return own;
+  }
+  return {};
 }
 
 StepMeshes::StepMeshes(func::FuncOp function, const Cluster &cluster)

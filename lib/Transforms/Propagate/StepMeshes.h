@@ -24,6 +24,10 @@ namespace whale {
 /// The task graph that an operation is or belongs to, if any.
 TaskGraphOp graphOf(mlir::Operation *op);
 
+/// How an operation is parallelized: as its task graph, or in a loop or branch
+/// as its own scope says.
+StrategyAttr strategyOf(mlir::Operation *op);
+
 class StepMeshes {
 public:
   /// The cluster must outlive this.
