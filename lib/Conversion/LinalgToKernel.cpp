@@ -265,8 +265,9 @@ void LoopNest::findLoops() {
 /// Parallel loops outside, reductions inside; but where the input lies in
 /// memory along a parallel dimension, that one goes innermost.
 void LoopNest::orderLoops() {
-  llvm::stable_sort(loops, [](const Loop &a, const Loop &b) {
-    return a.parallel && !b.parallel;
+  llvm::sort(loops, [](const Loop &a, const Loop &b) {
+    return std::pair(!a.parallel, a.lastDim) <
+           std::pair(!b.parallel, b.lastDim);
   });
   numOuter = llvm::count_if(loops, [](const Loop &l) { return l.parallel; });
   if (numOuter == loops.size() || numOuter == 0)

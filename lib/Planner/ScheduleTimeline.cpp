@@ -87,12 +87,16 @@ public:
       addPeaks(stage, timeline);
     }
     // What is needed stands before, and doesn't start later.
-    auto startOf = [&](const Timeline::Position &at) {
-      return timeline.steps[at.stage][at.step].start;
-    };
-    llvm::stable_sort(timeline.order, [&](const auto &a, const auto &b) {
-      return startOf(a) < startOf(b);
+    std::vector<std::tuple<double, size_t, Timeline::Position>> byStart;
+    for (const Timeline::Position &at : timeline.order)
+      byStart.emplace_back(timeline.steps[at.stage][at.step].start,
+                           byStart.size(), at);
+    llvm::sort(byStart, [](const auto &a, const auto &b) {
+      return std::tie(std::get<0>(a), std::get<1>(a)) <
+             std::tie(std::get<0>(b), std::get<1>(b));
     });
+    for (auto [entry, at] : llvm::zip_equal(byStart, timeline.order))
+      at = std::get<2>(entry);
     for (int64_t stage = 0; stage < problem.stages; ++stage) {
       timeline.idle[stage] = timeline.makespan;
       for (const Timeline::Interval &step : timeline.steps[stage])

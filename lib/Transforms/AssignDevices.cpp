@@ -145,7 +145,7 @@ private:
         return WalkResult::advance();
       const VirtualDevice *around = devicesOf(graph.getName());
       const VirtualDevice *own = devicesOf(nameOf(strategy));
-      if (own && around && *own == *around)
+      if (own && around && areSame(*own, *around))
         return WalkResult::advance();
       if (isDefault(strategy)) {
         op->removeAttr(kStrategyAttr);
@@ -162,6 +162,14 @@ private:
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// Whether the groups have the same devices, in any order.
+  static bool areSame(VirtualDevice lhs, VirtualDevice rhs) {
+    for (VirtualDevice *lists : {&lhs, &rhs})
+      for (std::vector<int64_t> &list : *lists)
+        llvm::sort(list);
+    return lhs == rhs;
   }
 
   /// The devices of a TaskGraph, a list for each repetition of the group.
