@@ -9,12 +9,40 @@
 #include "whale/Sharding/Factorization.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
 
 namespace whale {
+
+/// Whether the operation takes a micro-batch from the mini-batch, or puts what
+/// is made of it back, while others have another size. Where it lies there says
+/// nothing of how its samples are shared out.
+static bool movesUnevenMoment(Operation *op) {
+  auto differ = [](ValueRange values) {
+    return !llvm::all_equal(values.getTypes());
+  };
+  if (isa<hlo::ConcatenateOp>(op))
+    return differ(op->getOperands()) &&
+           op->getOperand(0).getDefiningOp<MicroBatchesOp>();
+  if (!isa<hlo::SliceOp>(op))
+    return false;
+  SmallVector<Value> values{op->getResult(0)};
+  for (OpOperand &use : op->getUses())
+    if (isa<YieldOp>(use.getOwner()))
+      llvm::append_range(values, resultsOfYielded(use));
+  for (Value value : values)
+    for (OpOperand &use : value.getUses())
+      if (auto loop = dyn_cast<MicroBatchesOp>(use.getOwner())) {
+        unsigned moments = loop.getNumMoments();
+        unsigned first = use.getOperandNumber() / moments * moments;
+        if (differ(loop->getOperands().slice(first, moments)))
+          return true;
+      }
+  return false;
+}
 
 Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds) {
   for (auto [result, argument] : llvm::enumerate(feeds))
@@ -25,6 +53,8 @@ Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds) {
   std::vector<std::pair<Operation *, OpRule>> rules;
   function.walk([&](Operation *op) {
     linkRegions(op);
+    if (movesUnevenMoment(op))
+      return;
     if (std::optional<OpRule> rule = getOpRule(op))
       rules.push_back({op, std::move(*rule)});
   });

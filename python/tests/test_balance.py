@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 from test_pipelines import check, halves, nowhere
 
@@ -73,3 +75,48 @@ def test_automatic_stages_on_unequal_devices() -> None:
     config = {"num_micro_batch": 5, "num_task_graph": 2}
     wh.set_default_strategy(wh.replicate(2))
     check(config, nowhere, cluster_of(1, 2, 1.7, 1))
+
+
+def products(instructions: list[dict[str, Any]]) -> int:
+    """The FLOPs of all products, loops entered once."""
+    return sum(
+        (i["flops"] if i["op"] == "matmul" else 0)
+        + sum(products(i.get(region, [])) for region in ("cond", "body"))
+        for i in instructions
+    )
+
+
+# What a micro-batch begins at has common divisors with the mini-batch; they
+# are no reason to keep samples together.
+@pytest.mark.parametrize(
+    ("samples", "micro_batches", "ranks"), [(36, 5, 4), (64, 5, 4), (96, 7, 2)]
+)
+def test_unequal_micro_batches_are_shared_out_by_sample(
+    samples: int, micro_batches: int, ranks: int
+) -> None:
+    def loss(params: Any, x: Any) -> Any:
+        for weight in params:
+            x = jnp.tanh(x @ weight)
+        return jnp.mean(x**2)
+
+    def step(params: Any, x: Any) -> Any:
+        grads = jax.grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    width, layers = 16, 3
+    params = [jnp.zeros((width, width))] * layers
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+    wh.set_default_strategy(wh.replicate())
+    program = (
+        wh.jit(step, cluster=ranks, donate_argnums=0, batch_argnums=1)
+        .lower(params, jnp.zeros((samples, width)))
+        .compile()
+    )
+    # Forward, the weights' gradients, and those of all inputs but the first.
+    sample = (3 * layers - 1) * 2 * width**2
+    taken = {
+        rank: products(entry["instructions"]) / sample
+        for entry in program.manifest["classes"]
+        for rank in entry["ranks"]
+    }
+    assert set(taken.values()) == {samples / ranks}

@@ -34,13 +34,16 @@ std::string MeshBalancer::describe(const Mesh &mesh, const MeshLoad &load,
     double all = std::max(sumOf(moments), 1.0);
     taken.batch = double(samples[group][index]) / all;
     taken.group = sumOf(samples[group]) / all;
-    std::string text = llvm::formatv("{0} of {1} samples",
-                                     samples[group][index], int64_t(all));
+    std::string text =
+        llvm::formatv("{0} of {1} samples",
+                      samples[group][index] * loads.getGrain(),
+                      int64_t(all) * loads.getGrain());
     if (!mesh.getBalance().moments.empty()) {
       SmallVector<std::string> each;
       for (auto [moment, extent] : llvm::enumerate(moments))
         each.push_back(
-            std::to_string(mesh.batchShares(extent, moment)[group][index]));
+            std::to_string(mesh.batchShares(extent, moment)[group][index] *
+                           loads.getGrain()));
       text += " (" + llvm::join(each, " ") + ")";
     }
     parts.push_back(text);

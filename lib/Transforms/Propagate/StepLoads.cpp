@@ -89,22 +89,22 @@ void StepLoads::findSpeedClasses() {
 }
 
 void StepLoads::findMoments() {
-  auto samples = [&](Value value, int64_t dim) {
+  auto add = [&](Value value, int64_t dim) {
+    int64_t samples = cast<ShapedType>(value.getType()).getDimSize(dim);
     AxisState state = batch.getState(value);
-    return state.isSplit() ? state.piece.extent
-                           : cast<ShapedType>(value.getType()).getDimSize(dim);
+    moments.push_back(state.isSplit() ? state.piece.extent : samples);
+    grain = samples / std::max<int64_t>(moments.back(), 1);
   };
   for (auto loop : function.getOps<MicroBatchesOp>())
     for (auto [index, dim] : llvm::enumerate(loop.getBatchDims()))
       if (dim >= 0 && moments.empty())
         for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment)
-          moments.push_back(
-              samples(loop.getBody(moment).getArgument(index), dim));
+          add(loop.getBody(moment).getArgument(index), dim);
   for (BlockArgument argument : function.getArguments())
     if (auto dim = function.getArgAttrOfType<IntegerAttr>(
             argument.getArgNumber(), "whale.batch_dim");
         dim && moments.empty())
-      moments.push_back(samples(argument, dim.getInt()));
+      add(argument, dim.getInt());
 }
 
 void StepLoads::number() {

@@ -93,8 +93,10 @@ public:
   }
   /// The speed class of a device, an index into MeshLoad::seconds.
   unsigned getSpeedClass(int64_t device) const { return classOf[device]; }
-  /// Samples of each micro-batch, or of the mini-batch.
+  /// What is shared out of each micro-batch, or of the mini-batch, in grains.
   llvm::ArrayRef<int64_t> getMoments() const { return moments; }
+  /// How many samples the program keeps together, as one that is shared out.
+  int64_t getGrain() const { return grain; }
 
 private:
   void findSpeedClasses();
@@ -118,6 +120,7 @@ private:
   std::vector<int64_t> speedClasses;
   std::vector<unsigned> classOf;
   std::vector<int64_t> moments;
+  int64_t grain = 1;
   /// All operations whose values have a place, in the order of the program.
   std::vector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
