@@ -472,6 +472,8 @@ void AxisPropagation::demand(Value value, AxisState state) {
     forced[index] = state.isPartial() ? AxisState::replicated() : state;
     return visitWhile(op, forced);
   }
+  if (isa<hlo::CaseOp, hlo::IfOp>(op))
+    return settleBranches(cast<OpResult>(value), state);
   const std::optional<OpRule> &rule = ruleOf(op);
   if (rule && state.isSplit() && options.policy(op) != AxisPolicy::Whole)
     if (std::optional<SubFactor> sub =

@@ -120,31 +120,59 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   require(cond.getTerminator()->getOpOperand(0), AxisState::replicated());
 }
 
-/// The branches of a case agree on the layout of each result; where they
-/// don't, it is whole.
+/// A result that no branch gives a layout to waits until one is demanded.
 void AxisPropagation::visitCase(Operation *op) {
   for (OpOperand &operand : op->getOpOperands())
     require(operand, AxisState::replicated());
   for (Region &region : op->getRegions())
     visitBlock(region.front());
-  for (OpResult result : op->getResults()) {
-    unsigned index = result.getResultNumber();
-    AxisState common;
-    for (Region &region : op->getRegions()) {
-      AxisState state =
-          getState(region.front().getTerminator()->getOperand(index));
-      if (state.isFree())
-        continue;
-      if (state.isPartial() || (!common.isFree() && common != state))
-        common = AxisState::replicated();
-      else
-        common = state;
+  for (OpResult result : op->getResults())
+    settleBranches(result, AxisState());
+}
+
+/// The branches of a case agree on the layout of a result: one that some of
+/// them give and the others can take, or the one that is wanted of it where
+/// none of them gives any. Where there is none, the result is whole. Zeros are
+/// terms of any sum.
+void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
+  Operation *op = result.getOwner();
+  SmallVector<OpOperand *> yields;
+  for (Region &region : op->getRegions())
+    yields.push_back(&region.front().getTerminator()->getOpOperand(
+        result.getResultNumber()));
+  auto isZeroTerm = [&](Value value, const AxisState &state) {
+    return state == AxisState::partial(Reduction::Sum) && isZero(value);
+  };
+  auto allGive = [&](const AxisState &state) {
+    return llvm::all_of(yields, [&](OpOperand *yield) {
+      Value value = yield->get();
+      AxisState given = getState(value);
+      bool passes = !state.isPartial() ||
+                    (!isForeign(op, value) && options.passesPartial(op, value));
+      return given.isFree() || (given == state && passes) ||
+             isZeroTerm(value, state);
+    });
+  };
+
+  AxisState common = wanted;
+  for (OpOperand *yield : yields)
+    if (AxisState given = getState(yield->get()); !given.isFree()) {
+      common = allGive(given) ? given : AxisState::replicated();
+      if (common == given)
+        break;
     }
-    if (common.isFree())
-      common = AxisState::replicated();
-    states[result] = common;
-    for (Region &region : op->getRegions())
-      require(region.front().getTerminator()->getOpOperand(index), common);
+  if (common.isFree())
+    return;
+  for (OpOperand *yield : yields)
+    demand(yield->get(), common);
+  if (!allGive(common))
+    common = AxisState::replicated();
+  states[result] = common;
+  for (OpOperand *yield : yields) {
+    // A whole zero is a partial sum of zero as it stands.
+    bool isWholeZero =
+        isZeroTerm(yield->get(), common) && getState(yield->get()) != common;
+    require(*yield, isWholeZero ? AxisState::replicated() : common);
   }
 }
 

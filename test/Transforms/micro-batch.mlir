@@ -104,6 +104,31 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// The gradient of a parameter that one branch uses is summed behind them.
+// CHECK-LABEL: func.func @main(
+// CHECK: whale.micro_batches
+// CHECK-SAME: reduce [#whale.reduction<sum>]
+// CHECK: %[[SUM:.*]] = "stablehlo.case"
+// CHECK: stablehlo.dot_general {{.*}} : (tensor<4x2xf32>, tensor<4x2xf32>)
+// CHECK: }) : (tensor<i32>) -> tensor<2x2xf32>
+// CHECK: whale.yield %[[SUM]]
+func.func @main(%x: tensor<8x2xf32> {whale.batch_dim = 0 : i64},
+                %n: tensor<i32>) -> tensor<2x2xf32> {
+  %0 = "stablehlo.case"(%n) ({
+    %1 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0]
+        : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<2x2xf32>
+    stablehlo.return %1 : tensor<2x2xf32>
+  }, {
+    %zeros = stablehlo.constant dense<0.0> : tensor<2x2xf32>
+    stablehlo.return %zeros : tensor<2x2xf32>
+  }) : (tensor<i32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

@@ -176,6 +176,7 @@ private:
   void visit(mlir::Operation *op);
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
   void visitCase(mlir::Operation *op);
+  void settleBranches(mlir::OpResult result, AxisState wanted);
   void visitBarrier(mlir::Operation *op);
   void visitConstraint(mlir::Operation *op, AxisState wanted);
   void visitMicroBatches(mlir::Operation *op);

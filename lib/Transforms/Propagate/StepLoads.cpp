@@ -259,6 +259,8 @@ void StepLoads::addMemory() {
     unsigned position = positions[op];
     bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
     bool isMoments = isa<MicroBatchesOp>(op);
+    // What leaves the step or a micro-batch stays where it was made.
+    bool isEdge = isMoments || isa<YieldOp, func::ReturnOp>(op);
     const Mesh *mesh = stepMeshes.meshOf(op);
     // A value that isn't stored keeps what it is computed from.
     bool stored = isEnd || isStored(op);
@@ -269,8 +271,7 @@ void StepLoads::addMemory() {
           last = std::max(last, it->second.last);
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = lookThroughTaskGraph(operand.get());
-      const Mesh *reader =
-          isEnd || isMoments ? stepMeshes.meshOfValue(value) : mesh;
+      const Mesh *reader = isEdge ? stepMeshes.meshOfValue(value) : mesh;
       if (isa<func::ReturnOp>(op) &&
           inPlace.contains(operand.getOperandNumber()))
         continue;
