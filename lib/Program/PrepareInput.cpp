@@ -16,8 +16,11 @@
 #include "whale/Runtime/Limits.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -131,6 +134,14 @@ static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
   return checkSizes(main);
 }
 
+/// An option stands in for what the text doesn't say; it can't say otherwise.
+static LogicalResult emitContradiction(MLIRContext *context, StringRef option,
+                                       const Twine &given, const Twine &said) {
+  return emitError(UnknownLoc::get(context))
+         << option << ": " << given << " contradicts the text, which says "
+         << said << "; leave the option out, or change the text";
+}
+
 static LogicalResult addBatchArguments(func::FuncOp main,
                                        ArrayRef<int64_t> batchArgs) {
   Builder builder(main.getContext());
@@ -144,6 +155,12 @@ static LogicalResult addBatchArguments(func::FuncOp main,
     if (type.getRank() == 0)
       return emitError(nowhere) << "--batch-args: argument " << argument
                                 << " is a scalar and carries no mini-batch";
+    auto said = main.getArgAttrOfType<IntegerAttr>(argument, "whale.batch_dim");
+    if (said && said.getInt() != 0)
+      return emitContradiction(main.getContext(), "--batch-args",
+                               "the mini-batch in dimension 0 of argument " +
+                                   Twine(argument),
+                               "whale.batch_dim = " + Twine(said.getInt()));
     main.setArgAttr(argument, "whale.batch_dim", builder.getI64IntegerAttr(0));
   }
   return success();
@@ -154,6 +171,7 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
   Location nowhere = UnknownLoc::get(main.getContext());
   SmallVector<StringRef> pairs;
   feedback.split(pairs, ',', -1, /*KeepEmpty=*/false);
+  std::map<unsigned, StringRef> pairOf;
   for (StringRef pair : pairs) {
     auto [from, to] = pair.trim().split(':');
     unsigned argument, result;
@@ -170,6 +188,14 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
       return emitError(nowhere) << "--feedback: '" << pair << "' pairs "
                                 << main.getArgumentTypes()[argument] << " with "
                                 << main.getResultTypes()[result];
+    if (auto [it, isNew] = pairOf.try_emplace(argument, pair); !isNew)
+      return emitError(nowhere) << "--feedback: '" << pair << "' contradicts '"
+                                << it->second << "'";
+    auto said = main.getArgAttrOfType<IntegerAttr>(argument, "whale.fed_by");
+    if (said && said.getInt() != int64_t(result))
+      return emitContradiction(main.getContext(), "--feedback",
+                               "'" + pair + "'",
+                               "whale.fed_by = " + Twine(said.getInt()));
     main.setArgAttr(argument, "whale.fed_by",
                     builder.getI64IntegerAttr(result));
   }
@@ -181,26 +207,26 @@ static LogicalResult setStrategy(ModuleOp module, StringRef strategy) {
   constexpr StringLiteral name = "whale.default_strategy";
   if (strategy.empty())
     return success();
-  if (strategy == "none") {
-    module->removeAttr(name);
-    return success();
-  }
+  Attribute wanted;
   if (strategy == "replicate")
-    module->setAttr(
-        name, ReplicateAttr::get(context, std::nullopt, "", std::nullopt));
+    wanted = ReplicateAttr::get(context, std::nullopt, "", std::nullopt);
   else if (strategy == "split")
-    module->setAttr(name,
-                    SplitAttr::get(context, std::nullopt, "", std::nullopt));
-  else
+    wanted = SplitAttr::get(context, std::nullopt, "", std::nullopt);
+  else if (strategy != "none")
     return emitError(UnknownLoc::get(context))
            << "--strategy: '" << strategy
            << "' is none of replicate, split, none";
+  if (Attribute said = module->getAttr(name); said && said != wanted)
+    return emitContradiction(context, "--strategy", "'" + strategy + "'",
+                             name + " = " + llvm::formatv("{0}", said).str());
+  if (wanted)
+    module->setAttr(name, wanted);
   return success();
 }
 
-/// The option goes before what the text says.
 static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
   MLIRContext *context = module.getContext();
+  constexpr StringLiteral key = "num_micro_batch";
   if (count < 0)
     return emitError(UnknownLoc::get(context))
            << "--micro-batches: " << count << " is less than 1";
@@ -210,14 +236,25 @@ static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
   if (count == 0)
     return success();
   NamedAttrList config(module->getAttrOfType<DictionaryAttr>("whale.config"));
-  config.set("num_micro_batch", Builder(context).getI64IntegerAttr(count));
+  if (auto said = dyn_cast_or_null<IntegerAttr>(config.get(key));
+      said && said.getInt() != count)
+    return emitContradiction(context, "--micro-batches", Twine(count),
+                             key + " = " + Twine(said.getInt()));
+  config.set(key, Builder(context).getI64IntegerAttr(count));
   module->setAttr("whale.config", config.getDictionary(context));
   return success();
 }
 
 LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
-  if (isPartitioned(module))
+  if (isPartitioned(module)) {
+    bool hasOptions = !options.strategy.empty() || options.microBatches != 0 ||
+                      !options.batchArgs.empty() || !options.feedback.empty();
+    if (hasOptions)
+      return emitError(UnknownLoc::get(module.getContext()))
+             << "--strategy, --batch-args, --micro-batches and --feedback come "
+                "too late: the text is partitioned already";
     return success();
+  }
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (failed(checkMain(module, main)) ||
       failed(addCluster(module, options.cluster)) ||

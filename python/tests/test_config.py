@@ -11,6 +11,16 @@ def test_sections_and_dots_are_the_same():
     assert nested.nested() == {"cluster": {"uneven_replicas": True}}
 
 
+def test_a_key_in_both_forms_is_an_error():
+    both = {"pipeline": {"strategy": "1f1b"}, "pipeline.strategy": "gpipe"}
+    with pytest.raises(ValueError) as error:
+        wh.Config(both)
+    assert str(error.value) == (
+        "Config key 'pipeline.strategy' is given twice, nested and with dots: "
+        "'1f1b' and 'gpipe'"
+    )
+
+
 def test_unknown_key_names_the_valid_ones():
     with pytest.raises(ValueError) as error:
         wh.Config({"num_microbatch": 2})

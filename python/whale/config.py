@@ -50,7 +50,8 @@ class Config(Mapping[str, Any]):
     ``{"cluster.uneven_replicas": True}``.
 
     Raises:
-        ValueError: for a name or a value that is no setting of Whale.
+        ValueError: for a name or a value that is no setting of Whale, and for
+            one that is given in both forms.
     """
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
@@ -77,6 +78,11 @@ class Config(Mapping[str, Any]):
                 raise ValueError(
                     f"Config key {path!r} must be {KEYS[path].accepts}, "
                     f"not {value!r}"
+                )
+            elif path in self._values:
+                raise ValueError(
+                    f"Config key {path!r} is given twice, nested and with "
+                    f"dots: {self._values[path]!r} and {value!r}"
                 )
             else:
                 self._values[path] = value
