@@ -14,8 +14,8 @@
 //
 
 #include "whale/Planner/LoadBalance.h"
+#include "Fail.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
 #include <bit>
 #include <cmath>
 
@@ -105,10 +105,6 @@ static std::vector<int64_t> solve(const Problem &problem) {
   int64_t rest = problem.grains - sumUpTo(counts, problem.grains);
   handOutTies(counts, problem.within(std::bit_cast<double>(late)), rest);
   return counts;
-}
-
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
 }
 
 /// The most grains that fit a device's memory; up to `grains`.

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/Schedule.h"
+#include "Fail.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -84,10 +84,6 @@ static std::string seconds(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.4g s", value);
   return text;
-}
-
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
 }
 
 llvm::Expected<ScheduleChoice>

@@ -7,16 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleOrder.h"
+#include "Fail.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cmath>
 
 using namespace whale;
-
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-}
 
 llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
   if (problem.stages < 1 || problem.chunks < 1 || problem.microBatches < 1)

@@ -6,15 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fail.h"
 #include "ScheduleOrder.h"
-#include "llvm/ADT/Twine.h"
 #include <algorithm>
 
 using namespace whale;
-
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-}
 
 static std::string describe(const ScheduleStep &step) {
   static constexpr const char *names[] = {"forward", "backward",

@@ -7,19 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
+#include "Fail.h"
 #include "whale/Planner/Cluster.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <numeric>
 
 using namespace whale;
-
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-}
 
 /// Hands out `group` in turn and wrapping round, wants[i] devices to the i-th
 /// TaskGraph.
