@@ -60,17 +60,14 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return success();
 
     StepUnits units = findUnits(step, main);
-    if (units.operations.empty())
-      return main.emitError("num_task_graph = ")
-             << count
-             << ": there is no forward operation to cut; leave num_task_graph "
-                "out";
+    int64_t counted = llvm::count_if(
+        units.operations, [](Operation *op) { return opFlops(op) > 0; });
+    if (counted == 0)
+      return failWithoutUnits();
     FailureOr<Cluster> cluster = getCluster(module);
     if (failed(cluster))
       return failure();
     Location first = units.operations.front()->getLoc();
-    int64_t counted = llvm::count_if(
-        units.operations, [](Operation *op) { return opFlops(op) > 0; });
     if (count > counted)
       return emitError(first)
              << "num_task_graph = " << count << ": can't cut " << counted
@@ -96,6 +93,24 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     assign(*loads, units);
     copyFree();
     return success();
+  }
+
+  /// There is nothing to cut, mostly as a loop computes the gradients.
+  LogicalResult failWithoutUnits() {
+    Operation *loop = nullptr;
+    for (auto op : main.getOps<stablehlo::WhileOp>())
+      if (opFlops(op) > 0 && (!loop || opFlops(op) > opFlops(loop)))
+        loop = op;
+    InFlightDiagnostic error = loop ? loop->emitError() : main.emitError();
+    error << "num_task_graph = " << count
+          << ": there is no forward operation with FLOPs to cut";
+    if (loop)
+      error << " outside of this loop, which computes gradients as well and is "
+               "one piece; leave num_task_graph out, or let num_micro_batch "
+               "sum up the gradients in the place of the loop";
+    else
+      error << "; leave num_task_graph out";
+    return error;
   }
 
   /// Whether the text has scopes, and then as many TaskGraphs as wanted.

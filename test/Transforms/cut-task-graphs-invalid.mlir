@@ -8,7 +8,7 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
 // -----
 
 module attributes {whale.config = {num_task_graph = 2 : i64}} {
-  // expected-error @below {{num_task_graph = 2: there is no forward operation to cut; leave num_task_graph out}}
+  // expected-error @below {{num_task_graph = 2: there is no forward operation with FLOPs to cut; leave num_task_graph out}}
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     return %x : tensor<8xf32>
   }
@@ -94,5 +94,30 @@ module attributes {whale.config = {num_task_graph = 1048576 : i64}} {
     // expected-error @below {{can't cut 1 forward operations with FLOPs into 1048576 task graphs; set num_task_graph to at most 1}}
     %0 = stablehlo.tanh %x : tensor<8xf32>
     return %0 : tensor<8xf32>
+  }
+}
+
+// -----
+
+module attributes {whale.config = {num_task_graph = 2 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e11}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %c0 = stablehlo.constant dense<0> : tensor<i32>
+    // expected-error @below {{num_task_graph = 2: there is no forward operation with FLOPs to cut outside of this loop, which computes gradients as well and is one piece; leave num_task_graph out, or let num_micro_batch sum up the gradients in the place of the loop}}
+    %0:2 = stablehlo.while(%i = %c0, %v = %x) : tensor<i32>, tensor<8xf32> attributes {whale.phase = #whale.phase<backward>}
+    cond {
+      %c4 = stablehlo.constant dense<4> : tensor<i32>
+      %p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %c1 = stablehlo.constant dense<1> : tensor<i32>
+      %n = stablehlo.add %i, %c1 : tensor<i32>
+      %w = stablehlo.tanh %v : tensor<8xf32>
+      stablehlo.return %n, %w : tensor<i32>, tensor<8xf32>
+    }
+    return %0#1 : tensor<8xf32>
   }
 }
