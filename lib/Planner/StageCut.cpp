@@ -5,10 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A dynamic program finds the best cut where every stage has devices of its
+// own. Where stages share devices, what counts are sums over stages that don't
+// stand next to each other: it starts from stages that each have their part of
+// a device, and boundaries are moved as long as that makes the sums better.
+//
 
 #include "whale/Planner/StageCut.h"
+#include "Fail.h"
+#include "StageCutLoads.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,106 +24,11 @@
 
 using namespace whale;
 
-static llvm::Error fail(const llvm::Twine &what) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-}
-
 namespace {
 
-/// Sums over the units before each unit.
-class Sums {
-public:
-  explicit Sums(const CutProblem &problem) {
-    size_t classes = 0;
-    for (const CutUnit &unit : problem.units)
-      classes = std::max(classes, unit.seconds.size());
-    seconds.assign(classes, {0});
-    for (const CutUnit &unit : problem.units) {
-      for (size_t c = 0; c < classes; ++c)
-        seconds[c].push_back(seconds[c].back() +
-                             (c < unit.seconds.size() ? unit.seconds[c] : 0));
-      flops.push_back(flops.back() + unit.flops);
-      counts.push_back(counts.back() + unit.counts);
-      state.push_back(state.back() + double(unit.stateBytes));
-      gradient.push_back(gradient.back() + double(unit.gradientBytes));
-      activation.push_back(activation.back() + double(unit.activationBytes));
-    }
-  }
+using Cuts = std::vector<int64_t>;
 
-  /// The part of a stage's work on units [begin, end) that its i-th device
-  /// does in a second.
-  double rate(const CutDevice &device, int64_t begin, int64_t end) const {
-    double all =
-        seconds[device.speedClass][end] - seconds[device.speedClass][begin];
-    return 1 / std::max(all, 1e-30);
-  }
-  double rate(const CutStage &stage, int64_t begin, int64_t end) const {
-    double sum = 0;
-    for (const CutDevice &device : stage.devices)
-      sum += rate(device, begin, end);
-    return sum;
-  }
-
-  std::vector<std::vector<double>> seconds;
-  std::vector<double> flops = {0}, state = {0}, gradient = {0},
-                      activation = {0};
-  std::vector<int64_t> counts = {0};
-};
-
-/// Bytes between pairs of places to cut at.
-class Crossings {
-public:
-  Crossings(const CutProblem &problem, llvm::ArrayRef<int64_t> cuts)
-      : size(cuts.size()), in(size * size), out(size * size) {
-    // The piece between two neighbouring cuts that a unit is in.
-    std::vector<int64_t> pieceOf(problem.units.size());
-    for (size_t p = 0; p + 1 < size; ++p)
-      std::fill(pieceOf.begin() + cuts[p], pieceOf.begin() + cuts[p + 1], p);
-    for (const CutValue &value : problem.values) {
-      llvm::SmallVector<int64_t> users;
-      for (int64_t user : value.users)
-        if (users.empty() || users.back() != pieceOf[user])
-          users.push_back(pieceOf[user]);
-      add(value.bytes, pieceOf[value.producer], users);
-    }
-    // From what one more piece adds to the sums over several.
-    for (size_t begin = 0; begin < size; ++begin)
-      for (size_t end = begin + 1; end < size; ++end) {
-        in[begin * size + end] += in[begin * size + end - 1];
-        out[begin * size + end] += out[begin * size + end - 1];
-      }
-  }
-
-  double bytesIn(size_t begin, size_t end) const {
-    return in[begin * size + end];
-  }
-  double bytesOut(size_t begin, size_t end) const {
-    return out[begin * size + end];
-  }
-
-private:
-  void add(double bytes, int64_t producer, llvm::ArrayRef<int64_t> users) {
-    if (users.empty() || users.back() == producer)
-      return;
-    // A stage that begins after the producer receives it for its first user.
-    auto user = users.begin();
-    for (int64_t begin = producer + 1; begin <= users.back(); ++begin) {
-      while (*user < begin)
-        ++user;
-      in[begin * size + *user + 1] += bytes;
-    }
-    // A stage with the producer sends it unless it holds all users too.
-    for (int64_t begin = 0; begin <= producer; ++begin) {
-      out[begin * size + producer + 1] += bytes;
-      out[begin * size + users.back() + 1] -= bytes;
-    }
-  }
-
-  size_t size;
-  std::vector<double> in, out;
-};
-
-/// What one stage is worth, the least first.
+/// What one stage is worth to the dynamic program, the least first.
 struct Score {
   double lacks = 0, slowest = 0, squares = 0;
 
@@ -130,128 +42,194 @@ struct Score {
   }
 };
 
+/// Finds cuts between some places of a program.
 class Cutter {
 public:
-  Cutter(const CutProblem &problem, const Sums &sums,
-         llvm::ArrayRef<int64_t> cuts)
-      : problem(problem), sums(sums), cuts(cuts), crossings(problem, cuts) {}
+  Cutter(const CutProblem &problem, const CutLoads &loads,
+         llvm::ArrayRef<int64_t> places)
+      : problem(problem), loads(loads), places(places),
+        crossings(problem, places) {}
 
-  /// The best cuts, by dynamic programming over stages and places; none if no
-  /// cut gives every stage a unit that counts and room for its state.
-  std::optional<std::vector<size_t>> run() {
-    size_t places = cuts.size(), count = problem.stages.size();
-    std::vector<std::optional<Score>> before(places);
-    std::vector<std::vector<size_t>> from(count,
-                                          std::vector<size_t>(places, 0));
-    before[0] = Score();
-    for (size_t stage = 0; stage < count; ++stage) {
-      std::vector<std::optional<Score>> best(places);
-      for (size_t end = 1; end < places; ++end)
-        for (size_t begin = end; begin-- > 0;) {
-          // Longer stages only take longer.
-          if (best[end] && best[end]->lacks == 0 &&
-              secondsOf(stage, begin, end) > best[end]->slowest)
-            break;
-          if (!before[begin] || !isStage(stage, begin, end))
-            continue;
-          Score score = before[begin]->then(scoreOf(stage, begin, end));
-          if (best[end] && *best[end] < score)
-            continue;
-          best[end] = score;
-          from[stage][end] = begin;
-        }
-      before = std::move(best);
-    }
-    if (!before.back())
-      return std::nullopt;
-    std::vector<size_t> result(count + 1);
-    result[count] = places - 1;
-    for (size_t stage = count; stage-- > 0;)
-      result[stage] = from[stage][result[stage + 1]];
-    return result;
-  }
-
-  StageLoad loadOf(size_t stage, size_t begin, size_t end) const {
-    StageLoad load;
-    load.begin = cuts[begin];
-    load.end = cuts[end];
-    load.flops = sums.flops[load.end] - sums.flops[load.begin];
-    load.bytesIn = crossings.bytesIn(begin, end);
-    load.stateBytes =
-        std::llround(sums.state[load.end] - sums.state[load.begin]);
-    Score score = scoreOf(stage, begin, end);
-    load.seconds = score.slowest;
-    load.lacksBytes = std::ceil(score.lacks);
-    return load;
-  }
+  std::optional<Cuts> findBest();
+  /// Moves boundaries of a cut as long as it gets better. All of them must be
+  /// among the places.
+  Cuts improve(llvm::ArrayRef<int64_t> cuts);
+  std::vector<StageLoad> loadsOf(llvm::ArrayRef<int64_t> cuts);
 
 private:
-  /// Of the stage's computation alone.
-  double secondsOf(size_t stage, size_t begin, size_t end) const {
-    return 1 / sums.rate(problem.stages[stage], cuts[begin], cuts[end]);
-  }
+  using Indices = std::vector<size_t>;
 
-  /// Bytes of state that a device of the stage holds.
-  double stateOf(size_t stage, const CutDevice &device, int64_t begin,
-                 int64_t end, double rate) const {
-    double bytes = sums.state[end] - sums.state[begin];
-    return problem.stages[stage].sharesState
-               ? bytes * sums.rate(device, begin, end) / rate
-               : bytes;
+  Indices indicesOf(llvm::ArrayRef<int64_t> cuts) const {
+    Indices indices;
+    for (int64_t cut : cuts)
+      indices.push_back(llvm::lower_bound(places, cut) - places.begin());
+    return indices;
   }
-
-  bool isStage(size_t stage, size_t first, size_t last) const {
-    int64_t begin = cuts[first], end = cuts[last];
-    if (sums.counts[end] == sums.counts[begin])
-      return false;
-    double rate = sums.rate(problem.stages[stage], begin, end);
-    return llvm::all_of(problem.stages[stage].devices,
-                        [&](const CutDevice &device) {
-                          return stateOf(stage, device, begin, end, rate) <=
-                                 double(device.memoryBytes);
-                        });
+  Cuts cutsOf(const Indices &indices) const {
+    Cuts cuts;
+    for (size_t index : indices)
+      cuts.push_back(places[index]);
+    return cuts;
   }
-
-  Score scoreOf(size_t stage, size_t first, size_t last) const {
-    const CutStage &devices = problem.stages[stage];
-    int64_t begin = cuts[first], end = cuts[last];
-    double rate = sums.rate(devices, begin, end);
-    Score score;
-    score.slowest = 1 / rate;
-    auto send = [&](const CutStage &over, double bytes) {
-      if (bytes > 0)
-        score.slowest += 2 * double(problem.microBatches) * over.latency +
-                         bytes * over.secondsPerByte;
-    };
-    send(devices, crossings.bytesIn(first, last));
-    if (stage + 1 < problem.stages.size())
-      send(problem.stages[stage + 1], crossings.bytesOut(first, last));
-    score.squares = score.slowest * score.slowest;
-
-    // As many micro-batches as 1F1B keeps.
-    int64_t later = problem.stages.size() - stage;
-    double kept = double(std::min(later, problem.microBatches)) /
-                  double(problem.microBatches);
-    double activation = sums.activation[end] - sums.activation[begin];
-    double gradient = sums.gradient[end] - sums.gradient[begin];
-    for (const CutDevice &device : devices.devices) {
-      double share = sums.rate(device, begin, end) / rate;
-      double needs = stateOf(stage, device, begin, end, rate) +
-                     gradient * (devices.sharesState ? share : 1) +
-                     activation * kept * share;
-      score.lacks = std::max(score.lacks, needs - double(device.memoryBytes));
-    }
-    return score;
+  bool counts(size_t first, size_t last) const {
+    return loads.countBefore(places[last]) > loads.countBefore(places[first]);
   }
+  StagePart partOf(size_t stage, size_t first, size_t last) const {
+    return loads.partOf(stage, places[first], places[last],
+                        crossings.bytesIn(first, last),
+                        crossings.bytesOut(first, last));
+  }
+  std::vector<StagePart> partsOf(const Indices &cuts) const {
+    std::vector<StagePart> parts;
+    for (size_t stage = 0; stage + 1 < cuts.size(); ++stage)
+      parts.push_back(partOf(stage, cuts[stage], cuts[stage + 1]));
+    return parts;
+  }
+  std::optional<Score> aloneOf(size_t stage, size_t first, size_t last) const;
+  bool tryMove(Indices &cuts, size_t first, size_t last, int64_t by);
 
   const CutProblem &problem;
-  const Sums &sums;
-  llvm::ArrayRef<int64_t> cuts;
+  const CutLoads &loads;
+  llvm::ArrayRef<int64_t> places;
   Crossings crossings;
+  /// Of the cut that is being improved.
+  std::vector<StagePart> parts;
+  CutScore score;
 };
 
+} // namespace
+
+/// A stage by itself, which has its part of the devices that it shares. None if
+/// its state doesn't fit.
+std::optional<Score> Cutter::aloneOf(size_t stage, size_t first,
+                                     size_t last) const {
+  StagePart part = partOf(stage, first, last);
+  Score score;
+  score.slowest = part.seconds * loads.sharersOf(stage);
+  score.squares = score.slowest * score.slowest;
+  for (auto [index, bytes] :
+       llvm::zip_equal(loads.kindsOf(stage), part.bytes)) {
+    const CutLoads::Kind &kind = loads.getKind(index);
+    double memory = double(kind.device.memoryBytes);
+    if (bytes.state > memory)
+      return std::nullopt;
+    score.lacks = std::max(score.lacks,
+                           bytes.state + bytes.working - memory / kind.stages);
+  }
+  return score;
+}
+
+/// The best cut, by dynamic programming over stages and places; none if no
+/// cut gives every stage a unit that counts and room for its state.
+std::optional<Cuts> Cutter::findBest() {
+  size_t count = problem.stages.size();
+  std::vector<std::optional<Score>> before(places.size());
+  std::vector<Indices> from(count, Indices(places.size(), 0));
+  before[0] = Score();
+  for (size_t stage = 0; stage < count; ++stage) {
+    std::vector<std::optional<Score>> best(places.size());
+    double sharers = loads.sharersOf(stage);
+    for (size_t end = 1; end < places.size(); ++end)
+      for (size_t begin = end; begin-- > 0;) {
+        // Longer stages only take longer.
+        if (best[end] && best[end]->lacks == 0 &&
+            sharers * loads.computeSeconds(stage, places[begin], places[end]) >
+                best[end]->slowest)
+          break;
+        if (!before[begin] || !counts(begin, end))
+          continue;
+        std::optional<Score> alone = aloneOf(stage, begin, end);
+        if (!alone)
+          continue;
+        Score score = before[begin]->then(*alone);
+        if (best[end] && *best[end] < score)
+          continue;
+        best[end] = score;
+        from[stage][end] = begin;
+      }
+    before = std::move(best);
+  }
+  if (!before.back())
+    return std::nullopt;
+  Indices result(count + 1);
+  result[count] = places.size() - 1;
+  for (size_t stage = count; stage-- > 0;)
+    result[stage] = from[stage][result[stage + 1]];
+  return cutsOf(result);
+}
+
+/// Moves the boundaries from `first` to `last` by so many places, if that makes
+/// the cut better.
+bool Cutter::tryMove(Indices &cuts, size_t first, size_t last, int64_t by) {
+  auto moved = [&](size_t boundary) {
+    bool isMoved = boundary >= first && boundary <= last;
+    return int64_t(cuts[boundary]) + (isMoved ? by : 0);
+  };
+  for (size_t stage = first - 1; stage <= last; ++stage)
+    if (moved(stage + 1) >= int64_t(places.size()) ||
+        moved(stage) >= moved(stage + 1) ||
+        !counts(moved(stage), moved(stage + 1)))
+      return false;
+  llvm::SmallVector<StagePart> others;
+  for (size_t stage = first - 1; stage <= last; ++stage)
+    others.push_back(partOf(stage, moved(stage), moved(stage + 1)));
+  auto swap = [&] {
+    for (auto [offset, other] : llvm::enumerate(others))
+      std::swap(parts[first - 1 + offset], other);
+  };
+  swap();
+  CutScore now = loads.scoreOf(parts);
+  if (!now.isLessThan(score)) {
+    swap();
+    return false;
+  }
+  score = now;
+  for (size_t boundary = first; boundary <= last; ++boundary)
+    cuts[boundary] += by;
+  return true;
+}
+
+Cuts Cutter::improve(llvm::ArrayRef<int64_t> start) {
+  Indices cuts = indicesOf(start);
+  parts = partsOf(cuts);
+  score = loads.scoreOf(parts);
+  size_t boundaries = cuts.size() - 2;
+  // Several boundaries together move what a stage takes from one stage to
+  // another that isn't its neighbour.
+  constexpr size_t kMoves = 1024;
+  size_t most =
+      loads.hasSharedDevices() ? kMoves / std::max<size_t>(boundaries, 1) : 0;
+  for (bool isBetter = true; isBetter;) {
+    isBetter = false;
+    for (size_t first = 1; first <= boundaries; ++first)
+      for (size_t last = first; last <= std::min(first + most, boundaries);
+           ++last)
+        for (int64_t by = places.size() / 2; by > 0; by /= 2)
+          isBetter |=
+              tryMove(cuts, first, last, by) || tryMove(cuts, first, last, -by);
+  }
+  return cutsOf(cuts);
+}
+
+std::vector<StageLoad> Cutter::loadsOf(llvm::ArrayRef<int64_t> cuts) {
+  Indices indices = indicesOf(cuts);
+  std::vector<StagePart> parts = partsOf(indices);
+  std::vector<StageLoad> result;
+  for (auto [stage, part] : llvm::enumerate(parts)) {
+    StageLoad &load = result.emplace_back();
+    load.begin = cuts[stage];
+    load.end = cuts[stage + 1];
+    load.flops = loads.flopsOf(load.begin, load.end);
+    load.bytesIn = crossings.bytesIn(indices[stage], indices[stage + 1]);
+    load.stateBytes = std::llround(loads.stateOf(load.begin, load.end));
+    load.seconds = part.seconds;
+    load.lacksBytes = std::ceil(loads.lackOf(stage, parts));
+  }
+  return result;
+}
+
 /// Bytes over each place between two units.
-std::vector<double> bytesOver(const CutProblem &problem) {
+static std::vector<double> bytesOver(const CutProblem &problem) {
   std::vector<double> bytes(problem.units.size() + 1, 0);
   for (const CutValue &value : problem.values)
     if (!value.users.empty()) {
@@ -266,32 +244,33 @@ std::vector<double> bytesOver(const CutProblem &problem) {
 /// Places worth a look, in order: between each two units that count the one
 /// with the fewest bytes over it; where these are too many, the best in each of
 /// so many equal parts of the program's time.
-std::vector<int64_t> placesToCut(const CutProblem &problem, const Sums &sums) {
+static std::vector<int64_t> placesToCut(const CutProblem &problem,
+                                        const CutLoads &loads) {
   constexpr size_t kPlaces = 256;
   std::vector<double> over = bytesOver(problem);
   std::vector<int64_t> between;
-  for (int64_t i = 1; i < int64_t(problem.units.size()); ++i) {
-    bool isNew =
-        between.empty() || sums.counts[i] != sums.counts[between.back()];
-    if (sums.counts[i] == 0 || sums.counts[i] == sums.counts.back())
+  int64_t units = problem.units.size();
+  for (int64_t i = 1; i < units; ++i) {
+    int64_t count = loads.countBefore(i);
+    if (count == 0 || count == loads.countBefore(units))
       continue;
-    if (isNew)
+    if (between.empty() || count != loads.countBefore(between.back()))
       between.push_back(i);
     else if (over[i] < over[between.back()])
       between.back() = i;
   }
   size_t places = std::max(kPlaces, 2 * problem.stages.size());
-  std::set<int64_t> chosen = {0, int64_t(problem.units.size())};
+  std::set<int64_t> chosen = {0, units};
   if (between.size() <= places) {
     chosen.insert(between.begin(), between.end());
   } else {
-    double total = sums.seconds[0].back();
+    double total = loads.secondsBefore(units);
     for (size_t i = 0, part = 0; i < between.size(); ++part) {
       double limit = total * double(part + 1) / double(places);
       int64_t best = between[i];
       // By time; by number where nothing takes any.
       size_t least = (part + 1) * between.size() / places / 2;
-      for (; i < between.size() && (sums.seconds[0][between[i]] <= limit ||
+      for (; i < between.size() && (loads.secondsBefore(between[i]) <= limit ||
                                     i < least || part + 1 == places);
            ++i)
         if (over[between[i]] < over[best])
@@ -304,26 +283,38 @@ std::vector<int64_t> placesToCut(const CutProblem &problem, const Sums &sums) {
   return {chosen.begin(), chosen.end()};
 }
 
-} // namespace
+/// The boundaries of a cut and the units around them.
+static std::vector<int64_t> placesAround(llvm::ArrayRef<int64_t> cuts) {
+  constexpr int64_t kPlaces = 256;
+  int64_t reach = std::max<int64_t>(kPlaces / int64_t(cuts.size()) / 2, 1);
+  std::set<int64_t> chosen;
+  for (int64_t cut : cuts)
+    for (int64_t place = cut - reach; place <= cut + reach; ++place)
+      if (place >= 0 && place <= cuts.back())
+        chosen.insert(place);
+  return {chosen.begin(), chosen.end()};
+}
 
 std::vector<int64_t> whale::proportionalCut(const CutProblem &problem) {
-  Sums sums(problem);
+  CutLoads loads(problem);
   int64_t units = problem.units.size(), count = problem.stages.size();
   std::vector<double> capacity = {0};
-  for (const CutStage &stage : problem.stages)
-    capacity.push_back(capacity.back() + sums.rate(stage, 0, units));
+  for (int64_t stage = 0; stage < count; ++stage)
+    capacity.push_back(capacity.back() + loads.rateOf(stage, 0, units));
   std::vector<int64_t> cuts = {0};
   for (int64_t stage = 1; stage < count; ++stage) {
-    double wanted = sums.flops.back() * capacity[stage] / capacity.back();
+    double wanted = loads.flopsOf(0, units) * capacity[stage] / capacity.back();
     // This stage and those after it need a counted unit each.
     auto allowed = [&](int64_t cut) {
-      return sums.counts[cut] > sums.counts[cuts.back()] &&
-             sums.counts[units] - sums.counts[cut] >= count - stage;
+      return loads.countBefore(cut) > loads.countBefore(cuts.back()) &&
+             loads.countBefore(units) - loads.countBefore(cut) >= count - stage;
+    };
+    auto missed = [&](int64_t cut) {
+      return std::abs(loads.flopsOf(0, cut) - wanted);
     };
     std::optional<int64_t> best;
     for (int64_t cut = cuts.back() + 1; cut < units; ++cut)
-      if (allowed(cut) && (!best || std::abs(sums.flops[cut] - wanted) <
-                                        std::abs(sums.flops[*best] - wanted)))
+      if (allowed(cut) && (!best || missed(cut) < missed(*best)))
         best = cut;
     assert(best && "fewer units that count than stages");
     cuts.push_back(*best);
@@ -334,32 +325,57 @@ std::vector<int64_t> whale::proportionalCut(const CutProblem &problem) {
 
 llvm::Expected<std::vector<StageLoad>>
 whale::cutStages(const CutProblem &problem) {
-  Sums sums(problem);
-  int64_t count = problem.stages.size();
+  CutLoads loads(problem);
+  int64_t units = problem.units.size(), count = problem.stages.size();
   if (count < 1)
     return fail("a step is cut into at least 1 task graph");
-  if (sums.counts.back() < count)
-    return fail("can't cut " + llvm::Twine(sums.counts.back()) +
+  if (loads.countBefore(units) < count)
+    return fail("can't cut " + llvm::Twine(loads.countBefore(units)) +
                 " forward operations with FLOPs into " + llvm::Twine(count) +
                 " task graphs");
-  std::vector<int64_t> places = placesToCut(problem, sums);
-  Cutter cutter(problem, sums, places);
-  std::optional<std::vector<size_t>> best = cutter.run();
+  std::vector<int64_t> places = placesToCut(problem, loads);
+  Cutter cutter(problem, loads, places);
+  std::optional<Cuts> best = cutter.findBest();
   if (!best) {
     int64_t memory = 0;
     for (const CutStage &stage : problem.stages)
       for (const CutDevice &device : stage.devices)
         memory = std::max(memory, device.memoryBytes);
     return fail("parameters and optimizer state of " +
-                llvm::Twine(int64_t(sums.state.back())) + " bytes don't fit " +
-                llvm::Twine(count) +
+                llvm::Twine(std::llround(loads.stateOf(0, units))) +
+                " bytes don't fit " + llvm::Twine(count) +
                 " task graphs, however they are cut: no device has more than " +
                 llvm::Twine(memory) +
                 " bytes; more task graphs, or a default strategy 'split', "
                 "need less on each device");
   }
-  std::vector<StageLoad> loads;
-  for (int64_t stage = 0; stage < count; ++stage)
-    loads.push_back(cutter.loadOf(stage, (*best)[stage], (*best)[stage + 1]));
-  return loads;
+  Cuts cuts = cutter.improve(*best);
+  while (true) {
+    places = placesAround(cuts);
+    Cutter around(problem, loads, places);
+    Cuts better = around.improve(cuts);
+    if (better == cuts)
+      return around.loadsOf(cuts);
+    cuts = std::move(better);
+  }
+}
+
+std::vector<CutNeed> whale::needsOf(const CutProblem &problem,
+                                    llvm::ArrayRef<StageLoad> stages) {
+  CutLoads loads(problem);
+  std::map<int64_t, CutNeed> needs;
+  for (auto [stage, load] : llvm::enumerate(stages)) {
+    StagePart part = loads.partOf(stage, load.begin, load.end, 0, 0);
+    llvm::ArrayRef<unsigned> kinds = loads.kindsOf(stage);
+    for (const CutDevice &device : problem.stages[stage].devices) {
+      const StagePart::Bytes &bytes =
+          part.bytes[llvm::find(kinds, loads.kindOf(device)) - kinds.begin()];
+      CutNeed &need = needs[device.id];
+      need.device = device.id;
+      need.stateBytes += bytes.state;
+      need.workingBytes += bytes.working / device.memoryScale;
+    }
+  }
+  auto range = llvm::make_second_range(needs);
+  return {range.begin(), range.end()};
 }

@@ -134,3 +134,28 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
     return %1 : tensor<8xf32>
   }
 }
+
+// -----
+
+// The first and the last stage take turns on a device, and take half together.
+
+module attributes {whale.config = {num_task_graph = 3 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e15}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+  // CHECK-LABEL: func.func @main
+  func.func @main(%w: tensor<8x8xf32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    // CHECK-COUNT-1: stablehlo.dot_general {{.*}}"stage0"
+    // CHECK-COUNT-2: stablehlo.dot_general {{.*}}"stage1"
+    // CHECK-COUNT-1: stablehlo.dot_general {{.*}}"stage2"
+    // expected-remark @below {{stage0 on devices [0]: 1 forward}}
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-remark @below {{stage1 on devices [1]: 2 forward}}
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-remark @below {{stage2 on devices [0]: 1 forward}}
+    %3 = stablehlo.dot_general %2, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %3 : tensor<8x8xf32>
+  }
+}

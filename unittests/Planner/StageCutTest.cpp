@@ -10,6 +10,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <functional>
+#include <map>
+#include <optional>
 #include <random>
 
 using namespace whale;
@@ -120,24 +122,27 @@ TEST(StageCut, StateMustFit) {
   // Two devices that share the state out have room.
   problem.stages[1].sharesState = true;
   problem.stages[1].devices.push_back(problem.stages[1].devices[0]);
+  problem.stages[1].devices[1].id = 2;
   EXPECT_EQ(begins(problem), (Cuts{0, 1}));
 }
 
-/// How long the slowest stage of the best cut takes.
-static double bruteForce(const CutProblem &problem) {
-  int64_t units = problem.units.size(), count = problem.stages.size();
-  double best = std::numeric_limits<double>::infinity();
-  Cuts cuts = {0};
-  auto secondsOf = [&](int64_t stage) {
+/// Bytes that the fullest device lacks, and seconds of the slowest, summed up
+/// over the stages that each stands in.
+static std::pair<double, double> worthOf(const CutProblem &problem,
+                                         const Cuts &cuts) {
+  int64_t count = problem.stages.size();
+  std::map<int64_t, double> seconds, bytes, memory;
+  for (int64_t stage = 0; stage < count; ++stage) {
     int64_t begin = cuts[stage], end = cuts[stage + 1];
-    double rate = 0;
-    for (const CutDevice &device : problem.stages[stage].devices) {
-      double all = 0;
+    auto all = [&](const CutDevice &device) {
+      double sum = 0;
       for (int64_t i = begin; i < end; ++i)
-        all += problem.units[i].seconds[device.speedClass];
-      rate += 1 / all;
-    }
-    double seconds = 1 / rate, in = 0, out = 0;
+        sum += problem.units[i].seconds[device.speedClass];
+      return sum;
+    };
+    double rate = 0, in = 0, out = 0, fixed = 0, kept = 0;
+    for (const CutDevice &device : problem.stages[stage].devices)
+      rate += 1 / all(device);
     for (const CutValue &value : problem.values) {
       auto within = [&](int64_t user) { return user >= begin && user < end; };
       if (value.producer < begin && llvm::any_of(value.users, within))
@@ -145,18 +150,40 @@ static double bruteForce(const CutProblem &problem) {
       if (within(value.producer) && value.users.back() >= end)
         out += value.bytes;
     }
-    seconds += in * problem.stages[stage].secondsPerByte;
-    if (stage + 1 < count)
-      seconds += out * problem.stages[stage + 1].secondsPerByte;
-    return seconds;
-  };
+    for (int64_t i = begin; i < end; ++i) {
+      fixed += problem.units[i].stateBytes + problem.units[i].gradientBytes;
+      kept += double(problem.units[i].activationBytes) *
+              double(std::min(count - stage, problem.microBatches)) /
+              double(problem.microBatches);
+    }
+    for (const CutDevice &device : problem.stages[stage].devices) {
+      seconds[device.id] +=
+          1 / rate + in * problem.stages[stage].secondsPerByte +
+          (stage + 1 < count ? out * problem.stages[stage + 1].secondsPerByte
+                             : 0);
+      bytes[device.id] += fixed + kept / all(device) / rate;
+      memory[device.id] = double(device.memoryBytes);
+    }
+  }
+  std::pair<double, double> worth;
+  for (auto [id, sum] : seconds)
+    worth.second = std::max(worth.second, sum);
+  for (auto [id, sum] : bytes)
+    worth.first = std::max(worth.first, sum - memory[id]);
+  return worth;
+}
+
+/// The worth of the best of all cuts.
+static std::pair<double, double> bruteForce(const CutProblem &problem) {
+  int64_t units = problem.units.size(), count = problem.stages.size();
+  std::optional<std::pair<double, double>> best;
+  Cuts cuts = {0};
   std::function<void()> walk = [&] {
     if (int64_t(cuts.size()) == count) {
       cuts.push_back(units);
-      double slowest = 0;
-      for (int64_t stage = 0; stage < count; ++stage)
-        slowest = std::max(slowest, secondsOf(stage));
-      best = std::min(best, slowest);
+      auto worth = worthOf(problem, cuts);
+      if (!best || worth < *best)
+        best = worth;
       cuts.pop_back();
       return;
     }
@@ -167,7 +194,14 @@ static double bruteForce(const CutProblem &problem) {
     }
   };
   walk();
-  return best;
+  return *best;
+}
+
+/// The boundaries of the cut that is found.
+static Cuts boundaries(const CutProblem &problem) {
+  Cuts cuts = begins(problem);
+  cuts.push_back(problem.units.size());
+  return cuts;
 }
 
 TEST(StageCut, MatchesBruteForce) {
@@ -183,8 +217,10 @@ TEST(StageCut, MatchesBruteForce) {
       speeds.push_back(pick(1, 3));
     CutProblem problem = chain(flops, speeds);
     for (CutStage &stage : problem.stages) {
-      if (pick(0, 1))
+      if (pick(0, 1)) {
         stage.devices.push_back(problem.stages[0].devices[0]);
+        stage.devices.back().id = 4 + stage.devices.front().id;
+      }
       stage.secondsPerByte = pick(0, 2) / 2.0;
     }
     for (int i = pick(0, 12); i > 0; --i) {
@@ -204,8 +240,100 @@ TEST(StageCut, MatchesBruteForce) {
       slowest = std::max(slowest, load.seconds);
     }
     ASSERT_EQ(next, int64_t(flops.size()));
-    ASSERT_NEAR(slowest, bruteForce(problem), 1e-9);
+    ASSERT_NEAR(slowest, bruteForce(problem).second, 1e-9);
   }
+}
+
+TEST(StageCut, SumsUpStagesOnADevice) {
+  // The first and the last of three stages share a device.
+  CutProblem problem = chain(std::vector<double>(8, 1), {1, 1, 1});
+  problem.stages[2].devices = problem.stages[0].devices;
+  EXPECT_EQ(begins(problem), (Cuts{0, 2, 6}));
+  for (CutUnit &unit : problem.units)
+    unit.stateBytes = 1;
+  for (CutStage &stage : problem.stages)
+    stage.devices[0].memoryBytes = 8;
+  EXPECT_EQ(begins(problem), (Cuts{0, 2, 6}));
+  problem.stages[0].devices[0].memoryBytes = 3;
+  problem.stages[2].devices[0].memoryBytes = 3;
+  Cuts cuts = boundaries(problem);
+  EXPECT_EQ(cuts[2] - cuts[1], 5);
+  std::vector<CutNeed> needs =
+      needsOf(problem, llvm::cantFail(cutStages(problem)));
+  ASSERT_EQ(needs.size(), 2u);
+  EXPECT_EQ(needs[0].stateBytes, 3);
+  EXPECT_EQ(needs[1].stateBytes, 5);
+}
+
+TEST(StageCut, CorrectsMemory) {
+  CutProblem problem = chain({1, 1, 1, 1}, {1, 1});
+  for (CutUnit &unit : problem.units)
+    unit.activationBytes = 8;
+  problem.stages[0].devices[0].memoryBytes = 16;
+  EXPECT_EQ(begins(problem), (Cuts{0, 2}));
+  problem.stages[0].devices[0].memoryScale = 2;
+  std::vector<StageLoad> loads = llvm::cantFail(cutStages(problem));
+  EXPECT_EQ(loads[0].end, 1);
+  EXPECT_EQ(loads[0].lacksBytes, 0);
+  EXPECT_EQ(needsOf(problem, loads)[0].workingBytes, 8);
+}
+
+TEST(StageCut, NoBoundaryIsBetterElsewhere) {
+  std::mt19937 random(7);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int solved = 0, best = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<double> flops, speeds;
+    for (int i = pick(6, 12); i > 0; --i)
+      flops.push_back(pick(1, 8));
+    int devices = pick(1, 4);
+    for (int i = 0; i < devices; ++i)
+      speeds.push_back(pick(1, 3));
+    CutProblem problem = chain(flops, speeds);
+    problem.microBatches = pick(1, 4);
+    for (CutUnit &unit : problem.units) {
+      unit.stateBytes = pick(0, 4);
+      unit.gradientBytes = pick(0, 2);
+      unit.activationBytes = pick(0, 4);
+    }
+    std::vector<CutStage> ofDevice = problem.stages;
+    for (CutStage &stage : ofDevice)
+      stage.devices[0].memoryBytes = pick(20, 80);
+    problem.stages.clear();
+    for (int i = 0, stages = pick(devices, 6); i < stages; ++i) {
+      problem.stages.push_back(ofDevice[i % devices]);
+      if (i > 0 && devices > 1)
+        problem.stages.back().secondsPerByte = pick(0, 2) / 4.0;
+    }
+    for (int64_t i = 0; i + 1 < int64_t(flops.size()); ++i)
+      problem.values.push_back({i, {i + 1}, double(pick(0, 6))});
+    auto loads = cutStages(problem);
+    if (!loads) {
+      llvm::consumeError(loads.takeError());
+      continue;
+    }
+    Cuts cuts = boundaries(problem);
+    auto worth = worthOf(problem, cuts);
+    for (size_t boundary = 1; boundary + 1 < cuts.size(); ++boundary)
+      for (int64_t by : {-1, 1}) {
+        Cuts moved = cuts;
+        moved[boundary] += by;
+        if (moved[boundary] == moved[boundary - 1] ||
+            moved[boundary] == moved[boundary + 1])
+          continue;
+        auto [lacks, seconds] = worthOf(problem, moved);
+        ASSERT_GE(lacks, worth.first - 1e-6);
+        if (lacks < worth.first + 1e-6)
+          ASSERT_GE(seconds, worth.second - 1e-6);
+      }
+    auto [lacks, seconds] = bruteForce(problem);
+    ++solved;
+    best += worth.first < lacks + 1e-6 && worth.second < seconds + 1e-6;
+  }
+  EXPECT_GE(solved, 300);
+  EXPECT_GE(best, solved * 8 / 10) << "of " << solved;
 }
 
 TEST(StageCut, ManyUnits) {

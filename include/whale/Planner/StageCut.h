@@ -54,6 +54,8 @@ struct CutDevice {
   /// Index into CutUnit::seconds.
   unsigned speedClass = 0;
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
+  /// Corrects the estimate of what it needs besides its state.
+  double memoryScale = 1;
 };
 
 /// The devices of one stage, and the way from the stage before.
@@ -84,18 +86,31 @@ struct StageLoad {
   /// Between this stage and those before, in both directions.
   double bytesIn = 0;
   int64_t stateBytes = 0;
-  /// By how much the fullest device is over its memory, as far as can be told
-  /// before buffers are planned; 0 where all fits.
+  /// By how much the fullest device is over its memory with all its stages, as
+  /// far as can be told before buffers are planned; 0 where all fits.
   int64_t lacksBytes = 0;
 };
 
+/// What a device is expected to need for all stages that it stands in.
+struct CutNeed {
+  int64_t device = 0;
+  /// Of parameters and optimizer state; of all else, not corrected.
+  double stateBytes = 0, workingBytes = 0;
+};
+
 /// The cut with the least over-full memory, of these with the fastest slowest
-/// stage, of these the most even one. Where there are many places to cut at,
-/// only the best in each of some hundreds of neighbourhoods are looked at, and
-/// those where the FLOPs stand in proportion to the capacity of the stages.
-/// Fails if there are fewer units that count than stages, or if not even the
-/// state of a stage fits its devices, however it is cut.
+/// device, of these the most even one; a device of several stages takes and
+/// needs what all of them do. No boundary can be moved by a unit to get a
+/// better one. Where there are many places to cut at, only the best in each of
+/// some hundreds of neighbourhoods are looked at first, and those where the
+/// FLOPs stand in proportion to the capacity of the stages. Fails if there are
+/// fewer units that count than stages, or if not even the state of a stage fits
+/// its devices, however it is cut.
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
+
+/// What each device needs with these stages, in the order of device ids.
+std::vector<CutNeed> needsOf(const CutProblem &problem,
+                             llvm::ArrayRef<StageLoad> loads);
 
 /// The cut whose FLOPs stand in proportion to the stages' capacity, the speed
 /// of their devices on the whole program; the cost of communication and memory

@@ -1,0 +1,141 @@
+//===- StageCutLoads.h - What a cut asks of the devices ---------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Seconds and bytes of stages, and of the devices that one or several stages
+// stand on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PLANNER_STAGECUTLOADS_H
+#define WHALE_LIB_PLANNER_STAGECUTLOADS_H
+
+#include "whale/Planner/StageCut.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <map>
+
+namespace whale {
+
+/// Bytes between pairs of places to cut at.
+class Crossings {
+public:
+  Crossings(const CutProblem &problem, llvm::ArrayRef<int64_t> cuts);
+
+  double bytesIn(size_t begin, size_t end) const {
+    return in[begin * size + end];
+  }
+  double bytesOut(size_t begin, size_t end) const {
+    return out[begin * size + end];
+  }
+
+private:
+  void add(double bytes, int64_t producer, llvm::ArrayRef<int64_t> users);
+
+  size_t size;
+  std::vector<double> in, out;
+};
+
+/// What a cut is worth, the least first.
+struct CutScore {
+  /// By how much the fullest device is over its memory; with what must be
+  /// there, parameters and optimizer state, alone, then with all.
+  double lacksState = 0, lacks = 0;
+  /// Seconds of the device that takes the longest.
+  double slowest = 0;
+  /// Sums of the squared seconds of devices, and of stages.
+  double squares = 0, stageSquares = 0;
+
+  /// By more than sums of the same numbers in another order differ.
+  bool isLessThan(const CutScore &other) const;
+};
+
+/// What a stage asks of its devices.
+struct StagePart {
+  struct Bytes {
+    double state, working;
+  };
+  /// Of each of them, communication included.
+  double seconds = 0;
+  /// Of one device of each of the stage's kinds.
+  llvm::SmallVector<Bytes, 2> bytes;
+};
+
+class CutLoads {
+public:
+  explicit CutLoads(const CutProblem &problem);
+
+  /// Devices that are alike and stand in the same stages.
+  struct Kind {
+    CutDevice device;
+    /// How many, and in how many stages.
+    double count = 0, stages = 0;
+  };
+
+  /// The stage of these units, which sends and receives so many bytes.
+  StagePart partOf(size_t stage, int64_t begin, int64_t end, double bytesIn,
+                   double bytesOut) const;
+  /// Seconds of its computation alone.
+  double computeSeconds(size_t stage, int64_t begin, int64_t end) const {
+    return 1 / rateOf(stage, begin, end);
+  }
+  /// Of all stages together.
+  CutScore scoreOf(llvm::ArrayRef<StagePart> parts) const;
+  /// By how much the fullest device of a stage is over its memory; 0 if none.
+  double lackOf(size_t stage, llvm::ArrayRef<StagePart> parts) const;
+
+  const Kind &getKind(size_t index) const { return kinds[index]; }
+  unsigned kindOf(const CutDevice &device) const {
+    return kindOfDevice.at(device.id);
+  }
+  /// The kinds of a stage's devices.
+  llvm::ArrayRef<unsigned> kindsOf(size_t stage) const {
+    return kindsOfStage[stage];
+  }
+  /// The most stages that one of a stage's devices stands in.
+  double sharersOf(size_t stage) const { return sharers[stage]; }
+  bool hasSharedDevices() const { return isShared; }
+
+  double flopsOf(int64_t begin, int64_t end) const {
+    return flops[end] - flops[begin];
+  }
+  double stateOf(int64_t begin, int64_t end) const {
+    return state[end] - state[begin];
+  }
+  /// How many units that count stand before a unit.
+  int64_t countBefore(int64_t unit) const { return counts[unit]; }
+  /// Seconds of all before a unit, on a device of the first class.
+  double secondsBefore(int64_t unit) const { return seconds[0][unit]; }
+  /// The part of the units' work that all devices of a stage do in a second.
+  double rateOf(size_t stage, int64_t begin, int64_t end) const;
+
+private:
+  /// What a device of a kind does in all its stages.
+  struct Sum {
+    double seconds = 0, state = 0, working = 0;
+    double bytes() const { return state + working; }
+  };
+  std::vector<Sum> sumsOf(llvm::ArrayRef<StagePart> parts) const;
+  double rateOf(const CutDevice &device, int64_t begin, int64_t end) const;
+  void findKinds();
+
+  const CutProblem &problem;
+  /// Sums over the units before each unit.
+  std::vector<std::vector<double>> seconds;
+  std::vector<double> flops = {0}, state = {0}, gradient = {0},
+                      activation = {0};
+  std::vector<int64_t> counts = {0};
+
+  std::vector<Kind> kinds;
+  std::map<int64_t, unsigned> kindOfDevice;
+  std::vector<llvm::SmallVector<unsigned, 2>> kindsOfStage;
+  std::vector<double> sharers;
+  bool isShared = false;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_PLANNER_STAGECUTLOADS_H
