@@ -133,15 +133,15 @@ void AxisPropagation::visitCase(Operation *op) {
 /// The branches of a case agree on the layout of a result: one that some of
 /// them give and the others can take, or the one that is wanted of it where
 /// none of them gives any. Where there is none, the result is whole. Zeros are
-/// terms of any sum.
+/// terms of any sum, as they stand.
 void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
   Operation *op = result.getOwner();
   SmallVector<OpOperand *> yields;
   for (Region &region : op->getRegions())
     yields.push_back(&region.front().getTerminator()->getOpOperand(
         result.getResultNumber()));
-  auto isZeroTerm = [&](Value value, const AxisState &state) {
-    return state == AxisState::partial(Reduction::Sum) && isZero(value);
+  auto isNoTerm = [&](Value value, const AxisState &state) {
+    return state.isPartial() && isIdentity(state.reduction, value);
   };
   auto allGive = [&](const AxisState &state) {
     return llvm::all_of(yields, [&](OpOperand *yield) {
@@ -150,7 +150,7 @@ void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
       bool passes = !state.isPartial() ||
                     (!isForeign(op, value) && options.passesPartial(op, value));
       return given.isFree() || (given == state && passes) ||
-             isZeroTerm(value, state);
+             isNoTerm(value, state);
     });
   };
 
@@ -169,10 +169,9 @@ void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
     common = AxisState::replicated();
   states[result] = common;
   for (OpOperand *yield : yields) {
-    // A whole zero is a partial sum of zero as it stands.
-    bool isWholeZero =
-        isZeroTerm(yield->get(), common) && getState(yield->get()) != common;
-    require(*yield, isWholeZero ? AxisState::replicated() : common);
+    bool isWhole =
+        isNoTerm(yield->get(), common) && getState(yield->get()) != common;
+    require(*yield, isWhole ? AxisState::replicated() : common);
   }
 }
 

@@ -176,9 +176,13 @@ private:
 
   Value getOperand(OpOperand &operand) override {
     Value value = operand.get();
-    if (Value local = values.lookup(value))
-      return local;
     AxisState required = time.getRequired(operand);
+    if (Value local = values.lookup(value)) {
+      bool isCutHere = required.isSplit() && local.getType() == value.getType();
+      return isCutHere ? emitOwnPart(builder, local,
+                                     time.place(value, required), device)
+                       : local;
+    }
     if (required.isCut()) {
       Placement placement = time.place(value, required);
       auto type = *getLocalType(cast<RankedTensorType>(value.getType()),

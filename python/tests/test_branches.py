@@ -94,6 +94,26 @@ def chosen_mask(params, x, y, count, key):
     return mse(x * mask[:, None], y)
 
 
+def dropout_in_branch(params, x, y, count, key):
+    def drop(x):
+        kept = jax.random.bernoulli(key, 0.7, x.shape)
+        return jnp.where(kept, x @ params[1] / 0.7, 0)
+
+    return mse(lax.cond(count < 10, drop, lambda x: x, x @ params[0]), y)
+
+
+def noise_in_scan(params, x, y, count, key):
+    noise = jnp.cumsum(jnp.arange(SAMPLES) % count)
+
+    def layer(x, both):
+        w, i = both
+        factor = lax.cond(i < 1, lambda: noise / 3, lambda: jnp.ones(SAMPLES))
+        return jnp.tanh(x @ w) * factor[:, None], None
+
+    stack = jnp.stack(params), jnp.arange(LAYERS)
+    return mse(lax.scan(layer, x, stack)[0], y)
+
+
 def chosen_by_samples(params, x, y, count, key):
     h = x @ params[0]
     h = lax.cond(jnp.sum(x) > 0, lambda h: h @ params[1], lambda h: h, h)
@@ -139,6 +159,8 @@ def compile_step(loss, cluster, config, strategy=None):
         layers_in_scan,
         inside_another,
         chosen_mask,
+        dropout_in_branch,
+        noise_in_scan,
         chosen_by_samples,
     ],
     ids=lambda loss: loss.__name__,

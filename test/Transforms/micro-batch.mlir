@@ -129,6 +129,35 @@ func.func @main(%x: tensor<8x2xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// What a branch or loop computes whole is cut where its part is wanted, at the
+// sample where the moment starts.
+// CHECK-LABEL: func.func @main(
+// CHECK: whale.micro_batches [0, 0](%{{.*}}, %{{.*}}, %[[O0:.*]], %[[O1:.*]]) batch_dims
+// CHECK: ^bb0(%{{.*}}: tensor<4xf32>, %[[START:.*]]: tensor<i32>):
+// CHECK: %[[BOTH:.*]]:2 = "stablehlo.case"
+// CHECK: }) : (tensor<i32>) -> (tensor<4xf32>, tensor<8xf32>)
+// CHECK: %[[OWN:.*]] = stablehlo.dynamic_slice %[[BOTH]]#1, %[[START]], sizes = [4]
+// CHECK: stablehlo.multiply %[[BOTH]]#0, %[[OWN]] : tensor<4xf32>
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %v: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%v init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.convert %sum : (tensor<f32>) -> tensor<i32>
+  %0:2 = "stablehlo.case"(%n) ({
+    %1 = stablehlo.tanh %x : tensor<8xf32>
+    stablehlo.return %1, %v : tensor<8xf32>, tensor<8xf32>
+  }, {
+    stablehlo.return %x, %v : tensor<8xf32>, tensor<8xf32>
+  }) : (tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %2 = stablehlo.multiply %0#0, %0#1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

@@ -9,6 +9,7 @@
 #include "MomentValues.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/LocalShapes.h"
 
 using namespace mlir;
@@ -37,6 +38,32 @@ Value emitPart(OpBuilder &builder, Value value, const Placement &placement,
   }
   Value part = hlo::SliceOp::create(builder, value.getLoc(), view, starts,
                                     limits, strides);
+  return reshape(builder, part,
+                 getLocalType(type, placement, device)->getShape());
+}
+
+Value emitOwnPart(OpBuilder &builder, Value value, const Placement &placement,
+                  DeviceId device) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Location loc = value.getLoc();
+  Box box = *placement.box(device);
+  auto position = RankedTensorType::get({}, builder.getI32Type());
+  SmallVector<int64_t> splitDims = placement.splitDims();
+  SmallVector<Value> starts;
+  for (int64_t dim = 0; dim < int64_t(box.size.size()); ++dim) {
+    if (llvm::is_contained(splitDims, dim))
+      starts.push_back(ShardOffsetOp::create(
+          builder, loc, position, builder.getI64IntegerAttr(dim),
+          PlacementAttr::get(builder.getContext(), placement)));
+    else
+      starts.push_back(hlo::ConstantOp::create(
+          builder, loc,
+          DenseElementsAttr::get(position, builder.getI32IntegerAttr(0))));
+  }
+  Value view = reshape(builder, value, placement.view());
+  Value part = hlo::DynamicSliceOp::create(
+      builder, loc, type.clone(box.size), view, starts,
+      builder.getDenseI64ArrayAttr(box.size));
   return reshape(builder, part,
                  getLocalType(type, placement, device)->getShape());
 }

@@ -18,6 +18,11 @@ namespace whale {
 mlir::Value emitPart(mlir::OpBuilder &builder, mlir::Value value,
                      const Placement &placement, DeviceId device);
 
+/// The same part where the moment that `device` stands for counts: it starts at
+/// a whale.shard_offset.
+mlir::Value emitOwnPart(mlir::OpBuilder &builder, mlir::Value value,
+                        const Placement &placement, DeviceId device);
+
 /// The value of this type whose parts under a split placement are `parts`, in
 /// the order of devices 0, 1, ...
 mlir::Value emitJoin(mlir::OpBuilder &builder, mlir::RankedTensorType type,

@@ -250,7 +250,7 @@ LogicalResult TimeAxis::checkNested(Operation *op) const {
         continue;
       bool isInside =
           op->isAncestor(operand.get().getParentRegion()->getParentOp());
-      if (isInside && !(state.isReplicated() && required.isPartial())) {
+      if (isInside && !state.isReplicated()) {
         emitMixes(operand);
         return WalkResult::interrupt();
       }
