@@ -179,12 +179,44 @@ static bool isTerm(GenericOp op, OpOperand *input) {
   });
 }
 
+namespace {
+
+/// Which of two operations of a block comes first, while they are replaced and
+/// moved. MLIR would number the whole block again each time.
+class BlockOrder {
+public:
+  void number(Block &block) {
+    places.clear();
+    for (auto [place, op] : llvm::enumerate(block))
+      places[&op] = place;
+  }
+  unsigned getPlace(Operation *op) const { return places.lookup(op); }
+  /// For an operation that has come right before or after one of this place.
+  void setPlace(Operation *op, unsigned place) { places[op] = place; }
+  bool isBefore(Operation *first, Operation *second) const {
+    unsigned place = getPlace(first);
+    if (place != getPlace(second))
+      return place < getPlace(second);
+    for (Operation *op = first->getNextNode(); op && getPlace(op) == place;
+         op = op->getNextNode())
+      if (op == second)
+        return true;
+    return false;
+  }
+
+private:
+  /// Never descends along the block.
+  llvm::DenseMap<Operation *, unsigned> places;
+};
+
+} // namespace
+
 /// Computing the producer only with the sum that it is a term of keeps what it
 /// reads until then. Whether that takes more memory than its results do, while
 /// something else than a loop is computed: sums over micro-batches are added up
 /// at once, not all their terms at the end.
-static bool keepsMore(GenericOp producer, GenericOp consumer,
-                      OpOperand *input) {
+static bool keepsMore(GenericOp producer, GenericOp consumer, OpOperand *input,
+                      const BlockOrder &order) {
   if (!isTerm(consumer, input))
     return false;
   auto bytesOf = [](Value value) {
@@ -205,7 +237,7 @@ static bool keepsMore(GenericOp producer, GenericOp consumer,
       continue;
     bool endsBefore = llvm::all_of(input.getUsers(), [&](Operation *user) {
       Operation *ancestor = producer->getBlock()->findAncestorOpInBlock(*user);
-      return ancestor && ancestor->isBeforeInBlock(consumer);
+      return ancestor && order.isBefore(ancestor, consumer);
     });
     if (endsBefore)
       bytes += bytesOf(input);
@@ -309,17 +341,26 @@ class Fuser {
 public:
   explicit Fuser(MLIRContext *context) : rewriter(context) {}
 
-  /// Fuses producers into `op` as long as there are any; returns what `op`
-  /// became.
-  GenericOp run(GenericOp op) {
+  void run(Block &block) {
+    order.number(block);
+    SmallVector<GenericOp> generics(block.getOps<GenericOp>());
+    for (GenericOp op : generics)
+      run(op);
+  }
+
+private:
+  /// Fuses producers into `op` as long as there are any.
+  void run(GenericOp op) {
+    unsigned place = order.getPlace(op);
     op = mergeInputs(rewriter, op);
     while (true) {
+      order.setPlace(op, place);
       GenericOp fused;
       for (OpOperand *input : op.getDpsInputOperands())
         if ((fused = tryFuse(op, input)))
           break;
       if (!fused)
-        return op;
+        return;
       op = mergeInputs(rewriter, fused);
       // What was taken in twice is computed once.
       DominanceInfo dominance;
@@ -327,7 +368,6 @@ public:
     }
   }
 
-private:
   GenericOp tryFuse(GenericOp consumer, OpOperand *input) {
     auto producer = input->get().getDefiningOp<GenericOp>();
     if (!producer || producer->getBlock() != consumer->getBlock() ||
@@ -352,7 +392,7 @@ private:
     });
     if (cheap && !(users.size() == 1 && inOneWay))
       return fuseCopy(consumer, input);
-    if (!inOneWay || keepsMore(producer, consumer, input))
+    if (!inOneWay || keepsMore(producer, consumer, input, order))
       return {};
     if (users.size() == 1)
       return fuse(consumer, input);
@@ -361,7 +401,7 @@ private:
     llvm::SmallSetVector<Operation *, 8> passed;
     users = getLastingUsers(producer, passed);
     bool isFirst = llvm::all_of(users, [&](Operation *user) {
-      return user && (user == consumer || consumer->isBeforeInBlock(user));
+      return user && (user == consumer || order.isBefore(consumer, user));
     });
     // What the consumer reads through them it must have taken in before.
     bool readsPassed = llvm::any_of(consumer->getOperands(), [&](Value value) {
@@ -372,16 +412,19 @@ private:
       return {};
     SmallVector<Operation *> earlier;
     for (Operation *user : passed)
-      if (user->isBeforeInBlock(consumer))
+      if (order.isBefore(user, consumer))
         earlier.push_back(user);
-    llvm::sort(earlier, [](Operation *a, Operation *b) {
-      return a->isBeforeInBlock(b);
+    llvm::sort(earlier, [&](Operation *a, Operation *b) {
+      return order.isBefore(a, b);
     });
+    unsigned place = order.getPlace(consumer);
     GenericOp fused = fuse(consumer, input);
     if (!fused)
       return {};
-    for (Operation *user : llvm::reverse(earlier))
+    for (Operation *user : llvm::reverse(earlier)) {
       user->moveAfter(fused);
+      order.setPlace(user, place);
+    }
     return fused;
   }
 
@@ -419,6 +462,7 @@ private:
   }
 
   IRRewriter rewriter;
+  BlockOrder order;
 };
 
 struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
@@ -437,9 +481,7 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
     IRRewriter rewriter(&getContext());
     for (Block *block : blocks) {
       whale::absorbUnitReshapes(rewriter, *block, isCheap);
-      SmallVector<GenericOp> generics(block->getOps<GenericOp>());
-      for (GenericOp op : generics)
-        fuser.run(op);
+      fuser.run(*block);
     }
     for (Block *block : blocks)
       whale::joinStores(rewriter, *block);

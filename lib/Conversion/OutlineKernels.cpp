@@ -20,10 +20,12 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/IR/Threading.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
-#include "llvm/ADT/StringMap.h"
+
+#include <unordered_map>
 
 namespace whale {
 #define GEN_PASS_DEF_OUTLINEKERNELS
@@ -130,16 +132,15 @@ public:
   }
 
   void outline(RewriterBase &rewriter, KernelOp kernel) {
-    StringRef symbol = intern(kernel);
+    StringAttr symbol = intern(kernel);
     rewriter.setInsertionPoint(kernel);
     rewriter.replaceOpWithNewOp<LaunchOp>(
-        kernel, kernel.getResultTypes(),
-        FlatSymbolRefAttr::get(kernel.getContext(), symbol), kernel.getInputs(),
-        kernel.getInplaceAttr(), kernel.getUpdatesAttr());
+        kernel, kernel.getResultTypes(), FlatSymbolRefAttr::get(symbol),
+        kernel.getInputs(), kernel.getInplaceAttr(), kernel.getUpdatesAttr());
   }
 
 private:
-  StringRef intern(KernelOp kernel) {
+  StringAttr intern(KernelOp kernel) {
     OpBuilder b = OpBuilder::atBlockEnd(kernels.getBody());
     Block &body = kernel.getBody().front();
     auto type = b.getFunctionType(body.getArgumentTypes(), {});
@@ -152,31 +153,52 @@ private:
     function.getBody().takeBody(kernel.getBody());
     b.setInsertionPointToEnd(&function.getBody().front());
     func::ReturnOp::create(b, kernel.getLoc());
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    function.print(os, OpPrintingFlags().useLocalScope().assumeVerified());
-    auto [it, isNew] = symbols.try_emplace(text);
-    if (isNew) {
-      it->second = ("k" + Twine(symbols.size() - 1)).str();
-      function.setSymName(it->second);
-    } else {
-      function.erase();
+    SmallVector<func::FuncOp, 1> &alike = known[hashOf(function)];
+    for (func::FuncOp other : alike) {
+      function.setSymNameAttr(other.getSymNameAttr());
+      if (OperationEquivalence::isEquivalentTo(
+              function, other, OperationEquivalence::IgnoreLocations)) {
+        function.erase();
+        return other.getSymNameAttr();
+      }
     }
-    return it->second;
+    function.setSymName(("k" + Twine(count++)).str());
+    alike.push_back(function);
+    return function.getSymNameAttr();
+  }
+
+  /// Equal for functions that differ in their names and in where they come from
+  /// alone.
+  static llvm::hash_code hashOf(func::FuncOp function) {
+    llvm::hash_code hash = hash_value(function.getFunctionType());
+    function.getBody().walk([&](Operation *op) {
+      hash = llvm::hash_combine(hash,
+                                OperationEquivalence::computeHash(
+                                    op, OperationEquivalence::ignoreHashValue,
+                                    OperationEquivalence::ignoreHashValue,
+                                    OperationEquivalence::IgnoreLocations));
+    });
+    return hash;
   }
 
   ModuleOp kernels;
-  llvm::StringMap<std::string> symbols;
+  /// By hash.
+  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> known;
+  unsigned count = 0;
 };
 
 struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
   void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    KernelTable table(getOperation());
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    parallelForEach(&getContext(), functions, [&](func::FuncOp function) {
+      IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
       convertGenerics(rewriter, function);
+    });
+    IRRewriter rewriter(&getContext());
+    KernelTable table(getOperation());
+    for (func::FuncOp function : functions) {
       SmallVector<KernelOp> kernels;
       function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
       for (KernelOp kernel : kernels)

@@ -27,9 +27,6 @@ namespace whale {
 namespace {
 
 bool together(const ArenaRequest &a, const ArenaRequest &b) {
-  if (a.intervals.back().second <= b.intervals.front().first ||
-      b.intervals.back().second <= a.intervals.front().first)
-    return false;
   size_t i = 0, j = 0;
   while (i < a.intervals.size() && j < b.intervals.size()) {
     auto [aBegin, aEnd] = a.intervals[i];
@@ -66,14 +63,18 @@ int64_t packInOrder(const std::vector<ArenaRequest> &requests,
   struct Placed {
     int64_t offset;
     int64_t bytes;
+    int64_t begin, end;
     size_t request;
   };
   std::vector<Placed> placed;
   for (size_t r : order) {
     int64_t bytes = llvm::alignTo(requests[r].bytes, bufferAlignment);
+    int64_t begin = requests[r].intervals.front().first;
+    int64_t end = requests[r].intervals.back().second;
     int64_t top = 0, best = -1, bestGap = 0;
     for (const Placed &other : placed) {
-      if (!together(requests[r], requests[other.request]))
+      if (other.end <= begin || end <= other.begin ||
+          !together(requests[r], requests[other.request]))
         continue;
       int64_t gap = other.offset - top;
       if (gap >= bytes && (best < 0 || gap < bestGap)) {
@@ -90,7 +91,7 @@ int64_t packInOrder(const std::vector<ArenaRequest> &requests,
                                 [](int64_t offset, const Placed &other) {
                                   return offset < other.offset;
                                 });
-    placed.insert(at, {best, bytes, r});
+    placed.insert(at, {best, bytes, begin, end, r});
   }
   return size;
 }

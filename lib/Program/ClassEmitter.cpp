@@ -165,23 +165,27 @@ LogicalResult ClassEmitter::copies(Operation &op, Json &list) {
 }
 
 FailureOr<Json> ClassEmitter::launch(LaunchOp op) {
-  func::FuncOp kernel = op.getKernelFunc();
+  func::FuncOp kernel = op.getKernelFunc(tables.symbols);
   auto extent = kernel ? kernel->getAttrOfType<IntegerAttr>("whale.extent")
                        : IntegerAttr();
   if (!extent)
     return op.emitError("launches a kernel without whale.extent");
+  std::string symbol = op.getKernel().str();
+  auto [signature, isNew] = tables.kernels.try_emplace(symbol);
   Json used = Json::array(), bytes = Json::array();
   for (ValueRange values :
        {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
     for (Value value : values) {
       used.push_back(buffer(value));
-      bytes.push_back(getTensorBytes(value.getType()));
+      if (isNew)
+        bytes.push_back(getTensorBytes(value.getType()));
     }
-  tables.kernels[op.getKernel().str()] = {{"inputs", op.getInputs().size()},
-                                          {"bytes", std::move(bytes)},
-                                          {"extent", extent.getInt()}};
+  if (isNew)
+    signature->second = {{"inputs", op.getInputs().size()},
+                         {"bytes", std::move(bytes)},
+                         {"extent", extent.getInt()}};
   Json json{{"op", "kernel"},
-            {"symbol", op.getKernel().str()},
+            {"symbol", std::move(symbol)},
             {"buffers", std::move(used)},
             {"extent", extent.getInt()}};
   for (auto [attribute, field] :

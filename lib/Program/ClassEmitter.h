@@ -26,6 +26,7 @@ struct ProgramTables {
   ConstantTable constants;
   /// By symbol: {"inputs", "bytes", "extent"}.
   std::map<std::string, Json> kernels;
+  mlir::SymbolTableCollection symbols;
 };
 
 /// Emits one rank class function.

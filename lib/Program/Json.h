@@ -26,6 +26,16 @@ inline Json toJson(llvm::ArrayRef<int64_t> list) {
   return json;
 }
 
+/// Whether there are more values in it than in a line that is read at a glance,
+/// `room` of them.
+inline bool exceeds(const Json &json, int &room) {
+  return --room < 0 ||
+         (json.is_structured() &&
+          std::any_of(
+              json.begin(), json.end(),
+              [&](const Json &element) { return exceeds(element, room); }));
+}
+
 /// Lists and objects that hold others and would be longer than a line get one
 /// line for each element, down to `depth`.
 inline void printJson(std::string &out, const Json &json, int depth,
@@ -34,10 +44,15 @@ inline void printJson(std::string &out, const Json &json, int depth,
                 std::any_of(json.begin(), json.end(), [](const Json &element) {
                   return element.is_structured();
                 });
-  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (!nested || line.size() + indent <= 120) {
-    out += line;
-    return;
+  // Each value takes two characters of a line of 120.
+  int room = 60;
+  if (!nested || !exceeds(json, room)) {
+    std::string line =
+        json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (!nested || line.size() + indent <= 120) {
+      out += line;
+      return;
+    }
   }
   std::string pad(indent + 1, ' ');
   out += json.is_array() ? "[" : "{";

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -364,9 +365,13 @@ SmallVector<unsigned> Segment::chooseOrder() const {
 
 struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
   void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr("whale.ranks"))
-        function.walk([](Block *block) { orderBlock(*block); });
+        functions.push_back(function);
+    parallelForEach(&getContext(), functions, [](func::FuncOp function) {
+      function.walk([](Block *block) { orderBlock(*block); });
+    });
   }
 
   static void orderBlock(Block &block) {
@@ -384,23 +389,27 @@ struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
         handOver[argument] = getRoot(end->getOperand(number));
       }
     }
-    SmallVector<Operation *> segment;
+    SmallVector<Operation *> segment, ordered;
     auto flush = [&](Operation *before) {
-      if (segment.size() > 2) {
-        SmallVector<unsigned> order = Segment(segment, handOver).chooseOrder();
-        for (unsigned number : order)
-          segment[number]->moveBefore(before);
-      }
+      if (segment.size() > 2)
+        for (unsigned number : Segment(segment, handOver).chooseOrder())
+          ordered.push_back(segment[number]);
+      else
+        llvm::append_range(ordered, segment);
+      ordered.push_back(before);
       segment.clear();
     };
-    for (Operation &op :
-         llvm::make_early_inc_range(block.without_terminator())) {
+    for (Operation &op : block.without_terminator()) {
       if (communicates(&op))
         flush(&op);
       else
         segment.push_back(&op);
     }
     flush(end);
+    // Moved at last: segments ask which of two operations comes first, and a
+    // block that changes is numbered again for it.
+    for (Operation *op : ordered)
+      op->moveBefore(&block, block.end());
   }
 };
 

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -256,16 +257,18 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
       return;
     SmallVector<Alias> aliases = findAliases(classes);
     // What one class cannot do in place, none does. Fewer aliases never make
-    // another one impossible, so the second round grants all.
-    for (int round = 0; round < 2; ++round) {
-      for (ClassPlanner &c : classes)
-        c.plan(aliases);
+    // another one impossible, so a second round grants all.
+    size_t wanted;
+    do {
+      wanted = aliases.size();
+      parallelForEach(&getContext(), classes,
+                      [&](ClassPlanner &c) { c.plan(aliases); });
       llvm::erase_if(aliases, [&](const Alias &alias) {
         return llvm::any_of(classes, [&](const ClassPlanner &c) {
           return c.result.alias[alias.second] != alias.first;
         });
       });
-    }
+    } while (aliases.size() < wanted);
     for (ClassPlanner &c : classes)
       if (failed(c.annotate()))
         return signalPassFailure();

@@ -156,7 +156,7 @@ LogicalResult Interpreter::launch(Operation &op) {
   std::string name = launchOp.getKernel().str();
   auto *kernel = reinterpret_cast<void (*)(void **, int64_t, int64_t)>(
       dlsym(library, name.c_str()));
-  func::FuncOp function = launchOp.getKernelFunc();
+  func::FuncOp function = launchOp.getKernelFunc(symbols);
   if (!kernel || !function)
     return op.emitOpError("has no compiled kernel");
   SmallVector<void *> pointers;

@@ -44,6 +44,7 @@ private:
 
   void *library;
   bool share;
+  mlir::SymbolTableCollection symbols;
   llvm::DenseMap<mlir::Value, Buffer> values;
 };
 

@@ -108,7 +108,7 @@ verifyBounds(Operation *op, StringRef name, Type type,
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
-func::FuncOp LaunchOp::getKernelFunc() {
+func::FuncOp LaunchOp::getKernelFunc(SymbolTableCollection &symbols) {
   for (Operation *table = SymbolTable::getNearestSymbolTable(*this); table;
        table = table->getParentOp()
                    ? SymbolTable::getNearestSymbolTable(table->getParentOp())
@@ -116,7 +116,7 @@ func::FuncOp LaunchOp::getKernelFunc() {
     if (auto kernels = dyn_cast_or_null<ModuleOp>(
             SymbolTable::lookupSymbolIn(table, kKernelsModuleName)))
       return dyn_cast_or_null<func::FuncOp>(
-          SymbolTable::lookupSymbolIn(kernels, getKernelAttr().getAttr()));
+          symbols.lookupSymbolIn(kernels, getKernelAttr().getAttr()));
   return {};
 }
 
@@ -126,8 +126,8 @@ LogicalResult LaunchOp::verify() {
   return verifySharing(*this, "updates", getUpdates());
 }
 
-LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &) {
-  func::FuncOp kernel = getKernelFunc();
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  func::FuncOp kernel = getKernelFunc(symbols);
   if (!kernel)
     return emitOpError("launches '")
            << getKernel() << "', which is not a function of @"

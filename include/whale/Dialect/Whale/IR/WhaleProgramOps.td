@@ -61,7 +61,8 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The function of `@kernels` that is launched; null if there is none.
-    ::mlir::func::FuncOp getKernelFunc();
+    ::mlir::func::FuncOp
+    getKernelFunc(::mlir::SymbolTableCollection &symbols);
   }];
 }
 
