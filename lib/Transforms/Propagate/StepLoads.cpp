@@ -8,6 +8,7 @@
 
 #include "StepLoads.h"
 
+#include "StoredValues.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -46,17 +47,6 @@ double LoadShares::of(const LoadAmounts &amounts) const {
 static bool hasPlacedRegions(Operation *op) {
   return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
              hlo::CaseOp, hlo::IfOp>(op);
-}
-
-static bool isLoop(Operation *op) {
-  return isa<MicroBatchesOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op);
-}
-
-/// Another view of its operand, or something that kernels make of nothing.
-static bool isView(Operation *op) {
-  return op->hasTrait<OpTrait::ConstantLike>() ||
-         isa<hlo::BroadcastInDimOp, hlo::IotaOp, hlo::ReshapeOp,
-             hlo::OptimizationBarrierOp>(op);
 }
 
 static std::optional<Phase> phaseOf(Operation *op) {
@@ -189,21 +179,6 @@ void StepLoads::addWork() {
   }
 }
 
-/// Whether an operation's result is written to memory, as far as can be told:
-/// what is computed element by element becomes part of the kernel that uses it.
-bool StepLoads::isStored(Operation *op) const {
-  if (isView(op))
-    return false;
-  if (opClassOf(op) != OpClass::Elementwise || isLoop(op))
-    return true;
-  return !llvm::all_of(op->getUsers(), [&](Operation *user) {
-    return user->getBlock() == op->getBlock() && !isLoop(user) &&
-           (opClassOf(user) == OpClass::Elementwise ||
-            isa<hlo::ReduceOp>(user)) &&
-           user != op->getBlock()->getTerminator();
-  });
-}
-
 /// The last position at which a user reads a value from outside of its loops.
 unsigned StepLoads::useOf(Operation *user, Value value) const {
   unsigned last = positions.lookup(user);
@@ -263,7 +238,7 @@ void StepLoads::addMemory() {
     bool isEdge = isMoments || isa<YieldOp, func::ReturnOp>(op);
     const Mesh *mesh = stepMeshes.meshOf(op);
     // A value that isn't stored keeps what it is computed from.
-    bool stored = isEnd || isStored(op);
+    bool stored = isEnd || isStored(op, stepMeshes);
     unsigned last = isMoments ? ends[op] : position;
     if (!stored)
       for (Value result : op->getResults())
@@ -298,13 +273,14 @@ void StepLoads::addMemory() {
       continue;
     }
     // What a region is given is stored outside.
-    if (argument)
+    if (argument && !isStoredSlice(argument))
       continue;
-    Operation *op = value.getDefiningOp();
-    if (op && !isStored(op))
+    Operation *op = argument ? ops[range.first] : value.getDefiningOp();
+    if (op && !argument && !isStored(op, stepMeshes))
       continue;
-    unsigned first = isMadeHere && op ? positions[op] : range.first;
-    LoadKind kind = isMadeHere ? own : range.kind;
+    unsigned first =
+        isMadeHere && op && !argument ? positions[op] : range.first;
+    LoadKind kind = isMadeHere && !argument ? own : range.kind;
     addBytes(mesh, kind, bytes, first, std::max(first, range.last));
     // What a micro-batch keeps for its backward, all do that are in flight.
     auto loop = op ? op->getParentOfType<MicroBatchesOp>() : MicroBatchesOp();

@@ -108,7 +108,6 @@ private:
                 unsigned last);
   LoadKind kindOf(const Mesh *mesh, const AxisState &outer,
                   const AxisState &inner) const;
-  bool isStored(mlir::Operation *op) const;
   unsigned useOf(mlir::Operation *user, mlir::Value value) const;
 
   mlir::func::FuncOp function;
