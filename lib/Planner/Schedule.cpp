@@ -90,9 +90,7 @@ llvm::Expected<ScheduleChoice>
 whale::chooseSchedule(const ScheduleProblem &problem,
                       llvm::ArrayRef<ScheduleKind> among) {
   std::optional<ScheduleChoice> best;
-  int64_t bestBytes = 0;
-  /// The kind that comes closest to fitting, for the error.
-  std::optional<std::pair<ScheduleKind, Timeline>> closest;
+  int64_t bestLack = 0, bestBytes = 0;
   std::string others, misfit;
   for (const KindName &entry : kNames) {
     if (!among.empty() && !llvm::is_contained(among, entry.kind))
@@ -107,45 +105,46 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     if (!timeline)
       return timeline.takeError();
     others += ", " + entry.usual.str() + " " + seconds(timeline->makespan);
-    int64_t lack = worstLack(problem, *timeline).second;
-    if (lack > 0) {
+    int64_t lack = std::max<int64_t>(worstLack(problem, *timeline).second, 0);
+    if (lack > 0)
       others += " (doesn't fit)";
-      if (!closest || lack < worstLack(problem, closest->second).second)
-        closest.emplace(entry.kind, std::move(*timeline));
-      continue;
-    }
     int64_t bytes = *std::max_element(timeline->peakBytes.begin(),
                                       timeline->peakBytes.end());
     // Sums of the same costs in another order are equal.
     double slack = best ? best->timeline.makespan * 1e-9 : 0;
-    if (best && timeline->makespan > best->timeline.makespan + slack)
+    if (best && lack != bestLack) {
+      if (lack > bestLack)
+        continue;
+    } else if (best &&
+               (timeline->makespan > best->timeline.makespan + slack ||
+                (timeline->makespan >= best->timeline.makespan - slack &&
+                 bytes >= bestBytes))) {
       continue;
-    if (best && timeline->makespan >= best->timeline.makespan - slack &&
-        bytes >= bestBytes)
-      continue;
+    }
     best = ScheduleChoice{entry.kind, std::move(*schedule),
                           std::move(*timeline), ""};
+    bestLack = lack;
     bestBytes = bytes;
   }
-  if (best) {
-    std::string kind = stringifyScheduleKind(best->kind).str();
-    best->reason = among.size() == 1
-                       ? kind + " takes " + seconds(best->timeline.makespan)
-                       : kind +
-                             " has the least makespan within memory (of equal "
-                             "ones the least memory):" +
-                             others.substr(1);
-    return std::move(*best);
-  }
-  if (!closest)
+  if (!best)
     return fail(misfit);
-  auto [stage, lack] = worstLack(problem, closest->second);
-  return fail("stage " + llvm::Twine(stage) + " lacks " + llvm::Twine(lack) +
-              " bytes of memory: its devices have " +
-              llvm::Twine(memoryOf(problem, stage)) + " and need " +
-              llvm::Twine(closest->second.peakBytes[stage]) + ", with " +
-              llvm::Twine(closest->second.peakMicroBatches[stage]) +
-              " micro-batches in flight under the schedule '" +
-              stringifyScheduleKind(closest->first) +
-              "'; more micro-batches, more stages or recomputation need less");
+  std::string kind = stringifyScheduleKind(best->kind).str();
+  if (among.size() == 1)
+    best->reason = kind + " takes " + seconds(best->timeline.makespan);
+  else if (bestLack == 0)
+    best->reason = kind +
+                   " has the least makespan within memory (of equal ones the "
+                   "least memory):" +
+                   others.substr(1);
+  else
+    best->reason = kind + " comes closest to fitting:" + others.substr(1);
+  if (bestLack > 0) {
+    int64_t stage = worstLack(problem, best->timeline).first;
+    best->reason += "; as far as can be told, stage " + std::to_string(stage) +
+                    " lacks " + std::to_string(bestLack) +
+                    " bytes of memory with " +
+                    std::to_string(best->timeline.peakMicroBatches[stage]) +
+                    " micro-batches in flight";
+  }
+  return std::move(*best);
 }

@@ -373,7 +373,7 @@ std::vector<CutNeed> whale::needsOf(const CutProblem &problem,
       CutNeed &need = needs[device.id];
       need.device = device.id;
       need.stateBytes += bytes.state;
-      need.workingBytes += bytes.working / device.memoryScale;
+      need.workingBytes += bytes.working;
     }
   }
   auto range = llvm::make_second_range(needs);

@@ -149,8 +149,10 @@ private:
   const CompileOptions &options;
   Reporter &reporter;
   unsigned phaseNumber = 0;
-  /// The module as it came to level 'placed'.
-  OwningOpRef<ModuleOp> beforePlacement;
+  /// From which level on all is decided again where memory is short, and the
+  /// module as it came there: the cut of automatic stages, or else the shares.
+  StringRef firstDecision = "placed";
+  OwningOpRef<ModuleOp> undecided;
 };
 
 LogicalResult Compiler::checkOptions() {
@@ -195,8 +197,8 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       ++phaseNumber;
       continue;
     }
-    if (level.name == "placed")
-      beforePlacement = module.clone();
+    if (level.name == firstDecision)
+      undecided = module.clone();
     if (level.name == "partitioned")
       summary.addPlacement(module);
     PassManager manager(module.getContext());
@@ -216,42 +218,47 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
 }
 
 /// Whether every device has the memory that it needs. What that is, is known
-/// when buffers are planned; where a device lacks some, shares are balanced
-/// again with the estimates corrected by it.
+/// when buffers are planned; where a device lacks some, stages are cut and
+/// shares are balanced again with the estimates corrected by it.
 LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
     return success();
   Cluster cluster = (*clusters.begin()).getCluster();
   std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster);
-  std::vector<double> scale(cluster.devices.size(), 1);
+  std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
   // The first round only asks for the estimates.
   constexpr int kRounds = 7;
   for (int round = 0; round < kRounds; ++round) {
     std::optional<int64_t> device = findOverfull(needs, cluster);
     if (!device) {
-      module->removeAttr(kMemoryScaleAttr);
-      module->removeAttr(kEstimatedBytesAttr);
-      module->removeAttr(kArgumentBytesAttr);
+      for (StringRef name :
+           {kMemoryScaleAttr, kEstimatedBytesAttr, kArgumentBytesAttr,
+            kCutScaleAttr, kCutBytesAttr, kCutStateBytesAttr})
+        module->removeAttr(name);
       return success();
     }
-    if (!beforePlacement || cluster.devices.size() == 1 || round + 1 == kRounds)
+    if (!undecided || cluster.devices.size() == 1 || round + 1 == kRounds)
       return emitError(module.getLoc())
              << describeLack(needs, cluster, *device);
     if (round > 0) {
       double before = scale[*device];
-      scale = correctEstimates(module, needs, scale);
+      scale = correctEstimates(module, kEstimatedBytesAttr, kArgumentBytesAttr,
+                               needs, scale);
+      cutScale = correctEstimates(module, kCutBytesAttr, kCutStateBytesAttr,
+                                  needs, cutScale);
       // A device that takes nothing can need more than one that takes a little:
       // zeros in the place of its part of a sum.
       if (std::abs(scale[*device] - before) < 0.01 * before)
         scale[*device] = before * 0.7;
     }
-    OwningOpRef<ModuleOp> again = std::move(beforePlacement);
+    OwningOpRef<ModuleOp> again = std::move(undecided);
     module->setAttrs((*again)->getAttrDictionary());
     module.getBodyRegion().takeBody((*again).getBodyRegion());
-    module->setAttr(kMemoryScaleAttr,
-                    DenseF64ArrayAttr::get(module.getContext(), scale));
-    if (failed(lower(module, "placed", summary)))
+    Builder builder(module.getContext());
+    module->setAttr(kMemoryScaleAttr, builder.getDenseF64ArrayAttr(scale));
+    module->setAttr(kCutScaleAttr, builder.getDenseF64ArrayAttr(cutScale));
+    if (failed(lower(module, firstDecision, summary)))
       return failure();
     needs = findMemoryNeeds(module, cluster);
   }
@@ -264,6 +271,9 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       failed(prepareInput(module, options)))
     return failure();
   PlanSummary summary;
+  if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config");
+      config && config.contains("num_task_graph"))
+    firstDecision = "annotated";
   StringRef first =
       isPartitioned(module) ? "kernels" : getLevels().front().name;
   if (failed(lower(module, first, summary)) ||

@@ -76,21 +76,20 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
       .str();
 }
 
-std::vector<double> correctEstimates(ModuleOp module,
+std::vector<double> correctEstimates(ModuleOp module, StringRef expectedAttr,
+                                     StringRef fixedAttr,
                                      ArrayRef<MemoryNeed> needs,
                                      ArrayRef<double> before) {
-  std::vector<double> scale(needs.size(), 1);
-  auto estimated =
-      module->getAttrOfType<DenseI64ArrayAttr>(kEstimatedBytesAttr);
-  auto arguments = module->getAttrOfType<DenseI64ArrayAttr>(kArgumentBytesAttr);
-  if (!estimated || !arguments || before.size() != needs.size())
+  std::vector<double> scale(before);
+  auto expected = module->getAttrOfType<DenseI64ArrayAttr>(expectedAttr);
+  auto fixed = module->getAttrOfType<DenseI64ArrayAttr>(fixedAttr);
+  if (!expected || !fixed || before.size() != needs.size())
     return scale;
   for (size_t device = 0; device < needs.size(); ++device) {
-    double expected = double(estimated[device] - arguments[device]);
-    double real = double(needs[device].bytes - needs[device].argumentBytes);
-    scale[device] = before[device];
-    if (expected > 0 && real > 0)
-      scale[device] = std::clamp(before[device] * real / expected, 1e-3, 1e3);
+    double estimate = double(expected[device] - fixed[device]);
+    double real = double(needs[device].bytes - fixed[device]);
+    if (estimate > 0 && real > 0)
+      scale[device] = std::clamp(before[device] * real / estimate, 1e-3, 1e3);
   }
   return scale;
 }

@@ -85,10 +85,17 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     CutProblem problem = makeCutProblem(
         step, units, main, *cluster, *devices,
         isa_and_nonnull<SplitAttr>(defaultStrategy), getMicroBatches(module));
+    auto scale = module->getAttrOfType<DenseF64ArrayAttr>(kCutScaleAttr);
+    if (scale && scale.size() == int64_t(cluster->devices.size()))
+      for (CutStage &stage : problem.stages)
+        for (CutDevice &device : stage.devices)
+          device.memoryScale = scale[device.id];
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(loads.takeError());
+    if (scale)
+      writeNeeds(needsOf(problem, *loads), cluster->devices.size());
     explain(*loads, units, *devices);
     assign(*loads, units);
     copyFree();
@@ -192,6 +199,18 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         os << "; lacks " << load.lacksBytes << " bytes of memory";
       emitRemark(first->getLoc()) << text;
     }
+  }
+
+  /// For those who know better, later.
+  void writeNeeds(ArrayRef<CutNeed> needs, size_t devices) {
+    std::vector<int64_t> bytes(devices, 0), state(devices, 0);
+    for (const CutNeed &need : needs) {
+      state[need.device] = need.stateBytes;
+      bytes[need.device] = need.stateBytes + need.workingBytes;
+    }
+    Builder builder(&getContext());
+    module->setAttr(kCutBytesAttr, builder.getDenseI64ArrayAttr(bytes));
+    module->setAttr(kCutStateBytesAttr, builder.getDenseI64ArrayAttr(state));
   }
 
   void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {

@@ -31,7 +31,10 @@ def cluster_of(memories: list[int]) -> dict:
         }
         for i, memory in enumerate(memories)
     }
-    return {"kinds": kinds, "nodes": [{"devices": [{"kind": k} for k in kinds]}]}
+    return {
+        "kinds": kinds,
+        "nodes": [{"devices": [{"kind": k} for k in kinds]}],
+    }
 
 
 def compile_step(

@@ -275,7 +275,7 @@ TEST(StageCut, CorrectsMemory) {
   std::vector<StageLoad> loads = llvm::cantFail(cutStages(problem));
   EXPECT_EQ(loads[0].end, 1);
   EXPECT_EQ(loads[0].lacksBytes, 0);
-  EXPECT_EQ(needsOf(problem, loads)[0].workingBytes, 8);
+  EXPECT_EQ(needsOf(problem, loads)[0].workingBytes, 16);
 }
 
 TEST(StageCut, NoBoundaryIsBetterElsewhere) {

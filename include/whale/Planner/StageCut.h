@@ -94,7 +94,7 @@ struct StageLoad {
 /// What a device is expected to need for all stages that it stands in.
 struct CutNeed {
   int64_t device = 0;
-  /// Of parameters and optimizer state; of all else, not corrected.
+  /// Of parameters and optimizer state; of all else, corrected.
   double stateBytes = 0, workingBytes = 0;
 };
 

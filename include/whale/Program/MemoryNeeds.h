@@ -37,10 +37,12 @@ std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
 std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
                          const Cluster &cluster, int64_t device);
 
-/// By how much the estimates that whale-propagate left on the module, if it was
-/// asked to, were wrong: for each device a factor for what it needs besides its
-/// arguments, `before` included.
+/// By how much estimates that a pass left on the module, if it was asked to,
+/// were wrong: for each device a factor for what it needs besides the fixed
+/// part of them, `before` included.
 std::vector<double> correctEstimates(mlir::ModuleOp module,
+                                     llvm::StringRef expectedAttr,
+                                     llvm::StringRef fixedAttr,
                                      llvm::ArrayRef<MemoryNeed> needs,
                                      llvm::ArrayRef<double> before);
 

@@ -44,6 +44,12 @@ inline constexpr llvm::StringLiteral kArgumentBytesAttr =
 /// On the module, for each device: a factor that corrects what whale-propagate
 /// expects it to need besides its arguments.
 inline constexpr llvm::StringLiteral kMemoryScaleAttr = "whale.memory_scale";
+/// The same of whale-cut-task-graphs, which takes parameters and optimizer state
+/// for the arguments.
+inline constexpr llvm::StringLiteral kCutBytesAttr = "whale.cut_bytes";
+inline constexpr llvm::StringLiteral kCutStateBytesAttr =
+    "whale.cut_state_bytes";
+inline constexpr llvm::StringLiteral kCutScaleAttr = "whale.cut_scale";
 
 } // namespace whale
 
