@@ -22,7 +22,7 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Rewrite/PatternApplicator.h"
 #include "whale/Conversion/Passes.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 namespace whale {
@@ -35,8 +35,9 @@ using namespace whale;
 
 /// Operations that stay: values, views and control flow.
 static bool stays(Operation *op) {
-  return isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, stablehlo::WhileOp,
-             stablehlo::CaseOp, stablehlo::IfOp, stablehlo::ReturnOp>(op);
+  return isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, stablehlo::ReturnOp>(
+             op) ||
+         stablehlo::isControlFlow(op);
 }
 
 static bool hasElements(Value value) {
@@ -47,7 +48,7 @@ static bool hasElements(Value value) {
 static void collect(Block &block, SmallVectorImpl<Operation *> &operations) {
   for (Operation &op : block) {
     operations.push_back(&op);
-    if (isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(op))
+    if (stablehlo::isControlFlow(&op))
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           collect(inner, operations);

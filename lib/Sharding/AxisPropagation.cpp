@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/AxisPropagation.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/ParameterSplits.h"
@@ -161,7 +161,7 @@ void AxisPropagation::visit(Operation *op) {
       visitWhile(op, {});
     return;
   }
-  if (isa<hlo::CaseOp, hlo::IfOp>(op))
+  if (hlo::isBranch(op))
     return visitCase(op);
   if (isa<MicroBatchesOp>(op))
     return visitMicroBatches(op);
@@ -472,7 +472,7 @@ void AxisPropagation::demand(Value value, AxisState state) {
     forced[index] = state.isPartial() ? AxisState::replicated() : state;
     return visitWhile(op, forced);
   }
-  if (isa<hlo::CaseOp, hlo::IfOp>(op))
+  if (hlo::isBranch(op))
     return settleBranches(cast<OpResult>(value), state);
   const std::optional<OpRule> &rule = ruleOf(op);
   if (rule && state.isSplit() && options.policy(op) != AxisPolicy::Whole)

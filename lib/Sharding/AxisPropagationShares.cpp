@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/ParameterSplits.h"
@@ -124,7 +124,7 @@ void AxisPropagation::wish(Value root, AxisState wanted) {
     if (auto loop = dyn_cast<hlo::WhileOp>(op)) {
       list.push_back(
           {loop.getBody().front().getTerminator()->getOperand(index), state});
-    } else if (isa<TaskGraphOp, hlo::CaseOp, hlo::IfOp>(op)) {
+    } else if (isa<TaskGraphOp>(op) || hlo::isBranch(op)) {
       for (Region &region : op->getRegions())
         list.push_back(
             {region.front().getTerminator()->getOperand(index), state});
@@ -198,7 +198,7 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
   Operation *op = use.getOwner();
   if (auto it = required.find(&use); it != required.end())
     return it->second.isReplicated();
-  if (isa<func::ReturnOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+  if (isa<func::ReturnOp>(op) || hlo::isControlFlow(op))
     return true;
   if (isa<hlo::ReturnOp, hlo::OptimizationBarrierOp>(op))
     return false;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/BlockLocalizer.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -52,7 +52,7 @@ LogicalResult BlockLocalizer::visit(Operation *op) {
     if (!operands.back())
       return failure();
   }
-  if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+  if (hlo::isControlFlow(op))
     return visitRegions(op, operands);
 
   SmallVector<Placement> operandPlacements, resultPlacements;

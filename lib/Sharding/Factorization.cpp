@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Factorization.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/SetVector.h"
@@ -109,7 +109,7 @@ void Factorization::linkRegions(Operation *op) {
         if (!moment || *moment == m)
           link(result, loop.getYield(m)->getOperand(index));
     }
-  } else if (isa<hlo::CaseOp, hlo::IfOp>(op)) {
+  } else if (hlo::isBranch(op)) {
     for (Region &region : op->getRegions())
       for (auto [result, yielded] : llvm::zip(
                op->getResults(), region.front().getTerminator()->getOperands()))

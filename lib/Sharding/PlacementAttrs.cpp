@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 
 using namespace mlir;
 
@@ -82,6 +83,11 @@ PlacementAttr getPlacement(Value value) {
 PlacementAttr getWantedPlacement(OpOperand &operand) {
   return getElement(operand.getOwner(), operandPlacementsAttrName,
                     operand.getOperandNumber());
+}
+
+bool hasPlacedRegions(Operation *op) {
+  return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp>(op) ||
+         stablehlo::isControlFlow(op);
 }
 
 FailureOr<func::FuncOp> getMainFunction(ModuleOp module) {

@@ -9,7 +9,7 @@
 #include "CutTaskGraphs/CutCosts.h"
 #include "CutTaskGraphs/SplitLoop.h"
 #include "DeviceRequests.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -49,10 +49,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return failure();
     main = *found;
     defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
-    for (Operation &op : main.front().without_terminator()) {
-      auto phase = op.getAttrOfType<PhaseAttr>(kPhaseAttr);
-      step[&op].phase = phase ? phase.getValue() : Phase::Forward;
-    }
+    for (Operation &op : main.front().without_terminator())
+      step[&op].phase = phaseOf(&op);
     FailureOr<bool> hasScopes = checkScopes();
     if (failed(hasScopes))
       return failure();
@@ -282,8 +280,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       }
       StepOp &info = step[&op];
       info.strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
-      auto phase = op.getAttrOfType<PhaseAttr>(kPhaseAttr);
-      info.phase = phase ? phase.getValue() : Phase::Forward;
+      info.phase = phaseOf(&op);
       info.constant = op.hasTrait<OpTrait::ConstantLike>();
     }
   }
@@ -294,8 +291,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     op->walk([&](Operation *nested) {
       if (info.strategy && !nested->hasTrait<OpTrait::IsTerminator>() &&
           (nested == op || nested->hasAttr(kStrategyAttr) ||
-           isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(
-               nested->getParentOp())))
+           stablehlo::isControlFlow(nested->getParentOp())))
         nested->setAttr(kStrategyAttr, info.strategy);
       else
         nested->removeAttr(kStrategyAttr);

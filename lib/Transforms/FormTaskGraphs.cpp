@@ -87,9 +87,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
 
   TaskGraphKey keyOf(Operation *op) {
     auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
-    auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
-    return {strategy ? strategy : defaultStrategy,
-            phase ? phase.getValue() : Phase::Forward};
+    return {strategy ? strategy : defaultStrategy, phaseOf(op)};
   }
 
   /// Gives every user outside the constant's own region a copy of its own;
@@ -183,8 +181,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
   void dropKey(Operation *op, TaskGraphKey key) {
     if (op->getAttr(kStrategyAttr) == key.strategy)
       op->removeAttr(kStrategyAttr);
-    auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
-    if (phase && phase.getValue() == key.phase)
+    if (op->getAttr(kPhaseAttr) == PhaseAttr::get(op->getContext(), key.phase))
       op->removeAttr(kPhaseAttr);
   }
 

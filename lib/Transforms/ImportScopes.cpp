@@ -8,7 +8,7 @@
 
 #include "ImportScopes/StackedRows.h"
 #include "ImportScopes/StepAnalysis.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -31,7 +31,7 @@ namespace {
 /// Whether the operations inside `op` belong to the step and not to the
 /// computation of one element, as those of a reducer.
 bool holdsSteps(Operation *op) {
-  return isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(op) ||
+  return stablehlo::isControlFlow(op) ||
          (op->getNumRegions() != 0 &&
           op->getName().getStringRef() == "sdy.manual_computation");
 }

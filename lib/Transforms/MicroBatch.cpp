@@ -17,7 +17,7 @@
 #include "DeviceRequests.h"
 #include "MicroBatch/MomentValues.h"
 #include "MicroBatch/TimeAxis.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
@@ -258,9 +258,8 @@ private:
         top.walk<WalkOrder::PreOrder>([&](Operation *op) {
           if (op->getNumResults() != 0)
             write(op);
-          return isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op)
-                     ? WalkResult::advance()
-                     : WalkResult::skip();
+          return hlo::isControlFlow(op) ? WalkResult::advance()
+                                        : WalkResult::skip();
         });
   }
 

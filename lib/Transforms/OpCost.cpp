@@ -9,6 +9,7 @@
 #include "whale/Transforms/OpCost.h"
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 
 #include "mlir/IR/Matchers.h"
@@ -129,7 +130,7 @@ std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
     return multiply(tripCount(loop).value_or(1),
                     add(regionCost(loop.getCond(), cost),
                         regionCost(loop.getBody(), cost)));
-  bool isBranch = isa<stablehlo::CaseOp, stablehlo::IfOp>(op);
+  bool isBranch = stablehlo::isBranch(op);
   if (!isBranch && (op->getNumRegions() == 0 ||
                     isa<stablehlo::StablehloDialect>(op->getDialect())))
     return std::nullopt;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Transforms/OpCost.h"
@@ -44,7 +45,7 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
     return double(tripCount(loop).value_or(1)) *
            (regionSeconds(loop.getCond(), model, device) +
             regionSeconds(loop.getBody(), model, device));
-  if (isa<stablehlo::CaseOp, stablehlo::IfOp>(op)) {
+  if (stablehlo::isBranch(op)) {
     double longest = 0;
     for (Region &region : op->getRegions())
       longest = std::max(longest, regionSeconds(region, model, device));

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Partition/MomentOrder.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Planner/Resolver.h"
@@ -190,8 +190,8 @@ private:
       return visitMicroBatches(loop);
     if (auto reshard = dyn_cast<ReshardOp>(op))
       return visitReshard(reshard);
-    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op) &&
-        holds(op->getResult(0)) && failed(visitCaptured(op)))
+    if (hlo::isControlFlow(op) && holds(op->getResult(0)) &&
+        failed(visitCaptured(op)))
       return failure();
     return BlockLocalizer::visit(op);
   }
@@ -425,7 +425,7 @@ private:
       if (op == main || isa<TaskGraphOp, ReshardOp>(op))
         return WalkResult::advance();
       if (op->getNumResults() != 0 && op->getBlock()->getParentOp() &&
-          isPlacedRegion(op->getParentOp()) &&
+          hasPlacedRegions(op->getParentOp()) &&
           !getPlacement(op->getResult(0))) {
         op->emitError("has no placement; run whale-propagate first");
         return WalkResult::interrupt();
@@ -433,11 +433,6 @@ private:
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
-  }
-
-  static bool isPlacedRegion(Operation *parent) {
-    return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
-               hlo::CaseOp, hlo::IfOp>(parent);
   }
 
   /// For each rank the padding of its parts of images in every convolution.

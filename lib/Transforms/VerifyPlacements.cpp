@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/OpRule.h"
@@ -139,9 +139,7 @@ public:
       if (failed(verify(op)))
         return WalkResult::interrupt();
       // The bodies of reductions work on scalars.
-      return isa<MicroBatchesOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op)
-                 ? WalkResult::advance()
-                 : WalkResult::skip();
+      return hasPlacedRegions(op) ? WalkResult::advance() : WalkResult::skip();
     });
     return failure(result.wasInterrupted());
   }
@@ -182,7 +180,7 @@ private:
         return failure();
     if (auto reshard = dyn_cast<ReshardOp>(op))
       return verifyReshard(reshard);
-    if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+    if (hlo::isControlFlow(op))
       return verifyRegions(op);
     if (auto loop = dyn_cast<MicroBatchesOp>(op))
       return verifyMoments(loop);

@@ -47,6 +47,9 @@ llvm::SmallVector<mlir::Value> resultsOfYielded(mlir::OpOperand &operand);
 /// micro-batches; null for an argument.
 mlir::Operation *findProducer(mlir::Value value);
 
+/// Whether the operation's regions hold values that have a place.
+bool hasPlacedRegions(mlir::Operation *op);
+
 /// The function that a pass works on: @main. Emits an error on the module if
 /// there is none.
 mlir::FailureOr<mlir::func::FuncOp> getMainFunction(mlir::ModuleOp module);

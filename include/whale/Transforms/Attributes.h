@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The names of the discardable attributes by which annotated text and the
-// passes up to the forming of task graphs talk to each other.
+// The discardable attributes by which annotated text and the passes up to the
+// forming of task graphs talk to each other.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_TRANSFORMS_ATTRIBUTES_H
 #define WHALE_TRANSFORMS_ATTRIBUTES_H
 
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace whale {
@@ -50,6 +51,10 @@ inline constexpr llvm::StringLiteral kCutBytesAttr = "whale.cut_bytes";
 inline constexpr llvm::StringLiteral kCutStateBytesAttr =
     "whale.cut_state_bytes";
 inline constexpr llvm::StringLiteral kCutScaleAttr = "whale.cut_scale";
+
+/// The phase of an operation: its own, or that of the operation around it that
+/// has one; forward if none has.
+Phase phaseOf(mlir::Operation *op);
 
 } // namespace whale
 

@@ -133,11 +133,6 @@ StrategyAttr strategyOf(Operation *op) {
   return op->getAttrOfType<StrategyAttr>(kStrategyAttr);
 }
 
-Phase phaseOf(Operation *op) {
-  auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
-  return phase ? phase.getValue() : Phase::Forward;
-}
-
 class Finder {
 public:
   explicit Finder(func::FuncOp main)

@@ -8,7 +8,7 @@
 
 #include "TimeAxis.h"
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -32,13 +32,6 @@ static Mesh meshOfMoments(int64_t moments) {
   std::iota(group.begin(), group.end(), 0);
   return {std::vector<std::vector<DeviceId>>{group},
           llvm::cantFail(Cluster::ofRanks(moments))};
-}
-
-static Phase phaseOf(Operation *op) {
-  for (; op; op = op->getParentOp())
-    if (auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr))
-      return phase.getValue();
-  return Phase::Forward;
 }
 
 static IntegerAttr batchDimOf(BlockArgument argument) {
@@ -157,8 +150,7 @@ bool TimeAxis::dependsOnBatchAlone(Value value) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    if (op->getBlock() != &main.front() ||
-        isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+    if (op->getBlock() != &main.front() || hlo::isControlFlow(op))
       return false;
     llvm::append_range(worklist, op->getOperands());
   }

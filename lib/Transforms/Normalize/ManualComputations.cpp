@@ -15,7 +15,7 @@
 
 #include "Patterns.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Sharding/ShardingHints.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -495,7 +495,7 @@ LogicalResult Expander::emitTogether(Operation *inner, Map &map) {
     return emitManual(manual, map);
   if (auto loop = dyn_cast<stablehlo::WhileOp>(inner))
     return emitWhile(loop, map);
-  if (isa<stablehlo::CaseOp, stablehlo::IfOp>(inner))
+  if (stablehlo::isBranch(inner))
     return emitBranches(inner, map);
   return inner->emitOpError("holds collectives, which is not supported");
 }

@@ -9,7 +9,7 @@
 #include "StepLoads.h"
 
 #include "StoredValues.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Feedback.h"
@@ -43,13 +43,8 @@ double LoadShares::of(const LoadAmounts &amounts) const {
   return sum;
 }
 
-/// Whether the regions hold values that have a place.
-static bool hasPlacedRegions(Operation *op) {
-  return isa<func::FuncOp, TaskGraphOp, MicroBatchesOp, hlo::WhileOp,
-             hlo::CaseOp, hlo::IfOp>(op);
-}
-
-static std::optional<Phase> phaseOf(Operation *op) {
+/// The phase of the TaskGraph around an operation.
+static std::optional<Phase> graphPhaseOf(Operation *op) {
   TaskGraphOp graph = graphOf(op);
   return graph ? graph.getPhase() : std::optional<Phase>();
 }
@@ -145,7 +140,7 @@ void StepLoads::addWork() {
     times[op] = count;
     // After the gradients are there, everybody has waited for everybody.
     if (hasPlacedRegions(op) || op->getNumResults() == 0 ||
-        phaseOf(op) == Phase::Apply)
+        graphPhaseOf(op) == Phase::Apply)
       continue;
     const Mesh *mesh = stepMeshes.meshOf(op);
     LoadKind kind = LoadKind::Whole;
@@ -284,8 +279,8 @@ void StepLoads::addMemory() {
     addBytes(mesh, kind, bytes, first, std::max(first, range.last));
     // What a micro-batch keeps for its backward, all do that are in flight.
     auto loop = op ? op->getParentOfType<MicroBatchesOp>() : MicroBatchesOp();
-    if (!loop || phaseOf(op) != Phase::Forward ||
-        phaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
+    if (!loop || graphPhaseOf(op) != Phase::Forward ||
+        graphPhaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
       continue;
     if (int64_t more = inFlight(op) - 1; more > 0)
       addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);

@@ -8,7 +8,7 @@
 
 #include "StoredValues.h"
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -20,7 +20,7 @@ namespace hlo = mlir::stablehlo;
 namespace whale {
 
 bool isLoop(Operation *op) {
-  return isa<MicroBatchesOp, hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op);
+  return isa<MicroBatchesOp>(op) || hlo::isControlFlow(op);
 }
 
 /// Another view of its operand, or something that kernels make of nothing.

@@ -10,7 +10,7 @@
 
 #include "../DivideStacks/StackPieces.h"
 #include "MomentRegions.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Sharding/PlacementAttrs.h"
 
 using namespace mlir;
@@ -53,7 +53,7 @@ public:
       }
       writeOperation(op);
       // The bodies of reductions work on scalars.
-      if (isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(op))
+      if (hlo::isControlFlow(op))
         return WalkResult::advance();
       return WalkResult::skip();
     });

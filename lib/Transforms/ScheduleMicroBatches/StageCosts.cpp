@@ -8,7 +8,7 @@
 
 #include "StageCosts.h"
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Resolver.h"
 #include "whale/Planner/StepCost.h"
@@ -68,7 +68,7 @@ double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
   std::vector<double> sums(devices.size(), 0);
   std::function<void(Block &, double)> visit = [&](Block &block, double times) {
     for (Operation &op : block.without_terminator()) {
-      if (isa<stablehlo::WhileOp, stablehlo::CaseOp, stablehlo::IfOp>(op)) {
+      if (stablehlo::isControlFlow(&op)) {
         auto loop = dyn_cast<stablehlo::WhileOp>(op);
         double rounds = loop ? double(tripCount(loop).value_or(1)) : 1;
         for (Region &region : op.getRegions())
