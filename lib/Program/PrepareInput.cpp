@@ -46,8 +46,6 @@ static LogicalResult checkRanks(ModuleOp module, StringRef target) {
 }
 
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
-  if (!module.getOps<ClusterOp>().empty())
-    return success();
   Location nowhere = UnknownLoc::get(module.getContext());
   std::string text = option.str(), file;
   bool isNumber = !option.empty() && llvm::all_of(option, llvm::isDigit);
@@ -61,6 +59,13 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   }
   llvm::Expected<Cluster> cluster = Cluster::parse(text);
   if (cluster) {
+    for (ClusterOp said : module.getOps<ClusterOp>()) {
+      if (said.getCluster() == *cluster)
+        return success();
+      return emitError(said.getLoc())
+             << "--cluster contradicts the text, which has this cluster; give "
+                "the same one, or take it out of the text";
+    }
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     ClusterOp::create(builder, nowhere, "cluster", *cluster);
     return success();

@@ -133,7 +133,7 @@ void AxisPropagation::visitCase(Operation *op) {
 /// The branches of a case agree on the layout of a result: one that some of
 /// them give and the others can take, or the one that is wanted of it where
 /// none of them gives any. Where there is none, the result is whole. Zeros are
-/// terms of any sum, as they stand.
+/// terms of any sum as they stand, and the like of other reductions.
 void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
   Operation *op = result.getOwner();
   SmallVector<OpOperand *> yields;

@@ -73,6 +73,32 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+// So is what leaves any other reduction as it is: false of "or".
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK: %[[ANY:.*]] = "stablehlo.case"
+// CHECK-NOT: all_reduce
+// CHECK: }) : (tensor<i32>) -> tensor<i1>
+// CHECK: whale.all_reduce %[[ANY]]
+func.func @main(%x: tensor<8xi1> {whale.batch_dim = 0 : i64},
+                %n: tensor<i32>) -> tensor<i1> {
+  %g = whale.task_graph "default" forward strategy #whale.replicate
+      -> tensor<i1> {
+    %false = stablehlo.constant dense<false> : tensor<i1>
+    %0 = "stablehlo.case"(%n) ({
+      %1 = stablehlo.reduce(%x init: %false) applies stablehlo.or
+          across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+      stablehlo.return %false : tensor<i1>
+    }) : (tensor<i32>) -> tensor<i1>
+    whale.yield %0 : tensor<i1>
+  }
+  return %g : tensor<i1>
+}
+
+// -----
+
 // A sum and a largest value have no layout in common, and what no branch needs
 // in a certain one is made as it is wanted.
 
