@@ -67,6 +67,29 @@ bool AxisPropagation::mayBePartialZero(Value value) const {
   return zeroCarries.contains(value) || isZero(value);
 }
 
+/// Calls `visit` with what an operation and its regions read from outside.
+static void forEachInput(Operation *root,
+                         llvm::function_ref<void(Value)> visit) {
+  root->walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (!root->isAncestor(operand.getParentRegion()->getParentOp()))
+        visit(operand);
+  });
+}
+
+/// Whether the operation, a loop with all that is in it included, can be
+/// computed anywhere: all that it reads is whole or waits itself.
+bool AxisPropagation::isLazy(Operation *root) {
+  bool isLazy = true;
+  forEachInput(root, [&](Value value) { isLazy &= !getState(value).isCut(); });
+  root->walk([&](Operation *op) {
+    bool isConstrained = op->getNumResults() == 1 &&
+                         options.constraints.contains(op->getResult(0));
+    isLazy &= !isConstrained && !mustSplit(op);
+  });
+  return isLazy;
+}
+
 /// Whether every device could compute the value whole from what it holds whole
 /// anyway.
 bool AxisPropagation::canBeMadeWhole(Value root) {
@@ -74,11 +97,12 @@ bool AxisPropagation::canBeMadeWhole(Value root) {
   values.insert(root);
   for (size_t i = 0; i < values.size(); ++i) {
     Operation *op = values[i].getDefiningOp();
-    if (!op || !ruleOf(op) || mustSplit(op))
+    if (!op || mustSplit(op) || !(ruleOf(op) || lazyLoops.contains(op)))
       return false;
-    for (Value operand : op->getOperands())
-      if (!getState(operand).isReplicated())
-        values.insert(operand);
+    forEachInput(op, [&](Value input) {
+      if (!getState(input).isReplicated())
+        values.insert(input);
+    });
   }
   return true;
 }
@@ -148,16 +172,7 @@ void AxisPropagation::visit(Operation *op) {
   if (auto graph = dyn_cast<TaskGraphOp>(op))
     return visitBlock(graph.getBody().front());
   if (isa<hlo::WhileOp>(op)) {
-    // A loop over free values alone waits until one of them is demanded.
-    bool allFree = llvm::all_of(op->getOperands(), [&](Value operand) {
-      return getState(operand).isFree();
-    });
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
-          allFree &= getState(operand).isFree();
-    });
-    if (!allFree)
+    if (!isLazy(op))
       visitWhile(op, {});
     return;
   }
@@ -176,11 +191,7 @@ void AxisPropagation::visit(Operation *op) {
   if (!rule || policy == AxisPolicy::Whole)
     return visitWhole(op);
   // What can be computed anywhere waits until somebody wants it.
-  bool isLazy = llvm::all_of(op->getOperands(), [&](Value operand) {
-    AxisState state = getState(operand);
-    return state.isFree() || state.isReplicated();
-  });
-  if (!isLazy || mustSplit(op))
+  if (!isLazy(op))
     decide(op, *rule);
 }
 
@@ -467,11 +478,8 @@ void AxisPropagation::demand(Value value, AxisState state) {
   }
   Operation *op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
-  if (isa<hlo::WhileOp>(op)) {
-    SmallVector<AxisState> forced(op->getNumResults());
-    forced[index] = state.isPartial() ? AxisState::replicated() : state;
-    return visitWhile(op, forced);
-  }
+  if (isa<hlo::WhileOp>(op))
+    return settleLoop(op, index, state);
   if (hlo::isBranch(op))
     return settleBranches(cast<OpResult>(value), state);
   const std::optional<OpRule> &rule = ruleOf(op);
@@ -489,9 +497,52 @@ void AxisPropagation::forceReplicated(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || getState(value).isReplicated())
     return;
+  if (lazyLoops.contains(op))
+    return visitWholeLoop(op);
   for (Value operand : op->getOperands())
     forceReplicated(operand);
   visitWhole(op);
+}
+
+/// Produces a result of a loop that has waited in the layout that is wanted of
+/// it, if no iteration exchanges anything then. Otherwise it is whole, and
+/// everybody takes a part of it.
+void AxisPropagation::settleLoop(Operation *op, unsigned index,
+                                 AxisState wanted) {
+  lazyLoops.insert(op);
+  if (wanted.isSplit()) {
+    SmallVector<AxisState> carry(op->getNumResults());
+    carry[index] = wanted;
+    visitWhile(op, carry);
+    if (!exchanges(op))
+      return;
+  }
+  visitWholeLoop(op);
+}
+
+void AxisPropagation::visitWholeLoop(Operation *op) {
+  llvm::SetVector<Value> inputs;
+  forEachInput(op, [&](Value input) { inputs.insert(input); });
+  for (Value input : inputs)
+    demand(input, AxisState::replicated());
+  visitWhile(
+      op, SmallVector<AxisState>(op->getNumResults(), AxisState::replicated()));
+}
+
+/// Whether the operation, or one inside of it, wants a value in another layout
+/// than the devices have it in, or leaves a sum to be added up.
+bool AxisPropagation::exchanges(Operation *root) {
+  bool any = llvm::any_of(root->getResults(), [&](Value result) {
+    return getState(result).isPartial();
+  });
+  root->walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      AxisState wanted = getRequired(operand);
+      AxisState state = getState(operand.get());
+      any |= state.isCut() && !wanted.isFree() && wanted != state;
+    }
+  });
+  return any;
 }
 
 } // namespace whale

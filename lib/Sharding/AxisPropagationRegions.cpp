@@ -38,10 +38,10 @@ void AxisPropagation::clear(Region &region) {
 
 /// A carried value has one layout before, in and after the loop. It starts
 /// with that of its initial value; where the body makes another one of a value
-/// that starts free (zeros, stacked outputs) or zero (an accumulated gradient,
-/// which then stays partial and is reduced once after the loop), that one is
-/// tried, until nothing changes. A partial sum that the body only adds to stays
-/// one.
+/// that starts free (stacked outputs, random bits), whole or zero (an
+/// accumulated gradient, which then stays partial and is reduced once after the
+/// loop), that one is tried, until nothing changes. A partial sum that the body
+/// only adds to stays one.
 void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   auto loop = cast<hlo::WhileOp>(op);
   Block &body = loop.getBody().front();
@@ -53,7 +53,7 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   SmallVector<bool> isFlexible(count);
   for (unsigned i = 0; i < count; ++i) {
     AxisState init = getState(op->getOperand(i));
-    isFlexible[i] = init.isFree() || isZero(op->getOperand(i));
+    isFlexible[i] = !init.isCut() || isZero(op->getOperand(i));
     if (!forced.empty() && !forced[i].isFree())
       carry[i] = forced[i];
     else if (!isZero(op->getOperand(i)))
@@ -71,6 +71,11 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     }
     visitBlock(body);
     Operation *yield = body.getTerminator();
+    for (unsigned i = 0; i < count; ++i) {
+      AxisState inside = getState(body.getArgument(i));
+      if (inside.isSplit() && getState(yield->getOperand(i)).isFree())
+        demand(yield->getOperand(i), inside);
+    }
     SmallVector<AxisState> next(count);
     for (unsigned i = 0; i < count; ++i) {
       BlockArgument argument = body.getArgument(i);
@@ -103,8 +108,9 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     carry = next;
   }
 
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < count; ++i)
     demand(body.getArgument(i), carry[i]);
+  for (unsigned i = 0; i < count; ++i) {
     require(body.getTerminator()->getOpOperand(i), carry[i]);
     // A whole zero is a partial sum of zero as it stands.
     bool isWholeZero =

@@ -196,6 +196,10 @@ private:
   void demand(mlir::Value value, AxisState state);
   void forceReplicated(mlir::Value value);
   bool canBeMadeWhole(mlir::Value value);
+  bool isLazy(mlir::Operation *op);
+  void settleLoop(mlir::Operation *op, unsigned index, AxisState wanted);
+  void visitWholeLoop(mlir::Operation *op);
+  bool exchanges(mlir::Operation *op);
   void require(mlir::OpOperand &operand, AxisState state);
   void clear(mlir::Region &region);
 
@@ -235,6 +239,8 @@ private:
   /// What the gathered parameters are, moved or not.
   llvm::DenseSet<mlir::Value> gathered;
   llvm::DenseSet<mlir::Value> zeroCarries;
+  /// Loops that waited until somebody wanted a result.
+  llvm::DenseSet<mlir::Operation *> lazyLoops;
   double seconds = 0;
 };
 
