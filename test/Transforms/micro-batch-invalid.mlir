@@ -9,9 +9,43 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
       across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
   // expected-note@+1 {{the operand comes from here}}
   %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<8xf32>
-  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch}}
+  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample}}
   %3 = stablehlo.subtract %0, %2 : tensor<8xf32>
   return %3 : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// A loop over samples, as lax.map is.
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8x4xf32> {
+  %h = stablehlo.tanh %x : tensor<8x4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<8x4xf32>
+  %i0 = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<8> : tensor<i32>
+  // expected-note@+1 {{the operand comes from here}}
+  %0:2 = stablehlo.while(%i = %i0, %out = %zero) : tensor<i32>, tensor<8x4xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %col = stablehlo.constant dense<0> : tensor<i32>
+    %row = stablehlo.dynamic_slice %h, %i, %col, sizes = [1, 4]
+        : (tensor<8x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %s = stablehlo.sine %row : tensor<1x4xf32>
+    %next = stablehlo.dynamic_update_slice %out, %s, %i, %col
+        : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>)
+        -> tensor<8x4xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %next : tensor<i32>, tensor<8x4xf32>
+  }
+  // expected-error@+1 {{micro-batches: 'stablehlo.add' needs operand #1 of the whole mini-batch, for a loop that reads all samples, as lax.map or lax.scan over them: with 2 micro-batches that would be another result; use one micro-batch, or jax.vmap in the place of the loop}}
+  %1 = stablehlo.add %h, %0#1 : tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
 }
 }
 

@@ -215,16 +215,63 @@ bool TimeAxis::computeWholeValues() {
 // Loops
 //===----------------------------------------------------------------------===//
 
+/// The operand that wants all moments of a value, on the way to this one.
+OpOperand &TimeAxis::findMix(OpOperand &operand) const {
+  OpOperand *mix = &operand;
+  while (Operation *producer = mix->get().getDefiningOp()) {
+    if (producer->getParentOp() != main || getLoop(producer))
+      break;
+    OpOperand *next = nullptr;
+    producer->walk([&](Operation *inner) {
+      for (OpOperand &read : inner->getOpOperands())
+        if (Operation *op = read.get().getDefiningOp())
+          if (getLoop(op) || turns.lookup(op) > 0)
+            next = &read;
+    });
+    if (!next)
+      break;
+    mix = next;
+  }
+  return *mix;
+}
+
+/// What it is that wants all moments, and what helps.
+static std::pair<StringRef, StringRef> explainMix(OpOperand &mix,
+                                                  const AxisState &state) {
+  Operation *op = mix.getOwner();
+  Operation *producer = mix.get().getDefiningOp();
+  if (producer && phaseOf(producer) == Phase::Apply)
+    return {"a parameter that the step has updated",
+            "its value before the update"};
+  if (state.isPartial())
+    return {"a statistic of all samples, as a mean over the mini-batch",
+            "statistics of each sample"};
+  bool isInLoop = isa<hlo::WhileOp>(op) || op->getParentOfType<hlo::WhileOp>();
+  if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,
+                      hlo::DynamicUpdateSliceOp, hlo::GatherOp>(op))
+    return {"a loop that reads all samples, as lax.map or lax.scan over them",
+            "jax.vmap in the place of the loop"};
+  if (isInLoop || hlo::isBranch(op) || isa<hlo::ReturnOp>(op))
+    return {"something in a loop or branch that needs all samples, where no "
+            "micro-batch can wait for the others",
+            "the same outside of the loop or branch"};
+  if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+    return {"a product that joins samples, as logits of every one with every "
+            "other",
+            "products of each sample alone"};
+  return {"an operation that joins samples", "the same for each sample alone"};
+}
+
 InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
+  OpOperand &mix = findMix(operand);
+  auto [cause, help] = explainMix(mix, getState(mix.get()));
   InFlightDiagnostic diagnostic =
       operand.getOwner()->emitError("micro-batches: '")
       << operand.getOwner()->getName() << "' needs operand #"
-      << operand.getOperandNumber()
-      << " of the whole mini-batch (batch statistics, logits of every sample "
-         "with every other, a parameter that the step has updated): with "
-      << moments
+      << operand.getOperandNumber() << " of the whole mini-batch, for " << cause
+      << ": with " << moments
       << " micro-batches that would be another result; use one micro-batch, or "
-         "statistics of each sample";
+      << help;
   diagnostic.attachNote(operand.get().getLoc())
       << "the operand comes from here";
   return diagnostic;

@@ -59,6 +59,7 @@ private:
   bool dependsOnBatchAlone(mlir::Value value);
   mlir::Value cloneWhole(mlir::Value value);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
+  mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
   mlir::InFlightDiagnostic emitMixes(mlir::OpOperand &operand) const;
 
   mlir::func::FuncOp main;
