@@ -90,7 +90,9 @@ llvm::Expected<ScheduleChoice>
 whale::chooseSchedule(const ScheduleProblem &problem,
                       llvm::ArrayRef<ScheduleKind> among) {
   std::optional<ScheduleChoice> best;
-  int64_t bestLack = 0, bestBytes = 0;
+  int64_t bestLack = 0;
+  // In bytes, or where nothing is known of these, in micro-batches.
+  std::pair<int64_t, int64_t> bestPeak;
   std::string others, misfit;
   for (const KindName &entry : kNames) {
     if (!among.empty() && !llvm::is_contained(among, entry.kind))
@@ -108,8 +110,9 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     int64_t lack = std::max<int64_t>(worstLack(problem, *timeline).second, 0);
     if (lack > 0)
       others += " (doesn't fit)";
-    int64_t bytes = *std::max_element(timeline->peakBytes.begin(),
-                                      timeline->peakBytes.end());
+    std::pair<int64_t, int64_t> peak = {
+        *llvm::max_element(timeline->peakBytes),
+        *llvm::max_element(timeline->peakMicroBatches)};
     // Sums of the same costs in another order are equal.
     double slack = best ? best->timeline.makespan * 1e-9 : 0;
     if (best && lack != bestLack) {
@@ -118,13 +121,13 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     } else if (best &&
                (timeline->makespan > best->timeline.makespan + slack ||
                 (timeline->makespan >= best->timeline.makespan - slack &&
-                 bytes >= bestBytes))) {
+                 peak >= bestPeak))) {
       continue;
     }
     best = ScheduleChoice{entry.kind, std::move(*schedule),
                           std::move(*timeline), ""};
     bestLack = lack;
-    bestBytes = bytes;
+    bestPeak = peak;
   }
   if (!best)
     return fail(misfit);

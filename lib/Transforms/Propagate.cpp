@@ -114,6 +114,11 @@ private:
       return true;
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return meshes.namesOn(mesh); });
+    for (auto loop : function.getOps<MicroBatchesOp>()) {
+      Pipeline pipeline(loop, cluster);
+      if (pipeline.getNumStages() > 1 && pipeline.goesBack())
+        writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
+    }
     if (!scale.empty()) {
       Builder builder(module.getContext());
       module->setAttr(kEstimatedBytesAttr,
@@ -122,6 +127,37 @@ private:
                       builder.getDenseI64ArrayAttr(balancer.argumentBytes()));
     }
     return false;
+  }
+
+  /// For the choice of a schedule: what is fixed as the number of micro-batches
+  /// in flight changes, and what is not.
+  void writeLoopBytes(MicroBatchesOp loop, Pipeline &pipeline,
+                      ArrayRef<LoopBytes> devices) {
+    Builder builder(loop.getContext());
+    llvm::MapVector<Attribute, SmallVector<int64_t>> devicesWith;
+    for (auto [device, bytes] : llvm::enumerate(devices)) {
+      double fixed = bytes.inside;
+      SmallVector<NamedAttribute> kept;
+      for (const auto &[name, each] : bytes.kept) {
+        fixed -= each * double(pipeline.getInFlight(name));
+        kept.push_back(
+            builder.getNamedAttr(name, builder.getI64IntegerAttr(each)));
+      }
+      devicesWith
+          [builder.getDictionaryAttr(
+               {builder.getNamedAttr("fixed", builder.getI64IntegerAttr(fixed)),
+                builder.getNamedAttr("kept", builder.getDictionaryAttr(kept)),
+                builder.getNamedAttr(
+                    "outside", builder.getI64IntegerAttr(bytes.outside))})]
+              .push_back(device);
+    }
+    SmallVector<Attribute> list;
+    for (auto &[attr, ids] : devicesWith) {
+      NamedAttrList entry(cast<DictionaryAttr>(attr));
+      entry.set("devices", builder.getDenseI64ArrayAttr(ids));
+      list.push_back(entry.getDictionary(loop.getContext()));
+    }
+    loop->setAttr(kLoopBytesAttr, builder.getArrayAttr(list));
   }
 
   StepLoads readLoads() {

@@ -172,6 +172,9 @@ struct ScheduleMicroBatchesPass
       return error;
     }
     emitRemark(loop.getLoc()) << "pipeline: " << choice->reason;
+    correctEstimate(pipeline, choice->schedule);
+    loop->removeAttr(kLoopBytesAttr);
+    apart->removeAttr(kLoopBytesAttr);
     if (choice->kind == ScheduleKind::ZeroBubble) {
       write(apart, pipelineApart, problem, *choice);
       loop.replaceAllUsesWith(apart);
@@ -181,6 +184,18 @@ struct ScheduleMicroBatchesPass
       write(loop, pipeline, problem, *choice);
     }
     return success();
+  }
+
+  /// Where somebody has asked for the bytes that devices are expected to need.
+  void correctEstimate(Pipeline &pipeline, const Schedule &schedule) {
+    ModuleOp module = getOperation();
+    auto attr = module->getAttrOfType<DenseI64ArrayAttr>(kEstimatedBytesAttr);
+    if (!attr)
+      return;
+    SmallVector<int64_t> bytes(attr.asArrayRef());
+    pipeline.correctBytes(schedule, bytes);
+    module->setAttr(kEstimatedBytesAttr,
+                    DenseI64ArrayAttr::get(&getContext(), bytes));
   }
 
   /// Writes down the steps of all devices that stand at the same places.

@@ -169,9 +169,10 @@ struct ScheduleChoice {
 };
 
 /// The schedule of the least makespan that keeps every stage within its memory,
-/// or else the one that lacks the least; of equals that with the least memory,
-/// then the first in the order of ScheduleKind. Only the kinds in `among`
-/// count, all if it is empty. Fails if the problem has none of them.
+/// or else the one that lacks the least; of equals that with the least memory
+/// (and micro-batches in flight), then the first in the order of ScheduleKind.
+/// Only the kinds in `among` count, all if it is empty. Fails if the problem
+/// has none of them.
 llvm::Expected<ScheduleChoice>
 chooseSchedule(const ScheduleProblem &problem,
                llvm::ArrayRef<ScheduleKind> among = {});

@@ -29,6 +29,10 @@ inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
 /// On `whale.micro_batches`: for each stage of the pipeline a dictionary of its
 /// `devices` and of its `steps`, such as "F0 F1 B0 B1" (docs/schedules.md).
 inline constexpr llvm::StringLiteral kScheduleAttr = "whale.schedule";
+/// On `whale.micro_batches`: for `devices` the bytes that each is expected to
+/// need meanwhile, `fixed` ones and what the TaskGraphs of each name have
+/// `kept` of each micro-batch in flight; and those that it needs `outside`.
+inline constexpr llvm::StringLiteral kLoopBytesAttr = "whale.loop_bytes";
 /// On a task graph in micro-batches: which one of its stage, if not the first.
 inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
 /// On a backward task graph: no other stage waits for it.
@@ -45,8 +49,8 @@ inline constexpr llvm::StringLiteral kArgumentBytesAttr =
 /// On the module, for each device: a factor that corrects what whale-propagate
 /// expects it to need besides its arguments.
 inline constexpr llvm::StringLiteral kMemoryScaleAttr = "whale.memory_scale";
-/// The same of whale-cut-task-graphs, which takes parameters and optimizer state
-/// for the arguments.
+/// The same of whale-cut-task-graphs, which takes parameters and optimizer
+/// state for the arguments.
 inline constexpr llvm::StringLiteral kCutBytesAttr = "whale.cut_bytes";
 inline constexpr llvm::StringLiteral kCutStateBytesAttr =
     "whale.cut_state_bytes";

@@ -273,6 +273,13 @@ std::vector<int64_t> MeshBalancer::argumentBytes() const {
   return bytes;
 }
 
+std::vector<LoopBytes> MeshBalancer::loopBytes(MicroBatchesOp loop) const {
+  std::vector<LoopBytes> bytes;
+  for (size_t device = 0; device < cluster.devices.size(); ++device)
+    bytes.push_back(room->loopBytes(device, loop, loads.getRange(loop)));
+  return bytes;
+}
+
 //===----------------------------------------------------------------------===//
 // Rotation
 //===----------------------------------------------------------------------===//

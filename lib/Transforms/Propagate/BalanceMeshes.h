@@ -42,6 +42,8 @@ public:
   /// arguments alone.
   std::vector<int64_t> estimateBytes() const;
   std::vector<int64_t> argumentBytes() const;
+  /// Those of micro-batches, for each device.
+  std::vector<LoopBytes> loopBytes(MicroBatchesOp loop) const;
 
 private:
   MeshBalance speedsOf(const Mesh &mesh, const MeshLoad &load) const;

@@ -15,8 +15,18 @@ namespace whale {
 MemoryRoom::Peak MemoryRoom::peakOf(const Seats &seats, double scale) const {
   auto [it, isNew] = peaks.try_emplace({seats, scale});
   Peak &peak = it->second;
-  if (!isNew)
-    return peak;
+  if (isNew)
+    forEachMoment(seats, scale, [&](unsigned position, double bytes) {
+      if (bytes > peak.bytes)
+        peak = {bytes, position};
+    });
+  return peak;
+}
+
+/// The bytes before each operation at which they change.
+void MemoryRoom::forEachMoment(
+    const Seats &seats, double scale,
+    llvm::function_ref<void(unsigned, double)> visit) {
   double now = 0;
   std::map<unsigned, double> changes;
   for (const Seat &seat : seats) {
@@ -24,13 +34,9 @@ MemoryRoom::Peak MemoryRoom::peakOf(const Seats &seats, double scale) const {
     for (const auto &[position, amounts] : seat.load->changes)
       changes[position] += seat.shares.of(amounts) * scale;
   }
-  peak = {now, 0};
-  for (const auto &[position, change] : changes) {
-    now += change;
-    if (now > peak.bytes)
-      peak = {now, position};
-  }
-  return peak;
+  visit(0, now);
+  for (const auto &[position, change] : changes)
+    visit(position, now += change);
 }
 
 /// How a device's need before one operation depends on its share of the
@@ -92,6 +98,25 @@ int64_t MemoryRoom::peakBytes(int64_t device) const {
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
   return peakOf(seats[device], 0).bytes;
+}
+
+LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,
+                                std::pair<unsigned, unsigned> range) const {
+  LoopBytes bytes;
+  double scale = scaleOf(device), entering = 0;
+  forEachMoment(seats[device], scale, [&](unsigned position, double now) {
+    bool isInside = position >= range.first && position <= range.second;
+    double &most = isInside ? bytes.inside : bytes.outside;
+    most = std::max(most, now);
+    if (position <= range.first)
+      entering = now;
+  });
+  bytes.inside = std::max(bytes.inside, entering);
+  for (const Seat &seat : seats[device])
+    if (auto it = seat.load->kept.find(loop); it != seat.load->kept.end())
+      for (const auto &[name, amounts] : it->second)
+        bytes.kept[name] += seat.shares.of(amounts) * scale;
+  return bytes;
 }
 
 } // namespace whale

@@ -23,6 +23,14 @@ struct Seat {
 };
 using Seats = std::vector<Seat>;
 
+/// Bytes that a device needs with the shares that it has.
+struct LoopBytes {
+  /// At most, before and after a loop of micro-batches, and meanwhile.
+  double outside = 0, inside = 0;
+  /// Of the latter, what each micro-batch keeps, by TaskGraph.
+  std::map<llvm::StringRef, double> kept;
+};
+
 /// Bytes that devices need, by the shares that they take.
 class MemoryRoom {
 public:
@@ -41,6 +49,9 @@ public:
   int64_t peakBytes(int64_t device) const;
   /// Those of its arguments alone.
   int64_t argumentBytes(int64_t device) const;
+  /// Those of a loop that stands at these positions.
+  LoopBytes loopBytes(int64_t device, mlir::Operation *loop,
+                      std::pair<unsigned, unsigned> range) const;
 
 private:
   /// A peak, as it depends on one of the shares of one mesh.
@@ -57,6 +68,8 @@ private:
     return scale.empty() ? 1 : scale[device];
   }
   Peak peakOf(const Seats &seats, double scale) const;
+  static void forEachMoment(const Seats &seats, double scale,
+                            llvm::function_ref<void(unsigned, double)> visit);
   Slope slopeAt(const Seats &seats, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
 

@@ -197,6 +197,13 @@ void StepLoads::addBytes(const Mesh *mesh, LoadKind kind, double bytes,
   load.changes[last + 1][kind] -= bytes;
 }
 
+/// The region of a loop that an operation stands in.
+static Region *bodyOf(MicroBatchesOp loop, Operation *op) {
+  while (op->getParentOp() != loop)
+    op = op->getParentOp();
+  return op->getParentRegion();
+}
+
 namespace {
 struct Range {
   unsigned first = std::numeric_limits<unsigned>::max(), last = 0;
@@ -282,6 +289,10 @@ void StepLoads::addMemory() {
     if (!loop || graphPhaseOf(op) != Phase::Forward ||
         graphPhaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
       continue;
+    // Micro-batches of each region in their proportion.
+    bytes *= double(loop.getNumMoments(bodyOf(loop, op))) /
+             double(loop.getNumMoments());
+    meshes[mesh].kept[loop][graphOf(op).getName()][kind] += bytes;
     if (int64_t more = inFlight(op) - 1; more > 0)
       addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
   }

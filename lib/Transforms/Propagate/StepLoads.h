@@ -78,6 +78,9 @@ struct MeshLoad {
   LoadAmounts argumentBytes;
   /// By how much the bytes of everything else change before each operation.
   std::map<unsigned, LoadAmounts> changes;
+  /// Of these, what a micro-batch of a loop keeps for its backward, by the name
+  /// of the TaskGraph whose forward made it.
+  std::map<mlir::Operation *, std::map<llvm::StringRef, LoadAmounts>> kept;
 };
 
 class StepLoads {
@@ -93,6 +96,10 @@ public:
   }
   /// The speed class of a device, an index into MeshLoad::seconds.
   unsigned getSpeedClass(int64_t device) const { return classOf[device]; }
+  /// Where an operation and those inside of it stand, first and last.
+  std::pair<unsigned, unsigned> getRange(mlir::Operation *op) const {
+    return {positions.lookup(op), ends.lookup(op)};
+  }
   /// What is shared out of each micro-batch, or of the mini-batch, in grains.
   llvm::ArrayRef<int64_t> getMoments() const { return moments; }
   /// How many samples the program keeps together, as one that is shared out.

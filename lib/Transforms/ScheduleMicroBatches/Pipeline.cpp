@@ -228,18 +228,22 @@ ScheduleProblem Pipeline::getProblem() {
       cost.backward += seconds;
   }
   llvm::BitVector isCounted(numStages);
+  std::map<int64_t, DeviceBytes> bytesOf = readBytes();
   for (auto [index, place] : llvm::enumerate(line)) {
     StageCost &cost = problem.costs[index];
-    auto isHere = [&, index = int64_t(index)](TaskGraphOp graph) {
-      return getPlace(graph) == index;
-    };
-    cost.send = costs.sendSeconds(isHere);
+    cost.send =
+        costs.sendSeconds([&, index = int64_t(index)](TaskGraphOp graph) {
+          return getPlace(graph) == index;
+        });
     // The device that has the least room for it.
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t device : place.devices) {
+      auto it = bytesOf.find(device);
+      if (it == bytesOf.end())
+        continue;
       // All places of a stage share what is always there.
-      int64_t fixed = isCounted[place.stage] ? 0 : costs.fixedBytes(device);
-      int64_t kept = costs.keptBytes(device, isHere);
+      int64_t fixed = isCounted[place.stage] ? 0 : it->second.fixed;
+      int64_t kept = it->second.kept[index];
       int64_t memory = cluster.kindOf(device).memoryBytes;
       int64_t room = memory - fixed - kept;
       if (room >= least)
@@ -252,6 +256,60 @@ ScheduleProblem Pipeline::getProblem() {
     isCounted.set(place.stage);
   }
   return problem;
+}
+
+std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
+  std::map<int64_t, DeviceBytes> result;
+  auto list = loop->getAttrOfType<ArrayAttr>(kLoopBytesAttr);
+  if (!list)
+    return result;
+  for (auto entry : list.getAsRange<DictionaryAttr>()) {
+    DeviceBytes bytes;
+    bytes.fixed = entry.getAs<IntegerAttr>("fixed").getInt();
+    bytes.outside = entry.getAs<IntegerAttr>("outside").getInt();
+    bytes.kept.assign(line.size(), 0);
+    for (NamedAttribute kept : entry.getAs<DictionaryAttr>("kept")) {
+      SmallVector<int64_t> places = placesOfName.lookup(kept.getName());
+      for (int64_t place : places)
+        bytes.kept[place] +=
+            double(cast<IntegerAttr>(kept.getValue()).getInt()) /
+            double(places.size());
+    }
+    for (int64_t device :
+         entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef())
+      result[device] = bytes;
+  }
+  return result;
+}
+
+void Pipeline::correctBytes(const Schedule &schedule,
+                            MutableArrayRef<int64_t> bytes) {
+  ScheduleProblem problem = emptyProblem();
+  for (auto &[device, expected] : readBytes()) {
+    double most = 0;
+    for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
+      std::vector<int64_t> places = problem.taskGraphsOf(stage);
+      if (llvm::all_of(places, [&, &expected = expected](int64_t place) {
+            return expected.kept[place] == 0;
+          }))
+        continue;
+      std::vector<bool> splits(places.size(), false);
+      for (const ScheduleStep &step : steps)
+        if (step.kind == ScheduleStep::WeightGradient)
+          splits[step.chunk] = true;
+      double kept = 0;
+      for (const ScheduleStep &step : steps) {
+        double each = expected.kept[places[step.chunk]];
+        if (step.kind == ScheduleStep::Forward)
+          most = std::max(most, kept += each);
+        else if (splits[step.chunk] ==
+                 (step.kind == ScheduleStep::WeightGradient))
+          kept -= each;
+      }
+    }
+    bytes[device] =
+        std::max<int64_t>(expected.outside, expected.fixed + int64_t(most));
+  }
 }
 
 } // namespace whale

@@ -51,7 +51,20 @@ public:
   /// of its devices keeps. Values must have been placed.
   ScheduleProblem getProblem();
 
+  /// Corrects the bytes that devices are expected to need, which were for as
+  /// many micro-batches in flight as `getInFlight` says, to what they need
+  /// under a schedule.
+  void correctBytes(const Schedule &schedule,
+                    llvm::MutableArrayRef<int64_t> bytes);
+
 private:
+  /// What whale-propagate expects a device to need.
+  struct DeviceBytes {
+    int64_t fixed = 0, outside = 0;
+    /// What each place keeps of a micro-batch.
+    std::vector<double> kept;
+  };
+  std::map<int64_t, DeviceBytes> readBytes();
   ScheduleProblem emptyProblem();
   void joinDevices();
   void addForward(TaskGraphOp graph);

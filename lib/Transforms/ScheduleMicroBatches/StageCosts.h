@@ -15,7 +15,7 @@
 
 namespace whale {
 
-/// Time and memory of the first micro-batch, from the placements of its values.
+/// Time of the first micro-batch, from the placements of its values.
 class StageCosts {
 public:
   using Selection = llvm::function_ref<bool(TaskGraphOp)>;
@@ -26,12 +26,6 @@ public:
   double secondsOf(TaskGraphOp graph, llvm::ArrayRef<int64_t> devices);
   /// Until what the selected forward task graphs make has reached the others.
   double sendSeconds(Selection from);
-  /// Bytes that a device always holds: its parts of the arguments, and of the
-  /// sums over micro-batches.
-  int64_t fixedBytes(int64_t device);
-  /// Bytes of a micro-batch that the selected backward task graphs read of what
-  /// was there when the forward was over.
-  int64_t keptBytes(int64_t device, Selection of);
 
 private:
   /// The part of the value that each device holds.
