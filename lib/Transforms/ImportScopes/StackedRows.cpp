@@ -63,6 +63,10 @@ Value stackOf(hlo::DynamicUpdateSliceOp update) {
 } // namespace
 
 void joinStackedRows(Block &body, Strategies &strategies) {
+  // A scope that is nowhere else in the loop may be on other devices.
+  llvm::SmallDenseSet<StrategyAttr> scopes;
+  for (Operation &op : body)
+    scopes.insert(strategies.lookup(&op));
   for (Operation &op : body) {
     if (strategies.lookup(&op))
       continue;
@@ -80,7 +84,7 @@ void joinStackedRows(Block &body, Strategies &strategies) {
         moves.push_back(from);
     }
     for (Operation *move : moves)
-      if (scope && *scope)
+      if (scope && *scope && scopes.contains(*scope))
         strategies.try_emplace(move, *scope);
   }
 }

@@ -16,9 +16,9 @@
 namespace whale {
 
 /// A scan stores rows of stacks and reads them outside of all scopes. Gives
-/// these operations of a loop's body the scope that reads the row, as if it
-/// used the value itself: what the forward stores for the backward is stored
-/// as that wants it.
+/// these operations of a loop's body the scope that reads the row, if others
+/// in the loop have it too, as if it used the value itself: what the forward
+/// stores for the backward is stored as that wants it.
 void joinStackedRows(
     mlir::Block &body,
     llvm::DenseMap<mlir::Operation *, StrategyAttr> &strategies);
