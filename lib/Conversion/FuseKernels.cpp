@@ -91,35 +91,36 @@ static bool isCheap(GenericOp op) {
       ++whole;
   if (whole > 1)
     return false;
-  bool heavy = false;
-  op.getRegion().walk([&](Operation *inner) {
-    heavy |= isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp,
-                 arith::RemSIOp, arith::RemUIOp, tensor::ExtractOp>(inner) ||
-             inner->getNumRegions() != 0 ||
-             (isa_and_nonnull<math::MathDialect>(inner->getDialect()) &&
-              !isa<math::AbsFOp, math::CopySignOp>(inner));
-  });
-  return !heavy && getBodySize(op) <= kCheapBody;
+  unsigned count = 0;
+  for (Operation &inner : op.getRegion().front().without_terminator()) {
+    bool heavy =
+        isa<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp,
+            arith::RemSIOp, arith::RemUIOp, tensor::ExtractOp>(inner) ||
+        inner.getNumRegions() != 0 ||
+        (isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&
+         !isa<math::AbsFOp, math::CopySignOp>(inner));
+    count += !isa<arith::ConstantOp>(inner);
+    if (heavy || count > kCheapBody)
+      return false;
+  }
+  return true;
 }
+
+using Users = llvm::SmallSetVector<Operation *, 8>;
 
 /// The operations, in the same block, that use a result of `op`; null stands
 /// for users elsewhere.
-static SmallVector<Operation *> getUsers(GenericOp op) {
-  SmallVector<Operation *> users;
-  for (Operation *user : op->getUsers()) {
-    Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
-    if (!llvm::is_contained(users, ancestor))
-      users.push_back(ancestor);
-  }
+static Users getUsers(GenericOp op) {
+  Users users;
+  for (Operation *user : op->getUsers())
+    users.insert(op->getBlock()->findAncestorOpInBlock(*user));
   return users;
 }
 
 /// The users of a producer, without the cheap operations among them that all
 /// their own users will compute for themselves: of these, the users count.
 /// `passed` gets these operations.
-static SmallVector<Operation *>
-getLastingUsers(GenericOp op, llvm::SmallSetVector<Operation *, 8> &passed) {
-  SmallVector<Operation *> users;
+static void addLastingUsers(GenericOp op, Users &users, Users &passed) {
   for (Operation *user : getUsers(op)) {
     auto generic = dyn_cast_or_null<GenericOp>(user);
     bool passes = generic && isParallel(generic) && isCheap(generic) &&
@@ -127,17 +128,11 @@ getLastingUsers(GenericOp op, llvm::SmallSetVector<Operation *, 8> &passed) {
                   llvm::all_of(getUsers(generic), [](Operation *next) {
                     return isa_and_nonnull<GenericOp>(next);
                   });
-    if (!passes) {
-      if (!llvm::is_contained(users, user))
-        users.push_back(user);
-      continue;
-    }
-    passed.insert(user);
-    for (Operation *next : getLastingUsers(generic, passed))
-      if (!llvm::is_contained(users, next))
-        users.push_back(next);
+    if (!passes)
+      users.insert(user);
+    else if (passed.insert(user))
+      addLastingUsers(generic, users, passed);
   }
-  return users;
 }
 
 /// Each loop of the consumer appears in the map, so no element of the operand
@@ -378,7 +373,7 @@ private:
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
     bool cheap = isCheap(producer);
-    SmallVector<Operation *> users = getUsers(producer);
+    Users users = getUsers(producer);
     bool once = readsOnce(map);
     if (!cheap && !once && !isPrefix(map))
       return {};
@@ -398,8 +393,9 @@ private:
       return fuse(consumer, input);
     // Kept as a result of the first user, before all others need it; cheap
     // users go with those that they will become a part of.
-    llvm::SmallSetVector<Operation *, 8> passed;
-    users = getLastingUsers(producer, passed);
+    Users passed;
+    users.clear();
+    addLastingUsers(producer, users, passed);
     bool isFirst = llvm::all_of(users, [&](Operation *user) {
       return user && (user == consumer || order.isBefore(consumer, user));
     });

@@ -249,8 +249,9 @@ Contraction::Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op)
 void Contraction::orderContracted() {
   SmallVector<int64_t> order(rhs.contracting.size());
   std::iota(order.begin(), order.end(), 0);
-  llvm::stable_sort(order, [&](int64_t a, int64_t b) {
-    return rhs.strides[rhs.contracting[a]] > rhs.strides[rhs.contracting[b]];
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    return std::pair(-rhs.strides[rhs.contracting[a]], a) <
+           std::pair(-rhs.strides[rhs.contracting[b]], b);
   });
   for (Side *side : {&lhs, &rhs}) {
     SmallVector<int64_t> old(side->contracting);

@@ -73,8 +73,9 @@ int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
       json["values"] = *getRankConstant(offset, *getRanks(function));
     } else {
       auto value = cast<stablehlo::ConstantOp>(constant).getValue();
-      place("constant", "offset",
-            tables.constants.add(cast<DenseElementsAttr>(value)));
+      // That of all constants of the program isn't known yet.
+      place("constant", "offset", 0);
+      result.constants.emplace_back(it->second, cast<DenseElementsAttr>(value));
     }
   } else if (auto offset = where.getAs<IntegerAttr>("arena")) {
     place("arena", "offset", offset.getInt());
@@ -165,13 +166,13 @@ LogicalResult ClassEmitter::copies(Operation &op, Json &list) {
 }
 
 FailureOr<Json> ClassEmitter::launch(LaunchOp op) {
-  func::FuncOp kernel = op.getKernelFunc(tables.symbols);
+  func::FuncOp kernel = op.getKernelFunc(symbols);
   auto extent = kernel ? kernel->getAttrOfType<IntegerAttr>("whale.extent")
                        : IntegerAttr();
   if (!extent)
     return op.emitError("launches a kernel without whale.extent");
   std::string symbol = op.getKernel().str();
-  auto [signature, isNew] = tables.kernels.try_emplace(symbol);
+  auto [signature, isNew] = result.kernels.try_emplace(symbol);
   Json used = Json::array(), bytes = Json::array();
   for (ValueRange values :
        {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
@@ -369,19 +370,19 @@ FailureOr<Json> ClassEmitter::block(Block &block) {
   return list;
 }
 
-FailureOr<Json> ClassEmitter::emit() {
+FailureOr<EmittedClass> ClassEmitter::emit() {
   if (failed(collect()))
     return failure();
   FailureOr<Json> instructions = block(function.getBody().front());
   if (failed(instructions))
     return failure();
-  Json json;
+  Json &json = result.json;
   json["ranks"] = toJson(*getRanks(function));
   json["arena_bytes"] =
       function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
   json["buffers"] = std::move(buffers);
   json["instructions"] = std::move(*instructions);
-  return json;
+  return std::move(result);
 }
 
 } // namespace whale

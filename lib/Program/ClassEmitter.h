@@ -9,7 +9,6 @@
 #ifndef WHALE_LIB_PROGRAM_CLASSEMITTER_H
 #define WHALE_LIB_PROGRAM_CLASSEMITTER_H
 
-#include "ConstantTable.h"
 #include "Json.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -21,22 +20,21 @@
 
 namespace whale {
 
-/// What the classes of a program share while it is emitted.
-struct ProgramTables {
-  ConstantTable constants;
+/// A rank class in the manifest, and what it shares with others.
+struct EmittedClass {
+  Json json;
+  /// What buffers of the class hold: their number in its list.
+  std::vector<std::pair<int64_t, mlir::DenseElementsAttr>> constants;
   /// By symbol: {"inputs", "bytes", "extent"}.
   std::map<std::string, Json> kernels;
-  mlir::SymbolTableCollection symbols;
 };
 
 /// Emits one rank class function.
 class ClassEmitter {
 public:
-  ClassEmitter(mlir::func::FuncOp function, ProgramTables &tables)
-      : function(function), tables(tables) {}
+  explicit ClassEmitter(mlir::func::FuncOp function) : function(function) {}
 
-  /// The class's entry of the manifest.
-  mlir::FailureOr<Json> emit();
+  mlir::FailureOr<EmittedClass> emit();
 
 private:
   mlir::LogicalResult collect();
@@ -56,7 +54,8 @@ private:
   int64_t planned(mlir::Value value);
 
   mlir::func::FuncOp function;
-  ProgramTables &tables;
+  EmittedClass result;
+  mlir::SymbolTableCollection symbols;
   mlir::ArrayAttr plan;
   llvm::DenseMap<mlir::Value, int64_t> plannedOf;
   /// By planned buffer: the operation that gives a constant its value, and a

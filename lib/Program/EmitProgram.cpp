@@ -10,10 +10,13 @@
 
 #include "ChannelEmitter.h"
 #include "ClassEmitter.h"
+#include "ConstantTable.h"
 #include "ProgramDirectory.h"
 #include "whale/Conversion/CompileKernels.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cluster.h"
+
+#include "mlir/IR/Threading.h"
 
 using namespace mlir;
 
@@ -31,6 +34,7 @@ private:
   LogicalResult collectClasses();
   FailureOr<Json> ranks();
   LogicalResult parameters(Json &manifest);
+  LogicalResult emitClasses(Json &manifest);
   LogicalResult layout(Json &json, Type local, Attribute placement,
                        Attribute globalType, Location loc);
   LogicalResult fail(llvm::Error error) {
@@ -45,7 +49,8 @@ private:
   std::map<int64_t, size_t> classOf;
   /// The first argument or result with a placement.
   llvm::DenseMap<Attribute, std::string> namedPlacements;
-  ProgramTables tables;
+  ConstantTable constants;
+  std::map<std::string, Json> kernelSignatures;
 };
 
 LogicalResult ProgramEmitter::collectClasses() {
@@ -181,6 +186,29 @@ LogicalResult ProgramEmitter::parameters(Json &manifest) {
   return success();
 }
 
+/// Each class on its own, and then what they share in their order.
+LogicalResult ProgramEmitter::emitClasses(Json &manifest) {
+  std::vector<EmittedClass> emitted(classes.size());
+  auto emitClass = [&](size_t number) -> LogicalResult {
+    FailureOr<EmittedClass> result = ClassEmitter(classes[number]).emit();
+    if (succeeded(result))
+      emitted[number] = std::move(*result);
+    return result;
+  };
+  if (failed(failableParallelForEachN(module.getContext(), 0, classes.size(),
+                                      emitClass)))
+    return failure();
+  Json list = Json::array();
+  for (EmittedClass &one : emitted) {
+    for (auto &[buffer, value] : one.constants)
+      one.json["buffers"][buffer]["offset"] = constants.add(value);
+    kernelSignatures.merge(one.kernels);
+    list.push_back(std::move(one.json));
+  }
+  manifest["classes"] = std::move(list);
+  return success();
+}
+
 LogicalResult ProgramEmitter::emit(StringRef outDir) {
   if (failed(collectClasses()))
     return failure();
@@ -193,14 +221,8 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
   manifest["ranks"] = std::move(*rankList);
   if (failed(parameters(manifest)))
     return failure();
-  Json classList = Json::array();
-  for (func::FuncOp function : classes) {
-    FailureOr<Json> json = ClassEmitter(function, tables).emit();
-    if (failed(json))
-      return failure();
-    classList.push_back(std::move(*json));
-  }
-  manifest["classes"] = std::move(classList);
+  if (failed(emitClasses(manifest)))
+    return failure();
   FailureOr<Json> channels = emitChannels(module, classes);
   if (failed(channels))
     return failure();
@@ -210,7 +232,7 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
   if (!directory)
     return fail(directory.takeError());
   auto kernels = module.lookupSymbol<ModuleOp>("kernels");
-  bool hasKernels = options.target == "cpu" && !tables.kernels.empty();
+  bool hasKernels = options.target == "cpu" && !kernelSignatures.empty();
   manifest["kernels"] = hasKernels ? Json("kernels.so") : Json();
   if (hasKernels) {
     if (failed(compileKernels(kernels, directory->path("kernels.so"))))
@@ -218,14 +240,14 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
     directory->add("kernels.so");
   }
   Json signatures = Json::object();
-  for (auto &[symbol, signature] : tables.kernels)
+  for (auto &[symbol, signature] : kernelSignatures)
     signatures[symbol] = std::move(signature);
   manifest["kernel_signatures"] = std::move(signatures);
-  bool hasConstants = !tables.constants.bytes().empty();
+  bool hasConstants = !constants.bytes().empty();
   manifest["constants"] = hasConstants ? Json("constants.bin") : Json();
   if (hasConstants)
     if (llvm::Error error =
-            directory->write("constants.bin", tables.constants.bytes()))
+            directory->write("constants.bin", constants.bytes()))
       return fail(std::move(error));
   manifest["plan"] =
       options.plan.empty() ? Json::object() : Json::parse(options.plan);

@@ -110,16 +110,6 @@ static std::optional<Sides> compare(CollectiveOp op) {
   return std::nullopt;
 }
 
-/// As above, for collectives that exchange boxes.
-static LogicalResult compare(CollectiveOp op, Sides &sides) {
-  std::optional<Sides> found = compare(op);
-  if (!found)
-    return op.emitOpError("'from' and 'to' have no view in common in which "
-                          "all parts are boxes");
-  sides = std::move(*found);
-  return success();
-}
-
 /// Each device that holds elements on the inner side is on the outer one, where
 /// its box contains the inner.
 static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
@@ -294,80 +284,77 @@ static LogicalResult verifyCommon(CollectiveOp op) {
 // Constraints of each collective
 //===----------------------------------------------------------------------===//
 
-/// No elements, no constraints besides those of all collectives.
-static bool isEmpty(CollectiveOp op) {
-  return volumeOf(op.getFrom().getValue().view()) == 0;
+/// What `check` says of both sides. Without elements there are no constraints
+/// besides those of all collectives.
+static LogicalResult
+verifySides(CollectiveOp op, function_ref<LogicalResult(const Sides &)> check) {
+  if (failed(verifyCommon(op)))
+    return failure();
+  if (volumeOf(op.getFrom().getValue().view()) == 0)
+    return success();
+  auto *dialect = op->getContext()->getLoadedDialect<WhaleDialect>();
+  return dialect->checkOnce(
+      op->getName(), op.getFrom(), op.getTo(), [&]() -> LogicalResult {
+        if (std::optional<Sides> sides = compare(op))
+          return check(*sides);
+        return op.emitOpError("'from' and 'to' have no view in common in which "
+                              "all parts are boxes");
+      });
 }
 
 LogicalResult AllReduceOp::verify() {
   CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op)))
-    return failure();
-  if (isEmpty(op))
-    return success();
-  return success(succeeded(compare(op, sides)) &&
-                 succeeded(verifySameBoxes(op, sides)) &&
-                 succeeded(verifyFewerTerms(op, sides)));
+  return verifySides(op, [&](const Sides &sides) {
+    return success(succeeded(verifySameBoxes(op, sides)) &&
+                   succeeded(verifyFewerTerms(op, sides)));
+  });
 }
 
 LogicalResult ReduceScatterOp::verify() {
   CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op)))
-    return failure();
-  if (isEmpty(op))
-    return success();
-  return success(
-      succeeded(compare(op, sides)) &&
-      succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
-      succeeded(verifyFewerTerms(op, sides)));
+  return verifySides(op, [&](const Sides &sides) {
+    return success(
+        succeeded(verifyInside(op, sides.to, "to", sides.from, "from")) &&
+        succeeded(verifyFewerTerms(op, sides)));
+  });
 }
 
 LogicalResult AllGatherOp::verify() {
   CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op)))
-    return failure();
-  if (isEmpty(op) || getTo().getValue().isPartial())
-    return success();
-  return success(
-      succeeded(compare(op, sides)) && succeeded(verifyKnown(op, sides)) &&
-      succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
-      succeeded(verifySameTerms(op, sides)));
+  if (getTo().getValue().isPartial())
+    return verifyCommon(op);
+  return verifySides(op, [&](const Sides &sides) {
+    return success(
+        succeeded(verifyKnown(op, sides)) &&
+        succeeded(verifyInside(op, sides.from, "from", sides.to, "to")) &&
+        succeeded(verifySameTerms(op, sides)));
+  });
 }
 
 LogicalResult AllToAllOp::verify() {
   CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op)))
-    return failure();
-  if (isEmpty(op) || getTo().getValue().isPartial())
-    return success();
-  return success(succeeded(compare(op, sides)) &&
-                 succeeded(verifyKnown(op, sides)) &&
-                 succeeded(verifySameTerms(op, sides)));
+  if (getTo().getValue().isPartial())
+    return verifyCommon(op);
+  return verifySides(op, [&](const Sides &sides) {
+    return success(succeeded(verifyKnown(op, sides)) &&
+                   succeeded(verifySameTerms(op, sides)));
+  });
 }
 
 LogicalResult BroadcastOp::verify() {
-  CollectiveOp op(*this);
-  Sides sides;
-  if (failed(verifyCommon(op)))
-    return failure();
   for (auto [placement, name] : {std::pair(getFrom(), "from"), {getTo(), "to"}})
     if (placement.getValue().isPartial())
       return emitOpError("'") << name << "' is partial";
-  if (isEmpty(op))
+  return verifySides(CollectiveOp(*this), [&](const Sides &sides) {
+    for (const auto &[device, holding] : sides.to)
+      if (llvm::none_of(sides.from, [&](const auto &source) {
+            return source.second.box.contains(holding.box);
+          }))
+        return LogicalResult(
+            emitOpError("no device of 'from' holds the box of device ")
+            << device << " in 'to'");
     return success();
-  if (failed(compare(op, sides)))
-    return failure();
-  for (const auto &[device, holding] : sides.to)
-    if (llvm::none_of(sides.from, [&](const auto &source) {
-          return source.second.box.contains(holding.box);
-        }))
-      return emitOpError("no device of 'from' holds the box of device ")
-             << device << " in 'to'";
-  return success();
+  });
 }
 
 LogicalResult SendRecvOp::verify() { return verifyCommon(*this); }
@@ -376,7 +363,8 @@ LogicalResult LocalSliceOp::verify() {
   CollectiveOp op(*this);
   if (failed(verifyCommon(op)))
     return failure();
-  if (isEmpty(op) || getTo().getValue().isPartial())
+  if (volumeOf(getFrom().getValue().view()) == 0 ||
+      getTo().getValue().isPartial())
     return success();
   if (getFrom().getValue().isPartial())
     return emitOpError("'from' is partial and 'to' isn't");

@@ -26,3 +26,20 @@ void WhaleDialect::initialize() {
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.cpp.inc"
       >();
 }
+
+LogicalResult WhaleDialect::checkOnce(OperationName name, Attribute from,
+                                      Attribute to,
+                                      function_ref<LogicalResult()> check) {
+  std::pair key(static_cast<const void *>(name.getAsOpaquePointer()),
+                std::pair(from, to));
+  {
+    std::lock_guard lock(checkedMutex);
+    if (checked.contains(key))
+      return success();
+  }
+  if (failed(check()))
+    return failure();
+  std::lock_guard lock(checkedMutex);
+  checked.insert(key);
+  return success();
+}

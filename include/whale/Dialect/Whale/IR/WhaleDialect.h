@@ -10,6 +10,10 @@
 #define WHALE_DIALECT_WHALE_IR_WHALEDIALECT_H
 
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <mutex>
 
 #include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
 

@@ -27,6 +27,21 @@ def Whale_Dialect : Dialect {
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
+
+    /// Whether `check` holds of what an operation moves from one placement to
+    /// another. A program repeats few such exchanges often, and on many devices
+    /// each takes long to check: what was right once isn't checked again.
+    ::llvm::LogicalResult checkOnce(
+        ::mlir::OperationName name, ::mlir::Attribute from,
+        ::mlir::Attribute to,
+        ::llvm::function_ref<::llvm::LogicalResult()> check);
+
+  private:
+    ::std::mutex checkedMutex;
+    ::llvm::DenseSet<::std::pair<const void *,
+        ::std::pair<::mlir::Attribute, ::mlir::Attribute>>> checked;
+
+  public:
   }];
 }
 
