@@ -90,6 +90,19 @@ bool AxisPropagation::isLazy(Operation *root) {
   return isLazy;
 }
 
+bool AxisPropagation::hasSingleOperand(Operation *op) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return getState(operand).isSingle();
+  });
+}
+
+/// Whether the value is made, or given, in a micro-batch.
+static bool isOfMicroBatch(Value value) {
+  Operation *parent = value.getParentRegion()->getParentOp();
+  return isa<MicroBatchesOp>(parent) ||
+         parent->getParentOfType<MicroBatchesOp>();
+}
+
 /// Whether every device could compute the value whole from what it holds whole
 /// anyway.
 bool AxisPropagation::canBeMadeWhole(Value root) {
@@ -171,6 +184,8 @@ void AxisPropagation::visitBlock(Block &block) {
 void AxisPropagation::visit(Operation *op) {
   if (auto graph = dyn_cast<TaskGraphOp>(op))
     return visitBlock(graph.getBody().front());
+  if (followsSingle(op))
+    return visitSingle(op);
   if (isa<hlo::WhileOp>(op)) {
     if (!isLazy(op))
       visitWhile(op, {});
@@ -196,7 +211,53 @@ void AxisPropagation::visit(Operation *op) {
 }
 
 void AxisPropagation::visitWhole(Operation *op) {
-  apply(op, wholeCandidate(op));
+  apply(op, uniformCandidate(op, AxisState::replicated()));
+}
+
+//===----------------------------------------------------------------------===//
+// Micro-batches of one sample
+//===----------------------------------------------------------------------===//
+
+/// Whether an operation can be left to one part: in a loop or branch that all
+/// of them run it can't.
+bool AxisPropagation::mayBeSingle(Operation *op) const {
+  Operation *parent = op->getParentOp();
+  if (isa<TaskGraphOp>(parent))
+    parent = parent->getParentOp();
+  return isa<MicroBatchesOp>(parent) && options.policy(op) != AxisPolicy::Whole;
+}
+
+/// Whether an operation is computed by the part that has what it uses, in its
+/// regions, too.
+bool AxisPropagation::followsSingle(Operation *op) const {
+  if (!mayBeSingle(op) || options.policy(op) != AxisPolicy::Batch)
+    return false;
+  return op
+      ->walk([&](Operation *inner) {
+        return hasSingleOperand(inner) ? WalkResult::interrupt()
+                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void AxisPropagation::visitSingle(Operation *op) {
+  AxisState single = AxisState::single();
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+    bool hasPlaces = isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(inner);
+    for (Region &region : inner->getRegions())
+      for (Value argument : region.getArguments())
+        if (hasPlaces)
+          states[argument] = single;
+    for (Value result : inner->getResults())
+      states[result] = single;
+    for (OpOperand &operand : inner->getOpOperands())
+      require(operand, single);
+    choices.erase(inner);
+    if (!hasPlaces && inner->getNumResults() != 0)
+      costs[inner] = options.work(inner).whole * options.repeats(inner);
+    // The bodies of reductions work on scalars.
+    return hasPlaces ? WalkResult::advance() : WalkResult::skip();
+  });
 }
 
 /// A barrier passes each of its operands on as it is.
@@ -204,7 +265,8 @@ void AxisPropagation::visitBarrier(Operation *op) {
   for (auto [operand, result] :
        llvm::zip(op->getOpOperands(), op->getResults())) {
     AxisState state = getState(operand.get());
-    if (state.isFree() || (state.isPartial() && isForeign(op, operand.get())))
+    if (state.isFree() || state.isSingle() ||
+        (state.isPartial() && isForeign(op, operand.get())))
       state = AxisState::replicated();
     require(operand, state);
     states[result] = state;
@@ -230,7 +292,7 @@ void AxisPropagation::visitReturn(Operation *op) {
         demand(argument, state.isSplit() ? state : AxisState::replicated());
       state = getState(argument);
     }
-    if (state.isFree() || state.isPartial())
+    if (state.isFree() || state.isPartial() || state.isSingle())
       state = AxisState::replicated();
     require(operand, state);
   }
@@ -287,8 +349,10 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       linear = linearCandidate(op, rule);
     if (linear)
       candidates.push_back(std::move(*linear));
+    if (!follows && mayBeSingle(op) && hasSingleOperand(op))
+      candidates.push_back(uniformCandidate(op, AxisState::single()));
     if (!follows && !(linear && options.keepsPartials))
-      candidates.push_back(wholeCandidate(op));
+      candidates.push_back(uniformCandidate(op, AxisState::replicated()));
   }
   for (Candidate &candidate : candidates)
     evaluate(op, candidate);
@@ -363,10 +427,11 @@ AxisPropagation::linearCandidate(Operation *op, const OpRule &rule) {
   return std::nullopt;
 }
 
-AxisPropagation::Candidate AxisPropagation::wholeCandidate(Operation *op) {
+AxisPropagation::Candidate AxisPropagation::uniformCandidate(Operation *op,
+                                                             AxisState state) {
   Candidate candidate;
-  candidate.required.assign(op->getNumOperands(), AxisState::replicated());
-  candidate.results.assign(op->getNumResults(), AxisState::replicated());
+  candidate.required.assign(op->getNumOperands(), state);
+  candidate.results.assign(op->getNumResults(), state);
   return candidate;
 }
 
@@ -412,9 +477,10 @@ double AxisPropagation::reshardSeconds(Operation *op, Value value,
 double AxisPropagation::transferSeconds(Operation *op, Value value,
                                         AxisState from, AxisState to) const {
   using Kind = Exchange::Kind;
+  bool toParts = to.isSplit() || to.isSingle();
   Kind kind = from.isPartial()
-                  ? (to.isSplit() ? Kind::ReduceScatter : Kind::AllReduce)
-                  : (to.isSplit() ? Kind::PointToPoint : Kind::AllGather);
+                  ? (toParts ? Kind::ReduceScatter : Kind::AllReduce)
+                  : (toParts ? Kind::PointToPoint : Kind::AllGather);
   double bytes = double(getTensorBytes(value.getType()));
   double seconds = 0;
   if (to.window) {
@@ -464,9 +530,13 @@ void AxisPropagation::demand(Value value, AxisState state) {
     return demand(graph.getBody().front().getTerminator()->getOperand(index),
                   state);
   }
+  // Which part has it is known of micro-batches alone.
+  if (state.isSingle() && !isOfMicroBatch(value))
+    state = AxisState::replicated();
   AxisState current = getState(value);
   if (!current.isFree()) {
-    if (current.isSplit() && current != state && canBeMadeWhole(value))
+    if ((current.isSplit() || current.isSingle()) && current != state &&
+        canBeMadeWhole(value))
       forceReplicated(value);
     return;
   }
@@ -477,6 +547,15 @@ void AxisPropagation::demand(Value value, AxisState state) {
     return;
   }
   Operation *op = value.getDefiningOp();
+  if (state.isSingle()) {
+    auto isFree = [&](Value result) { return getState(result).isFree(); };
+    if (mayBeSingle(op) && llvm::all_of(op->getResults(), isFree)) {
+      if (isa<hlo::WhileOp>(op))
+        lazyLoops.insert(op);
+      return visitSingle(op);
+    }
+    state = AxisState::replicated();
+  }
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (isa<hlo::WhileOp>(op))
     return settleLoop(op, index, state);

@@ -53,6 +53,8 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   SmallVector<bool> isFlexible(count);
   for (unsigned i = 0; i < count; ++i) {
     AxisState init = getState(op->getOperand(i));
+    if (init.isSingle())
+      init = AxisState::replicated();
     isFlexible[i] = !init.isCut() || isZero(op->getOperand(i));
     if (!forced.empty() && !forced[i].isFree())
       carry[i] = forced[i];
@@ -89,7 +91,7 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
         continue;
       }
       bool mayBePartial = isZero(op->getOperand(i)) || inside.isPartial();
-      if (yielded.isPartial() && !mayBePartial)
+      if ((yielded.isPartial() && !mayBePartial) || yielded.isSingle())
         yielded = AxisState::replicated();
       next[i] = inside.isFree() ? yielded : inside;
       if (next[i].isFree())
@@ -163,7 +165,8 @@ void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
   AxisState common = wanted;
   for (OpOperand *yield : yields)
     if (AxisState given = getState(yield->get()); !given.isFree()) {
-      common = allGive(given) ? given : AxisState::replicated();
+      common =
+          allGive(given) && !given.isSingle() ? given : AxisState::replicated();
       if (common == given)
         break;
     }
@@ -181,10 +184,41 @@ void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
   }
 }
 
+/// A sum over moments stays partial where one of them makes a partial sum of
+/// it, or a term on a single device, and is reduced once; what others have
+/// whole then counts on a single device, too.
+void AxisPropagation::visitReduced(MicroBatchesOp loop, unsigned index) {
+  AxisState partial = AxisState::partial(
+      cast<ReductionAttr>(loop.getReductions()[index]).getValue());
+  SmallVector<OpOperand *> terms;
+  for (Region &body : loop.getBodies())
+    terms.push_back(&body.front().getTerminator()->getOpOperand(index));
+  bool isPartial = false, isCutOtherwise = false;
+  AxisState common;
+  for (OpOperand *term : terms) {
+    AxisState state = getState(term->get());
+    bool isTerm = state == partial || state.isSingle();
+    isPartial |= isTerm;
+    isCutOtherwise |= state.isCut() && !isTerm;
+    if (state.isPartial() || (!common.isFree() && common != state))
+      state = AxisState::replicated();
+    if (!state.isFree())
+      common = state;
+  }
+  if (isPartial)
+    common = isCutOtherwise ? AxisState::replicated() : partial;
+  if (common.isFree())
+    common = AxisState::replicated();
+  for (OpOperand *term : terms)
+    require(*term, common == partial && getState(term->get()) != partial
+                       ? AxisState::single()
+                       : common);
+  states[loop->getResult(index)] = common;
+}
+
 /// An argument that carries samples has the layout that was seeded, any other
-/// that of its pieces. A sum over moments stays partial where all moments make
-/// a partial sum of it, and is reduced once. What leaves a moment is as it was
-/// made: moments of other sizes are cut otherwise.
+/// that of its pieces. What leaves a moment is as it was made: moments of other
+/// sizes are cut otherwise.
 void AxisPropagation::visitMicroBatches(Operation *op) {
   auto loop = cast<MicroBatchesOp>(op);
   for (int64_t m = 0; m < loop.getNumMoments(); ++m)
@@ -208,28 +242,8 @@ void AxisPropagation::visitMicroBatches(Operation *op) {
       for (Value result : resultsOfYielded(yielded))
         states[result] = state;
     }
-  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
-    AxisState common;
-    for (Region &body : loop.getBodies()) {
-      AxisState state = getState(body.front().getTerminator()->getOperand(i));
-      if (state.isPartial() &&
-          state.reduction !=
-              cast<ReductionAttr>(loop.getReductions()[i]).getValue())
-        state = AxisState::replicated();
-      bool differs = !common.isFree() && !state.isFree() && state != common;
-      if (differs)
-        state = AxisState::replicated();
-      if (!state.isFree())
-        common = state;
-      if (differs)
-        break;
-    }
-    if (common.isFree())
-      common = AxisState::replicated();
-    for (Region &body : loop.getBodies())
-      require(body.front().getTerminator()->getOpOperand(i), common);
-    states[op->getResult(i)] = common;
-  }
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i)
+    visitReduced(loop, i);
   for (int64_t m = 0; m < loop.getNumMoments(); ++m)
     for (BlockArgument argument : loop.getBody(m).getArguments()) {
       demand(argument, AxisState::replicated());

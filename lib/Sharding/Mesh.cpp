@@ -80,6 +80,7 @@ void Mesh::setBalance(MeshBalance newBalance) {
   cache.clear();
   placements.clear();
   momentShares.clear();
+  groupMomentShares.clear();
   innerCache.clear();
 }
 
@@ -197,18 +198,47 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   ArrayRef<int64_t> rest = sizes;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (byGroup) {
-      // The group's devices have room for parts of the whole.
-      std::vector<double> own;
-      if (!balance.byGroup && !balance.most.empty() && sizes[g] > 0)
-        for (double part : balance.most[g])
-          own.push_back(part * double(extent) / double(sizes[g]));
-      result.push_back(toExtents(solve(sizes[g], balance.seconds[g], {}, own)));
+      result.push_back(makeGroupShares(g, sizes[g], extent, moment));
     } else {
       result.push_back(toExtents(rest.take_front(groups[g].size())));
       rest = rest.drop_front(groups[g].size());
     }
   }
   return result;
+}
+
+/// What the devices of a group take of `size`, which is the group's share.
+Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
+                              std::optional<int64_t> moment) const {
+  ArrayRef<double> seconds = balance.seconds[group], most;
+  if (!balance.byGroup && !balance.most.empty())
+    most = balance.most[group];
+  if (moment && !momentShares.empty() && !balance.byGroup) {
+    auto [it, isNew] = groupMomentShares.try_emplace(group);
+    if (isNew) {
+      std::vector<int64_t> sizes;
+      for (const std::vector<int64_t> &shares : momentShares)
+        sizes.push_back(shares[group]);
+      llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
+          sizes, balance.period,
+          devicesOf(seconds, {}, most, *llvm::min_element(balance.moments)));
+      if (all)
+        it->second = std::move(*all);
+      else
+        llvm::consumeError(all.takeError());
+    }
+    if (!it->second.empty()) {
+      Extents shares = toExtents(it->second[*moment]);
+      for (int64_t &share : shares)
+        share *= extent / balance.moments[*moment];
+      return shares;
+    }
+  }
+  // They have room for parts of the whole.
+  std::vector<double> own;
+  for (double part : most)
+    own.push_back(part * double(extent) / double(std::max<int64_t>(size, 1)));
+  return toExtents(solve(size, seconds, {}, own));
 }
 
 namespace {
@@ -317,6 +347,21 @@ Extents Mesh::sizesOf(ArrayRef<AxisState> states, unsigned axis, int64_t extent,
   return sizes;
 }
 
+/// The one with a share in a micro-batch of one sample.
+size_t Mesh::singlePart(unsigned axis, size_t place,
+                        std::optional<int64_t> moment) const {
+  const std::vector<Extents> &shares = batchShares(/*extent=*/1, moment);
+  auto isSome = [](int64_t share) { return share > 0; };
+  if (axis == 0)
+    return llvm::find_if(shares,
+                         [&](const Extents &group) {
+                           return llvm::any_of(group, isSome);
+                         }) -
+           shares.begin();
+  const auto *part = llvm::find_if(shares[place], isSome);
+  return part == shares[place].end() ? 0 : part - shares[place].begin();
+}
+
 /// The part of a placement at one place of the axes outside of `axis`, of what
 /// they have left of each dimension.
 PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
@@ -325,6 +370,14 @@ PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
                              std::optional<int64_t> moment) const {
   if (axis == states.size())
     return PlacementNode::leaf(devices[place]);
+  bool isGroup = !groups.empty() && axis == 1;
+  size_t count = isGroup ? groups[place].size() : parts[axis];
+  if (states[axis].isSingle()) {
+    size_t part = singlePart(axis, place, moment);
+    return isGroup ? PlacementNode::leaf(groups[place][part])
+                   : makeNode(states, dims, axis + 1, place * count + part,
+                              rests, moment);
+  }
   int64_t dim = dims[axis];
   const std::optional<RowWindow> &window = states[axis].window;
   Rest whole = dim < 0 ? Rest() : rests[dim];
@@ -348,8 +401,6 @@ PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
     }
   }
   std::vector<PlacementNode> children;
-  bool isGroup = !groups.empty() && axis == 1;
-  size_t count = isGroup ? groups[place].size() : parts[axis];
   for (size_t i = 0; i < count; ++i) {
     if (isGroup) {
       children.push_back(PlacementNode::leaf(groups[place][i]));

@@ -81,43 +81,54 @@ Value emitCombination(OpBuilder &builder, Location loc, Reduction kind, Value a,
   llvm_unreachable("unknown reduction");
 }
 
-bool isIdentity(Reduction kind, Value value) {
-  Attribute element = splatElement(value);
-  if (auto attr = dyn_cast_or_null<FloatAttr>(element)) {
-    APFloat number = attr.getValue();
+Attribute getIdentity(Reduction kind, Type element) {
+  if (auto type = dyn_cast<FloatType>(element)) {
+    const llvm::fltSemantics &semantics = type.getFloatSemantics();
     switch (kind) {
     case Reduction::Sum:
-      return number.isZero();
+      return FloatAttr::get(type, APFloat::getZero(semantics));
     case Reduction::Product:
-      return number.isExactlyValue(1.0);
+      return FloatAttr::get(type, APFloat::getOne(semantics));
     case Reduction::Max:
-      return number.isInfinity() && number.isNegative();
     case Reduction::Min:
-      return number.isInfinity() && !number.isNegative();
+      if (!APFloat::semanticsHasInf(semantics))
+        return {};
+      return FloatAttr::get(type,
+                            APFloat::getInf(semantics, kind == Reduction::Max));
     default:
-      return false;
+      return {};
     }
   }
-  if (auto attr = dyn_cast_or_null<IntegerAttr>(element)) {
-    APInt number = attr.getValue();
-    bool isSigned = !attr.getType().isUnsignedInteger();
-    bool isBool = number.getBitWidth() == 1;
-    switch (kind) {
-    case Reduction::Sum:
-    case Reduction::Or:
-      return number.isZero();
-    case Reduction::Product:
-      return number.isOne();
-    case Reduction::And:
-      return number.isAllOnes();
-    case Reduction::Max:
-      return isSigned && !isBool ? number.isMinSignedValue() : number.isZero();
-    case Reduction::Min:
-      return isSigned && !isBool ? number.isMaxSignedValue()
-                                 : number.isAllOnes();
-    }
+  auto type = dyn_cast<IntegerType>(element);
+  if (!type)
+    return {};
+  unsigned width = type.getWidth();
+  bool isSigned = !type.isUnsigned() && width != 1;
+  auto get = [&](APInt number) { return IntegerAttr::get(type, number); };
+  switch (kind) {
+  case Reduction::Sum:
+  case Reduction::Or:
+    return get(APInt::getZero(width));
+  case Reduction::Product:
+    return get(APInt(width, 1));
+  case Reduction::And:
+    return get(APInt::getAllOnes(width));
+  case Reduction::Max:
+    return get(isSigned ? APInt::getSignedMinValue(width)
+                        : APInt::getZero(width));
+  case Reduction::Min:
+    return get(isSigned ? APInt::getSignedMaxValue(width)
+                        : APInt::getAllOnes(width));
   }
-  return false;
+  llvm_unreachable("unknown reduction");
+}
+
+bool isIdentity(Reduction kind, Value value) {
+  // Both zeros are that of a sum.
+  if (kind == Reduction::Sum)
+    return isZero(value);
+  Attribute element = splatElement(value);
+  return element && element == getIdentity(kind, getElementTypeOrSelf(value));
 }
 
 bool isZero(Value value) {

@@ -196,6 +196,16 @@ private:
     return BlockLocalizer::visit(op);
   }
 
+  /// Whether devices have all that they had, or need it no more.
+  static bool isNothing(const Step &step) {
+    return step.kind == StepKind::LocalSlice &&
+           llvm::all_of(step.to.devices(), [&](DeviceId device) {
+             std::optional<Box> from = step.from.box(device);
+             std::optional<Box> to = step.to.box(device);
+             return from && to && from->volume() == to->volume();
+           });
+  }
+
   LogicalResult visitReshard(ReshardOp op) {
     const ResolvedReshard &resolved = reshards.at(op);
     if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier)) {
@@ -217,6 +227,11 @@ private:
       std::optional<RankedTensorType> rounded = result;
       if (result)
         result = result->clone(getLocalElementType(type, step.from));
+      if (isNothing(step)) {
+        value = result ? value : Value();
+        ++channel;
+        continue;
+      }
       if (!value && !result) {
         ++channel;
         continue;
@@ -262,6 +277,7 @@ private:
           continue;
         isReduced[m].set(i);
         auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
+        term = adapt(term, getLocalTypeOrAbsent(op.getResult(i)));
         reduced[i] = reduced[i] ? emitCombination(builder, term.getLoc(), kind,
                                                   reduced[i], term)
                                 : term;
@@ -293,6 +309,15 @@ private:
                       : reduced[index];
       if (m && !local)
         local = values.lookup(op.getYield(*m)->getOperand(index));
+      // None of the terms is this device's.
+      if (!m && !local && holds(result)) {
+        auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(result));
+        auto kind = cast<ReductionAttr>(op.getReductions()[index]).getValue();
+        local = hlo::ConstantOp::create(
+            builder, op.getLoc(),
+            DenseElementsAttr::get(type,
+                                   getIdentity(kind, type.getElementType())));
+      }
       if (local)
         map(result, local);
     }

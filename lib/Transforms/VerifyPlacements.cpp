@@ -213,6 +213,11 @@ private:
       return reshard.emitOpError("is from ")
              << reshard.getFrom().getValue().str() << ", and its operand is "
              << given.getValue().str();
+    const Placement &wanted = reshard.getTo().getValue();
+    if (wanted.isPartial() && !given.getValue().isPartial())
+      return reshard.emitOpError("is from ")
+             << given.getValue().str() << " to " << wanted.str()
+             << ", and what is whole are no terms";
     return success();
   }
 
@@ -246,6 +251,33 @@ private:
     return success();
   }
 
+  /// Whether a value that lies as `given` can be a term of one that lies as
+  /// `wanted`, to which each device that it names adds no other.
+  static bool isTerm(const PlacementNode &given, const PlacementNode &wanted) {
+    if (given == wanted)
+      return true;
+    if (wanted.kind == PlacementNode::Kind::Partial)
+      return llvm::any_of(wanted.children, [&](const PlacementNode &child) {
+        return isTerm(given, child);
+      });
+    return given.kind == wanted.kind && given.dim == wanted.dim &&
+           given.sizes == wanted.sizes && given.starts == wanted.starts &&
+           given.children.size() == wanted.children.size() &&
+           llvm::all_of_zip(given.children, wanted.children, isTerm);
+  }
+
+  /// What leaves a moment as a term of a sum over all of them may be on those
+  /// devices alone that have made it.
+  static LogicalResult verifyTerm(Operation *op, Value value, Value result) {
+    const Placement &given = getPlacement(value).getValue();
+    const Placement &wanted = getPlacement(result).getValue();
+    if (given.isEquivalent(wanted) ||
+        (given.view() == wanted.view() && isTerm(given.root(), wanted.root())))
+      return success();
+    return op->emitOpError("yields a term from ")
+           << given.str() << " to " << wanted.str();
+  }
+
   /// Every moment takes and gives values where the loop does.
   static LogicalResult verifyMoments(MicroBatchesOp loop) {
     for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment) {
@@ -256,10 +288,12 @@ private:
           return failure();
       for (OpResult result : loop->getResults()) {
         auto [index, only] = loop.getYielded(result.getResultNumber());
-        if ((!only || *only == moment) &&
-            failed(verifyCarried(loop.getYield(moment),
-                                 loop.getYield(moment)->getOperand(index),
-                                 result)))
+        if (only && *only != moment)
+          continue;
+        Operation *yield = loop.getYield(moment);
+        Value value = yield->getOperand(index);
+        if (failed(only ? verifyCarried(yield, value, result)
+                        : verifyTerm(yield, value, result)))
           return failure();
       }
     }

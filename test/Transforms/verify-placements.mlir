@@ -363,3 +363,51 @@ func.func @main(%x: tensor<8xf32> {whale.placement = #x}) -> tensor<f32> {
 func.func @main(%x: tensor<8xf32> {whale.placement = #read}) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 }
+
+// -----
+
+// Each micro-batch is one device's term of the sum.
+#first = #whale.placement<[] on [0]>
+#second = #whale.placement<[] on [1]>
+#terms = #whale.placement<[] partial sum 2 on [0, 1]>
+func.func @main(%x: tensor<f32> {whale.placement = #first},
+                %y: tensor<f32> {whale.placement = #second}) -> tensor<f32> {
+  %0 = whale.micro_batches [0, 1](%x, %y)
+      reduce [#whale.reduction<sum>] batch_dims [-1]
+      attributes {whale.placements = [#terms]}
+      : (tensor<f32>, tensor<f32>) -> (tensor<f32>) {
+  ^bb0(%a: tensor<f32>):
+    whale.yield %a : tensor<f32>
+  }, {
+  ^bb0(%b: tensor<f32>):
+    whale.yield %b : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// What both have would count twice.
+#both = #whale.placement<[] replicate 2 on [0, 1]>
+#terms = #whale.placement<[] partial sum 2 on [0, 1]>
+func.func @main(%x: tensor<f32> {whale.placement = #both}) -> tensor<f32> {
+  %0 = whale.micro_batches [0](%x)
+      reduce [#whale.reduction<sum>] batch_dims [-1]
+      attributes {whale.placements = [#terms]}
+      : (tensor<f32>) -> (tensor<f32>) {
+  ^bb0(%a: tensor<f32>):
+    // expected-error@+1 {{yields a term from [] replicate 2 on [0, 1] to [] partial sum 2 on [0, 1]}}
+    whale.yield %a : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+#both = #whale.placement<[8] replicate 2 on [0, 1]>
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #both}) -> tensor<8xf32> {
+  // expected-error@+1 {{is from [8] replicate 2 on [0, 1] to [8] partial sum 2 on [0, 1], and what is whole are no terms}}
+  %0 = whale.reshard %x from #both to #terms : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

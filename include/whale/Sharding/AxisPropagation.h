@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Decides, for one axis of the devices, how every value is laid out along it:
-// replicated, split along a piece of a dimension, or as partial results that
-// are still to be reduced. The same engine serves the mini-batch (replicate),
-// the parameters (split) and, with time in the place of devices,
-// micro-batches: they differ only in their seeds.
+// replicated, split along a piece of a dimension, as partial results that are
+// still to be reduced, or on a single device. The same engine serves the
+// mini-batch (replicate), the parameters (split) and, with time in the place of
+// devices, micro-batches: they differ only in their seeds.
 //
 // States flow forward from the seeded arguments. An operation takes the layout
 // that costs least given those of its operands; where an operand has another
@@ -24,6 +24,7 @@
 #define WHALE_SHARDING_AXISPROPAGATION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/CostModel.h"
 #include "whale/Sharding/OpRule.h"
 #include "llvm/ADT/DenseMap.h"
@@ -36,7 +37,15 @@ namespace whale {
 
 /// The layout of one value along one axis.
 struct AxisState {
-  enum class Kind { Free, Replicated, Split, Partial };
+  enum class Kind {
+    Free,
+    Replicated,
+    Split,
+    Partial,
+    /// One part has all of it, and the others nothing: what is computed of a
+    /// micro-batch of one sample.
+    Single,
+  };
   Kind kind = Kind::Free;
   DimPiece piece = {};
   Reduction reduction = Reduction::Sum;
@@ -49,14 +58,16 @@ struct AxisState {
   static AxisState partial(Reduction reduction) {
     return {Kind::Partial, {}, reduction};
   }
+  static AxisState single() { return {Kind::Single, {}, {}}; }
   /// As values are made.
   AxisState withoutWindow() const { return {kind, piece, reduction}; }
   bool isFree() const { return kind == Kind::Free; }
   bool isReplicated() const { return kind == Kind::Replicated; }
   bool isSplit() const { return kind == Kind::Split; }
   bool isPartial() const { return kind == Kind::Partial; }
+  bool isSingle() const { return kind == Kind::Single; }
   /// Whether a part holds less than the value itself.
-  bool isCut() const { return isSplit() || isPartial(); }
+  bool isCut() const { return isSplit() || isPartial() || isSingle(); }
   bool operator==(const AxisState &other) const {
     if (kind != other.kind)
       return false;
@@ -180,8 +191,13 @@ private:
   void visitBarrier(mlir::Operation *op);
   void visitConstraint(mlir::Operation *op, AxisState wanted);
   void visitMicroBatches(mlir::Operation *op);
+  void visitReduced(MicroBatchesOp loop, unsigned index);
   void visitReturn(mlir::Operation *op);
   void visitWhole(mlir::Operation *op);
+  bool hasSingleOperand(mlir::Operation *op) const;
+  bool followsSingle(mlir::Operation *op) const;
+  bool mayBeSingle(mlir::Operation *op) const;
+  void visitSingle(mlir::Operation *op);
   void decide(mlir::Operation *op, const OpRule &rule);
   void addSplits(mlir::Operation *op, const OpRule &rule,
                  llvm::SmallVectorImpl<Candidate> &candidates);
@@ -208,7 +224,7 @@ private:
                            SubFactor sub);
   std::optional<Candidate> linearCandidate(mlir::Operation *op,
                                            const OpRule &rule);
-  Candidate wholeCandidate(mlir::Operation *op);
+  Candidate uniformCandidate(mlir::Operation *op, AxisState state);
   void evaluate(mlir::Operation *op, Candidate &candidate);
   void apply(mlir::Operation *op, const Candidate &candidate);
   double reshardSeconds(mlir::Operation *op, mlir::Value value,

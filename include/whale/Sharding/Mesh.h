@@ -107,8 +107,12 @@ private:
   Extents sizesOf(llvm::ArrayRef<AxisState> states, unsigned axis,
                   int64_t extent, size_t group,
                   std::optional<int64_t> moment) const;
+  size_t singlePart(unsigned axis, size_t place,
+                    std::optional<int64_t> moment) const;
   std::vector<Extents> makeBatchShares(int64_t extent,
                                        std::optional<int64_t> moment) const;
+  Extents makeGroupShares(size_t group, int64_t size, int64_t extent,
+                          std::optional<int64_t> moment) const;
   /// What outer axes have left of a dimension of the view: a number of
   /// elements, and where windows are wanted, grains and the rows for them.
   struct Rest {
@@ -130,6 +134,8 @@ private:
   mutable std::map<std::pair<int64_t, size_t>, Extents> innerCache;
   /// Of each moment, in its own samples; empty until they are asked for.
   mutable std::vector<std::vector<int64_t>> momentShares;
+  /// The same for devices of groups that take what these are given.
+  mutable std::map<size_t, std::vector<std::vector<int64_t>>> groupMomentShares;
   /// By shape and states: programs repeat the same few on many devices.
   mutable std::map<std::vector<int64_t>, Placement> placements;
 };

@@ -26,8 +26,12 @@ std::optional<Reduction> getReductionKind(mlir::Region &body);
 mlir::Value emitCombination(mlir::OpBuilder &builder, mlir::Location loc,
                             Reduction kind, mlir::Value a, mlir::Value b);
 
+/// What combines with any number of this type to that number: 0 for a sum, -inf
+/// or the least integer for a maximum. Null where there is none.
+mlir::Attribute getIdentity(Reduction kind, mlir::Type element);
+
 /// Whether `value` is a constant every element of which is the identity of the
-/// reduction: 0 for a sum, -inf or the least integer for a maximum.
+/// reduction.
 bool isIdentity(Reduction kind, mlir::Value value);
 
 /// Whether every element of `value` is known to be (positive or negative) 0:

@@ -349,11 +349,15 @@ void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
     still.push_back(mesh->getBalance());
     ideal = std::max(ideal, double(samples) / still.back().rate());
   }
-  auto latestFinish = [&] {
-    double latest = 0;
-    for (Mesh *mesh : stages)
-      latest = std::max(latest, finishOf(*mesh));
-    return latest;
+  // The slowest stage decides, then all of them.
+  auto findFinish = [&] {
+    std::pair<double, double> finish{0, 0};
+    for (Mesh *mesh : stages) {
+      double own = finishOf(*mesh);
+      finish.first = std::max(finish.first, own);
+      finish.second += own;
+    }
+    return finish;
   };
   auto usePeriod = [&](int64_t period) {
     for (auto [mesh, balance] : llvm::zip_equal(stages, still)) {
@@ -365,21 +369,23 @@ void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
       mesh->setBalance(std::move(own));
     }
   };
-  double best = latestFinish() * kWorthIt;
+  auto [best, total] = findFinish();
+  best *= kWorthIt;
   // Nothing is faster than when all finish together.
   if (ideal > best)
     return;
   int64_t chosen = 1;
   for (int64_t period = 2; period <= longest; ++period) {
     usePeriod(period);
-    double finish = latestFinish();
-    if (finish < best * (1 - 1e-9) &&
-        llvm::all_of(
-            stages,
-            [&](Mesh *mesh) {
-              return countSequences(*mesh, moments) <= kSequences;
-            })) {
-      best = finish;
+    auto [latest, sum] = findFinish();
+    bool isFaster = latest < best * (1 - 1e-9);
+    bool isAsFast = chosen > 1 && latest < best * (1 + 1e-9);
+    if ((isFaster || (isAsFast && sum < total * kWorthIt)) &&
+        llvm::all_of(stages, [&](Mesh *mesh) {
+          return countSequences(*mesh, moments) <= kSequences;
+        })) {
+      best = latest;
+      total = sum;
       chosen = period;
     }
     if (period > 8)

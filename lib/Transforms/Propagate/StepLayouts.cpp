@@ -159,11 +159,20 @@ void StepLayouts::seedBatch(Factorization &factorization) {
             argument.getArgNumber(), "whale.batch_dim"))
       batchSeeds[argument] = batchState(argument, dim.getInt(), factorization);
   function.walk([&](MicroBatchesOp loop) {
-    for (Region &body : loop.getBodies())
-      for (auto [argument, dim] :
-           llvm::zip(body.getArguments(), loop.getBatchDims()))
-        if (dim >= 0)
-          batchSeeds[argument] = batchState(argument, dim, factorization);
+    for (Region &body : loop.getBodies()) {
+      auto samples = llvm::make_filter_range(
+          llvm::zip(body.getArguments(), loop.getBatchDims()),
+          [](auto pair) { return std::get<1>(pair) >= 0; });
+      // A single sample is computed by a single device.
+      bool isSingle = llvm::any_of(samples, [](auto pair) {
+        auto [argument, dim] = pair;
+        return cast<ShapedType>(argument.getType()).getDimSize(dim) == 1;
+      });
+      for (auto [argument, dim] : samples)
+        batchSeeds[argument] = isSingle
+                                   ? AxisState::single()
+                                   : batchState(argument, dim, factorization);
+    }
   });
 }
 

@@ -77,7 +77,9 @@ void StepLoads::findMoments() {
   auto add = [&](Value value, int64_t dim) {
     int64_t samples = cast<ShapedType>(value.getType()).getDimSize(dim);
     AxisState state = batch.getState(value);
-    moments.push_back(state.isSplit() ? state.piece.extent : samples);
+    moments.push_back(state.isSingle()  ? 1
+                      : state.isSplit() ? state.piece.extent
+                                        : samples);
     grain = samples / std::max<int64_t>(moments.back(), 1);
   };
   for (auto loop : function.getOps<MicroBatchesOp>())
@@ -112,8 +114,11 @@ void StepLoads::number() {
 
 LoadKind StepLoads::kindOf(const Mesh *mesh, const AxisState &outer,
                            const AxisState &inner) const {
-  bool splitsOuter = outer.isSplit() && mesh->getNumParts(0) > 1;
+  bool splitsOuter =
+      (outer.isSplit() || outer.isSingle()) && mesh->getNumParts(0) > 1;
   bool splitsInner = inner.isSplit() && mesh->getNumParts(1) > 1;
+  if (outer.isSingle() && inner.isSingle())
+    return LoadKind::Batch;
   if (splitsInner && outer.isSplit() && outer.piece == inner.piece)
     return LoadKind::Batch;
   if (splitsOuter && splitsInner)
