@@ -12,6 +12,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 using namespace whale;
@@ -93,6 +94,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
   int64_t bestLack = 0;
   // In bytes, or where nothing is known of these, in micro-batches.
   std::pair<int64_t, int64_t> bestPeak;
+  std::vector<std::pair<ScheduleKind, std::vector<int64_t>>> heldOf;
   std::string others, misfit;
   for (const KindName &entry : kNames) {
     if (!among.empty() && !llvm::is_contained(among, entry.kind))
@@ -113,6 +115,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     std::pair<int64_t, int64_t> peak = {
         *llvm::max_element(timeline->peakBytes),
         *llvm::max_element(timeline->peakMicroBatches)};
+    heldOf.push_back({entry.kind, timeline->peakMicroBatches});
     // Sums of the same costs in another order are equal.
     double slack = best ? best->timeline.makespan * 1e-9 : 0;
     if (best && lack != bestLack) {
@@ -125,7 +128,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
       continue;
     }
     best = ScheduleChoice{entry.kind, std::move(*schedule),
-                          std::move(*timeline), ""};
+                          std::move(*timeline), /*reason=*/""};
     bestLack = lack;
     bestPeak = peak;
   }
@@ -149,5 +152,10 @@ whale::chooseSchedule(const ScheduleProblem &problem,
                     std::to_string(best->timeline.peakMicroBatches[stage]) +
                     " micro-batches in flight";
   }
+  llvm::ArrayRef<int64_t> own = best->timeline.peakMicroBatches;
+  for (const auto &[kind, held] : heldOf)
+    best->isReplaceable |=
+        kind != best->kind && llvm::all_of_zip(held, own, std::less_equal()) &&
+        (best->kind == ScheduleKind::ZeroBubble || own != llvm::ArrayRef(held));
   return std::move(*best);
 }

@@ -218,8 +218,10 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
 }
 
 /// Whether every device has the memory that it needs. What that is, is known
-/// when buffers are planned; where a device lacks some, stages are cut and
-/// shares are balanced again with the estimates corrected by it.
+/// when buffers are planned. Where a device lacks some, stages are cut and
+/// shares are balanced again with the estimates corrected by it. Where that is
+/// no help, a schedule that the cost model has chosen gives way to one that
+/// keeps less.
 LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
@@ -229,19 +231,25 @@ LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
   std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
   // The first round only asks for the estimates.
   constexpr int kRounds = 7;
-  for (int round = 0; round < kRounds; ++round) {
+  SmallVector<Attribute> misfits;
+  for (int round = 0;;) {
     std::optional<int64_t> device = findOverfull(needs, cluster);
     if (!device) {
       for (StringRef name :
            {kMemoryScaleAttr, kEstimatedBytesAttr, kArgumentBytesAttr,
-            kCutScaleAttr, kCutBytesAttr, kCutStateBytesAttr})
+            kCutScaleAttr, kCutBytesAttr, kCutStateBytesAttr,
+            kReplaceableScheduleAttr, kMisfitSchedulesAttr})
         module->removeAttr(name);
       return success();
     }
-    if (!undecided || cluster.devices.size() == 1 || round + 1 == kRounds)
+    Attribute misfit = module->getAttr(kReplaceableScheduleAttr);
+    if (!undecided || cluster.devices.size() == 1 ||
+        (!misfit && round + 1 == kRounds))
       return emitError(module.getLoc())
              << describeLack(needs, cluster, *device);
-    if (round > 0) {
+    if (misfit && round > 1) {
+      misfits.push_back(misfit);
+    } else if (round++ > 0) {
       double before = scale[*device];
       scale = correctEstimates(module, kEstimatedBytesAttr, kArgumentBytesAttr,
                                needs, scale);
@@ -258,11 +266,12 @@ LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
     Builder builder(module.getContext());
     module->setAttr(kMemoryScaleAttr, builder.getDenseF64ArrayAttr(scale));
     module->setAttr(kCutScaleAttr, builder.getDenseF64ArrayAttr(cutScale));
+    if (!misfits.empty())
+      module->setAttr(kMisfitSchedulesAttr, builder.getArrayAttr(misfits));
     if (failed(lower(module, firstDecision, summary)))
       return failure();
     needs = findMemoryNeeds(module, cluster);
   }
-  return success();
 }
 
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,

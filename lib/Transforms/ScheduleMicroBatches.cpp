@@ -130,6 +130,22 @@ struct ScheduleMicroBatchesPass
     return name ? parseScheduleKind(name) : std::nullopt;
   }
 
+  /// The kinds but for those whose buffers have turned out too large; says
+  /// which these are.
+  std::string leaveOutMisfits(SmallVectorImpl<ScheduleKind> &among) {
+    auto misfits =
+        getOperation()->getAttrOfType<ArrayAttr>(kMisfitSchedulesAttr);
+    if (!misfits)
+      return "";
+    SmallVector<StringRef> names;
+    for (auto name : misfits.getAsRange<StringAttr>())
+      names.push_back(name);
+    for (StringRef name : scheduleKindNames())
+      if (!llvm::is_contained(names, name))
+        among.push_back(*parseScheduleKind(name));
+    return "; the buffers of " + llvm::join(names, ", ") + " don't fit";
+  }
+
   LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster,
                          std::optional<ScheduleKind> wanted) {
     Pipeline pipeline(loop, cluster);
@@ -161,8 +177,11 @@ struct ScheduleMicroBatchesPass
     Pipeline pipelineApart(apart, cluster);
     ScheduleProblem problem = pipelineApart.getProblem();
     SmallVector<ScheduleKind> among;
+    std::string misfits;
     if (wanted)
       among = {*wanted};
+    else
+      misfits = leaveOutMisfits(among);
     llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem, among);
     if (!choice) {
       apart.erase();
@@ -171,7 +190,11 @@ struct ScheduleMicroBatchesPass
       noteCycle(*error.getUnderlyingDiagnostic(), cycle);
       return error;
     }
-    emitRemark(loop.getLoc()) << "pipeline: " << choice->reason;
+    emitRemark(loop.getLoc()) << "pipeline: " << choice->reason << misfits;
+    if (choice->isReplaceable)
+      getOperation()->setAttr(
+          kReplaceableScheduleAttr,
+          StringAttr::get(&getContext(), stringifyScheduleKind(choice->kind)));
     correctEstimate(pipeline, choice->schedule);
     loop->removeAttr(kLoopBytesAttr);
     apart->removeAttr(kLoopBytesAttr);

@@ -232,6 +232,7 @@ TEST(Schedule, ChoiceOfEqualsKeepsLess) {
   ScheduleProblem problem = equalStages(4, 8, {1, 2, 0, 0, 10});
   ScheduleChoice choice = llvm::cantFail(chooseSchedule(problem));
   EXPECT_EQ(choice.kind, ScheduleKind::OneForwardOneBackward);
+  EXPECT_FALSE(choice.isReplaceable);
   EXPECT_EQ(choice.reason,
             "1f1b has the least makespan within memory (of equal ones the "
             "least memory): gpipe 33 s, 1f1b 33 s, backward-optimizer 33 s, "
@@ -245,6 +246,7 @@ TEST(Schedule, ChoiceOfEqualsKeepsLess) {
 TEST(Schedule, ChoiceUnderMemory) {
   ScheduleProblem problem = equalStages(8, 16, {1, 2, 0, 0.3, 10, 5});
   EXPECT_EQ(llvm::cantFail(chooseSchedule(problem)).kind, ScheduleKind::GPipe);
+  EXPECT_TRUE(llvm::cantFail(chooseSchedule(problem)).isReplaceable);
   for (StageCost &cost : problem.costs)
     cost.memoryBytes = 95;
   ScheduleChoice choice = llvm::cantFail(chooseSchedule(problem));

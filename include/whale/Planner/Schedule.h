@@ -166,6 +166,10 @@ struct ScheduleChoice {
   Timeline timeline;
   /// In words, with the makespans of the others.
   std::string reason;
+  /// Whether another one keeps less: fewer micro-batches in some stage, more in
+  /// none. Zero bubble also keeps what gradients of weights need, which isn't
+  /// counted.
+  bool isReplaceable = false;
 };
 
 /// The schedule of the least makespan that keeps every stage within its memory,

@@ -60,6 +60,13 @@ inline constexpr llvm::StringLiteral kCutScaleAttr = "whale.cut_scale";
 /// has one; forward if none has.
 Phase phaseOf(mlir::Operation *op);
 
+/// On the module: the name of the schedule that was chosen, if there is one
+/// that needs less memory; and those, chosen before, whose buffers didn't fit.
+inline constexpr llvm::StringLiteral kReplaceableScheduleAttr =
+    "whale.replaceable_schedule";
+inline constexpr llvm::StringLiteral kMisfitSchedulesAttr =
+    "whale.misfit_schedules";
+
 } // namespace whale
 
 #endif // WHALE_TRANSFORMS_ATTRIBUTES_H
