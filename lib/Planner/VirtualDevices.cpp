@@ -68,16 +68,26 @@ static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
 /// Hands out a group whose TaskGraphs have devices of their own.
 static void handOutNear(llvm::ArrayRef<int64_t> wants,
                         llvm::ArrayRef<int64_t> group, const Cluster &cluster,
-                        bool pipeline, std::vector<VirtualDevice> &result) {
+                        const VirtualDeviceOptions &options,
+                        std::vector<VirtualDevice> &result) {
   std::vector<int64_t> left(group.begin(), group.end());
-  if (pipeline && wants.size() > 1)
+  std::vector<size_t> stages(wants.size());
+  std::iota(stages.begin(), stages.end(), 0);
+  if (options.pipeline && wants.size() > 1) {
     llvm::sort(left, [&](int64_t a, int64_t b) {
       int64_t first = cluster.kindOf(a).memoryBytes;
       int64_t second = cluster.kindOf(b).memoryBytes;
       return first != second ? first > second : a < b;
     });
-  for (auto [want, virtualDevice] : llvm::zip_equal(wants, result))
-    virtualDevice.push_back(takeNear(want, left, cluster, pipeline));
+    if (options.stageBytes.size() == wants.size())
+      llvm::sort(stages, [&](size_t a, size_t b) {
+        int64_t first = options.stageBytes[a], second = options.stageBytes[b];
+        return first != second ? first > second : a < b;
+      });
+  }
+  for (size_t stage : stages)
+    result[stage].push_back(
+        takeNear(wants[stage], left, cluster, options.pipeline));
 }
 
 /// What the TaskGraphs get of `rest` devices, in proportion to what they get of
@@ -158,7 +168,7 @@ group(llvm::ArrayRef<DeviceRequest> requests, llvm::ArrayRef<int64_t> devices,
   auto add = [&](llvm::ArrayRef<int64_t> wants, llvm::ArrayRef<int64_t> group,
                  bool shared) {
     if (cluster && !shared)
-      handOutNear(wants, group, *cluster, options.pipeline, result);
+      handOutNear(wants, group, *cluster, options, result);
     else
       handOut(wants, group, result);
   };

@@ -143,7 +143,11 @@ public:
 private:
   LogicalResult checkOptions();
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
-  LogicalResult fitMemory(ModuleOp module, PlanSummary &summary);
+  LogicalResult lowerToFit(ModuleOp module, StringRef first,
+                           PlanSummary &summary);
+  FailureOr<std::string> fitMemory(ModuleOp module, PlanSummary &summary);
+  void findStageDevices(ModuleOp module);
+  SmallVector<int64_t> findStageBytes(ModuleOp module);
   LogicalResult dump(ModuleOp module, StringRef phase);
 
   const CompileOptions &options;
@@ -153,6 +157,8 @@ private:
   /// module as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision = "placed";
   OwningOpRef<ModuleOp> undecided;
+  /// The devices of each virtual device, of all its groups.
+  std::vector<SmallVector<int64_t>> stageDevices;
 };
 
 LogicalResult Compiler::checkOptions() {
@@ -199,8 +205,10 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     }
     if (level.name == firstDecision)
       undecided = module.clone();
-    if (level.name == "partitioned")
+    if (level.name == "partitioned") {
       summary.addPlacement(module);
+      findStageDevices(module);
+    }
     PassManager manager(module.getContext());
     if (failed(parsePassPipeline(level.pipeline, manager)))
       return module.emitError("the pipeline of level '")
@@ -217,15 +225,16 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
   return success();
 }
 
-/// Whether every device has the memory that it needs. What that is, is known
-/// when buffers are planned. Where a device lacks some, stages are cut and
-/// shares are balanced again with the estimates corrected by it. Where that is
-/// no help, a schedule that the cost model has chosen gives way to one that
-/// keeps less.
-LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
+/// What a device lacks of the memory that it needs; nothing if all fits. What
+/// they need is known when buffers are planned. Where a device lacks some,
+/// stages are cut and shares are balanced again with the estimates corrected by
+/// it. Where that is no help, a schedule that the cost model has chosen gives
+/// way to one that keeps less.
+FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
+                                           PlanSummary &summary) {
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
-    return success();
+    return std::string();
   Cluster cluster = (*clusters.begin()).getCluster();
   std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster);
   std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
@@ -240,13 +249,12 @@ LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
             kCutScaleAttr, kCutBytesAttr, kCutStateBytesAttr,
             kReplaceableScheduleAttr, kMisfitSchedulesAttr})
         module->removeAttr(name);
-      return success();
+      return std::string();
     }
     Attribute misfit = module->getAttr(kReplaceableScheduleAttr);
     if (!undecided || cluster.devices.size() == 1 ||
         (!misfit && round + 1 == kRounds))
-      return emitError(module.getLoc())
-             << describeLack(needs, cluster, *device);
+      return describeLack(needs, cluster, *device);
     if (misfit && round > 1) {
       misfits.push_back(misfit);
     } else if (round++ > 0) {
@@ -274,6 +282,65 @@ LogicalResult Compiler::fitMemory(ModuleOp module, PlanSummary &summary) {
   }
 }
 
+void Compiler::findStageDevices(ModuleOp module) {
+  stageDevices.clear();
+  for (VirtualDeviceOp device : module.getOps<VirtualDeviceOp>()) {
+    SmallVector<int64_t> &all = stageDevices.emplace_back();
+    for (size_t group = 0; group < device.getNumGroups(); ++group)
+      llvm::append_range(all, device.getGroup(group));
+  }
+}
+
+/// What a device of each stage needs; nothing if that puts them in no other
+/// order than the one that they have.
+SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
+  SmallVector<int64_t> bytes;
+  auto clusters = module.getOps<ClusterOp>();
+  if (clusters.empty() || module->hasAttr("whale.virtual_devices"))
+    return bytes;
+  std::vector<MemoryNeed> needs =
+      findMemoryNeeds(module, (*clusters.begin()).getCluster());
+  for (ArrayRef<int64_t> devices : stageDevices) {
+    int64_t &most = bytes.emplace_back(0);
+    for (int64_t device : devices)
+      most = std::max(most, needs[device].bytes);
+  }
+  if (llvm::is_sorted(llvm::reverse(bytes)))
+    bytes.clear();
+  return bytes;
+}
+
+/// Lowers the module from a level on, to a program that fits. The devices with
+/// most memory go to the stages in front, which keep most activations; where
+/// parameters are what takes memory, to those that have turned out to need it.
+LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
+                                   PlanSummary &summary) {
+  OwningOpRef<ModuleOp> input = module.clone();
+  if (failed(lower(module, first, summary)))
+    return failure();
+  FailureOr<std::string> lack = fitMemory(module, summary);
+  if (failed(lack))
+    return failure();
+  if (lack->empty())
+    return success();
+  SmallVector<int64_t> stageBytes = findStageBytes(module);
+  if (!stageBytes.empty() && !isPartitioned(*input)) {
+    module->setAttrs((*input)->getAttrDictionary());
+    module.getBodyRegion().takeBody((*input).getBodyRegion());
+    Builder builder(module.getContext());
+    module->setAttr(kStageBytesAttr, builder.getDenseI64ArrayAttr(stageBytes));
+    if (failed(lower(module, first, summary)))
+      return failure();
+    FailureOr<std::string> second = fitMemory(module, summary);
+    if (failed(second))
+      return failure();
+    module->removeAttr(kStageBytesAttr);
+    if (second->empty())
+      return success();
+  }
+  return emitError(module.getLoc()) << *lack;
+}
+
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
                             std::string *plan) {
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
@@ -285,8 +352,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     firstDecision = "annotated";
   StringRef first =
       isPartitioned(module) ? "kernels" : getLevels().front().name;
-  if (failed(lower(module, first, summary)) ||
-      failed(fitMemory(module, summary)))
+  if (failed(lowerToFit(module, first, summary)))
     return failure();
   EmitOptions emit;
   emit.target = options.target;

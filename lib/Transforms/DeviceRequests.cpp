@@ -9,6 +9,7 @@
 #include "DeviceRequests.h"
 
 #include "whale/Planner/Schedule.h"
+#include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -62,6 +63,8 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
       (schedule && parseScheduleKind(schedule) == ScheduleKind::Interleaved);
   options.unevenReplicas = isUneven;
   options.pipeline = options.wholeCluster || getMicroBatches(module) > 1;
+  if (auto bytes = module->getAttrOfType<DenseI64ArrayAttr>(kStageBytesAttr))
+    options.stageBytes = bytes.asArrayRef().vec();
   return virtualDevices(requests, cluster, options);
 }
 

@@ -133,6 +133,10 @@ TEST(VirtualDevices, EarlierStagesGetMoreMemory) {
   EXPECT_EQ(placed({2, 2}, nodesOf({{16, 32}, {16, 32}}), pipeline),
             (Lists{{{1, 3}}, {{0, 2}}}));
   EXPECT_EQ(placed({4}, cluster, pipeline), (Lists{{{0, 1, 2, 3}}}));
+  // By what the stages need, where that is known.
+  VirtualDeviceOptions known{.pipeline = true, .stageBytes = {1, 3, 2}};
+  EXPECT_EQ(placed({1, 1, 2}, nodesOf({{16, 16, 32, 64}}), known),
+            (Lists{{{1}}, {{3}}, {{0, 2}}}));
   // A last, smaller group too.
   EXPECT_EQ(placed({2, 2}, nodesOf({{8, 8, 8, 8, 8, 16}}),
                    {.unevenReplicas = true, .pipeline = true}),

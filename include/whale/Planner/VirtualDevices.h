@@ -41,6 +41,9 @@ struct VirtualDeviceOptions {
   /// The TaskGraphs are stages of a pipeline: those in front keep more
   /// micro-batches and get the devices of a group that have more memory.
   bool pipeline = false;
+  /// Where that didn't fit: what a device of each stage needs, in bytes. The
+  /// stage that needs most gets the devices that have most.
+  std::vector<int64_t> stageBytes = {};
 };
 
 /// The devices of one TaskGraph: one list for each repetition of the group.
