@@ -225,6 +225,12 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
   return success();
 }
 
+/// Makes the module what it was when it was cloned.
+static void restore(ModuleOp module, OwningOpRef<ModuleOp> clone) {
+  module->setAttrs((*clone)->getAttrDictionary());
+  module.getBodyRegion().takeBody((*clone).getBodyRegion());
+}
+
 /// What a device lacks of the memory that it needs; nothing if all fits. What
 /// they need is known when buffers are planned. Where a device lacks some,
 /// stages are cut and shares are balanced again with the estimates corrected by
@@ -268,9 +274,7 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
       if (std::abs(scale[*device] - before) < 0.01 * before)
         scale[*device] = before * 0.7;
     }
-    OwningOpRef<ModuleOp> again = std::move(undecided);
-    module->setAttrs((*again)->getAttrDictionary());
-    module.getBodyRegion().takeBody((*again).getBodyRegion());
+    restore(module, std::move(undecided));
     Builder builder(module.getContext());
     module->setAttr(kMemoryScaleAttr, builder.getDenseF64ArrayAttr(scale));
     module->setAttr(kCutScaleAttr, builder.getDenseF64ArrayAttr(cutScale));
@@ -325,8 +329,7 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
     return success();
   SmallVector<int64_t> stageBytes = findStageBytes(module);
   if (!stageBytes.empty() && !isPartitioned(*input)) {
-    module->setAttrs((*input)->getAttrDictionary());
-    module.getBodyRegion().takeBody((*input).getBodyRegion());
+    restore(module, std::move(input));
     Builder builder(module.getContext());
     module->setAttr(kStageBytesAttr, builder.getDenseI64ArrayAttr(stageBytes));
     if (failed(lower(module, first, summary)))

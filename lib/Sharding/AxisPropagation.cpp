@@ -243,7 +243,7 @@ bool AxisPropagation::followsSingle(Operation *op) const {
 void AxisPropagation::visitSingle(Operation *op) {
   AxisState single = AxisState::single();
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
-    bool hasPlaces = isa<hlo::WhileOp, hlo::CaseOp, hlo::IfOp>(inner);
+    bool hasPlaces = hlo::isControlFlow(inner);
     for (Region &region : inner->getRegions())
       for (Value argument : region.getArguments())
         if (hasPlaces)
