@@ -82,6 +82,8 @@ static void forEachInput(Operation *root,
 bool AxisPropagation::isLazy(Operation *root) {
   bool isLazy = true;
   forEachInput(root, [&](Value value) { isLazy &= !getState(value).isCut(); });
+  if (!isLazy)
+    return false;
   root->walk([&](Operation *op) {
     bool isConstrained = op->getNumResults() == 1 &&
                          options.constraints.contains(op->getResult(0));
