@@ -361,13 +361,14 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
     shared by all), and is repeated as often as it fits (nested data
     parallelism). Inside a group, a TaskGraph with devices of its own gets such
     of one node if it can, and in a pipeline (`num_micro_batch` above 1, or
-    `num_task_graph`) the earlier TaskGraphs those with more memory, as they keep
-    more micro-batches in flight. With `whale.stage_bytes` on the module, what a
-    device of each stage needs, the one that needs most gets them.
-    `whale.virtual_devices` on the module takes the place of all this. A task graph without a strategy gets none: every device
-    computes it. Every other task graph of the same name gets the same
-    `whale.virtual_device`. A scope inside of a loop or branch has to be on the
-    devices of the task graph around it.
+    `num_task_graph`) the earlier TaskGraphs those with more memory, as they
+    keep more micro-batches in flight. With `whale.stage_bytes` on the module,
+    what a device of each stage needs, the one that needs most gets them.
+    `whale.virtual_devices` on the module takes the place of all this. A task
+    graph without a strategy gets none: every device computes it. Every other
+    task graph of the same name gets the same `whale.virtual_device`. A scope
+    inside of a loop or branch has to be on the devices of the task graph around
+    it.
 
     Example: two TaskGraphs that ask for two devices each, on eight devices.
     ```mlir
