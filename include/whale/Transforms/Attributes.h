@@ -55,21 +55,19 @@ inline constexpr llvm::StringLiteral kCutBytesAttr = "whale.cut_bytes";
 inline constexpr llvm::StringLiteral kCutStateBytesAttr =
     "whale.cut_state_bytes";
 inline constexpr llvm::StringLiteral kCutScaleAttr = "whale.cut_scale";
-
 /// On the module, where the stages of a pipeline didn't fit on the devices that
 /// they had: what a device of each needs, in bytes.
 inline constexpr llvm::StringLiteral kStageBytesAttr = "whale.stage_bytes";
-
-/// The phase of an operation: its own, or that of the operation around it that
-/// has one; forward if none has.
-Phase phaseOf(mlir::Operation *op);
-
 /// On the module: the name of the schedule that was chosen, if there is one
 /// that needs less memory; and those, chosen before, whose buffers didn't fit.
 inline constexpr llvm::StringLiteral kReplaceableScheduleAttr =
     "whale.replaceable_schedule";
 inline constexpr llvm::StringLiteral kMisfitSchedulesAttr =
     "whale.misfit_schedules";
+
+/// The phase of an operation: its own, or that of the operation around it that
+/// has one; forward if none has.
+Phase phaseOf(mlir::Operation *op);
 
 } // namespace whale
 
