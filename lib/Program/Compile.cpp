@@ -17,6 +17,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
@@ -350,8 +351,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       failed(prepareInput(module, options)))
     return failure();
   PlanSummary summary;
-  if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config");
-      config && config.contains("num_task_graph"))
+  if (Config(module).getNumTaskGraphs())
     firstDecision = "annotated";
   StringRef first =
       isPartitioned(module) ? "kernels" : getLevels().front().name;

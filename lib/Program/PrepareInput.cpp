@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
@@ -231,22 +232,20 @@ static LogicalResult setStrategy(ModuleOp module, StringRef strategy) {
 
 static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
   MLIRContext *context = module.getContext();
-  constexpr StringLiteral key = "num_micro_batch";
   if (count < 0)
     return emitError(UnknownLoc::get(context))
            << "--micro-batches: " << count << " is less than 1";
-  if (count > 1 << 20) // as the verifier of whale.config has it
+  if (count > Config::kMostCount)
     return emitError(UnknownLoc::get(context))
-           << "--micro-batches: " << count << " is more than " << (1 << 20);
+           << "--micro-batches: " << count << " is more than "
+           << Config::kMostCount;
   if (count == 0)
     return success();
-  NamedAttrList config(module->getAttrOfType<DictionaryAttr>("whale.config"));
-  if (auto said = dyn_cast_or_null<IntegerAttr>(config.get(key));
-      said && said.getInt() != count)
+  std::optional<int64_t> said = Config(module).getNumMicroBatches();
+  if (said.value_or(count) != count)
     return emitContradiction(context, "--micro-batches", Twine(count),
-                             key + " = " + Twine(said.getInt()));
-  config.set(key, Builder(context).getI64IntegerAttr(count));
-  module->setAttr("whale.config", config.getDictionary(context));
+                             Config::kMicroBatches + " = " + Twine(*said));
+  Config::setNumMicroBatches(module, count);
   return success();
 }
 

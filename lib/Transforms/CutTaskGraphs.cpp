@@ -10,6 +10,7 @@
 #include "CutTaskGraphs/SplitLoop.h"
 #include "DeviceRequests.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -35,15 +36,15 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
 
   void runOnOperation() override {
     module = getOperation();
-    Attribute config = getConfig(module, "num_task_graph");
-    if (!config)
+    std::optional<int64_t> wanted = Config(module).getNumTaskGraphs();
+    if (!wanted)
       return;
-    if (failed(run(config)))
+    count = *wanted;
+    if (failed(run()))
       signalPassFailure();
   }
 
-  LogicalResult run(Attribute config) {
-    count = cast<IntegerAttr>(config).getInt();
+  LogicalResult run() {
     FailureOr<func::FuncOp> found = getMainFunction(module);
     if (failed(found))
       return failure();
@@ -80,9 +81,10 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (!devices)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(devices.takeError());
-    CutProblem problem = makeCutProblem(
-        step, units, main, *cluster, *devices,
-        isa_and_nonnull<SplitAttr>(defaultStrategy), getMicroBatches(module));
+    CutProblem problem =
+        makeCutProblem(step, units, main, *cluster, *devices,
+                       isa_and_nonnull<SplitAttr>(defaultStrategy),
+                       Config(module).getNumMicroBatches().value_or(1));
     auto scale = module->getAttrOfType<DenseF64ArrayAttr>(kCutScaleAttr);
     if (scale && scale.size() == int64_t(cluster->devices.size()))
       for (CutStage &stage : problem.stages)

@@ -8,28 +8,12 @@
 
 #include "DeviceRequests.h"
 
-#include "whale/Planner/Schedule.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Transforms/Attributes.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace whale {
-
-Attribute getConfig(ModuleOp module, StringRef key) {
-  Attribute value = module->getAttr("whale.config");
-  for (StringRef part : llvm::split(key, '.')) {
-    auto section = dyn_cast_or_null<DictionaryAttr>(value);
-    value = section ? section.get(part) : Attribute();
-  }
-  return value;
-}
-
-int64_t getMicroBatches(ModuleOp module) {
-  auto count =
-      dyn_cast_or_null<IntegerAttr>(getConfig(module, "num_micro_batch"));
-  return count ? count.getInt() : 1;
-}
 
 FailureOr<Cluster> getCluster(ModuleOp module) {
   auto clusters = module.getOps<ClusterOp>();
@@ -42,11 +26,9 @@ FailureOr<Cluster> getCluster(ModuleOp module) {
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(ModuleOp module, const Cluster &cluster,
                  ArrayRef<DeviceRequest> requests) {
-  auto uneven =
-      dyn_cast_or_null<BoolAttr>(getConfig(module, "cluster.uneven_replicas"));
-  bool isUneven = uneven && uneven.getValue();
+  Config config(module);
   if (auto lists = module->getAttrOfType<ArrayAttr>("whale.virtual_devices")) {
-    if (isUneven)
+    if (config.allowsUnevenReplicas())
       return llvm::createStringError("cluster.uneven_replicas groups all "
                                      "devices, and wh.cluster says which "
                                      "to use; leave one of them out");
@@ -56,13 +38,11 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
     return ownVirtualDevices(requests, own, cluster.devices.size());
   }
   VirtualDeviceOptions options;
-  auto schedule =
-      dyn_cast_or_null<StringAttr>(getConfig(module, "pipeline.strategy"));
-  options.wholeCluster =
-      getConfig(module, "num_task_graph") != nullptr ||
-      (schedule && parseScheduleKind(schedule) == ScheduleKind::Interleaved);
-  options.unevenReplicas = isUneven;
-  options.pipeline = options.wholeCluster || getMicroBatches(module) > 1;
+  options.wholeCluster = config.getNumTaskGraphs() ||
+                         config.getSchedule() == ScheduleKind::Interleaved;
+  options.unevenReplicas = config.allowsUnevenReplicas();
+  options.pipeline =
+      options.wholeCluster || config.getNumMicroBatches().value_or(1) > 1;
   if (auto bytes = module->getAttrOfType<DenseI64ArrayAttr>(kStageBytesAttr))
     options.stageBytes = bytes.asArrayRef().vec();
   return virtualDevices(requests, cluster, options);

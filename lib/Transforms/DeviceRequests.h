@@ -17,13 +17,6 @@
 
 namespace whale {
 
-/// The entry of the module's `whale.config` with this name; a dot leads into a
-/// section. Null if there is none.
-mlir::Attribute getConfig(mlir::ModuleOp module, llvm::StringRef key);
-
-/// How many micro-batches the configuration asks for, at least 1.
-int64_t getMicroBatches(mlir::ModuleOp module);
-
 /// The cluster of the module. Emits an error if there is none.
 mlir::FailureOr<Cluster> getCluster(mlir::ModuleOp module);
 

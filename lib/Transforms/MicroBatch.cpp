@@ -14,10 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CarryAttributes.h"
-#include "DeviceRequests.h"
 #include "MicroBatch/MomentValues.h"
 #include "MicroBatch/TimeAxis.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
@@ -409,15 +409,15 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    int64_t moments = getMicroBatches(module);
+    Config config(module);
+    int64_t moments = config.getNumMicroBatches().value_or(1);
     FailureOr<func::FuncOp> main = getMainFunction(module);
     if (failed(main))
       return signalPassFailure();
-    auto schedule =
-        dyn_cast_or_null<StringAttr>(getConfig(module, "pipeline.strategy"));
+    std::optional<ScheduleKind> schedule = config.getSchedule();
     if (moments == 1 && schedule) {
       emitError(main->front().front().getLoc(), "pipeline.strategy: '")
-          << schedule.getValue()
+          << stringifyScheduleKind(*schedule)
           << "' orders micro-batches, and there is only one; set "
              "num_micro_batch, or leave pipeline.strategy out";
       return signalPassFailure();

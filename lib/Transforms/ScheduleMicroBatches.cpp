@@ -17,6 +17,7 @@
 #include "ScheduleMicroBatches/Pipeline.h"
 #include "ScheduleMicroBatches/SplitWeightGradients.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Schedule.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -106,7 +107,7 @@ struct ScheduleMicroBatchesPass
     if (failed(cluster))
       return signalPassFailure();
     auto loops = llvm::to_vector(main->getOps<MicroBatchesOp>());
-    std::optional<ScheduleKind> wanted = getWantedKind();
+    std::optional<ScheduleKind> wanted = Config(module).getSchedule();
     if (wanted && !loops.empty() &&
         llvm::all_of(loops, [&](MicroBatchesOp loop) {
           return Pipeline(loop, *cluster).getNumStages() < 2;
@@ -121,13 +122,6 @@ struct ScheduleMicroBatchesPass
     for (MicroBatchesOp loop : loops)
       if (failed(schedule(loop, *cluster, wanted)))
         return signalPassFailure();
-  }
-
-  /// What the configuration asks for, if it does.
-  std::optional<ScheduleKind> getWantedKind() {
-    auto name = dyn_cast_or_null<StringAttr>(
-        getConfig(getOperation(), "pipeline.strategy"));
-    return name ? parseScheduleKind(name) : std::nullopt;
   }
 
   /// The kinds but for those whose buffers have turned out too large; says

@@ -16,6 +16,7 @@
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Sharding/ShardingHints.h"
@@ -69,11 +70,13 @@ bool hasStrategies(ModuleOp module) {
 std::string findObstacle(ModuleOp module, sdy::MeshAttr mesh) {
   if (hasStrategies(module))
     return "the strategies decide where values live";
-  if (auto config = module->getAttrOfType<DictionaryAttr>("whale.config"))
-    for (StringRef name : {"num_micro_batch", "num_task_graph"})
-      if (auto count = config.getAs<IntegerAttr>(name);
-          count && count.getInt() > 1)
-        return (name + " cuts the step in another way").str();
+  Config config(module);
+  for (auto [name, count] :
+       {std::pair(StringRef(Config::kMicroBatches),
+                  config.getNumMicroBatches()),
+        std::pair(StringRef(Config::kTaskGraphs), config.getNumTaskGraphs())})
+    if (count.value_or(1) > 1)
+      return (name + " cuts the step in another way").str();
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
     return "there is no cluster yet";

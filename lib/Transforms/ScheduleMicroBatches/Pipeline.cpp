@@ -8,8 +8,8 @@
 
 #include "Pipeline.h"
 
-#include "../DeviceRequests.h"
 #include "StageCosts.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -188,12 +188,10 @@ int64_t Pipeline::getInFlight(StringRef graph) {
   if (inFlight.empty()) {
     for (StageCost &cost : problem.costs)
       cost.forward = cost.backward = cost.weight = 1;
-    auto name = dyn_cast_or_null<StringAttr>(
-        getConfig(loop->getParentOfType<ModuleOp>(), "pipeline.strategy"));
-    std::optional<ScheduleKind> kind =
-        name ? parseScheduleKind(name) : std::nullopt;
+    Config config(loop->getParentOfType<ModuleOp>());
     llvm::Expected<ScheduleChoice> choice = chooseSchedule(
-        problem, kind.value_or(ScheduleKind::OneForwardOneBackward));
+        problem,
+        config.getSchedule().value_or(ScheduleKind::OneForwardOneBackward));
     if (choice) {
       inFlight = choice->timeline.peakMicroBatches;
     } else { // whale-schedule-micro-batches says what is wrong.

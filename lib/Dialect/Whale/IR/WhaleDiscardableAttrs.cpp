@@ -12,10 +12,9 @@
 //
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Schedule.h"
 #include "llvm/ADT/SmallSet.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -39,55 +38,6 @@ static LogicalResult verifyRanks(Operation *op, NamedAttribute attr) {
       return op->emitError("attribute '")
              << attr.getName().getValue() << "': rank " << rank
              << (rank < 0 ? " is negative" : " stands twice");
-  return success();
-}
-
-/// What is wrong with the value of a key of the configuration; nothing if it is
-/// right, null if there is no such key.
-static std::optional<std::string> findFault(StringRef key, Attribute value) {
-  if (key == "num_micro_batch" || key == "num_task_graph") {
-    auto count = dyn_cast<IntegerAttr>(value);
-    constexpr int64_t most = 1 << 20;
-    if (count && count.getType().isSignlessInteger(64) && count.getInt() >= 1 &&
-        count.getInt() <= most)
-      return "";
-    return ("a whole number from 1 to " + Twine(most)).str();
-  }
-  if (key == "pipeline.strategy") {
-    auto name = dyn_cast<StringAttr>(value);
-    if (name && parseScheduleKind(name))
-      return "";
-    return "one of " + llvm::join(scheduleKindNames(), ", ");
-  }
-  if (key == "cluster.uneven_replicas")
-    return isa<BoolAttr>(value) ? "" : "true or false";
-  return std::nullopt;
-}
-
-static LogicalResult verifyConfig(Operation *op, DictionaryAttr config,
-                                  const Twine &section) {
-  for (NamedAttribute entry : config) {
-    std::string key = (section + entry.getName().getValue()).str();
-    if (key == "pipeline" || key == "cluster") {
-      auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
-      if (!inner)
-        return op->emitError("whale.config: ")
-               << key << " is " << entry.getValue()
-               << ", expected a dictionary";
-      if (failed(verifyConfig(op, inner, key + ".")))
-        return failure();
-      continue;
-    }
-    std::optional<std::string> fault = findFault(key, entry.getValue());
-    if (!fault)
-      return op->emitError("whale.config: there is no key '")
-             << key
-             << "'; the keys are num_micro_batch, num_task_graph, "
-                "pipeline.strategy, cluster.uneven_replicas";
-    if (!fault->empty())
-      return op->emitError("whale.config: ")
-             << key << " is " << entry.getValue() << ", expected " << *fault;
-  }
   return success();
 }
 
@@ -123,10 +73,10 @@ LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
   } else if (name == "whale.phase") {
     if (!isa<PhaseAttr>(value))
       return wrongKind(op, attr, "a #whale.phase");
-  } else if (name == "whale.config") {
+  } else if (name == Config::kAttr) {
     if (!isa<DictionaryAttr>(value))
       return wrongKind(op, attr, "a dictionary");
-    return verifyConfig(op, cast<DictionaryAttr>(value), "");
+    return Config::verify(op, cast<DictionaryAttr>(value));
   } else if (name == "whale.virtual_devices") {
     auto lists = dyn_cast<ArrayAttr>(value);
     if (!lists || !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))

@@ -1,0 +1,101 @@
+//===- Config.cpp - What a program is asked to be cut into ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/Whale/IR/Config.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace whale;
+
+Attribute Config::get(StringRef key) const {
+  Attribute value = entries;
+  for (StringRef part : llvm::split(key, '.')) {
+    auto section = dyn_cast_or_null<DictionaryAttr>(value);
+    value = section ? section.get(part) : Attribute();
+  }
+  return value;
+}
+
+std::optional<int64_t> Config::getCount(StringRef key) const {
+  auto count = dyn_cast_or_null<IntegerAttr>(get(key));
+  return count ? std::optional(count.getInt()) : std::nullopt;
+}
+
+std::optional<ScheduleKind> Config::getSchedule() const {
+  auto name = dyn_cast_or_null<StringAttr>(get(kSchedule));
+  return name ? parseScheduleKind(name) : std::nullopt;
+}
+
+bool Config::allowsUnevenReplicas() const {
+  auto uneven = dyn_cast_or_null<BoolAttr>(get(kUnevenReplicas));
+  return uneven && uneven.getValue();
+}
+
+void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
+  Builder builder(module.getContext());
+  NamedAttrList list(module->getAttrOfType<DictionaryAttr>(kAttr));
+  list.set(kMicroBatches, builder.getI64IntegerAttr(count));
+  module->setAttr(kAttr, list.getDictionary(module.getContext()));
+}
+
+/// What is wrong with the value of a key; nothing if it is right, none if there
+/// is no such key.
+static std::optional<std::string> findFault(StringRef key, Attribute value) {
+  if (key == Config::kMicroBatches || key == Config::kTaskGraphs) {
+    auto count = dyn_cast<IntegerAttr>(value);
+    if (count && count.getType().isSignlessInteger(64) && count.getInt() >= 1 &&
+        count.getInt() <= Config::kMostCount)
+      return "";
+    return ("a whole number from 1 to " + Twine(Config::kMostCount)).str();
+  }
+  if (key == Config::kSchedule) {
+    auto name = dyn_cast<StringAttr>(value);
+    if (name && parseScheduleKind(name))
+      return "";
+    return "one of " + llvm::join(scheduleKindNames(), ", ");
+  }
+  if (key == Config::kUnevenReplicas)
+    return isa<BoolAttr>(value) ? "" : "true or false";
+  return std::nullopt;
+}
+
+static LogicalResult verifySection(Operation *op, DictionaryAttr section,
+                                   const Twine &prefix) {
+  for (NamedAttribute entry : section) {
+    std::string key = (prefix + entry.getName().getValue()).str();
+    if (key == "pipeline" || key == "cluster") {
+      auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
+      if (!inner)
+        return op->emitError("whale.config: ")
+               << key << " is " << entry.getValue()
+               << ", expected a dictionary";
+      if (failed(verifySection(op, inner, key + ".")))
+        return failure();
+      continue;
+    }
+    std::optional<std::string> fault = findFault(key, entry.getValue());
+    if (!fault)
+      return op->emitError("whale.config: there is no key '")
+             << key << "'; the keys are "
+             << llvm::join(ArrayRef<StringRef>{Config::kMicroBatches,
+                                               Config::kTaskGraphs,
+                                               Config::kSchedule,
+                                               Config::kUnevenReplicas},
+                           ", ");
+    if (!fault->empty())
+      return op->emitError("whale.config: ")
+             << key << " is " << entry.getValue() << ", expected " << *fault;
+  }
+  return success();
+}
+
+LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
+  return verifySection(op, entries, "");
+}
