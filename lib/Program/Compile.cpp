@@ -68,6 +68,7 @@ std::string describe(Location loc) {
 }
 
 /// Passes diagnostics on: the first error, and remarks if they are wanted.
+/// Whatever isn't an error is held back until it is known that it stays true.
 class Reporter {
 public:
   Reporter(CompileHandler handler, bool remarks, StringRef source)
@@ -80,26 +81,36 @@ public:
     for (Diagnostic &note : diagnostic.getNotes())
       text += "; " + note.str();
     text = makeLine(text);
+    std::string location = describe(diagnostic.getLocation());
     std::lock_guard<std::mutex> lock(mutex);
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
-      error(describe(diagnostic.getLocation()), text);
+      error(location, text);
       break;
     case DiagnosticSeverity::Remark:
       if (remarks)
-        handler(
-            {CompileMessage::Remark, describe(diagnostic.getLocation()), text});
+        held.push_back({CompileMessage::Remark, location, text});
       break;
     default:
-      handler(
-          {CompileMessage::Warning, describe(diagnostic.getLocation()), text});
+      held.push_back({CompileMessage::Warning, location, text});
     }
   }
 
   void error(const std::string &location, const std::string &text) {
+    passOn();
     if (!failed)
       handler({CompileMessage::Error, location, text});
     failed = true;
+  }
+
+  /// What is held back: how much of it, all but the first `count` forgotten,
+  /// and all handed over.
+  size_t getNumHeld() const { return held.size(); }
+  void forget(size_t count) { held.resize(std::min(count, held.size())); }
+  void passOn() {
+    for (const CompileMessage &message : held)
+      handler(message);
+    held.clear();
   }
 
   bool failed = false;
@@ -130,7 +141,14 @@ private:
   CompileHandler handler;
   bool remarks;
   StringRef source;
+  std::vector<CompileMessage> held;
   std::mutex mutex;
+};
+
+/// A module as it came to some point, and how much had been said by then.
+struct Snapshot {
+  OwningOpRef<ModuleOp> module;
+  size_t said = 0;
 };
 
 class Compiler {
@@ -144,6 +162,8 @@ public:
 private:
   LogicalResult checkOptions();
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
+  Snapshot save(ModuleOp module);
+  void restore(ModuleOp module, Snapshot snapshot);
   LogicalResult lowerToFit(ModuleOp module, StringRef first,
                            PlanSummary &summary);
   FailureOr<std::string> fitMemory(ModuleOp module, PlanSummary &summary);
@@ -157,7 +177,9 @@ private:
   /// From which level on all is decided again where memory is short, and the
   /// module as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision = "placed";
-  OwningOpRef<ModuleOp> undecided;
+  Snapshot undecided;
+  /// What was short in the plan that was made first; empty if nothing was.
+  std::string firstLack;
   /// The devices of each virtual device, of all its groups.
   std::vector<SmallVector<int64_t>> stageDevices;
 };
@@ -205,7 +227,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       continue;
     }
     if (level.name == firstDecision)
-      undecided = module.clone();
+      undecided = save(module);
     if (level.name == "partitioned") {
       summary.addPlacement(module);
       findStageDevices(module);
@@ -226,10 +248,16 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
   return success();
 }
 
-/// Makes the module what it was when it was cloned.
-static void restore(ModuleOp module, OwningOpRef<ModuleOp> clone) {
-  module->setAttrs((*clone)->getAttrDictionary());
-  module.getBodyRegion().takeBody((*clone).getBodyRegion());
+Snapshot Compiler::save(ModuleOp module) {
+  return {module.clone(), reporter.getNumHeld()};
+}
+
+/// Makes the module what it was; what was said about it since then is no longer
+/// true.
+void Compiler::restore(ModuleOp module, Snapshot snapshot) {
+  module->setAttrs((*snapshot.module)->getAttrDictionary());
+  module.getBodyRegion().takeBody((*snapshot.module).getBodyRegion());
+  reporter.forget(snapshot.said);
 }
 
 /// What a device lacks of the memory that it needs; nothing if all fits. What
@@ -258,10 +286,13 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
         module->removeAttr(name);
       return std::string();
     }
+    if (firstLack.empty())
+      firstLack = describeLack(needs, cluster, *device);
     Attribute misfit = module->getAttr(kReplaceableScheduleAttr);
-    if (!undecided || cluster.devices.size() == 1 ||
+    if (!undecided.module || cluster.devices.size() == 1 ||
         (!misfit && round + 1 == kRounds))
-      return describeLack(needs, cluster, *device);
+      return describeLack(needs, cluster, *device) + "; " +
+             suggestRemedy(needs, cluster, *device);
     if (misfit && round > 1) {
       misfits.push_back(misfit);
     } else if (round++ > 0) {
@@ -320,7 +351,7 @@ SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
 /// parameters are what takes memory, to those that have turned out to need it.
 LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
                                    PlanSummary &summary) {
-  OwningOpRef<ModuleOp> input = module.clone();
+  Snapshot input = save(module);
   if (failed(lower(module, first, summary)))
     return failure();
   FailureOr<std::string> lack = fitMemory(module, summary);
@@ -329,7 +360,7 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
   if (lack->empty())
     return success();
   SmallVector<int64_t> stageBytes = findStageBytes(module);
-  if (!stageBytes.empty() && !isPartitioned(*input)) {
+  if (!stageBytes.empty() && !isPartitioned(*input.module)) {
     restore(module, std::move(input));
     Builder builder(module.getContext());
     module->setAttr(kStageBytesAttr, builder.getDenseI64ArrayAttr(stageBytes));
@@ -342,7 +373,7 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
     if (second->empty())
       return success();
   }
-  return emitError(module.getLoc()) << *lack;
+  return emitError(module.getLoc()) << "memory: " << *lack;
 }
 
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
@@ -357,6 +388,10 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       isPartitioned(module) ? "kernels" : getLevels().front().name;
   if (failed(lowerToFit(module, first, summary)))
     return failure();
+  if (!firstLack.empty())
+    emitRemark(module.getLoc()) << "memory: decided again, as with what was "
+                                   "decided first "
+                                << firstLack;
   EmitOptions emit;
   emit.target = options.target;
   emit.name = name.str();
@@ -399,6 +434,7 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   }
   if (failed(result))
     reporter.error(fileName.str(), "the compiler failed without saying why");
+  reporter.passOn();
   return failure(failed(result) || reporter.failed);
 }
 

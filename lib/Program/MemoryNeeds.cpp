@@ -61,19 +61,24 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
                          int64_t device) {
   const DeviceKind &kind = cluster.kindOf(device);
   const MemoryNeed &need = needs[device];
-  return ("memory: device " + Twine(device) + " (" + kind.name + ") lacks " +
+  return ("device " + Twine(device) + " (" + kind.name + ") lacks " +
           Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
           Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
-          Twine(need.argumentBytes) + " of them for its arguments; " +
-          // What makes activations smaller is no help for arguments alone.
-          (need.argumentBytes >= kind.memoryBytes
-               ? ""
-               : "more micro-batches or recomputation (jax.checkpoint) need "
-                 "less for activations, ") +
-          "'split' or more stages, or stages cut elsewhere, less for "
-          "parameters "
-          "and optimizer state")
+          Twine(need.argumentBytes) + " of them for its arguments")
       .str();
+}
+
+std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
+                          int64_t device) {
+  // What makes activations smaller is no help for arguments alone.
+  bool areArguments =
+      needs[device].argumentBytes >= cluster.kindOf(device).memoryBytes;
+  return std::string(areArguments ? ""
+                                  : "more micro-batches or recomputation "
+                                    "(jax.checkpoint) need less for "
+                                    "activations, ") +
+         "'split' or more stages, or stages cut elsewhere, less for "
+         "parameters and optimizer state";
 }
 
 std::vector<double> correctEstimates(ModuleOp module, StringRef expectedAttr,

@@ -32,10 +32,13 @@ std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
 std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
                                     const Cluster &cluster);
 
-/// Says which device lacks how many bytes, what takes them, and what would
-/// help.
+/// Says which device lacks how many bytes, and what takes them.
 std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
                          const Cluster &cluster, int64_t device);
+
+/// Says what would help that device.
+std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
+                          const Cluster &cluster, int64_t device);
 
 /// By how much estimates that a pass left on the module, if it was asked to,
 /// were wrong: for each device a factor for what it needs besides the fixed

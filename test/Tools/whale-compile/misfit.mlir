@@ -7,7 +7,7 @@
 // RUN: sed 's/20000/12000/' %t/some.json > %t/little.json
 // RUN: sed 's/20000/1e6/' %t/some.json > %t/much.json
 
-// RUN: whale-compile %s --cluster=%t/much.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH
+// RUN: whale-compile %s --cluster=%t/much.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH --implicit-check-not='decided again'
 // MUCH: pipeline: zero-bubble has the least makespan
 
 // With a little less it is zero bubble with fewer micro-batches in flight.
@@ -15,6 +15,16 @@
 
 // RUN: whale-compile %s --cluster=%t/little.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=LESS
 // LESS: pipeline: 1f1b has the least makespan {{.*}}; the buffers of zero-bubble don't fit
+
+// What is said is true of the program that comes out, and said once, with the
+// reason why another was given up.
+// RUN: whale-compile %s --cluster=%t/little.json --target=none -o %t/o.whale --explain=json | FileCheck %s --check-prefix=ONCE --implicit-check-not='"message"'
+// ONCE: "message": "task graph 'front' is on devices [0]"
+// ONCE: "message": "task graph 'back' is on devices [1]"
+// ONCE: "message": "load balance of 'front': device 0:
+// ONCE: "message": "load balance of 'back': device 1:
+// ONCE: "message": "pipeline: 1f1b has
+// ONCE: "message": "memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9]+}} bytes:
 
 // RUN: sed 's/num_micro_batch = 8 : i64/&, pipeline = {strategy = "zero-bubble"}/' %s > %t/named.mlir
 // RUN: not whale-compile %t/named.mlir --cluster=%t/little.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=NAMED --implicit-check-not=error:
