@@ -40,17 +40,27 @@ static double regionSeconds(Region &region, const CostModel &model,
   return sum;
 }
 
+Region &longestBranch(Operation *branch, const CostModel &model,
+                      int64_t device) {
+  Region *longest = nullptr;
+  double most = 0;
+  for (Region &region : branch->getRegions()) {
+    double seconds = regionSeconds(region, model, device);
+    if (longest && seconds <= most)
+      continue;
+    longest = &region;
+    most = seconds;
+  }
+  return *longest;
+}
+
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
     return double(tripCount(loop).value_or(1)) *
            (regionSeconds(loop.getCond(), model, device) +
             regionSeconds(loop.getBody(), model, device));
-  if (stablehlo::isBranch(op)) {
-    double longest = 0;
-    for (Region &region : op->getRegions())
-      longest = std::max(longest, regionSeconds(region, model, device));
-    return longest;
-  }
+  if (stablehlo::isBranch(op))
+    return regionSeconds(longestBranch(op, model, device), model, device);
   // Nothing is left of these but an index or a splat.
   if (op->getNumResults() == 0 || op->hasTrait<OpTrait::ConstantLike>() ||
       isa<stablehlo::BroadcastInDimOp, stablehlo::IotaOp,

@@ -279,3 +279,47 @@ module attributes {whale.estimated_bytes = array<i64: 0, 0>} {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// A branch takes as long as its longest alternative, here 8 s and not 12;
+// everything else takes 4 s.
+module attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
+  whale.cluster @cluster {kinds = {k = {flops = {f32 = 1.0}, memory_bytes = 1000 : i64, memory_bandwidth = 1.0e9}}, nodes = [{name = "a", devices = [{kind = "k", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %n: tensor<i32>)
+      -> tensor<4xf32> {
+    // expected-remark@+1 {{pipeline: gpipe takes 32 s}}
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %5 = "stablehlo.case"(%n) ({
+          %6 = stablehlo.tanh %x : tensor<4xf32>
+          stablehlo.return %6 : tensor<4xf32>
+        }, {
+          %6 = stablehlo.tanh %x : tensor<4xf32>
+          %7 = stablehlo.tanh %6 : tensor<4xf32>
+          stablehlo.return %7 : tensor<4xf32>
+        }) : (tensor<i32>) -> tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %3 = whale.task_graph "two" backward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %2, %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %3, %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}

@@ -43,6 +43,11 @@ OpClass opClassOf(mlir::Operation *op);
 /// kernels around it: it reads nothing of its own.
 double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 
+/// The alternative of a branch that takes a device the longest, the first of
+/// several: what the branch counts as.
+mlir::Region &longestBranch(mlir::Operation *branch, const CostModel &model,
+                            int64_t device);
+
 /// `a` + `b`, at most the largest number.
 int64_t addCosts(int64_t a, int64_t b);
 /// The product, or the largest number where it is larger.

@@ -132,6 +132,7 @@ void StepLoads::addWork() {
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);
   // How often each operation is computed.
   llvm::DenseMap<Operation *, double> times;
+  llvm::DenseMap<Operation *, Region *> branches;
   for (Operation *op : ops) {
     double count = 1;
     if (op != function) {
@@ -139,6 +140,12 @@ void StepLoads::addWork() {
       count = times.lookup(parent);
       if (auto loop = dyn_cast<hlo::WhileOp>(parent))
         count *= double(tripCount(loop).value_or(1));
+      if (hlo::isBranch(parent)) {
+        Region *&branch = branches[parent];
+        if (!branch)
+          branch = &longestBranch(parent, *model, speedClasses.front());
+        count *= op->getParentRegion() == branch;
+      }
       if (auto loop = dyn_cast<MicroBatchesOp>(parent))
         count *= double(loop.getNumMoments(op->getParentRegion()));
     }

@@ -68,11 +68,14 @@ double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
   std::vector<double> sums(devices.size(), 0);
   std::function<void(Block &, double)> visit = [&](Block &block, double times) {
     for (Operation &op : block.without_terminator()) {
-      if (stablehlo::isControlFlow(&op)) {
-        auto loop = dyn_cast<stablehlo::WhileOp>(op);
-        double rounds = loop ? double(tripCount(loop).value_or(1)) : 1;
+      if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
+        double rounds = double(tripCount(loop).value_or(1));
         for (Region &region : op.getRegions())
           visit(region.front(), times * rounds);
+        continue;
+      }
+      if (stablehlo::isBranch(&op)) {
+        visit(longestBranch(&op, *model, devices.front()).front(), times);
         continue;
       }
       SmallVector<double> seconds;
