@@ -174,14 +174,9 @@ std::vector<Seats> MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
     if (!loadOf[index])
       continue;
     const MeshBalance &balance = mesh->getBalance();
-    // What is cut inside of a group, in the most costly way.
     const MeshBalance::ByDevice *inner = &balance.seconds;
-    double most = 0;
-    for (const auto &[pieces, seconds] : balance.innerSeconds)
-      if (seconds.front().front() > most) {
-        most = seconds.front().front();
-        inner = &seconds;
-      }
+    if (std::optional<int64_t> pieces = loadOf[index]->costliestCut())
+      inner = &balance.innerSeconds.at(*pieces);
     for (auto [g, group] : llvm::enumerate(mesh->getGroups())) {
       double groupRate = rateOf(balance.seconds[g]);
       double innerRate = rateOf((*inner)[g]);
@@ -203,13 +198,7 @@ std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
   for (auto [index, mesh] : llvm::enumerate(meshes)) {
     if (!loadOf[index])
       continue;
-    int64_t pieces = 0;
-    double most = 0;
-    for (const auto &[extent, seconds] : loadOf[index]->innerSeconds)
-      if (!seconds.empty() && seconds.front() > most) {
-        most = seconds.front();
-        pieces = extent;
-      }
+    std::optional<int64_t> pieces = loadOf[index]->costliestCut();
     for (auto [g, group] : llvm::enumerate(mesh->getGroups())) {
       std::vector<LoadShares> shares(group.size(), {0, 0, 1});
       for (auto [moment, extent] : llvm::enumerate(loads.getMoments())) {
@@ -224,10 +213,10 @@ std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
               std::max(shares[i].group, double(all) / double(extent));
         }
       }
-      if (pieces > 0 && group.size() > 1) {
-        Extents sizes = mesh->innerShares(pieces, g);
+      if (pieces && group.size() > 1) {
+        Extents sizes = mesh->innerShares(*pieces, g);
         for (size_t i = 0; i < group.size(); ++i)
-          shares[i].inner = double(sizes[i]) / double(pieces);
+          shares[i].inner = double(sizes[i]) / double(*pieces);
       }
       for (size_t i = 0; i < group.size(); ++i)
         seats[group[i]].push_back({loadOf[index], shares[i]});

@@ -43,6 +43,17 @@ double LoadShares::of(const LoadAmounts &amounts) const {
   return sum;
 }
 
+std::optional<int64_t> MeshLoad::costliestCut() const {
+  std::optional<int64_t> pieces;
+  double most = 0;
+  for (const auto &[extent, seconds] : innerSeconds)
+    if (!seconds.empty() && seconds.front() > most) {
+      most = seconds.front();
+      pieces = extent;
+    }
+  return pieces;
+}
+
 /// The phase of the TaskGraph around an operation.
 static std::optional<Phase> graphPhaseOf(Operation *op) {
   TaskGraphOp graph = graphOf(op);

@@ -74,6 +74,9 @@ struct MeshLoad {
   std::vector<LoadAmounts> seconds;
   /// The same of what is cut into so many pieces inside of a group.
   std::map<int64_t, std::vector<double>> innerSeconds;
+  /// Into how many pieces that is cut which takes the longest; none where
+  /// nothing is cut inside of a group.
+  std::optional<int64_t> costliestCut() const;
   /// Bytes of arguments, which are there from the start to the end.
   LoadAmounts argumentBytes;
   /// By how much the bytes of everything else change before each operation.
