@@ -12,10 +12,10 @@
 #include "executor/Executor.h"
 #include "program/Kernels.h"
 #include "whale/Runtime/Checksum.h"
+#include "whale/Runtime/Scratch.h"
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 namespace whale::runtime {
 
@@ -85,11 +85,9 @@ Program Program::load(const std::filesystem::path &directory,
   state->manifest = readManifest(text.text(), context);
 
   int64_t threads = options.threadsPerRank;
-  if (threads <= 0) {
-    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    auto ranks = static_cast<int64_t>(state->manifest->classOf.size());
-    threads = std::max<int64_t>(1, cores / ranks);
-  }
+  if (threads <= 0)
+    threads =
+        threadsOfRanks(static_cast<int64_t>(state->manifest->classOf.size()));
   try {
     state->executor = std::make_unique<Executor>(
         *state->manifest, state->constants ? state->constants->data() : nullptr,

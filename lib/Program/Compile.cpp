@@ -170,6 +170,7 @@ private:
   void findStageDevices(ModuleOp module);
   SmallVector<int64_t> findStageBytes(ModuleOp module);
   LogicalResult dump(ModuleOp module, StringRef phase);
+  bool isCpu() const { return options.target == "cpu"; }
 
   const CompileOptions &options;
   Reporter &reporter;
@@ -271,7 +272,7 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
   if (clusters.empty())
     return std::string();
   Cluster cluster = (*clusters.begin()).getCluster();
-  std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster);
+  std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster, isCpu());
   std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
   // The first round only asks for the estimates.
   constexpr int kRounds = 7;
@@ -314,7 +315,7 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
       module->setAttr(kMisfitSchedulesAttr, builder.getArrayAttr(misfits));
     if (failed(lower(module, firstDecision, summary)))
       return failure();
-    needs = findMemoryNeeds(module, cluster);
+    needs = findMemoryNeeds(module, cluster, isCpu());
   }
 }
 
@@ -335,7 +336,7 @@ SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
   if (clusters.empty() || module->hasAttr("whale.virtual_devices"))
     return bytes;
   std::vector<MemoryNeed> needs =
-      findMemoryNeeds(module, (*clusters.begin()).getCluster());
+      findMemoryNeeds(module, (*clusters.begin()).getCluster(), isCpu());
   for (ArrayRef<int64_t> devices : stageDevices) {
     int64_t &most = bytes.emplace_back(0);
     for (int64_t device : devices)

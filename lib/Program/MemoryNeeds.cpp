@@ -8,6 +8,7 @@
 
 #include "whale/Program/MemoryNeeds.h"
 
+#include "ScratchNeeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Transforms/Attributes.h"
@@ -17,10 +18,11 @@ using namespace mlir;
 
 namespace whale {
 
-std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module,
-                                        const Cluster &cluster) {
+std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
+                                        bool isCpu) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
   bool isPlanned = false;
+  ScratchNeeds scratch(cluster.devices.size());
   for (auto function : module.getOps<func::FuncOp>()) {
     auto ranks = function->getAttrOfType<DenseI64ArrayAttr>("whale.ranks");
     auto arena = function->getAttrOfType<IntegerAttr>("whale.arena_bytes");
@@ -35,6 +37,9 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module,
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result") || buffer.contains("constant"))
         need.bytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+    if (isCpu)
+      need.scratchBytes = scratch.find(function);
+    need.bytes += need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())
         needs[rank] = need;
@@ -64,7 +69,11 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
   return ("device " + Twine(device) + " (" + kind.name + ") lacks " +
           Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
           Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
-          Twine(need.argumentBytes) + " of them for its arguments")
+          Twine(need.argumentBytes) + " of them for its arguments" +
+          (need.scratchBytes == 0
+               ? Twine()
+               : " and " + Twine(need.scratchBytes) +
+                     " for what products and convolutions take besides"))
       .str();
 }
 

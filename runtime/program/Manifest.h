@@ -15,6 +15,7 @@
 #define WHALE_RUNTIME_PROGRAM_MANIFEST_H
 
 #include "library/Library.h"
+#include "whale/Runtime/Products.h"
 #include "whale/Runtime/Program.h"
 
 #include <map>
@@ -39,8 +40,6 @@ struct BufferInfo {
   /// RankConstant: the bytes for each rank of the class, in the class's order.
   std::vector<std::vector<uint8_t>> values;
 };
-
-using BufferIndex = int64_t;
 
 enum class Reduction : uint8_t { Sum, Product, Min, Max, And, Or };
 
@@ -86,40 +85,6 @@ struct KernelLaunch {
 
 struct Copy {
   BufferIndex src, dst;
-};
-
-/// Strides are in elements.
-struct Matmul {
-  struct Batch {
-    int64_t size, lhs, rhs, out;
-  };
-  BufferIndex lhs, rhs, out;
-  DType lhsType, rhsType, outType;
-  std::vector<Batch> batch;
-  int64_t m, mLhs, mOut;
-  int64_t n, nRhs, nOut;
-  int64_t k, kLhs, kRhs;
-  /// The product is added to what `out` holds.
-  bool accumulate = false;
-};
-
-struct Convolution {
-  /// Where the logical dimensions stand in a tensor: batch and feature of the
-  /// operand or result, input and output feature of the kernel.
-  struct Dimensions {
-    int64_t first, second;
-    std::vector<int64_t> spatial;
-  };
-  struct Window {
-    int64_t stride = 1, low = 0, high = 0, lhsDilation = 1, rhsDilation = 1;
-    bool reversed = false;
-  };
-  BufferIndex lhs, rhs, out;
-  DType lhsType, rhsType, outType;
-  Shape lhsShape, rhsShape, outShape;
-  Dimensions lhsDims, rhsDims, outDims;
-  std::vector<Window> windows;
-  int64_t featureGroups = 1, batchGroups = 1;
 };
 
 struct Call {

@@ -1,16 +1,13 @@
 #!/usr/bin/env python
 """Steps that fit the memory of their devices are not refused.
 
-What the buffers of a program take is enough to compile it again; automatic
+What a program takes when it runs is enough to compile it again; automatic
 stages are cut elsewhere where the first cut doesn't fit.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import pathlib
-import tempfile
 from collections.abc import Callable
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -45,7 +42,7 @@ def compile_step(
     samples: int = 1024,
     width: int = 64,
 ) -> list[int]:
-    """Bytes that each rank of a perceptron's step needs."""
+    """Bytes that each rank of a perceptron's step takes."""
     wh.init(wh.Config(config))
     if default is not None:
         wh.set_default_strategy(default())
@@ -59,28 +56,57 @@ def compile_step(
         value, grads = jax.value_and_grad(loss)(weights, x, y)
         return jax.tree.map(lambda w, g: w - 0.1 * g, weights, grads), value
 
-    weights = [jax.ShapeDtypeStruct((width, width), jnp.float32)] * layers
-    x = jax.ShapeDtypeStruct((samples, width), jnp.float32)
+    weights = [jnp.zeros((width, width))] * layers
+    x = jnp.zeros((samples, width))
     step = wh.jit(
         step,
         cluster=cluster_of(memories),
         donate_argnums=0,
         batch_argnums=(1, 2),
     )
-    with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory) / "step.whale"
-        step.lower(weights, x, x).compile().save(path)
-        manifest = json.loads((path / "manifest.json").read_text())
-    needs = [0] * len(memories)
-    for rank_class in manifest["classes"]:
-        buffers = {
-            (buffer["space"], buffer.get("index", i)): buffer["bytes"]
-            for i, buffer in enumerate(rank_class["buffers"])
-            if buffer["space"] != "arena"
-        }
-        for rank in rank_class["ranks"]:
-            needs[rank] = rank_class["arena_bytes"] + sum(buffers.values())
-    return needs
+    program = step.lower(weights, x, x).compile()
+    program(weights, x, x)
+    return peaks(program)
+
+
+def peaks(program: wh.Program) -> list[int]:
+    """Bytes that each rank has taken in the last step."""
+    return [rank["peak_bytes"] for rank in program.stats["ranks"]]
+
+
+def check_convolution() -> None:
+    """The compiler knows to the byte what convolutions take besides."""
+    wh.init(wh.Config({}))
+
+    def loss(weights: tuple, x: jax.Array) -> jax.Array:
+        kernel, scale = weights
+        dims = ("NHWC", "HWIO", "NHWC")
+        x = jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=dims
+        )
+        return jnp.sum(jnp.tanh(scale * x))
+
+    args = (
+        (jnp.ones((3, 3, 8, 16)), jnp.float32(2)),
+        jnp.ones((8, 16, 16, 8)),
+    )
+
+    def compile_within(memory: int) -> wh.Program:
+        step = wh.jit(jax.grad(loss), cluster=cluster_of([memory]))
+        return step.lower(*args).compile()
+
+    program = compile_within(1 << 30)
+    program(*args)
+    (peak,) = peaks(program)
+    compile_within(peak)
+    try:
+        compile_within(peak - 1)
+    except wh.CompileError as error:
+        print(error)
+        assert f"has {peak - 1} and needs {peak}," in str(error)
+        assert "for what products and convolutions take" in str(error)
+    else:
+        raise AssertionError(f"{peak - 1} bytes are enough")
 
 
 def main() -> None:
@@ -99,6 +125,8 @@ def main() -> None:
             again = compile_step(needs, config, default)
             print(f"{default.__name__}: {needs}, within that {again}")
             assert all(a <= b for a, b in zip(again, needs, strict=True))
+
+    check_convolution()
 
     # Half the layers are too many for either device.
     for memories in ([6000000, 2200000], [2200000, 6000000]):

@@ -16,17 +16,20 @@ namespace whale {
 
 /// Bytes that a device needs for a step.
 struct MemoryNeed {
-  /// All of them: arguments, results in buffers of their own, constants, and
-  /// the arena of everything else.
+  /// All of them: arguments, results in buffers of their own, constants, the
+  /// arena of everything else, and scratch.
   int64_t bytes = 0;
   /// Of these, of the arguments.
   int64_t argumentBytes = 0;
+  /// And of what products and convolutions take besides their buffers.
+  int64_t scratchBytes = 0;
 };
 
 /// The needs of each device after whale-plan-buffers, by its number; empty
-/// where the module has no plan of buffers.
+/// where the module has no plan of buffers. On a CPU (`isCpu`) they are what
+/// the runtime allocates on a machine like this one, and else without scratch.
 std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
-                                        const Cluster &cluster);
+                                        const Cluster &cluster, bool isCpu);
 
 /// The device that is furthest over its memory, if one is.
 std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,

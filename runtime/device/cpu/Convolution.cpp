@@ -40,7 +40,30 @@ PreparedConvolution::PreparedConvolution(const Convolution &convolution,
     return;
   direct = prepareDirect(context);
   if (direct)
-    return;
+    scratch = {{lhsSide.bytes(), rhsSide.bytes(), outSide.bytes(),
+                static_cast<int64_t>(scratchDesc.get_size())}};
+  else
+    preparePacked();
+}
+
+void PreparedConvolution::preparePacked() {
+  for (size_t d = 0; d < op.windows.size(); ++d) {
+    positions *= op.outShape[op.outDims.spatial[d]];
+    taps *= op.rhsShape[op.rhsDims.spatial[d]];
+  }
+  depth = taps * op.rhsShape[op.rhsDims.first];
+  outputs = op.rhsShape[op.rhsDims.second] / op.featureGroups / op.batchGroups;
+  rows = op.outShape[op.outDims.first] * positions;
+  dispatchProduct(op.lhsType, op.rhsType, op.outType, [&]<typename T>() {
+    constexpr int64_t patchBytes = 4 << 20, fewestRows = 16;
+    constexpr int64_t size = sizeof(T);
+    block =
+        std::max(fewestRows, patchBytes / std::max<int64_t>(depth * size, 1));
+    block = std::min(block, rows);
+    scratch = {{depth * outputs * size, block * depth * size,
+                block * outputs * size, 0}};
+  });
+
   std::vector<int64_t> strides = stridesOf(op.lhsShape);
   for (size_t d = 0; d < op.windows.size(); ++d) {
     const Convolution::Window &window = op.windows[d];
@@ -216,8 +239,7 @@ void PreparedConvolution::runDirect(CpuContext &context, const void *lhs,
     return dnnl::memory(desc, context.engine, const_cast<void *>(data));
   };
   auto temporary = [&](const dnnl::memory::desc &desc, size_t slot) {
-    return memory(
-        desc, context.scratch.get(slot, static_cast<int64_t>(desc.get_size())));
+    return memory(desc, context.scratch.get(slot));
   };
   auto input = [&](const Side &side, const void *data, size_t slot) {
     dnnl::memory given = memory(side.given, data);
@@ -251,21 +273,9 @@ void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
   int64_t groups = op.featureGroups * op.batchGroups; // one of them is 1
   int64_t batch = op.outShape[op.outDims.first];
   int64_t features = op.rhsShape[op.rhsDims.first];
-  int64_t outputs = op.rhsShape[op.rhsDims.second] / groups;
-  int64_t positions = 1, taps = 1;
-  for (size_t d = 0; d < spatial; ++d) {
-    positions *= op.outShape[op.outDims.spatial[d]];
-    taps *= op.rhsShape[op.rhsDims.spatial[d]];
-  }
-  int64_t depth = taps * features, rows = batch * positions;
-  constexpr int64_t patchBytes = 4 << 20, fewestRows = 16;
-  int64_t block = std::max(
-      fewestRows, patchBytes / std::max<int64_t>(depth * sizeof(T), 1));
-  block = std::min(block, rows);
-
-  T *weights = context.scratch.get<T>(0, depth * outputs);
-  T *patches = context.scratch.get<T>(1, block * depth);
-  T *products = context.scratch.get<T>(2, block * outputs);
+  T *weights = context.scratch.get<T>(0);
+  T *patches = context.scratch.get<T>(1);
+  T *products = context.scratch.get<T>(2);
 
   int64_t lhsBatch = lhsStrides[op.lhsDims.first];
   int64_t lhsFeature = lhsStrides[op.lhsDims.second];
@@ -361,6 +371,7 @@ void PreparedConvolution::run(CpuContext &context, const void *lhs,
                               const void *rhs, void *out) const {
   if (elementCount(op.outShape) == 0)
     return;
+  context.scratch.reserve(scratch);
   if (direct) {
     runDirect(context, lhs, rhs, out);
     return;

@@ -20,11 +20,7 @@ namespace whale::runtime {
 namespace {
 class CpuDevice : public Device {
 public:
-  explicit CpuDevice(int64_t threads) {
-    context.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
-    context.stream = dnnl::stream(context.engine);
-    context.threads = threads;
-  }
+  explicit CpuDevice(int64_t threads) : context(threads) {}
 
   void attachThread() override { setThreadCount(context.threads); }
 

@@ -65,7 +65,7 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
   empty = op.m == 0 || op.n == 0;
   for (const Matmul::Batch &dim : op.batch)
     empty |= dim.size == 0;
-  if (empty || op.k == 0)
+  if (empty)
     return;
   // With rows of `out` adjacent instead of columns, compute its transpose.
   if (op.nOut != 1 && op.n != 1 && (op.mOut == 1 || op.m == 1)) {
@@ -78,7 +78,16 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
     for (Matmul::Batch &dim : op.batch)
       std::swap(dim.lhs, dim.rhs);
   }
-  direct = prepareDirect(context);
+  direct = op.k != 0 && prepareDirect(context);
+  if (direct)
+    scratch = {{0, 0, 0, static_cast<int64_t>(scratchDesc.get_size())}};
+  else
+    dispatchProduct(op.lhsType, op.rhsType, op.outType, [&]<typename T>() {
+      int64_t out = op.m * op.n * int64_t(sizeof(T));
+      scratch = {{op.m * op.k * int64_t(sizeof(T)),
+                  op.k * op.n * int64_t(sizeof(T)), out,
+                  op.accumulate ? out : 0}};
+    });
 }
 
 bool PreparedMatmul::prepareDirect(CpuContext &context) {
@@ -142,9 +151,9 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
 template <typename T>
 void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
                                const void *rhs, void *out) const {
-  T *a = context.scratch.get<T>(0, op.m * op.k);
-  T *b = context.scratch.get<T>(1, op.k * op.n);
-  T *c = context.scratch.get<T>(2, op.m * op.n);
+  T *a = context.scratch.get<T>(0);
+  T *b = context.scratch.get<T>(1);
+  T *c = context.scratch.get<T>(2);
   int64_t lhsBytes = byteSize(op.lhsType), rhsBytes = byteSize(op.rhsType);
   int64_t outBytes = byteSize(op.outType);
   std::vector<int64_t> index(op.batch.size(), 0);
@@ -164,7 +173,7 @@ void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
     gemm(op.m, op.n, op.k, a, b, c, context.threads);
     char *target = static_cast<char *>(out) + outOffset * outBytes;
     if (op.accumulate) {
-      T *before = context.scratch.get<T>(3, op.m * op.n);
+      T *before = context.scratch.get<T>(3);
       packMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, before,
                  context.threads);
       for (int64_t i = 0; i < op.m * op.n; ++i)
@@ -197,17 +206,17 @@ void PreparedMatmul::run(CpuContext &context, const void *lhs, const void *rhs,
     return;
   if (transposed)
     std::swap(lhs, rhs);
+  context.scratch.reserve(scratch);
   if (direct) {
     auto memory = [&](const dnnl::memory::desc &desc, const void *data) {
       return dnnl::memory(desc, context.engine, const_cast<void *>(data));
     };
-    void *scratch =
-        context.scratch.get(3, static_cast<int64_t>(scratchDesc.get_size()));
+    void *temporary = context.scratch.get(3);
     primitive.execute(context.stream,
                       {{DNNL_ARG_SRC, memory(lhsDesc, lhs)},
                        {DNNL_ARG_WEIGHTS, memory(rhsDesc, rhs)},
                        {DNNL_ARG_DST, memory(outDesc, out)},
-                       {DNNL_ARG_SCRATCHPAD, memory(scratchDesc, scratch)}});
+                       {DNNL_ARG_SCRATCHPAD, memory(scratchDesc, temporary)}});
     context.stream.wait();
     return;
   }

@@ -18,6 +18,9 @@ namespace whale::runtime {
 
 /// What an operation needs of its device.
 struct CpuContext {
+  explicit CpuContext(int64_t threads)
+      : engine(dnnl::engine::kind::cpu, 0), stream(engine), threads(threads) {}
+
   dnnl::engine engine;
   dnnl::stream stream;
   Scratch scratch;
@@ -31,6 +34,7 @@ public:
   PreparedMatmul(const Matmul &matmul, CpuContext &context);
   void run(CpuContext &context, const void *lhs, const void *rhs,
            void *out) const;
+  const ScratchSizes &getScratch() const { return scratch; }
 
 private:
   bool prepareDirect(CpuContext &context);
@@ -39,6 +43,7 @@ private:
                  void *out) const;
 
   Matmul op;
+  ScratchSizes scratch;
   /// `op` computes the transpose of the original product: lhs is its rhs.
   bool transposed = false;
   bool empty = false;
@@ -52,9 +57,11 @@ public:
   PreparedConvolution(const Convolution &convolution, CpuContext &context);
   void run(CpuContext &context, const void *lhs, const void *rhs,
            void *out) const;
+  const ScratchSizes &getScratch() const { return scratch; }
 
 private:
   bool prepareDirect(CpuContext &context);
+  void preparePacked();
   void prepareSides(CpuContext &context, const dnnl::memory::desc &lhs,
                     const dnnl::memory::desc &rhs,
                     const dnnl::memory::desc &out);
@@ -65,6 +72,7 @@ private:
                  void *out) const;
 
   Convolution op;
+  ScratchSizes scratch;
   bool direct = false;
   dnnl::primitive primitive;
   /// What the primitive calls the operands.
@@ -74,9 +82,17 @@ private:
     dnnl::memory::desc given, wanted;
     dnnl::reorder reorder;
     bool reordered = false;
+    /// Of the copy that the primitive gets.
+    int64_t bytes() const {
+      return reordered ? static_cast<int64_t>(wanted.get_size()) : 0;
+    }
   };
   Side lhsSide, rhsSide, outSide;
   dnnl::memory::desc scratchDesc;
+  /// Without the primitive it is, for each group, products of unrolled patches
+  /// of `depth` elements with `outputs` columns of weights, `block` of all the
+  /// rows at a time.
+  int64_t positions = 1, taps = 1, depth = 0, outputs = 0, rows = 0, block = 0;
   /// For each spatial dimension and each pair of output and kernel position:
   /// the offset in lhs, or -1 where the kernel meets padding.
   std::vector<std::vector<int64_t>> offsets;

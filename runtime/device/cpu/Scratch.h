@@ -10,28 +10,26 @@
 #define WHALE_RUNTIME_DEVICE_CPU_SCRATCH_H
 
 #include "whale/Runtime/Array.h"
-
-#include <array>
+#include "whale/Runtime/Scratch.h"
 
 namespace whale::runtime {
 
-/// A few blocks that grow to the largest size asked of each; what an operation
-/// put in one is gone with the next operation.
+/// The blocks of a rank. They only grow.
 class Scratch {
 public:
-  static constexpr size_t slots = 6;
-
-  void *get(size_t slot, int64_t bytes) {
-    std::shared_ptr<Buffer> &block = blocks[slot];
-    if (!block || block->bytes < bytes) {
+  void reserve(const ScratchSizes &sizes) {
+    for (size_t slot = 0; slot < sizes.size(); ++slot) {
+      std::shared_ptr<Buffer> &block = blocks[slot];
+      if (block && block->bytes >= sizes[slot])
+        continue;
       block.reset();
-      block = Buffer::allocate(bytes);
+      block = Buffer::allocate(sizes[slot]);
     }
-    return block->data.get();
   }
+  void *get(size_t slot) const { return blocks[slot]->data.get(); }
   template <typename T>
-  T *get(size_t slot, int64_t count) {
-    return static_cast<T *>(get(slot, count * int64_t(sizeof(T))));
+  T *get(size_t slot) const {
+    return static_cast<T *>(get(slot));
   }
   int64_t bytes() const {
     int64_t sum = 0;
@@ -41,7 +39,8 @@ public:
   }
 
 private:
-  std::array<std::shared_ptr<Buffer>, slots> blocks;
+  std::array<std::shared_ptr<Buffer>, std::tuple_size_v<ScratchSizes::array>>
+      blocks;
 };
 
 } // namespace whale::runtime

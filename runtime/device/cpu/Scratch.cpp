@@ -1,0 +1,55 @@
+//===- Scratch.cpp - Temporary memory of products ---------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Scratch.h"
+
+#include "device/cpu/Operations.h"
+#include "device/cpu/Parallel.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace whale::runtime {
+
+void ScratchSizes::include(const ScratchSizes &other) {
+  for (size_t slot = 0; slot < size(); ++slot)
+    at(slot) = std::max(at(slot), other[slot]);
+}
+
+int64_t ScratchSizes::sum() const {
+  return std::accumulate(begin(), end(), int64_t(0));
+}
+
+std::vector<ScratchSizes> findScratch(std::span<const Product> products,
+                                      int64_t threads) {
+  std::vector<ScratchSizes> sizes(products.size());
+  if (products.empty())
+    return sizes;
+  // Operations are prepared for the threads of the one that prepares them.
+  std::thread([&] {
+    setThreadCount(threads);
+    CpuContext context(threads);
+    for (size_t i = 0; i < products.size(); ++i) {
+      if (auto *matmul = std::get_if<Matmul>(&products[i]))
+        sizes[i] = PreparedMatmul(*matmul, context).getScratch();
+      else
+        sizes[i] =
+            PreparedConvolution(std::get<Convolution>(products[i]), context)
+                .getScratch();
+    }
+  }).join();
+  return sizes;
+}
+
+int64_t threadsOfRanks(int64_t ranks) {
+  int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return std::max<int64_t>(1, cores / ranks);
+}
+
+} // namespace whale::runtime
