@@ -15,31 +15,31 @@ using namespace mlir;
 
 namespace whale {
 
-double rateOf(ArrayRef<double> seconds) {
+double rateOf(ArrayRef<ShareCost> devices) {
   double rate = 0;
-  for (double each : seconds)
-    rate += 1 / each;
+  for (const ShareCost &device : devices)
+    rate += 1 / device.seconds;
   return rate;
 }
 
 double MeshBalance::rate() const {
   double rate = 0;
-  for (const std::vector<double> &group : seconds)
+  for (const std::vector<ShareCost> &group : batch)
     rate += rateOf(group);
   return rate;
 }
 
-double MeshBalance::groupSeconds(size_t group) const {
-  return 1 / rateOf(seconds[group]);
-}
-
-double MeshBalance::groupMost(size_t group) const {
-  if (most.empty())
-    return 1;
+ShareCost MeshBalance::ofGroup(size_t group) const {
+  ShareCost cost;
+  cost.seconds = 1 / rateOf(batch[group]);
   // What the devices of a group cut otherwise, each has all samples of.
-  ArrayRef<double> room = most[group];
-  return byGroup ? *llvm::min_element(room)
-                 : std::accumulate(room.begin(), room.end(), 0.0);
+  double least = 1, sum = 0;
+  for (const ShareCost &device : batch[group]) {
+    least = std::min(least, device.most);
+    sum += device.most;
+  }
+  cost.most = byGroup ? least : std::min(sum, 1.0);
+  return cost;
 }
 
 Mesh::Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster)
@@ -49,11 +49,12 @@ Mesh::Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster)
   product.opClass = OpClass::Matmul;
   product.flops = 1;
   for (const std::vector<DeviceId> &group : this->groups) {
-    std::vector<double> &seconds = balance.seconds.emplace_back();
-    for (DeviceId device : group)
-      seconds.push_back(model->opSeconds(product, device));
+    std::vector<ShareCost> &costs = balance.batch.emplace_back(group.size());
+    for (auto [cost, device] : llvm::zip_equal(costs, group))
+      cost.seconds = model->opSeconds(product, device);
     parts[1] = std::max(parts[1], int64_t(group.size()));
   }
+  balance.otherInner = balance.batch;
 }
 
 Mesh::Mesh(ArrayRef<int64_t> sizes, ArrayRef<DeviceId> devices)
@@ -84,23 +85,18 @@ void Mesh::setBalance(MeshBalance newBalance) {
   innerCache.clear();
 }
 
-/// Devices that hold up to `most` of so many units each, at one byte for a
-/// unit, and are busy besides for `fixed` seconds a unit.
-static std::vector<ShareDevice> devicesOf(ArrayRef<double> seconds,
-                                          ArrayRef<double> fixed,
-                                          ArrayRef<double> most,
+/// Devices with a byte of memory for each of so many units that they have room
+/// for.
+static std::vector<ShareDevice> devicesOf(ArrayRef<ShareCost> costs,
                                           int64_t extent) {
   std::vector<ShareDevice> devices;
-  for (auto [index, each] : llvm::enumerate(seconds)) {
+  for (auto [index, cost] : llvm::enumerate(costs)) {
     ShareDevice &device = devices.emplace_back();
     device.id = index;
-    device.secondsPerUnit = each;
-    if (!fixed.empty())
-      device.fixedSeconds = fixed[index] * double(extent);
-    if (most.empty())
-      continue;
+    device.secondsPerUnit = cost.seconds;
+    device.fixedSeconds = cost.fixed * double(extent);
     // A little more than nothing is lost to rounding.
-    double room = most[index] * double(extent) * (1 + 1e-9);
+    double room = cost.most * double(extent) * (1 + 1e-9);
     device.bytesPerUnit = room < double(extent) ? 1 : 0;
     device.memoryBytes = std::min<double>(room, double(extent));
   }
@@ -110,19 +106,17 @@ static std::vector<ShareDevice> devicesOf(ArrayRef<double> seconds,
 /// The shares whose largest finish time is least. Where memory is short of all
 /// of them, those that leave every device as little over its room as possible:
 /// how much it really needs is known when buffers are planned.
-static std::vector<int64_t> solve(int64_t extent, ArrayRef<double> seconds,
-                                  ArrayRef<double> fixed,
-                                  ArrayRef<double> most) {
+static std::vector<int64_t> solve(int64_t extent, ArrayRef<ShareCost> costs) {
   llvm::Expected<std::vector<int64_t>> result =
-      shares(extent, /*grain=*/1, devicesOf(seconds, fixed, most, extent));
+      shares(extent, /*grain=*/1, devicesOf(costs, extent));
   if (result)
     return *result;
   llvm::consumeError(result.takeError());
-  std::vector<double> fullness;
-  for (double each : most)
-    fullness.push_back(1 / std::max(each, 1e-9));
+  std::vector<ShareCost> fullness(costs.size());
+  for (auto [full, cost] : llvm::zip_equal(fullness, costs))
+    full.seconds = 1 / std::max(cost.most, 1e-9);
   return llvm::cantFail(
-      shares(extent, /*grain=*/1, devicesOf(fullness, {}, {}, extent)));
+      shares(extent, /*grain=*/1, devicesOf(fullness, extent)));
 }
 
 static Extents toExtents(ArrayRef<int64_t> sizes) {
@@ -133,15 +127,10 @@ Extents Mesh::innerShares(int64_t extent, size_t group) const {
   auto [known, isNew] = innerCache.try_emplace({extent, group});
   if (!isNew)
     return known->second;
-  auto it = balance.innerSeconds.find(extent);
-  const MeshBalance::ByDevice &seconds =
-      it == balance.innerSeconds.end() ? balance.seconds : it->second;
-  ArrayRef<double> fixed, most;
-  if (auto it = balance.innerFixed.find(extent); it != balance.innerFixed.end())
-    fixed = it->second[group];
-  if (!balance.innerMost.empty())
-    most = balance.innerMost[group];
-  return known->second = toExtents(solve(extent, seconds[group], fixed, most));
+  auto it = balance.inner.find(extent);
+  const MeshBalance::ByDevice &costs =
+      it == balance.inner.end() ? balance.otherInner : it->second;
+  return known->second = toExtents(solve(extent, costs[group]));
 }
 
 const std::vector<Extents> &
@@ -159,20 +148,13 @@ Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
 std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
-  bool byGroup = balance.byGroup || !balance.replicaSeconds.empty();
-  std::vector<double> seconds = balance.replicaSeconds, fixed,
-                      most = balance.replicaMost;
-  for (size_t g = 0; g < groups.size() && balance.replicaSeconds.empty(); ++g) {
-    if (balance.byGroup) {
-      seconds.push_back(balance.groupSeconds(g));
-      most.push_back(balance.groupMost(g));
-    } else {
-      llvm::append_range(seconds, balance.seconds[g]);
-      if (!balance.fixed.empty())
-        llvm::append_range(fixed, balance.fixed[g]);
-      if (!balance.most.empty())
-        llvm::append_range(most, balance.most[g]);
-    }
+  bool byGroup = balance.byGroup || !balance.replicas.empty();
+  std::vector<ShareCost> costs = balance.replicas;
+  for (size_t g = 0; g < groups.size() && balance.replicas.empty(); ++g) {
+    if (balance.byGroup)
+      costs.push_back(balance.ofGroup(g));
+    else
+      llvm::append_range(costs, balance.batch[g]);
   }
   std::vector<int64_t> sizes;
   if (moment) {
@@ -180,7 +162,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
     if (momentShares.empty()) {
       llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
           balance.moments, balance.period,
-          devicesOf(seconds, fixed, most, *llvm::min_element(balance.moments)));
+          devicesOf(costs, *llvm::min_element(balance.moments)));
       if (all)
         momentShares = std::move(*all);
       else
@@ -192,7 +174,7 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
       size *= extent / samples;
   }
   if (sizes.empty())
-    sizes = solve(extent, seconds, fixed, most);
+    sizes = solve(extent, costs);
 
   std::vector<Extents> result;
   ArrayRef<int64_t> rest = sizes;
@@ -210,9 +192,12 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
 /// What the devices of a group take of `size`, which is the group's share.
 Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
                               std::optional<int64_t> moment) const {
-  ArrayRef<double> seconds = balance.seconds[group], most;
-  if (!balance.byGroup && !balance.most.empty())
-    most = balance.most[group];
+  std::vector<ShareCost> costs = balance.batch[group];
+  for (ShareCost &cost : costs) {
+    cost.fixed = 0;
+    if (balance.byGroup)
+      cost.most = 1;
+  }
   if (moment && !momentShares.empty() && !balance.byGroup) {
     auto [it, isNew] = groupMomentShares.try_emplace(group);
     if (isNew) {
@@ -221,7 +206,7 @@ Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
         sizes.push_back(shares[group]);
       llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
           sizes, balance.period,
-          devicesOf(seconds, {}, most, *llvm::min_element(balance.moments)));
+          devicesOf(costs, *llvm::min_element(balance.moments)));
       if (all)
         it->second = std::move(*all);
       else
@@ -235,10 +220,9 @@ Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
     }
   }
   // They have room for parts of the whole.
-  std::vector<double> own;
-  for (double part : most)
-    own.push_back(part * double(extent) / double(std::max<int64_t>(size, 1)));
-  return toExtents(solve(size, seconds, {}, own));
+  for (ShareCost &cost : costs)
+    cost.most *= double(extent) / double(std::max<int64_t>(size, 1));
+  return toExtents(solve(size, costs));
 }
 
 namespace {
@@ -329,10 +313,8 @@ Placement Mesh::place(ArrayRef<int64_t> shape, ArrayRef<AxisState> states,
 
 Extents Mesh::sizesOf(ArrayRef<AxisState> states, unsigned axis, int64_t extent,
                       size_t group, std::optional<int64_t> moment) const {
-  if (groups.empty()) {
-    std::vector<double> equal(parts[axis], 1);
-    return toExtents(solve(extent, equal, {}, {}));
-  }
+  if (groups.empty())
+    return toExtents(solve(extent, std::vector<ShareCost>(parts[axis])));
   bool isBatch = states[0].isSplit() && states[1].isSplit() &&
                  states[0].piece == states[1].piece;
   if (axis == 1 && !isBatch)

@@ -23,13 +23,14 @@ TEST(Mesh, SharesMakeUpForWhatIsNotShared) {
   Cluster cluster = twoDevices();
   Mesh mesh({{0, 1}}, cluster);
   MeshBalance balance = mesh.getBalance();
-  balance.seconds = {{2, 1}};
-  balance.innerSeconds[12] = {{24, 12}};
+  balance.batch = {{{.seconds = 2}, {.seconds = 1}}};
+  balance.inner[12] = {{{.seconds = 24}, {.seconds = 12}}};
   mesh.setBalance(balance);
   EXPECT_EQ(mesh.innerShares(12, 0), (Extents{4, 8}));
   EXPECT_EQ(mesh.batchShares(12), (std::vector<Extents>{{4, 8}}));
-  balance.innerFixed[12] = {{12, 6}};
-  balance.fixed = {{1, 0.5}};
+  balance.inner[12] = {
+      {{.seconds = 24, .fixed = 12}, {.seconds = 12, .fixed = 6}}};
+  balance.batch = {{{.seconds = 2, .fixed = 1}, {.seconds = 1, .fixed = 0.5}}};
   mesh.setBalance(balance);
   // 2 * 2 + 12 = 16 = 10 + 6.
   EXPECT_EQ(mesh.innerShares(12, 0), (Extents{2, 10}));
@@ -46,8 +47,8 @@ TEST(Mesh, RanksFinishTogether) {
     MeshBalance balance = mesh.getBalance();
     constexpr int64_t pieces = 64;
     double slow = slower(random), fixed = part(random);
-    balance.innerSeconds[pieces] = {{slow, 1}};
-    balance.innerFixed[pieces] = {{fixed * slow, fixed}};
+    balance.inner[pieces] = {{{.seconds = slow, .fixed = fixed * slow},
+                              {.seconds = 1, .fixed = fixed}}};
     mesh.setBalance(balance);
     Extents shares = mesh.innerShares(pieces, 0);
     double first = (double(shares[0]) / pieces + fixed) * slow;

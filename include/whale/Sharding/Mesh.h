@@ -26,30 +26,35 @@
 
 namespace whale {
 
-/// What the sizes of shards follow, for the devices of each group.
+/// What the size of a device's share follows, or that of a group of devices.
+struct ShareCost {
+  /// Seconds for a unit, up to a factor.
+  double seconds = 1;
+  /// Seconds that it is busy besides, for each unit that all of them share out.
+  double fixed = 0;
+  /// The largest part of all units that there is memory for; 1 where memory is
+  /// no limit.
+  double most = 1;
+};
+
+/// What devices do in one second, all of them together, in units.
+double rateOf(llvm::ArrayRef<ShareCost> devices);
+
+/// What the sizes of shards follow.
 struct MeshBalance {
-  using ByDevice = std::vector<std::vector<double>>;
-  /// Seconds for a unit of the mini-batch, up to a factor.
-  ByDevice seconds;
-  /// Seconds that a device is busy besides, for each unit that all of them
-  /// share out; empty for none.
-  ByDevice fixed;
-  /// The largest part of a micro-batch that there is memory for; empty where
-  /// memory is no limit.
-  ByDevice most;
+  /// Of the devices of each group.
+  using ByDevice = std::vector<std::vector<ShareCost>>;
+  /// Shares of the mini-batch, or of a micro-batch.
+  ByDevice batch;
   /// Groups share the mini-batch out, and their devices something else.
   bool byGroup = false;
-  /// Seconds of groups for a unit of the mini-batch, and the largest part of a
-  /// micro-batch that they have memory for, where the groups of several meshes
-  /// are to have equal shares; else empty.
-  std::vector<double> replicaSeconds, replicaMost;
-  /// Seconds for what is cut into so many pieces inside of a group, where they
-  /// stand in another proportion.
-  std::map<int64_t, ByDevice> innerSeconds;
-  /// Seconds that a device is busy besides.
-  std::map<int64_t, ByDevice> innerFixed;
-  /// The largest part of them that there is memory for.
-  ByDevice innerMost;
+  /// Shares of groups, where those of several meshes are to be equal; else
+  /// empty.
+  std::vector<ShareCost> replicas;
+  /// Shares of what is cut into so many pieces inside of a group, and of what
+  /// is cut into any other number of them.
+  std::map<int64_t, ByDevice> inner;
+  ByDevice otherInner;
   /// Samples of each micro-batch, if their shares differ; they repeat after
   /// `period` of them.
   std::vector<int64_t> moments;
@@ -57,15 +62,9 @@ struct MeshBalance {
 
   /// Units of the mini-batch that all devices do in a second.
   double rate() const;
-  /// Seconds of a group for a unit, its devices working together.
-  double groupSeconds(size_t group) const;
-  /// The largest part of a micro-batch that a group has memory for.
-  double groupMost(size_t group) const;
+  /// The share of a group, its devices working together.
+  ShareCost ofGroup(size_t group) const;
 };
-
-/// What devices that need so many seconds for a unit do in one second, all of
-/// them together.
-double rateOf(llvm::ArrayRef<double> seconds);
 
 class Mesh {
 public:

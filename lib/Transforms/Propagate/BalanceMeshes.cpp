@@ -48,17 +48,16 @@ void MeshBalancer::keepReplicasApart(ArrayRef<Mesh *> meshes) {
   for (auto &[count, stages] : byCount) {
     if (stages.size() < 2)
       continue;
-    std::vector<double> seconds(count, 0), most(count, 1);
+    std::vector<ShareCost> replicas(count, ShareCost{.seconds = 0});
     for (Mesh *stage : stages)
-      for (size_t g = 0; g < count; ++g) {
-        const MeshBalance &own = stage->getBalance();
-        seconds[g] = std::max(seconds[g], own.groupSeconds(g));
-        most[g] = std::min(most[g], own.groupMost(g));
+      for (auto [g, replica] : llvm::enumerate(replicas)) {
+        ShareCost own = stage->getBalance().ofGroup(g);
+        replica.seconds = std::max(replica.seconds, own.seconds);
+        replica.most = std::min(replica.most, own.most);
       }
     for (Mesh *stage : stages) {
       MeshBalance balance = stage->getBalance();
-      balance.replicaSeconds = seconds;
-      balance.replicaMost = most;
+      balance.replicas = replicas;
       stage->setBalance(std::move(balance));
     }
   }
@@ -82,19 +81,19 @@ MeshBalance MeshBalancer::speedsOf(const Mesh &mesh,
     hasGroup |= seconds.ofGroup() > 0;
   }
   balance.byGroup = !hasBatch && hasGroup && mesh.getNumParts(1) > 1;
-  auto fill = [&](MeshBalance::ByDevice &table, auto secondsOf) {
-    MeshBalance::ByDevice filled;
-    for (const std::vector<DeviceId> &group : mesh.getGroups()) {
-      std::vector<double> &row = filled.emplace_back();
-      for (DeviceId device : group) {
-        row.push_back(secondsOf(loads.getSpeedClass(device)));
-        if (!(row.back() > 0))
+  // All of them, or none where one has nothing to do.
+  auto fill = [&](MeshBalance::ByDevice &table, double ShareCost::*number,
+                  auto secondsOf) {
+    MeshBalance::ByDevice filled = table;
+    for (auto [row, group] : llvm::zip_equal(filled, mesh.getGroups()))
+      for (auto [cost, device] : llvm::zip_equal(row, group)) {
+        cost.*number = secondsOf(loads.getSpeedClass(device));
+        if (!(cost.*number > 0))
           return;
       }
-    }
     table = std::move(filled);
   };
-  fill(balance.seconds, [&](unsigned speed) {
+  fill(balance.batch, &ShareCost::seconds, [&](unsigned speed) {
     const LoadAmounts &seconds = load.seconds[speed];
     double batch = seconds[LoadKind::Batch];
     if (balance.byGroup)
@@ -103,10 +102,14 @@ MeshBalance MeshBalancer::speedsOf(const Mesh &mesh,
       batch = seconds[LoadKind::Inner] + seconds[LoadKind::Whole];
     return batch / std::max(samples, 1.0);
   });
+  for (auto [others, costs] :
+       llvm::zip_equal(balance.otherInner, balance.batch))
+    for (auto [other, cost] : llvm::zip_equal(others, costs))
+      other.seconds = cost.seconds;
   for (const auto &[pieces, seconds] : load.innerSeconds)
-    fill(
-        balance.innerSeconds.try_emplace(pieces, balance.seconds).first->second,
-        [&, &seconds = seconds](unsigned speed) { return seconds[speed]; });
+    fill(balance.inner.try_emplace(pieces, balance.otherInner).first->second,
+         &ShareCost::seconds,
+         [&, &seconds = seconds](unsigned speed) { return seconds[speed]; });
 
   // What every device of a group computes goes with all that they share out,
   // in proportion.
@@ -118,21 +121,24 @@ MeshBalance MeshBalancer::speedsOf(const Mesh &mesh,
     double whole = seconds[LoadKind::Whole] + seconds[LoadKind::Group];
     return shared > 0 ? whole * part / shared : 0;
   };
-  balance.fixed.clear();
-  balance.innerFixed.clear();
+  auto clearFixed = [](MeshBalance::ByDevice &table) {
+    for (std::vector<ShareCost> &row : table)
+      for (ShareCost &cost : row)
+        cost.fixed = 0;
+  };
+  clearFixed(balance.batch);
+  for (auto &[pieces, table] : balance.inner)
+    clearFixed(table);
   if (hasBatch)
-    fill(balance.fixed, [&](unsigned speed) {
+    fill(balance.batch, &ShareCost::fixed, [&](unsigned speed) {
       return fixedOf(speed, load.seconds[speed][LoadKind::Batch]) /
              std::max(samples, 1.0);
     });
-  for (const auto &[pieces, seconds] : load.innerSeconds) {
-    MeshBalance::ByDevice fixed;
-    fill(fixed, [&, &seconds = seconds](unsigned speed) {
-      return fixedOf(speed, seconds[speed]);
-    });
-    if (!fixed.empty())
-      balance.innerFixed[pieces] = std::move(fixed);
-  }
+  for (const auto &[pieces, seconds] : load.innerSeconds)
+    fill(balance.inner.at(pieces), &ShareCost::fixed,
+         [&, &seconds = seconds](unsigned speed) {
+           return fixedOf(speed, seconds[speed]);
+         });
   return balance;
 }
 
@@ -157,8 +163,9 @@ double MeshBalancer::finishOf(const Mesh &mesh) const {
   double all = std::accumulate(moments.begin(), moments.end(), 0.0);
   for (auto [g, samples] : llvm::enumerate(samplesOf(mesh)))
     for (auto [i, count] : llvm::enumerate(samples)) {
-      double fixed = balance.fixed.empty() ? 0 : all * balance.fixed[g][i];
-      latest = std::max(latest, double(count) * balance.seconds[g][i] + fixed);
+      const ShareCost &cost = balance.batch[g][i];
+      latest =
+          std::max(latest, double(count) * cost.seconds + all * cost.fixed);
     }
   return latest;
 }
@@ -174,17 +181,17 @@ std::vector<Seats> MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
     if (!loadOf[index])
       continue;
     const MeshBalance &balance = mesh->getBalance();
-    const MeshBalance::ByDevice *inner = &balance.seconds;
+    const MeshBalance::ByDevice *inner = &balance.batch;
     if (std::optional<int64_t> pieces = loadOf[index]->costliestCut())
-      inner = &balance.innerSeconds.at(*pieces);
+      inner = &balance.inner.at(*pieces);
     for (auto [g, group] : llvm::enumerate(mesh->getGroups())) {
-      double groupRate = rateOf(balance.seconds[g]);
+      double groupRate = rateOf(balance.batch[g]);
       double innerRate = rateOf((*inner)[g]);
       for (size_t i = 0; i < group.size(); ++i) {
         LoadShares shares;
-        shares.batch = 1 / balance.seconds[g][i] / balance.rate();
+        shares.batch = 1 / balance.batch[g][i].seconds / balance.rate();
         shares.group = groupRate / balance.rate();
-        shares.inner = 1 / (*inner)[g][i] / innerRate;
+        shares.inner = 1 / (*inner)[g][i].seconds / innerRate;
         seats[group[i]].push_back({loadOf[index], shares});
       }
     }
@@ -231,19 +238,15 @@ void MeshBalancer::limit(ArrayRef<Mesh *> meshes) {
     if (!loadOf[index])
       continue;
     MeshBalance balance = mesh->getBalance();
-    for (bool inner : {false, true}) {
-      MeshBalance::ByDevice most;
-      bool isLimit = false;
-      for (const std::vector<DeviceId> &group : mesh->getGroups()) {
-        std::vector<double> &row = most.emplace_back();
-        for (DeviceId device : group) {
-          row.push_back(room->roomFor(device, loadOf[index], inner));
-          isLimit |= row.back() < 1;
-        }
+    for (auto [g, group] : llvm::enumerate(mesh->getGroups()))
+      for (auto [i, device] : llvm::enumerate(group)) {
+        balance.batch[g][i].most =
+            room->roomFor(device, loadOf[index], /*inner=*/false);
+        double inner = room->roomFor(device, loadOf[index], /*inner=*/true);
+        balance.otherInner[g][i].most = inner;
+        for (auto &[pieces, costs] : balance.inner)
+          costs[g][i].most = inner;
       }
-      if (isLimit)
-        (inner ? balance.innerMost : balance.most) = std::move(most);
-    }
     mesh->setBalance(std::move(balance));
   }
 }
@@ -309,7 +312,7 @@ void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   for (auto [index, mesh] : llvm::enumerate(meshes)) {
     if (!loadOf[index])
       continue;
-    if (!mesh->getBalance().replicaSeconds.empty())
+    if (!mesh->getBalance().replicas.empty())
       pipelines[mesh->getGroups().size()].push_back(mesh);
     else if (llvm::any_of(loadOf[index]->seconds,
                           [](const LoadAmounts &seconds) {
