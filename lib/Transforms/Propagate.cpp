@@ -110,7 +110,9 @@ private:
     if (mayRotate)
       mostVariants = countVariants(function);
     balancer.balance(list, mostVariants);
-    if (mayRotate && multiplyRegions(function, balancer.findVariants(list)))
+    // Without samples in the loops there is nothing to rotate.
+    bool canRotate = mayRotate && loads.getMoments().size() > 1;
+    if (canRotate && multiplyRegions(function, balancer.findVariants(list)))
       return true;
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return meshes.namesOn(mesh); });
