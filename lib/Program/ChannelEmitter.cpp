@@ -13,6 +13,7 @@
 
 #include "ChannelEmitter.h"
 
+#include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cells.h"
@@ -161,7 +162,8 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
 
 } // namespace
 
-FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
+FailureOr<std::vector<std::pair<std::string, std::string>>>
+emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   std::map<uint64_t, Use> uses;
   for (func::FuncOp function : classes) {
     std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
@@ -197,25 +199,32 @@ FailureOr<Json> emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
     topology = Topology::of(cluster.getCluster());
   // The same collective of many layers is told once: on many ranks its table
   // is what is large.
-  Json channels = Json::object();
+  std::vector<std::pair<std::string, std::string>> channels;
+  std::vector<std::pair<size_t, const Use *>> told;
   llvm::DenseMap<std::pair<Attribute, Attribute>,
                  SmallVector<std::pair<uint64_t, Use *>>>
-      told;
+      similarTo;
   for (auto &[channel, use] : uses) {
-    auto &similar = told[{use.op.getFrom(), use.op.getTo()}];
+    auto &similar = similarTo[{use.op.getFrom(), use.op.getTo()}];
     auto *first = llvm::find_if(similar, [&use = use](auto &other) {
       return use.movesLike(*other.second);
     });
+    channels.emplace_back(std::to_string(channel), "");
     if (first != similar.end()) {
-      channels[std::to_string(channel)] = {{"same_as", first->first}};
+      channels.back().second = printElement({{"same_as", first->first}});
       continue;
     }
     similar.push_back({channel, &use});
-    FailureOr<Json> json = emitChannel(use, topology);
-    if (failed(json))
-      return failure();
-    channels[std::to_string(channel)] = std::move(*json);
+    told.push_back({channels.size() - 1, &use});
   }
+  auto tell = [&](const std::pair<size_t, const Use *> &channel) {
+    FailureOr<Json> json = emitChannel(*channel.second, topology);
+    if (succeeded(json))
+      channels[channel.first].second = printElement(*json);
+    return LogicalResult(json);
+  };
+  if (failed(failableParallelForEach(module.getContext(), told, tell)))
+    return failure();
   return channels;
 }
 

@@ -14,10 +14,10 @@
 
 namespace whale {
 
-/// The manifest's `channels`: one entry for each channel that the collectives
-/// of the functions name, with all ranks that take part.
-mlir::FailureOr<Json> emitChannels(mlir::ModuleOp module,
-                                   llvm::ArrayRef<mlir::func::FuncOp> classes);
+/// The manifest's `channels`: the name and the printed JSON of each channel
+/// that the collectives of the functions name, with all ranks that take part.
+mlir::FailureOr<std::vector<std::pair<std::string, std::string>>>
+emitChannels(mlir::ModuleOp module, llvm::ArrayRef<mlir::func::FuncOp> classes);
 
 } // namespace whale
 

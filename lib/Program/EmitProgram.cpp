@@ -33,8 +33,8 @@ public:
 private:
   LogicalResult collectClasses();
   FailureOr<Json> ranks();
-  LogicalResult parameters(Json &manifest);
-  LogicalResult emitClasses(Json &manifest);
+  LogicalResult parameters(Json &arguments, Json &results);
+  FailureOr<std::vector<std::string>> emitClasses();
   LogicalResult layout(Json &json, Type local, Attribute placement,
                        Attribute globalType, Location loc);
   LogicalResult fail(llvm::Error error) {
@@ -136,7 +136,7 @@ LogicalResult ProgramEmitter::layout(Json &json, Type local,
   return success();
 }
 
-LogicalResult ProgramEmitter::parameters(Json &manifest) {
+LogicalResult ProgramEmitter::parameters(Json &arguments, Json &results) {
   func::FuncOp first = classes.front();
   for (func::FuncOp other : classes)
     if (other.getNumArguments() != first.getNumArguments() ||
@@ -147,7 +147,6 @@ LogicalResult ProgramEmitter::parameters(Json &manifest) {
     auto integer = dyn_cast_or_null<IntegerAttr>(attribute);
     return integer ? Json(integer.getInt()) : Json();
   };
-  Json arguments = Json::array(), results = Json::array();
   for (unsigned i = 0; i < first.getNumArguments(); ++i) {
     auto get = [&](StringRef name) { return first.getArgAttr(i, name); };
     Location loc = first.getArgument(i).getLoc();
@@ -181,13 +180,11 @@ LogicalResult ProgramEmitter::parameters(Json &manifest) {
     json["alias"] = number(get("whale.alias"));
     results.push_back(std::move(json));
   }
-  manifest["arguments"] = std::move(arguments);
-  manifest["results"] = std::move(results);
   return success();
 }
 
-/// Each class on its own, and then what they share in their order.
-LogicalResult ProgramEmitter::emitClasses(Json &manifest) {
+/// Each class on its own, after what they share in their order; printed.
+FailureOr<std::vector<std::string>> ProgramEmitter::emitClasses() {
   std::vector<EmittedClass> emitted(classes.size());
   auto emitClass = [&](size_t number) -> LogicalResult {
     FailureOr<EmittedClass> result = ClassEmitter(classes[number]).emit();
@@ -195,45 +192,41 @@ LogicalResult ProgramEmitter::emitClasses(Json &manifest) {
       emitted[number] = std::move(*result);
     return result;
   };
-  if (failed(failableParallelForEachN(module.getContext(), 0, classes.size(),
-                                      emitClass)))
+  MLIRContext *context = module.getContext();
+  if (failed(failableParallelForEachN(context, 0, classes.size(), emitClass)))
     return failure();
-  Json list = Json::array();
   for (EmittedClass &one : emitted) {
     for (auto &[buffer, value] : one.constants)
       one.json["buffers"][buffer]["offset"] = constants.add(value);
     kernelSignatures.merge(one.kernels);
-    list.push_back(std::move(one.json));
   }
-  manifest["classes"] = std::move(list);
-  return success();
+  std::vector<std::string> printed(classes.size());
+  parallelFor(context, 0, classes.size(), [&](size_t number) {
+    printed[number] = printElement(emitted[number].json);
+    emitted[number].json.clear();
+  });
+  return printed;
 }
 
 LogicalResult ProgramEmitter::emit(StringRef outDir) {
   if (failed(collectClasses()))
     return failure();
-  Json manifest{{"format", "whale"}, {"version", 1}};
-  manifest["target"] = options.target;
-  manifest["name"] = options.name;
   FailureOr<Json> rankList = ranks();
-  if (failed(rankList))
+  Json arguments = Json::array(), results = Json::array();
+  if (failed(rankList) || failed(parameters(arguments, results)))
     return failure();
-  manifest["ranks"] = std::move(*rankList);
-  if (failed(parameters(manifest)))
+  FailureOr<std::vector<std::string>> printedClasses = emitClasses();
+  if (failed(printedClasses))
     return failure();
-  if (failed(emitClasses(manifest)))
-    return failure();
-  FailureOr<Json> channels = emitChannels(module, classes);
+  auto channels = emitChannels(module, classes);
   if (failed(channels))
     return failure();
-  manifest["channels"] = std::move(*channels);
 
   llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
   if (!directory)
     return fail(directory.takeError());
   auto kernels = module.lookupSymbol<ModuleOp>("kernels");
   bool hasKernels = options.target == "cpu" && !kernelSignatures.empty();
-  manifest["kernels"] = hasKernels ? Json("kernels.so") : Json();
   if (hasKernels) {
     if (failed(compileKernels(kernels, directory->path("kernels.so"))))
       return failure();
@@ -242,17 +235,45 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
   Json signatures = Json::object();
   for (auto &[symbol, signature] : kernelSignatures)
     signatures[symbol] = std::move(signature);
-  manifest["kernel_signatures"] = std::move(signatures);
   bool hasConstants = !constants.bytes().empty();
-  manifest["constants"] = hasConstants ? Json("constants.bin") : Json();
   if (hasConstants)
     if (llvm::Error error =
             directory->write("constants.bin", constants.bytes()))
       return fail(std::move(error));
-  manifest["plan"] =
-      options.plan.empty() ? Json::object() : Json::parse(options.plan);
+
   std::string text;
-  printJson(text, manifest, /*depth=*/8);
+  JsonLines manifest(text, /*isList=*/false, 0);
+  auto field = [&](const char *name, const Json &value) {
+    manifest.next(name);
+    printField(text, value);
+  };
+  field("format", "whale");
+  field("version", 1);
+  field("target", options.target);
+  field("name", options.name);
+  field("ranks", *rankList);
+  field("arguments", arguments);
+  field("results", results);
+  manifest.next("classes");
+  JsonLines classLines(text, /*isList=*/true, 1);
+  for (const std::string &printed : *printedClasses) {
+    classLines.next();
+    text += printed;
+  }
+  classLines.end();
+  manifest.next("channels");
+  JsonLines channelLines(text, /*isList=*/false, 1);
+  for (const auto &[name, printed] : *channels) {
+    channelLines.next(name);
+    text += printed;
+  }
+  channelLines.end();
+  field("kernels", hasKernels ? Json("kernels.so") : Json());
+  field("kernel_signatures", signatures);
+  field("constants", hasConstants ? Json("constants.bin") : Json());
+  field("plan",
+        options.plan.empty() ? Json::object() : Json::parse(options.plan));
+  manifest.end();
   text += "\n";
   if (llvm::Error error = directory->write("manifest.json", text))
     return fail(std::move(error));

@@ -36,6 +36,37 @@ inline bool exceeds(const Json &json, int &room) {
               [&](const Json &element) { return exceeds(element, room); }));
 }
 
+/// Prints a list or object with a line for each element.
+class JsonLines {
+public:
+  JsonLines(std::string &out, bool isList, int indent)
+      : out(out), isList(isList), indent(indent) {
+    out += isList ? "[" : "{";
+  }
+
+  /// What is appended to `out` next is an element of the list, or the value of
+  /// this key.
+  void next(const std::string &key = "") {
+    out += empty ? "\n" : ",\n";
+    empty = false;
+    out.append(indent + 1, ' ');
+    if (!isList)
+      out +=
+          Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+  }
+
+  void end() {
+    if (!empty)
+      out.append("\n").append(indent, ' ');
+    out += isList ? "]" : "}";
+  }
+
+private:
+  std::string &out;
+  bool isList, empty = true;
+  int indent;
+};
+
 /// Lists and objects that hold others and would be longer than a line get one
 /// line for each element, down to `depth`.
 inline void printJson(std::string &out, const Json &json, int depth,
@@ -54,19 +85,25 @@ inline void printJson(std::string &out, const Json &json, int depth,
       return;
     }
   }
-  std::string pad(indent + 1, ' ');
-  out += json.is_array() ? "[" : "{";
-  bool first = true;
+  JsonLines lines(out, json.is_array(), indent);
   for (const auto &[key, value] : json.items()) {
-    out += first ? "\n" : ",\n";
-    first = false;
-    out += pad;
-    if (json.is_object())
-      out +=
-          Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+    lines.next(key);
     printJson(out, value, depth - 1, indent + 1);
   }
-  out += "\n" + std::string(indent, ' ') + (json.is_array() ? "]" : "}");
+  lines.end();
+}
+
+/// The manifest is printed in parts: a whole one of a large program has
+/// millions of values. This is a field of it.
+inline void printField(std::string &out, const Json &json) {
+  printJson(out, json, /*depth=*/7, /*indent=*/1);
+}
+
+/// An element of a list or object that is a field of the manifest.
+inline std::string printElement(const Json &json) {
+  std::string out;
+  printJson(out, json, /*depth=*/6, /*indent=*/2);
+  return out;
 }
 
 } // namespace whale
