@@ -50,10 +50,10 @@ std::optional<SubFactor> AxisPropagation::getChoice(Operation *op) const {
 }
 
 const std::optional<OpRule> &AxisPropagation::ruleOf(Operation *op) {
-  auto [it, isNew] = options.rules->try_emplace(op);
-  if (isNew)
-    it->second = getOpRule(op);
-  return it->second;
+  std::unique_ptr<std::optional<OpRule>> &rule = (*options.rules)[op];
+  if (!rule)
+    rule = std::make_unique<std::optional<OpRule>>(getOpRule(op));
+  return *rule;
 }
 
 /// Whether the value is produced on other devices than `op` runs on. Partial

@@ -31,7 +31,6 @@
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
 #include <memory>
-#include <unordered_map>
 
 namespace whale {
 
@@ -96,7 +95,8 @@ struct AxisWork {
 };
 
 /// References into it stay valid.
-using RuleCache = std::unordered_map<mlir::Operation *, std::optional<OpRule>>;
+using RuleCache =
+    llvm::DenseMap<mlir::Operation *, std::unique_ptr<std::optional<OpRule>>>;
 
 class AxisPropagation {
 public:
