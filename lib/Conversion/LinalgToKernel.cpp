@@ -450,32 +450,8 @@ void LoopNest::countCosts(KernelOp kernel) {
   kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
 }
 
-KernelOp LoopNest::build() {
-  rewriter.setInsertionPoint(op);
-  collectInputs();
-  collectStores();
-  findLoops();
-  orderLoops();
-  findTiles();
-  for (auto [number, write] : llvm::enumerate(writes))
-    write.buffer = inputs.size() + number;
-  int64_t extent = 1;
-  if (tile > 0 && loops.size() == 2)
-    extent = llvm::divideCeil(loops[0].size, tile);
-  else if (numOuter > 0)
-    extent = loops[0].size;
-  else if (innerParallel)
-    extent = loops.back().size;
-  SmallVector<Type> types(op->getResultTypes());
-  SmallVector<int64_t> updates(writes.size(), -1);
-  for (auto [number, store] : llvm::enumerate(stores))
-    if (store) {
-      types[number] = store.getType();
-      updates[number] = inputBuffer(store.getOperand());
-    }
-  auto kernel =
-      KernelOp::create(rewriter, loc, types, inputs.getArrayRef(), extent,
-                       /*inplace=*/nullptr, /*updates=*/nullptr);
+/// Writes the loops.
+void LoopNest::emit(KernelOp kernel) {
   Block *block = rewriter.createBlock(&kernel.getBody());
   OpBuilder b = OpBuilder::atBlockBegin(block);
   for (Type type :
@@ -508,6 +484,37 @@ KernelOp LoopNest::build() {
   counters.resize(loops.size());
   loaded.resize(reads.size());
   emitLevel(b, 0);
+}
+
+KernelOp LoopNest::build(KernelCache &cache) {
+  rewriter.setInsertionPoint(op);
+  collectInputs();
+  collectStores();
+  findLoops();
+  orderLoops();
+  findTiles();
+  for (auto [number, write] : llvm::enumerate(writes))
+    write.buffer = inputs.size() + number;
+  int64_t extent = 1;
+  if (tile > 0 && loops.size() == 2)
+    extent = llvm::divideCeil(loops[0].size, tile);
+  else if (numOuter > 0)
+    extent = loops[0].size;
+  else if (innerParallel)
+    extent = loops.back().size;
+  SmallVector<Type> types(op->getResultTypes());
+  SmallVector<int64_t> updates(writes.size(), -1);
+  for (auto [number, store] : llvm::enumerate(stores))
+    if (store) {
+      types[number] = store.getType();
+      updates[number] = inputBuffer(store.getOperand());
+    }
+  auto kernel =
+      KernelOp::create(rewriter, loc, types, inputs.getArrayRef(), extent,
+                       /*inplace=*/nullptr, /*updates=*/nullptr);
+  bool isNew = !cache.findEqual(*this, kernel);
+  if (isNew)
+    emit(kernel);
   findInplace(kernel);
   countCosts(kernel);
   // Sums are carried in registers, or each element of the inner loop has its
@@ -524,10 +531,13 @@ KernelOp LoopNest::build() {
   for (stablehlo::DynamicUpdateSliceOp store : stores)
     if (store)
       rewriter.eraseOp(store);
+  if (isNew)
+    cache.add(*this, kernel);
   rewriter.eraseOp(op);
   return kernel;
 }
 
-KernelOp whale::convertToKernel(RewriterBase &rewriter, linalg::GenericOp op) {
-  return LoopNest(rewriter, op).build();
+KernelOp whale::convertToKernel(RewriterBase &rewriter, linalg::GenericOp op,
+                                KernelCache &cache) {
+  return LoopNest(rewriter, op).build(cache);
 }

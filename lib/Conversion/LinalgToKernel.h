@@ -15,6 +15,7 @@
 #ifndef WHALE_LIB_CONVERSION_LINALGTOKERNEL_H
 #define WHALE_LIB_CONVERSION_LINALGTOKERNEL_H
 
+#include "KernelCache.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -32,9 +33,10 @@ bool canStoreAt(mlir::stablehlo::DynamicUpdateSliceOp store,
 
 /// Replaces `op` by a kernel, together with the operations that fill its
 /// initial values and those that store its results in slices (both are left
-/// without a use). All index maps must be linear.
+/// without a use). All index maps must be linear. A kernel that equals one of
+/// the cache is left without a body.
 KernelOp convertToKernel(mlir::RewriterBase &rewriter,
-                         mlir::linalg::GenericOp op);
+                         mlir::linalg::GenericOp op, KernelCache &cache);
 
 } // namespace whale
 

@@ -15,6 +15,7 @@
 #ifndef WHALE_LIB_CONVERSION_LOOPNEST_H
 #define WHALE_LIB_CONVERSION_LOOPNEST_H
 
+#include "KernelCache.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -53,9 +54,11 @@ public:
       : rewriter(rewriter), op(op), loc(op.getLoc()),
         sizes(op.getStaticLoopRanges()) {}
 
-  KernelOp build();
+  KernelOp build(KernelCache &cache);
 
 private:
+  friend class KernelCache;
+
   Access makeAccess(mlir::Value tensor, mlir::AffineMap map);
   void collectStores();
   mlir::Value emitStart(mlir::OpBuilder &b, unsigned result);

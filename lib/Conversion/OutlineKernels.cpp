@@ -131,8 +131,12 @@ public:
     }
   }
 
-  void outline(RewriterBase &rewriter, KernelOp kernel) {
-    StringAttr symbol = intern(kernel);
+  void outline(RewriterBase &rewriter, KernelOp kernel,
+               const KernelCache &cache) {
+    KernelOp first = cache.getFirst(kernel);
+    StringAttr &symbol = symbols[first];
+    if (!symbol)
+      symbol = intern(first);
     rewriter.setInsertionPoint(kernel);
     rewriter.replaceOpWithNewOp<LaunchOp>(
         kernel, kernel.getResultTypes(), FlatSymbolRefAttr::get(symbol),
@@ -182,6 +186,7 @@ private:
   }
 
   ModuleOp kernels;
+  llvm::DenseMap<Operation *, StringAttr> symbols;
   /// By hash.
   std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> known;
   unsigned count = 0;
@@ -190,33 +195,36 @@ private:
 struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
-    parallelForEach(&getContext(), functions, [&](func::FuncOp function) {
+    std::vector<KernelCache> caches(functions.size());
+    parallelFor(&getContext(), 0, functions.size(), [&](size_t number) {
+      func::FuncOp function = functions[number];
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
-      convertGenerics(rewriter, function);
+      convertGenerics(rewriter, function, caches[number]);
     });
     IRRewriter rewriter(&getContext());
     KernelTable table(getOperation());
-    for (func::FuncOp function : functions) {
+    for (auto [function, cache] : llvm::zip(functions, caches)) {
       SmallVector<KernelOp> kernels;
       function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
       for (KernelOp kernel : kernels)
-        table.outline(rewriter, kernel);
+        table.outline(rewriter, kernel, cache);
       removeCasts(function);
     }
   }
 
   /// From the last to the first, so that what fills an initial value is still
   /// a linalg operation when its user takes it in.
-  static void convertGenerics(IRRewriter &rewriter, func::FuncOp function) {
+  static void convertGenerics(IRRewriter &rewriter, func::FuncOp function,
+                              KernelCache &cache) {
     SmallVector<linalg::GenericOp> generics;
     function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
     for (linalg::GenericOp op : llvm::reverse(generics)) {
       if (op->use_empty())
         rewriter.eraseOp(op);
       else if (!replaceByConstant(rewriter, op))
-        convertToKernel(rewriter, op);
+        convertToKernel(rewriter, op, cache);
     }
     function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
         [&](Operation *op) {

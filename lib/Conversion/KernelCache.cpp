@@ -1,0 +1,99 @@
+//===- KernelCache.cpp - Loop nests that are alike ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCache.h"
+#include "LoopNest.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace whale;
+
+static SmallVector<Region *> getBodies(linalg::GenericOp op,
+                                       ArrayRef<linalg::GenericOp> fills) {
+  SmallVector<Region *> bodies = {&op.getRegion()};
+  for (linalg::GenericOp fill : fills)
+    if (fill)
+      bodies.push_back(&fill.getRegion());
+  return bodies;
+}
+
+std::optional<KernelCache::Form> KernelCache::getForm(LoopNest &nest) const {
+  Form form;
+  auto add = [&](auto value) {
+    if constexpr (std::is_integral_v<decltype(value)>)
+      form.push_back(reinterpret_cast<const void *>(uintptr_t(value)));
+    else
+      form.push_back(value.getAsOpaquePointer());
+  };
+  // What a body reads beside its operands is not in it.
+  for (Region *body : getBodies(nest.op, nest.fills)) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(*body, captured);
+    if (!captured.empty())
+      return std::nullopt;
+  }
+  if (llvm::any_of(nest.stores, [](Operation *store) { return store; }))
+    return std::nullopt;
+  auto addOperation = [&](linalg::GenericOp op) {
+    add(op.getIndexingMaps());
+    add(op.getIteratorTypes());
+    for (Type type : op->getOperandTypes())
+      add(type);
+  };
+  addOperation(nest.op);
+  for (const Access &access : nest.reads)
+    add(access.buffer);
+  for (unsigned number = 0; number < nest.writes.size(); ++number) {
+    add(nest.readsInit[number]);
+    add(nest.initReads[number].buffer);
+    add(bool(nest.fills[number]));
+    if (nest.fills[number])
+      addOperation(nest.fills[number]);
+    for (const Access &access : nest.fillReads[number])
+      add(access.buffer);
+  }
+  return form;
+}
+
+bool KernelCache::findEqual(LoopNest &nest, KernelOp kernel) {
+  form = getForm(nest);
+  if (!form)
+    return false;
+  SmallVector<Region *> bodies = getBodies(nest.op, nest.fills);
+  llvm::hash_code code = llvm::hash_combine_range(*form);
+  for (Region *body : bodies)
+    body->walk([&](Operation *op) {
+      code = llvm::hash_combine(code,
+                                OperationEquivalence::computeHash(
+                                    op, OperationEquivalence::ignoreHashValue,
+                                    OperationEquivalence::ignoreHashValue,
+                                    OperationEquivalence::IgnoreLocations));
+    });
+  hash = code;
+  for (Entry &entry : entries[hash]) {
+    bool alike = entry.form == *form && entry.bodies.size() == bodies.size();
+    for (size_t i = 0; alike && i < bodies.size(); ++i)
+      alike = OperationEquivalence::isRegionEquivalentTo(
+          &entry.bodies[i], bodies[i], OperationEquivalence::IgnoreLocations);
+    if (alike) {
+      equal[kernel] = entry.kernel;
+      return true;
+    }
+  }
+  return false;
+}
+
+void KernelCache::add(LoopNest &nest, KernelOp kernel) {
+  if (!form)
+    return;
+  Entry &entry = entries[hash].emplace_back();
+  entry.form = std::move(*form);
+  entry.kernel = kernel;
+  for (Region *body : getBodies(nest.op, nest.fills))
+    entry.bodies.emplace_back().takeBody(*body);
+}

@@ -1,0 +1,64 @@
+//===- KernelCache.h - Loop nests that are alike ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Layers and micro-batches ask for the same loops many times: these are written
+// once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_KERNELCACHE_H
+#define WHALE_LIB_CONVERSION_KERNELCACHE_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+
+#include <deque>
+#include <unordered_map>
+
+namespace whale {
+
+class LoopNest;
+
+/// The kernels of a function by what they compute.
+class KernelCache {
+public:
+  /// Whether there is a kernel of which `kernel`, that the nest has become,
+  /// can have the body.
+  bool findEqual(LoopNest &nest, KernelOp kernel);
+
+  /// Takes the bodies of the nest's operations, which nothing needs any more.
+  void add(LoopNest &nest, KernelOp kernel);
+
+  /// The kernel with the body of this one.
+  KernelOp getFirst(KernelOp kernel) const {
+    auto it = equal.find(kernel);
+    return it == equal.end() ? kernel : it->second;
+  }
+
+private:
+  /// All that the body of a kernel is made from, without the operations in the
+  /// bodies.
+  using Form = llvm::SmallVector<const void *, 32>;
+  struct Entry {
+    Form form;
+    std::deque<mlir::Region> bodies;
+    KernelOp kernel;
+  };
+
+  std::optional<Form> getForm(LoopNest &nest) const;
+
+  std::unordered_map<size_t, std::deque<Entry>> entries; // By hash.
+  llvm::DenseMap<mlir::Operation *, KernelOp> equal;
+  /// Of the nest that was last looked for; nothing if it can't be kept.
+  std::optional<Form> form;
+  size_t hash = 0;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_KERNELCACHE_H
