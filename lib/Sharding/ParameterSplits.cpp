@@ -12,6 +12,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -155,7 +156,7 @@ class SplitSearch {
 public:
   SplitSearch(ArrayRef<ParameterGroup> groups, bool startsSpatial,
               llvm::function_ref<double(ArrayRef<unsigned>)> seconds)
-      : groups(groups), seconds(seconds) {
+      : groups(groups), estimate(seconds) {
     for (const ParameterGroup &group : groups) {
       bool skipsLast = group.mayBeSpatial && !startsSpatial;
       choice.pieces.push_back(group.pieces.size() - 1 - skipsLast);
@@ -178,6 +179,14 @@ public:
   }
 
 private:
+  /// Each change asks for much of what was known before it again.
+  double seconds(ArrayRef<unsigned> pieces) {
+    auto [it, isNew] = known.try_emplace(pieces.vec());
+    if (isNew)
+      it->second = estimate(pieces);
+    return it->second;
+  }
+
   /// Takes these pieces if the program is cheaper with them, by more than
   /// rounding.
   bool take(ArrayRef<unsigned> pieces, double cost) {
@@ -225,7 +234,8 @@ private:
   }
 
   ArrayRef<ParameterGroup> groups;
-  llvm::function_ref<double(ArrayRef<unsigned>)> seconds;
+  llvm::function_ref<double(ArrayRef<unsigned>)> estimate;
+  std::map<std::vector<unsigned>, double> known;
   SplitChoice choice;
 };
 } // namespace
