@@ -48,9 +48,8 @@ static constexpr unsigned kCheapBody = 4;
 
 static bool isParallel(GenericOp op) {
   return op.getNumReductionLoops() == 0 &&
-         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-           return !op.payloadUsesValueFromOperand(&init);
-         });
+         llvm::all_of(op.getRegionOutputArgs(),
+                      [](Value init) { return init.use_empty(); });
 }
 
 static unsigned getBodySize(GenericOp op) {
@@ -84,10 +83,8 @@ static bool isCheap(GenericOp op) {
   constexpr int64_t kFarSmaller = 16;
   int64_t size = cast<ShapedType>(op->getResult(0).getType()).getNumElements();
   unsigned whole = 0;
-  for (OpOperand *input : op.getDpsInputOperands())
-    if (cast<ShapedType>(input->get().getType()).getNumElements() *
-            kFarSmaller >
-        size)
+  for (Value input : op.getInputs())
+    if (cast<ShapedType>(input.getType()).getNumElements() * kFarSmaller > size)
       ++whole;
   if (whole > 1)
     return false;
@@ -117,13 +114,46 @@ static Users getUsers(GenericOp op) {
   return users;
 }
 
+namespace {
+
+/// What is asked of operations again and again while others are fused.
+class Properties : public RewriterBase::Listener {
+public:
+  bool isParallel(GenericOp op) { return get(op).parallel; }
+  bool isCheap(GenericOp op) { return get(op).cheap; }
+  unsigned getBodySize(GenericOp op) { return get(op).bodySize; }
+
+  /// For an operation whose body has changed.
+  void forget(Operation *op) { known.erase(op); }
+  void notifyOperationErased(Operation *op) override { forget(op); }
+
+private:
+  struct Entry {
+    bool parallel, cheap;
+    unsigned bodySize;
+  };
+
+  const Entry &get(GenericOp op) {
+    auto [it, isNew] = known.try_emplace(op);
+    if (isNew)
+      it->second = {::isParallel(op), ::isCheap(op), ::getBodySize(op)};
+    return it->second;
+  }
+
+  llvm::DenseMap<Operation *, Entry> known;
+};
+
+} // namespace
+
 /// The users of a producer, without the cheap operations among them that all
 /// their own users will compute for themselves: of these, the users count.
 /// `passed` gets these operations.
-static void addLastingUsers(GenericOp op, Users &users, Users &passed) {
+static void addLastingUsers(GenericOp op, Properties &properties, Users &users,
+                            Users &passed) {
   for (Operation *user : getUsers(op)) {
     auto generic = dyn_cast_or_null<GenericOp>(user);
-    bool passes = generic && isParallel(generic) && isCheap(generic) &&
+    bool passes = generic && properties.isParallel(generic) &&
+                  properties.isCheap(generic) &&
                   generic->getBlock() == op->getBlock() &&
                   llvm::all_of(getUsers(generic), [](Operation *next) {
                     return isa_and_nonnull<GenericOp>(next);
@@ -131,7 +161,7 @@ static void addLastingUsers(GenericOp op, Users &users, Users &passed) {
     if (!passes)
       users.insert(user);
     else if (passed.insert(user))
-      addLastingUsers(generic, users, passed);
+      addLastingUsers(generic, properties, users, passed);
   }
 }
 
@@ -211,7 +241,7 @@ private:
 /// something else than a loop is computed: sums over micro-batches are added up
 /// at once, not all their terms at the end.
 static bool keepsMore(GenericOp producer, GenericOp consumer, OpOperand *input,
-                      const BlockOrder &order) {
+                      const BlockOrder &order, Properties &properties) {
   if (!isTerm(consumer, input))
     return false;
   auto bytesOf = [](Value value) {
@@ -227,7 +257,8 @@ static bool keepsMore(GenericOp producer, GenericOp consumer, OpOperand *input,
     // Arguments stay, constants and what is cheap are made again.
     if (!source || source->hasTrait<OpTrait::ConstantLike>() ||
         source->getBlock() != producer->getBlock() ||
-        (generic && isParallel(generic) && isCheap(generic)) ||
+        (generic && properties.isParallel(generic) &&
+         properties.isCheap(generic)) ||
         !seen.insert(input).second)
       continue;
     bool endsBefore = llvm::all_of(input.getUsers(), [&](Operation *user) {
@@ -334,7 +365,7 @@ namespace {
 
 class Fuser {
 public:
-  explicit Fuser(MLIRContext *context) : rewriter(context) {}
+  explicit Fuser(MLIRContext *context) : rewriter(context, &properties) {}
 
   void run(Block &block) {
     order.number(block);
@@ -360,19 +391,22 @@ private:
       // What was taken in twice is computed once.
       DominanceInfo dominance;
       eliminateCommonSubExpressions(rewriter, dominance, op);
+      properties.forget(op);
     }
   }
 
   GenericOp tryFuse(GenericOp consumer, OpOperand *input) {
     auto producer = input->get().getDefiningOp<GenericOp>();
     if (!producer || producer->getBlock() != consumer->getBlock() ||
-        !isParallel(producer) || !linalg::areElementwiseOpsFusable(input))
+        !properties.isParallel(producer) ||
+        !linalg::areElementwiseOpsFusable(input))
       return {};
     if (countBuffers(producer, consumer) > kMaxBuffers ||
-        getBodySize(producer) + getBodySize(consumer) > kMaxBody)
+        properties.getBodySize(producer) + properties.getBodySize(consumer) >
+            kMaxBody)
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
-    bool cheap = isCheap(producer);
+    bool cheap = properties.isCheap(producer);
     Users users = getUsers(producer);
     bool once = readsOnce(map);
     if (!cheap && !once && !isPrefix(map))
@@ -387,7 +421,8 @@ private:
     });
     if (cheap && !(users.size() == 1 && inOneWay))
       return fuseCopy(consumer, input);
-    if (!inOneWay || keepsMore(producer, consumer, input, order))
+    if (!inOneWay || (users.size() > 1 && !map.isPermutation()) ||
+        keepsMore(producer, consumer, input, order, properties))
       return {};
     if (users.size() == 1)
       return fuse(consumer, input);
@@ -395,7 +430,7 @@ private:
     // users go with those that they will become a part of.
     Users passed;
     users.clear();
-    addLastingUsers(producer, users, passed);
+    addLastingUsers(producer, properties, users, passed);
     bool isFirst = llvm::all_of(users, [&](Operation *user) {
       return user && (user == consumer || order.isBefore(consumer, user));
     });
@@ -403,8 +438,7 @@ private:
     bool readsPassed = llvm::any_of(consumer->getOperands(), [&](Value value) {
       return passed.contains(value.getDefiningOp());
     });
-    if (passed.contains(consumer) || readsPassed || !isFirst ||
-        !map.isPermutation())
+    if (passed.contains(consumer) || readsPassed || !isFirst)
       return {};
     SmallVector<Operation *> earlier;
     for (Operation *user : passed)
@@ -457,6 +491,7 @@ private:
     return cast<GenericOp>(result->fusedOp);
   }
 
+  Properties properties;
   IRRewriter rewriter;
   BlockOrder order;
 };

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -54,9 +55,10 @@ int64_t mostAlive(const std::vector<ArenaRequest> &requests) {
   return most;
 }
 
-/// Places the requests in this order; returns the size of the arena.
+/// Places the requests in this order; returns the size of the arena, or one
+/// that is at least `limit` as soon as that is reached.
 int64_t packInOrder(const std::vector<ArenaRequest> &requests,
-                    const std::vector<size_t> &order,
+                    const std::vector<size_t> &order, int64_t limit,
                     std::vector<int64_t> &offsets) {
   int64_t size = 0;
   // What is placed, by ascending offset.
@@ -87,6 +89,8 @@ int64_t packInOrder(const std::vector<ArenaRequest> &requests,
       best = top;
     offsets[r] = best;
     size = std::max(size, best + bytes);
+    if (size >= limit)
+      return size;
     auto at = llvm::upper_bound(placed, best,
                                 [](int64_t offset, const Placed &other) {
                                   return offset < other.offset;
@@ -120,15 +124,15 @@ std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
   };
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
   int64_t least = mostAlive(requests);
-  size = -1;
+  size = std::numeric_limits<int64_t>::max();
   for (const Key &key : keys) {
     llvm::sort(order, [&](size_t a, size_t b) {
       const ArenaRequest &x = requests[a], &y = requests[b];
       return std::tuple(-key(x), x.intervals.front(), a) <
              std::tuple(-key(y), y.intervals.front(), b);
     });
-    int64_t bytes = packInOrder(requests, order, offsets);
-    if (size < 0 || bytes < size) {
+    int64_t bytes = packInOrder(requests, order, size, offsets);
+    if (bytes < size) {
       size = bytes;
       best = offsets;
     }
