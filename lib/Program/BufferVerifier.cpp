@@ -37,7 +37,7 @@ using Memory = std::map<Address, Held>;
 class Verifier {
 public:
   Verifier(const BufferFunction &function, const BufferPlan &plan)
-      : function(function), plan(plan) {}
+      : function(function), plan(plan), named(function.values.size()) {}
 
   std::optional<std::string> run();
 
@@ -71,6 +71,8 @@ private:
   const BufferFunction &function;
   const BufferPlan &plan;
   Memory memory;
+  /// By value: whether some memory has come to hold it under another's name.
+  std::vector<bool> named;
   std::optional<std::string> error;
 };
 
@@ -155,8 +157,10 @@ bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
       held = it->second.values;
     if (plan.buffers[copy.src].space == BufferSpace::Constant)
       for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
-        if (buffer == copy.src)
+        if (buffer == copy.src) {
           held.insert(v);
+          named[v] = true;
+        }
     if (!write(copy.dst, std::move(held)))
       return false;
   }
@@ -182,11 +186,13 @@ bool Verifier::rename(llvm::ArrayRef<unsigned> from,
       return fail("value " + llvm::Twine(f) + " is not in the buffer of " +
                   llvm::Twine(t) + ", which takes it over");
   }
-  for (auto &[where, held] : memory)
-    for (unsigned t : to)
-      held.values.erase(t);
+  if (llvm::any_of(to, [&](unsigned t) { return named[t]; }))
+    for (auto &[where, held] : memory)
+      for (unsigned t : to)
+        held.values.erase(t);
   for (auto [place, t] : llvm::zip_equal(places, to))
     if (place) {
+      named[t] = true;
       place->values.insert(t);
       place->end = std::max(place->end, function.values[t].bytes);
     }
