@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Partition/MomentOrder.h"
+#include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Planner/Cluster.h"
@@ -69,31 +70,32 @@ public:
         main.getLoc(), name, builder.getFunctionType(inputs, outputs));
     function->setAttr("whale.ranks", builder.getDenseI64ArrayAttr(ranks));
     Block *entry = function.addEntryBlock();
+    SmallVector<DictionaryAttr> attributes;
     for (auto [argument, local] :
          llvm::zip(main.getArguments(), entry->getArguments())) {
       local.setLoc(argument.getLoc());
-      unsigned index = argument.getArgNumber();
-      if (DictionaryAttr attributes = main.getArgAttrDict(index))
-        function.setArgAttrs(index, attributes);
-      function.setArgAttr(index, globalTypeAttrName,
-                          TypeAttr::get(argument.getType()));
+      NamedAttrList all(main.getArgAttrDict(argument.getArgNumber()));
+      all.set(globalTypeAttrName, TypeAttr::get(argument.getType()));
+      attributes.push_back(all.getDictionary(main.getContext()));
       if (holds(argument))
         map(argument, local);
     }
+    function.setAllArgAttrs(attributes);
     builder.setInsertionPointToStart(entry);
     if (failed(visitBlock(main.front())))
       return failure();
 
     SmallVector<Value> results;
+    attributes.clear();
     for (auto [index, result] : llvm::enumerate(terminator->getOperands())) {
-      if (DictionaryAttr attributes = main.getResultAttrDict(index))
-        function.setResultAttrs(index, attributes);
-      function.setResultAttr(index, globalTypeAttrName,
-                             TypeAttr::get(result.getType()));
-      function.setResultAttr(index, placementAttrName, getPlacement(result));
+      NamedAttrList all(main.getResultAttrDict(index));
+      all.set(globalTypeAttrName, TypeAttr::get(result.getType()));
+      all.set(placementAttrName, getPlacement(result));
+      attributes.push_back(all.getDictionary(main.getContext()));
       results.push_back(holds(result) ? lookup(result)
                                       : emitAbsent(outputs[index]));
     }
+    function.setAllResultAttrs(attributes);
     func::ReturnOp::create(builder, terminator->getLoc(), results);
     cutLate(*entry);
     return function;
@@ -423,15 +425,24 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
         order.push_back(key);
       it->second.push_back(rank);
     }
-    for (auto [index, key] : llvm::enumerate(order)) {
+    std::vector<func::FuncOp> functions(order.size());
+    auto build = [&](size_t index) -> LogicalResult {
       OpBuilder builder(&getContext());
       FailureOr<func::FuncOp> function =
-          RankClassBuilder(builder, *main, ranksOf[key], reshards, orders)
+          RankClassBuilder(builder, *main, ranksOf.at(order[index]), reshards,
+                           orders)
               .build(("rank_class_" + Twine(index)).str());
-      if (failed(function))
-        return signalPassFailure();
-      module.push_back(*function);
-    }
+      if (succeeded(function))
+        functions[index] = *function;
+      return function;
+    };
+    LogicalResult built =
+        failableParallelForEachN(&getContext(), 0, order.size(), build);
+    for (func::FuncOp function : functions)
+      if (function)
+        module.push_back(function);
+    if (failed(built))
+      return signalPassFailure();
     main->erase();
     for (VirtualDeviceOp device :
          llvm::make_early_inc_range(module.getOps<VirtualDeviceOp>()))
