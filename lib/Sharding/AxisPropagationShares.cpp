@@ -89,7 +89,7 @@ void AxisPropagation::findGathered() {
       if (isa<YieldOp>(use.getOwner()))
         next = resultsOfYielded(use);
       for (Value value : next)
-        if (gathered.insert(value).second)
+        if (gathered.insert(value))
           values.push_back(value);
     }
 }

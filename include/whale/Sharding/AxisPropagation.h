@@ -29,6 +29,7 @@
 #include "whale/Sharding/OpRule.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include <functional>
 #include <memory>
 
@@ -120,10 +121,10 @@ public:
     /// them pass their operand on.
     llvm::DenseMap<mlir::Value, AxisState> constraints;
     /// Seeded parameters: gathering one is a last resort.
-    llvm::DenseSet<mlir::Value> parameters;
+    llvm::SetVector<mlir::Value> parameters;
     /// Seeded parameters that are gathered for the convolutions that use them,
     /// which are split along images instead.
-    llvm::DenseSet<mlir::Value> gathered;
+    llvm::SetVector<mlir::Value> gathered;
     /// The pieces of a value's dimensions that can be split, for operations
     /// that must be although none of their operands is.
     std::function<llvm::SmallVector<DimPiece>(mlir::Value)> pieces;
@@ -251,9 +252,9 @@ private:
   llvm::DenseMap<mlir::Operation *, double> costs;
   /// How split parameters want the gradients that will be added to them.
   llvm::DenseMap<mlir::Value, AxisState> wishes;
-  llvm::DenseSet<mlir::Value> parameters;
+  llvm::SetVector<mlir::Value> parameters;
   /// What the gathered parameters are, moved or not.
-  llvm::DenseSet<mlir::Value> gathered;
+  llvm::SetVector<mlir::Value> gathered;
   llvm::DenseSet<mlir::Value> zeroCarries;
   /// Loops that waited until somebody wanted a result.
   llvm::DenseSet<mlir::Operation *> lazyLoops;
