@@ -193,15 +193,11 @@ static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
   return buffers.size() + producer.getNumDpsInits() + consumer.getNumDpsInits();
 }
 
-/// Whether a result of `op` is a sum with this input as a term.
+/// Whether `op` computes a sum with this input as a term.
 static bool isTerm(GenericOp op, OpOperand *input) {
   Value term = op.getMatchingBlockArgument(input);
-  Operation *yield = op.getRegion().front().getTerminator();
-  return llvm::any_of(yield->getOperands(), [&](Value result) {
-    Operation *sum = result.getDefiningOp();
-    return isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum) &&
-           llvm::is_contained(sum->getOperands(), term);
-  });
+  return llvm::any_of(term.getUsers(),
+                      llvm::IsaPred<arith::AddFOp, arith::AddIOp>);
 }
 
 namespace {

@@ -538,6 +538,11 @@ static Match matchTraffic(const Flow &flow, const Topology &topology) {
 }
 
 Match whale::matchStep(const Flow &flow, const Topology &topology) {
+  // A scalar has no empty box for a device that has nothing of it; its view [1]
+  // has.
+  if (flow.from.rank() == 0 && flow.to.rank() == 0)
+    return matchStep(Flow(*flow.from.withView({1}), *flow.to.withView({1})),
+                     topology);
   if (flow.flat || flow.to.isPartial())
     return matchTraffic(flow, topology);
   bool known = llvm::all_of(flow.to.shards(), [&](const Shard &shard) {

@@ -3,7 +3,9 @@
 
 The arena of each rank, for programs whose activations outweigh everything else,
 must grow by equal steps from the last stage to the first, whatever the number
-of micro-batches; under GPipe all stages keep all micro-batches.
+of micro-batches; under GPipe all stages keep all micro-batches. Gradients are
+added up as they come: of one parameter there are no more at once, the more
+micro-batches there are.
 """
 
 from __future__ import annotations
@@ -55,7 +57,33 @@ def measure(schedule: str, micro_batches: int) -> list[float]:
     ]
 
 
+def measure_embedding(micro_batches: int) -> float:
+    """The most that a table's stage keeps, in tables."""
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+
+    def loss(params: tuple, x: jax.Array) -> jax.Array:
+        with wh.replicate(1, name="front"):
+            h = jnp.tanh(params[0][x])
+        with wh.replicate(1, name="back"):
+            return jnp.mean(jnp.tanh(h @ params[1]) ** 2)
+
+    def step(params: tuple, x: jax.Array) -> tuple:
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    params = (jnp.ones((4096, WIDTH)), jnp.eye(WIDTH))
+    x = jnp.arange(4 * micro_batches)
+    program = wh.jit(step, cluster=2, batch_argnums=1, donate_argnums=0)
+    program = program.lower(params, x).compile()
+    program(params, x)
+    rank = program.stats["ranks"][0]
+    return (rank["peak_bytes"] - rank["argument_bytes"]) / params[0].nbytes
+
+
 def main() -> None:
+    few, many = measure_embedding(2), measure_embedding(12)
+    print(f"tables with 2 micro-batches: {few}, with 12: {many}")
+    assert many < few + 0.5, (few, many)
     for micro_batches in (4, 9):
         peaks = measure("1f1b", micro_batches)
         print(f"1f1b, {micro_batches} micro-batches: {peaks}")

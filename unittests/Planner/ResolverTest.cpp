@@ -92,6 +92,14 @@ TEST(Resolver, Collectives) {
             "all_reduce {0, 1} 1");
 }
 
+// One device ends without the sum, so it is no all-reduce.
+TEST(Resolver, SumsOfScalars) {
+  EXPECT_EQ(plan("[] partial sum 2 on [0, 1]", "[] replicate 2 on [0, 1]"),
+            "all_reduce {0, 1} 1");
+  EXPECT_EQ(plan("[] partial sum 2 on [0, 1]", "[] on [0]"),
+            "reduce_scatter {0, 1} 1");
+}
+
 TEST(Resolver, EmptyShares) {
   EXPECT_EQ(plan("[8] split 0 (3, 0, 5) on [0, 1, 2]",
                  "[8] replicate 3 on [0, 1, 2]"),

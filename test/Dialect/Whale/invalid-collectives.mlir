@@ -286,3 +286,13 @@ func.func @scalar(%x: tensor<1xf32>) attributes {whale.ranks = array<i64: 1>} {
   %0 = whale.all_reduce channel 0 from #none to #whole : () -> tensor<f32>
   return
 }
+
+// -----
+
+#terms = #whale.placement<[] partial sum 2 on [0, 1]>
+#first = #whale.placement<[] on [0]>
+func.func @one_sided(%x: tensor<f32>) {
+  // expected-error@+1 {{'whale.all_reduce' op lacks an operand or a result: each rank gives a term and gets the sum}}
+  whale.all_reduce %x channel 0 from #terms to #first : (tensor<f32>) -> ()
+  return
+}
