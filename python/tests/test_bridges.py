@@ -152,3 +152,25 @@ def test_bridge(
         assert seen == kinds
     if most_bytes is not None:
         assert received <= most_bytes
+
+
+@pytest.mark.parametrize("first", [("replicate", 2), ("split", 2)])
+def test_a_sum_for_some_of_the_devices(first: Scope) -> None:
+    """A statistic of all devices that only one of them goes on with."""
+
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        with getattr(wh, first[0])(first[1]):
+            mean = jnp.tanh(x @ w).mean()
+        with wh.replicate(1):
+            return mean * mean * jnp.exp(mean)
+
+    def step(w: jax.Array, x: jax.Array) -> Any:
+        value, grad = jax.value_and_grad(loss)(w, x)
+        return w - 0.1 * grad, value
+
+    wh.init(wh.Config({}))
+    w = jax.random.normal(jax.random.key(0), (WIDTH, HIDDEN)) / 5
+    x = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
+    results = wh.jit(step, cluster=2, batch_argnums=1)(w, x)
+    for result, wanted in zip(results, jax.jit(step)(w, x), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)

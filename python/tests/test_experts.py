@@ -166,3 +166,25 @@ def test_gates_are_written_in_micro_batches():
     wh.set_default_strategy(wh.replicate(2))
     program = wh.jit(step, cluster=2, batch_argnums=(1, 2))
     close(program(params, x, y), jax.jit(step)(params, x, y))
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_entropy_of_the_mean_gates(micro_batches):
+    """A sum over the mini-batch, times what is computed from it."""
+
+    def step(params, x):
+        def loss(params):
+            gates = jax.nn.softmax(x @ params["gate"])
+            mean = gates.mean(0)
+            out = jnp.tanh(x @ params["up"][0]).mean()
+            return out + 0.1 * (mean * jnp.log(mean)).sum()
+
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    params = {name: init()[0][name] for name in ("gate", "up")}
+    x = jax.random.normal(jax.random.key(3), (12, WIDTH))
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+    wh.set_default_strategy(wh.replicate(2))
+    program = wh.jit(step, cluster=2, batch_argnums=1)
+    close(program(params, x), jax.jit(step)(params, x))

@@ -178,8 +178,17 @@ Value TimeAxis::cloneWhole(Value value) {
   return cast<OpResult>(wholeOf.lookup(value));
 }
 
+/// Whether it computes with no samples, but with sums over them at most.
+bool TimeAxis::isOfSums(Operation *op) const {
+  auto isSplit = [&](Value value) { return getState(value).isSplit(); };
+  return op->getNumRegions() == 0 &&
+         llvm::none_of(op->getOperands(), isSplit) &&
+         llvm::none_of(op->getResults(), isSplit);
+}
+
 bool TimeAxis::computeWholeValues() {
   SmallVector<OpOperand *> operands;
+  size_t numWhole = wholeOps.size();
   // Loops, and what is computed once after one of them.
   llvm::DenseSet<Operation *> later;
   for (Operation &op : main.front().without_terminator()) {
@@ -192,8 +201,13 @@ bool TimeAxis::computeWholeValues() {
         later.insert(&op);
         bool comesTooLate =
             needsWhole(operand) || getState(operand.get()).isReplicated();
-        if (inLoop && comesTooLate && dependsOnBatchAlone(operand.get()))
+        if (!inLoop || !comesTooLate)
+          continue;
+        if (dependsOnBatchAlone(operand.get()))
           operands.push_back(&operand);
+        // A sum times what is computed from a sum waits for both.
+        else if (phaseOf(&op) == Phase::Forward && isOfSums(&op))
+          wholeOps.insert(&op);
       }
     });
     if (inLoop)
@@ -208,7 +222,7 @@ bool TimeAxis::computeWholeValues() {
     }
   wholeOf.clear();
 
-  return !operands.empty();
+  return !operands.empty() || wholeOps.size() > numWhole;
 }
 
 //===----------------------------------------------------------------------===//

@@ -56,6 +56,7 @@ private:
   llvm::LogicalResult assignLoops();
   bool isInLoop(mlir::Operation *op) const;
   bool needsWhole(mlir::OpOperand &operand) const;
+  bool isOfSums(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
   mlir::Value cloneWhole(mlir::Value value);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;

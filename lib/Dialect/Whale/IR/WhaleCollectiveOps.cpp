@@ -304,13 +304,15 @@ verifySides(CollectiveOp op, function_ref<LogicalResult(const Sides &)> check) {
 
 LogicalResult AllReduceOp::verify() {
   CollectiveOp op(*this);
+  if (failed(verifySides(op, [&](const Sides &sides) {
+        return success(succeeded(verifySameBoxes(op, sides)) &&
+                       succeeded(verifyFewerTerms(op, sides)));
+      })))
+    return failure();
   if (!op.getInput() || !op.getOutput())
     return emitOpError("lacks an operand or a result: each rank gives a term "
                        "and gets the sum");
-  return verifySides(op, [&](const Sides &sides) {
-    return success(succeeded(verifySameBoxes(op, sides)) &&
-                   succeeded(verifyFewerTerms(op, sides)));
-  });
+  return success();
 }
 
 LogicalResult ReduceScatterOp::verify() {
