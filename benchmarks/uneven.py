@@ -2,13 +2,12 @@
 
 The ranks of this machine are slowed down as if their devices were of different
 speeds (``whale-run --slowdowns``), all by one more factor so that together they
-want a quarter of the cores: with more, ranks wait for one another's cores. The
-same step is then run with equal shares and with those that the planner gives
-these devices, data-parallel and as a pipeline of two stages, and the gain
-compared with the predicted one. The prediction is the roofline of each rank's
-instructions, times its slowdown: the time of the rank that is last, and for S
-stages and M micro-batches the sum of all stages' times of one of them and M - 1
-times the longest.
+want at most half of the cores. The same step is then run with equal shares and
+with those that the planner gives these devices, data-parallel and as a pipeline
+of two stages, and the gain compared with the predicted one. The prediction is
+the roofline of each rank's instructions, times its slowdown: the time of the
+rank that is last, and for S stages and M micro-batches the sum of all stages'
+times of one of them and M - 1 times the longest.
 
 ``benchmarks/uneven.py [--repeats N]`` prints a table in Markdown.
 """
@@ -145,7 +144,7 @@ def compare(
     args = (params, x, jnp.tanh(x))
     cores = len(os.sched_getaffinity(0))
     demand = sum(1 / s for s in slowdowns)
-    factor = max(1.0, demand / (cores / 4))
+    factor = max(1.0, demand / (cores / 2))
     with tempfile.TemporaryDirectory() as folder:
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(args)]
         safetensors.numpy.save_file(
