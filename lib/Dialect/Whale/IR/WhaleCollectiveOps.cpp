@@ -309,7 +309,10 @@ LogicalResult AllReduceOp::verify() {
                        succeeded(verifyFewerTerms(op, sides)));
       })))
     return failure();
-  if (!op.getInput() || !op.getOutput())
+  auto hasElements = [](Value value) {
+    return value && cast<ShapedType>(value.getType()).getNumElements() > 0;
+  };
+  if (hasElements(op.getInput()) != hasElements(op.getOutput()))
     return emitOpError("lacks an operand or a result: each rank gives a term "
                        "and gets the sum");
   return success();
