@@ -13,6 +13,18 @@
 using namespace mlir;
 using namespace whale;
 
+llvm::hash_code whale::hashBody(Region &body) {
+  llvm::hash_code hash(0);
+  body.walk([&](Operation *op) {
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return hash;
+}
+
 static SmallVector<Region *> getBodies(linalg::GenericOp op,
                                        ArrayRef<linalg::GenericOp> fills) {
   SmallVector<Region *> bodies = {&op.getRegion()};
@@ -67,13 +79,7 @@ bool KernelCache::findEqual(LoopNest &nest, KernelOp kernel) {
   SmallVector<Region *> bodies = getBodies(nest.op, nest.fills);
   llvm::hash_code code = llvm::hash_combine_range(*form);
   for (Region *body : bodies)
-    body->walk([&](Operation *op) {
-      code = llvm::hash_combine(code,
-                                OperationEquivalence::computeHash(
-                                    op, OperationEquivalence::ignoreHashValue,
-                                    OperationEquivalence::ignoreHashValue,
-                                    OperationEquivalence::IgnoreLocations));
-    });
+    code = llvm::hash_combine(code, hashBody(*body));
   hash = code;
   for (Entry &entry : entries[hash]) {
     bool alike = entry.form == *form && entry.bodies.size() == bodies.size();

@@ -24,6 +24,9 @@ namespace whale {
 
 class LoopNest;
 
+/// Equal for bodies that differ in where they come from alone.
+llvm::hash_code hashBody(mlir::Region &body);
+
 /// The kernels of a function by what they compute.
 class KernelCache {
 public:

@@ -174,15 +174,8 @@ private:
   /// Equal for functions that differ in their names and in where they come from
   /// alone.
   static llvm::hash_code hashOf(func::FuncOp function) {
-    llvm::hash_code hash = hash_value(function.getFunctionType());
-    function.getBody().walk([&](Operation *op) {
-      hash = llvm::hash_combine(hash,
-                                OperationEquivalence::computeHash(
-                                    op, OperationEquivalence::ignoreHashValue,
-                                    OperationEquivalence::ignoreHashValue,
-                                    OperationEquivalence::IgnoreLocations));
-    });
-    return hash;
+    return llvm::hash_combine(function.getFunctionType(),
+                              hashBody(function.getBody()));
   }
 
   ModuleOp kernels;
