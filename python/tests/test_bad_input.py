@@ -154,6 +154,12 @@ def test_plans_that_cannot_be(
             "stands in .*replicate.* a scope of the same name; .* different",
         ),
         ((wh.stage,), "wh.stage stands in no wh.pipeline"),
+        (
+            (split(2), replicate(2)),
+            "^replicate.* stands in split.*, which shards all that it holds; ",
+        ),
+        ((split(2, "a"), split(2, "b")), "'b'.* stands in split.*'a'"),
+        ((split(2), wh.replica), "stands in split.*end that split before"),
     ],
 )
 def test_scopes_nested_without_meaning(
@@ -161,6 +167,11 @@ def test_scopes_nested_without_meaning(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         compile_step({}, (scopes, (), ()))
+
+
+def test_a_split_within_itself_is_one_task_graph() -> None:
+    around = (split(2, "a"),)
+    compile_step({}, ((*around, *around), around, ()))
 
 
 @pytest.mark.parametrize("key", ["num_micro_batch", "num_task_graph"])

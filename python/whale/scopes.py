@@ -65,13 +65,7 @@ class Strategy(contextlib.ContextDecorator):
 
     def __enter__(self) -> Strategy:
         for around, _ in _state.open:
-            if around.name == self.name is not None and (
-                around.attribute() != self.attribute()
-            ):
-                raise ValueError(
-                    f"{self} stands in {around}, a scope of the same name; one "
-                    "TaskGraph has one strategy, so give them different names"
-                )
+            self._check_inside(around)
         scope = jax.named_scope(self.component(_next_id()))
         scope.__enter__()
         # By thread, not in the strategy: one may be open several times.
@@ -81,6 +75,22 @@ class Strategy(contextlib.ContextDecorator):
     def __exit__(self, *details: Any) -> None:
         _, scope = _state.open.pop()
         scope.__exit__(*details)
+
+    def _check_inside(self, around: Strategy) -> None:
+        """Raises ValueError where this scope can't stand in `around`."""
+        if around.name == self.name is not None:
+            if around.attribute() != self.attribute():
+                raise ValueError(
+                    f"{self} stands in {around}, a scope of the same name; one "
+                    "TaskGraph has one strategy, so give them different names"
+                )
+        elif isinstance(around, split):
+            # It would take its operations out of what is to be sharded, onto
+            # devices of its own.
+            raise ValueError(
+                f"{self} stands in {around}, which shards all that it holds; "
+                "end that split before, or give both one name and strategy"
+            )
 
     def component(self, scope: int) -> str:
         """The component of the name stack for the entry numbered `scope`."""

@@ -104,6 +104,12 @@ def cut(rng: random.Random, sections: int, pieces: int) -> list[int]:
     return [sum(i >= end for end in ends) for i in range(sections)]
 
 
+def nest_in(section: list[ScopeSpec], scope: ScopeSpec) -> None:
+    """Adds a scope to those around a section; in a split there can be none."""
+    if all(kind != "split" for kind, _, _ in section):
+        section.append(scope)
+
+
 def pipeline(rng: random.Random, case: Combination, sections: int) -> None:
     """Stages of one kind or of several, perhaps with another scope inside."""
     count = rng.randint(2, min(4, sections))
@@ -120,8 +126,9 @@ def pipeline(rng: random.Random, case: Combination, sections: int) -> None:
     case.sections = [[scopes[i]] for i in piece]
     if rng.random() < 0.2:
         inner = rng.randrange(sections)
-        case.sections[inner].append(
-            (rng.choice(["replicate", "split"]), rng.choice([1, 2]), "inner")
+        nest_in(
+            case.sections[inner],
+            (rng.choice(["replicate", "split"]), rng.choice([1, 2]), "inner"),
         )
     size = sum(n or 1 for _, n, _ in requests(case))
     if rng.random() < 0.8 and size <= 8:
@@ -145,8 +152,9 @@ def nest(rng: random.Random, case: Combination, sections: int) -> None:
     for section in case.sections:
         for chance in (0.5, 0.15):
             if rng.random() < chance:
-                section.append(
-                    rng.choice(named) if rng.random() < 0.4 else strategy(None)
+                nest_in(
+                    section,
+                    rng.choice(named) if rng.random() < 0.4 else strategy(None),
                 )
 
 
