@@ -41,6 +41,10 @@ What is right, operation by operation, stands in
 What the models are stands in `benchmarks/models.py`, what is measured of them
 in `benchmarks/cases.py`. Where ranks are more than cores, they share them, as
 JAX's host devices do, whose arguments are sharded as Whale's are.
+
+How long it takes to plan for 512 mixed devices, from data parallelism to
+pipelines of 16 stages, is printed by `benchmarks/plan.py`; and how much shares
+in proportion to the devices' speeds win, by `benchmarks/uneven.py`.
 """
 
 

@@ -21,6 +21,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
 #include <numeric>
 
 namespace whale {
@@ -429,8 +430,21 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
   return success();
 }
 
+/// Whether the argument is a sum that a loop carries, or one over micro-batches
+/// up to this one.
+bool isTakenOver(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return false;
+  Operation *parent = argument.getOwner()->getParentOp();
+  if (auto function = dyn_cast<func::FuncOp>(parent))
+    return function.getArgAttr(argument.getArgNumber(), kLastUseAttr) !=
+           nullptr;
+  return isa<stablehlo::WhileOp>(parent);
+}
+
 /// Pattern: add(x, matmul(a, b)) -> matmul(a, b) plus x
-/// where x lies in memory and is not needed after: a sum that a loop carries,
+/// where x lies in memory and is not needed after: a sum that is taken over,
 /// or another product. Half precision would be rounded once less.
 void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
   if (!cast<ShapedType>(op.getType()).getElementType().isF32())
@@ -443,9 +457,7 @@ void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
     auto matmul = value.getDefiningOp<MatmulOp>();
     auto before = other.getDefiningOp<MatmulOp>();
     bool carried =
-        isa<BlockArgument>(other) &&
-        isa<stablehlo::WhileOp>(other.getParentBlock()->getParentOp()) &&
-        other.getParentBlock() == op->getBlock();
+        isTakenOver(other) && other.getParentBlock() == op->getBlock();
     if (!matmul || matmul.getAddend() || !value.hasOneUse() ||
         !other.hasOneUse() || matmul->getBlock() != op->getBlock() ||
         (!carried && !(before && before->getBlock() == op->getBlock() &&

@@ -42,9 +42,10 @@ llvm::ArrayRef<Level> getLevels() {
                  "whale-verify-placements"},
       {"partitioned", "whale-schedule-micro-batches,whale-partition,"
                       "whale-join-stacks,whale-verify-partition"},
-      {"kernels", "func.func(whale-lower-library-ops,"
+      {"kernels", "whale-outline-micro-batches,"
+                  "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
-                  "whale-outline-kernels"},
+                  "whale-outline-kernels,whale-inline-micro-batches"},
       {"program", "whale-order-instructions,whale-plan-buffers"},
   };
   return levels;
@@ -53,11 +54,11 @@ llvm::ArrayRef<Level> getLevels() {
 void registerProgramDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect,
                   cf::ControlFlowDialect, complex::ComplexDialect,
-                  func::FuncDialect, LLVM::LLVMDialect,
-                  linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                  vector::VectorDialect, stablehlo::StablehloDialect,
-                  chlo::ChloDialect, sdy::SdyDialect, WhaleDialect>();
+                  func::FuncDialect, LLVM::LLVMDialect, linalg::LinalgDialect,
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect,
+                  stablehlo::StablehloDialect, chlo::ChloDialect,
+                  sdy::SdyDialect, WhaleDialect>();
   registerAllExtensions(registry);
 }
 

@@ -26,6 +26,7 @@
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -261,6 +262,21 @@ private:
     return success();
   }
 
+  /// The last operation up to now, or null.
+  Operation *getLast() const {
+    Block *block = builder.getInsertionBlock();
+    return block->empty() ? nullptr : &block->back();
+  }
+
+  /// Says of all operations behind `before` of which moment they are.
+  void mark(Operation *before, int64_t moment) {
+    Block *block = builder.getInsertionBlock();
+    Attribute number = builder.getI64IntegerAttr(moment);
+    auto first = before ? std::next(before->getIterator()) : block->begin();
+    for (Operation &op : llvm::make_range(first, block->end()))
+      op.setAttr(kMomentAttr, number);
+  }
+
   /// Unrolls the moments in the order of this rank's stage.
   LogicalResult visitMicroBatches(MicroBatchesOp op) {
     std::vector<llvm::DenseMap<Value, Value>> moments(op.getNumMoments());
@@ -292,17 +308,21 @@ private:
       });
     };
     for (const MomentItem &item : orders.at(op).itemsOf(device, communicates)) {
+      Operation *before = getLast();
       moment = &moments[item.moment];
       if (failed(visit(item.op)))
         return failure();
       reduce(item.moment);
+      mark(before, item.moment);
     }
     for (int64_t m = 0; m < op.getNumMoments(); ++m) {
+      Operation *before = getLast();
       moment = &moments[m];
       for (OpOperand &operand : op.getYield(m)->getOpOperands())
         if (holds(operand.get()) && !getOperand(operand))
           return failure();
       reduce(m);
+      mark(before, m);
     }
     moment = nullptr;
     for (OpResult result : op->getResults()) {

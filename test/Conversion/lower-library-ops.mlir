@@ -252,3 +252,25 @@ func.func @other_sums(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>,
   return %s, %v, %t, %u
       : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xbf16>
 }
+
+// -----
+
+// So is one that is added to a sum over the micro-batches before, if nothing
+// else reads that.
+// CHECK-LABEL: @micro_batch
+// CHECK: %[[SUM:.*]] = whale.matmul %arg0, %arg1 plus %arg2
+// CHECK: %[[PRODUCT:.*]] = whale.matmul %arg0, %arg1
+// CHECK-NOT: plus
+// CHECK: %[[OTHER:.*]] = stablehlo.add %arg3, %[[PRODUCT]]
+// CHECK: return %[[SUM]], %[[OTHER]]
+func.func private @micro_batch(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>,
+    %sum: tensor<4x16xf32> {whale.last_use}, %other: tensor<4x16xf32>)
+    -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %1 = stablehlo.add %sum, %0 : tensor<4x16xf32>
+  %2 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %3 = stablehlo.add %other, %2 : tensor<4x16xf32>
+  return %1, %3 : tensor<4x16xf32>, tensor<4x16xf32>
+}

@@ -18,13 +18,13 @@
 // CHECK-SAME: %[[W:[^ ]*]]: tensor<8x8xf32>
 // CHECK-SAME: %[[X:[^ ]*]]: tensor<6x8xf32>
 // CHECK-SAME: whale.ranks = array<i64: 0>
-// CHECK-NOT: whale.
+// CHECK-NOT: {{= whale.}}
 // CHECK: %[[FIRST:.*]] = stablehlo.slice %[[X]] [0:1, 0:8]
-// CHECK-NOT: whale.
-// CHECK: reshape %[[FIRST]] : (tensor<1x8xf32>) -> tensor<8xf32>
+// CHECK-NOT: {{= whale.}}
+// CHECK: reshape %[[FIRST]] {whale.moment = 0 : i64} : (tensor<1x8xf32>) -> tensor<8xf32>
 // CHECK-COUNT-2: dot_general %{{.*}}, %[[W]]
 // CHECK-NOT: dot_general
-// CHECK-NOT: whale.
+// CHECK-NOT: {{= whale.}}
 // CHECK: whale.all_reduce
 // CHECK-SAME: (tensor<f32>) -> tensor<f32>
 // CHECK: func.func @rank_class_1(

@@ -38,6 +38,11 @@ inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
 /// On a backward task graph: no other stage waits for it.
 inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
+/// On an operation of a rank class: the number of its micro-batch.
+inline constexpr llvm::StringLiteral kMomentAttr = "whale.moment";
+/// On an argument of what micro-batches repeat: a sum that is added to, and
+/// that nothing else uses.
+inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
 /// On the module, for each device: the bytes that whale-propagate expects it to

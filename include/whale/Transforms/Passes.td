@@ -601,6 +601,60 @@ def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def OutlineMicroBatches
+    : Pass<"whale-outline-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "Make functions of what a rank class repeats";
+  let description = [{
+    What a function with `whale.ranks` computes of one micro-batch at a time
+    (operations of one `whale.moment` that stand together) becomes a call of a
+    function `@micro_batch_N`. What is the same operation by operation,
+    location by location, is one function, so that it is lowered once,
+    for all micro-batches and for all rank classes. Cheap values from before are
+    computed again in it, where they would be after whale-fuse-kernels. A sum
+    that is added to, and that nothing else uses, has `whale.last_use`.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.tanh %x0 {whale.moment = 0 : i64} : tensor<8xf32>
+    %1 = stablehlo.tanh %x1 {whale.moment = 1 : i64} : tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+    with
+    ```mlir
+    func.func private @micro_batch_0(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+def InlineMicroBatches
+    : Pass<"whale-inline-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "Put what was lowered once in the place of each call";
+  let description = [{
+    Undoes whale-outline-micro-batches: every call in a function with
+    `whale.ranks` is replaced by the body of what it calls, and these functions
+    disappear.
+
+    Example:
+    ```mlir
+    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = whale.launch @k0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = whale.launch @k0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+}
+
 def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{

@@ -1,0 +1,59 @@
+//===- InlineMicroBatches.cpp - whale-inline-micro-batches ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Threading.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_INLINEMICROBATCHES
+#include "whale/Transforms/Passes.h.inc"
+
+namespace {
+
+struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> classes;
+    llvm::SetVector<Operation *> bodies;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(kRanksAttrName))
+        continue;
+      classes.push_back(function);
+      for (auto call : function.front().getOps<func::CallOp>())
+        bodies.insert(symbols.lookup(call.getCallee()));
+    }
+    parallelForEach(&getContext(), classes, [&](func::FuncOp function) {
+      for (auto call :
+           llvm::make_early_inc_range(function.front().getOps<func::CallOp>()))
+        inlineCall(call, symbols);
+    });
+    for (Operation *body : bodies)
+      body->erase();
+  }
+
+  static void inlineCall(func::CallOp call, const SymbolTable &symbols) {
+    Block &body = symbols.lookup<func::FuncOp>(call.getCallee()).front();
+    IRMapping mapping;
+    mapping.map(body.getArguments(), call.getOperands());
+    OpBuilder builder(call);
+    for (Operation &op : body.without_terminator())
+      builder.clone(op, mapping);
+    for (auto [result, value] : llvm::zip_equal(
+             call.getResults(), body.getTerminator()->getOperands()))
+      result.replaceAllUsesWith(mapping.lookup(value));
+    call.erase();
+  }
+};
+
+} // namespace
+} // namespace whale
