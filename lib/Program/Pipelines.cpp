@@ -42,7 +42,7 @@ llvm::ArrayRef<Level> getLevels() {
                  "whale-verify-placements"},
       {"partitioned", "whale-schedule-micro-batches,whale-partition,"
                       "whale-join-stacks,whale-verify-partition"},
-      {"kernels", "whale-outline-micro-batches,"
+      {"kernels", "whale-fold-empty-shares,whale-outline-micro-batches,"
                   "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels,whale-inline-micro-batches"},

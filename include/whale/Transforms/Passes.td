@@ -522,6 +522,30 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
                            "::mlir::stablehlo::StablehloDialect"];
 }
 
+def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
+  let summary = "Compute nothing of what a rank has no samples of";
+  let description = [{
+    In the functions with `whale.ranks`, a product, sum or scatter over no
+    elements is the constant zero, and so is what moves, scales or adds up such
+    zeros. Where one is added to something else, that stays. So a rank without
+    samples of a micro-batch has no code for it but what it communicates.
+    Operations without a use disappear.
+
+    Example: nothing is added to the gradient.
+    ```mlir
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+        : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
+    %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
+    return %1 : tensor<4x8xf32>
+    ```
+    becomes
+    ```mlir
+    return %before : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
   let summary = "make stacks of the pieces that stages have";
   let description = [{
