@@ -34,7 +34,7 @@ import safetensors.numpy
 import whale as wh
 
 BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
-WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 8192, 8
+WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 16384, 8
 # About what one core reaches, in FLOP/s of products and bytes/s of kernels.
 CORE = {
     "flops": {"f32": 1.5e11},
