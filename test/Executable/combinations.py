@@ -289,8 +289,6 @@ def group_size(case: Combination) -> int:
 
 def expected_errors(case: Combination) -> list[str]:
     """What the error of a combination may say; nothing if it isn't one."""
-    if case.micro_batches == 1 and case.config.get("pipeline.strategy"):
-        return ["orders micro-batches, and there is only one"]
     wants = wanted(case)
     errors = []
     if case.micro_batches > case.batch:
@@ -308,6 +306,8 @@ def expected_errors(case: Combination) -> list[str]:
     # There are no stages where there are no devices for them.
     if not errors and shares_a_loop(case):
         errors.append("a loop or branch is on the devices of")
+    if case.micro_batches == 1 and case.config.get("pipeline.strategy"):
+        errors.append("orders micro-batches, and there is only one")
     return errors or expected_schedule_errors(case)
 
 
