@@ -193,13 +193,6 @@ static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
   return buffers.size() + producer.getNumDpsInits() + consumer.getNumDpsInits();
 }
 
-/// Whether `op` computes a sum with this input as a term.
-static bool isTerm(GenericOp op, OpOperand *input) {
-  Value term = op.getMatchingBlockArgument(input);
-  return llvm::any_of(term.getUsers(),
-                      llvm::IsaPred<arith::AddFOp, arith::AddIOp>);
-}
-
 namespace {
 
 /// Which of two operations of a block comes first, while they are replaced and
@@ -231,48 +224,6 @@ private:
 };
 
 } // namespace
-
-/// Computing the producer only with the sum that it is a term of keeps what it
-/// reads until then. Whether that takes more memory than its results do, while
-/// something else than a loop is computed: sums over micro-batches are added up
-/// at once, not all their terms at the end.
-static bool keepsMore(GenericOp producer, GenericOp consumer, OpOperand *input,
-                      const BlockOrder &order, Properties &properties) {
-  if (!isTerm(consumer, input))
-    return false;
-  auto bytesOf = [](Value value) {
-    return whale::getTensorBytes(value.getType());
-  };
-  int64_t bytes = 0;
-  for (Value result : producer->getResults())
-    bytes -= bytesOf(result);
-  llvm::SmallPtrSet<Value, 8> seen;
-  for (Value input : producer.getInputs()) {
-    Operation *source = input.getDefiningOp();
-    auto generic = dyn_cast_or_null<GenericOp>(source);
-    // Arguments stay, constants and what is cheap are made again.
-    if (!source || source->hasTrait<OpTrait::ConstantLike>() ||
-        source->getBlock() != producer->getBlock() ||
-        (generic && properties.isParallel(generic) &&
-         properties.isCheap(generic)) ||
-        !seen.insert(input).second)
-      continue;
-    bool endsBefore = llvm::all_of(input.getUsers(), [&](Operation *user) {
-      Operation *ancestor = producer->getBlock()->findAncestorOpInBlock(*user);
-      return ancestor && order.isBefore(ancestor, consumer);
-    });
-    if (endsBefore)
-      bytes += bytesOf(input);
-  }
-  if (bytes <= 0)
-    return false;
-  for (Operation *op = producer->getNextNode(); op != consumer;
-       op = op->getNextNode())
-    if (!isa<GenericOp, tensor::EmptyOp, stablehlo::ReshapeOp>(op) &&
-        !op->hasTrait<OpTrait::ConstantLike>())
-      return true;
-  return false;
-}
 
 //===----------------------------------------------------------------------===//
 // Rewrites
@@ -417,8 +368,7 @@ private:
     });
     if (cheap && !(users.size() == 1 && inOneWay))
       return fuseCopy(consumer, input);
-    if (!inOneWay || (users.size() > 1 && !map.isPermutation()) ||
-        keepsMore(producer, consumer, input, order, properties))
+    if (!inOneWay || (users.size() > 1 && !map.isPermutation()))
       return {};
     if (users.size() == 1)
       return fuse(consumer, input);
