@@ -13,7 +13,9 @@ config.test_exec_root = os.path.join(config.whale_binary_dir, "test")
 config.environment["PATH"] = os.pathsep.join(
     [config.whale_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
-config.substitutions.append(("%python", os.path.join(config.whale_source_dir, ".venv/bin/python")))
+config.substitutions.append(
+    ("%python", os.path.join(config.whale_source_dir, ".venv/bin/python"))
+)
 # scripts/test --full
 if "WHALE_TEST_FULL" in os.environ:
     config.environment["WHALE_TEST_FULL"] = os.environ["WHALE_TEST_FULL"]

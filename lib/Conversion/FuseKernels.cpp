@@ -24,8 +24,6 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {

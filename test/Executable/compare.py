@@ -338,9 +338,7 @@ def reference(text, args, feedback):
     ]
     if args.inputs:
         given = read_safetensors(args.inputs)
-        inputs = [
-            given.get(f"arg{i}", value) for i, value in enumerate(inputs)
-        ]
+        inputs = [given.get(f"arg{i}", value) for i, value in enumerate(inputs)]
     try:
         results = run_xla(text, inputs, args.steps, feedback)
     except Exception as error:

@@ -65,8 +65,12 @@ def describe(types):
 
 
 # What arithmetic goes wrong with first.
-EXTREMES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.5, -2.5,
-            3e38, -3e38, 1e-30, 127.5, -128.5, 255.5, 3e9, -3e9, 1e19]  # fmt: skip
+# fmt: off
+EXTREMES = [
+    0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.5, -2.5, 3e38, -3e38,
+    1e-30, 127.5, -128.5, 255.5, 3e9, -3e9, 1e19,
+]
+# fmt: on
 
 
 def make_argument(rng, shape, name, extreme):
@@ -103,8 +107,7 @@ def run_xla(context, module, arguments):
     buffers = [jax.device_put(a, client.local_devices()[0]) for a in arguments]
     outs = executable.execute_sharded(buffers)
     return [
-        np.asarray(o[0])
-        for o in outs.disassemble_into_single_device_arrays()
+        np.asarray(o[0]) for o in outs.disassemble_into_single_device_arrays()
     ]
 
 

@@ -35,7 +35,12 @@ def expect_equal(what, expected, got):
     if expected.rstrip("\n") == got.rstrip("\n"):
         return
     diff = difflib.unified_diff(
-        expected.splitlines(), got.splitlines(), "expected", "got", n=0, lineterm=""
+        expected.splitlines(),
+        got.splitlines(),
+        "expected",
+        "got",
+        n=0,
+        lineterm="",
     )
     lines = [line[:300] for line in list(diff)[:12]]
     raise ValueError("\n".join([f"{what} differs:", *lines]))
@@ -43,13 +48,17 @@ def expect_equal(what, expected, got):
 
 def check(tool, path):
     text = path.read_text()
-    flags = ["--mlir-print-debuginfo"] if path.name.endswith(".loc.mlir") else []
+    flags = (
+        ["--mlir-print-debuginfo"] if path.name.endswith(".loc.mlir") else []
+    )
     try:
         expect_equal("pretty form", text, run(tool, text, *flags))
         generic = run(tool, text, "--mlir-print-op-generic", *flags)
         again = run(tool, generic, "--mlir-print-op-generic", *flags)
         expect_equal("generic form", generic, again)
-        expect_equal("pretty form of the generic", text, run(tool, generic, *flags))
+        expect_equal(
+            "pretty form of the generic", text, run(tool, generic, *flags)
+        )
     except (ValueError, subprocess.TimeoutExpired) as error:
         return f"{path}: {error}"
     return None

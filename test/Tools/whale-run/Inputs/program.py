@@ -21,21 +21,48 @@ os.makedirs(f"{directory}/p.whale", exist_ok=True)
 
 def parameter(name, dtype, shape, **fields):
     whole = [[0] * len(shape), shape]
-    return {"name": name, "label": "", "dtype": dtype, "shape": shape, "view": shape,
-            "boxes": [whole, whole], "role": "input", "batch_dim": None, "fed_by": None,
-            "donated": False, "alias": None, **fields}
+    return {
+        "name": name,
+        "label": "",
+        "dtype": dtype,
+        "shape": shape,
+        "view": shape,
+        "boxes": [whole, whole],
+        "role": "input",
+        "batch_dim": None,
+        "fed_by": None,
+        "donated": False,
+        "alias": None,
+        **fields,
+    }
 
 
 def buffer(space, dtype, shape, size, **fields):
-    return {"space": space, "dtype": dtype, "shape": shape,
-            "bytes": size * int(np.prod(shape)), **fields}
+    return {
+        "space": space,
+        "dtype": dtype,
+        "shape": shape,
+        "bytes": size * int(np.prod(shape)),
+        **fields,
+    }
 
 
 manifest = {
-    "format": "whale", "version": 1, "target": "cpu", "name": "by hand",
+    "format": "whale",
+    "version": 1,
+    "target": "cpu",
+    "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
     "arguments": [
-        parameter("arg0", "f32", [4, 4], role="state", donated=True, fed_by=0, label="w"),
+        parameter(
+            "arg0",
+            "f32",
+            [4, 4],
+            role="state",
+            donated=True,
+            fed_by=0,
+            label="w",
+        ),
         parameter("arg1", "f32", [4, 4], role="batch", batch_dim=0),
         parameter("arg2", "bf16", [3]),
         parameter("arg3", "i1", [2]),
@@ -45,31 +72,50 @@ manifest = {
         parameter("result1", "bf16", [3]),
         parameter("result2", "i1", [2]),
     ],
-    "classes": [{
-        "ranks": [0, 1], "arena_bytes": 64,
-        "buffers": [
-            buffer("argument", "f32", [4, 4], 4, index=0),
-            buffer("argument", "f32", [4, 4], 4, index=1),
-            buffer("argument", "bf16", [3], 2, index=2),
-            buffer("argument", "i1", [2], 1, index=3),
-            buffer("result", "f32", [4, 4], 4, index=0),
-            buffer("result", "bf16", [3], 2, index=1),
-            buffer("result", "i1", [2], 1, index=2),
-            buffer("arena", "f32", [4, 4], 4, offset=0),
-        ],
-        "instructions": [
-            {"op": "matmul", "lhs": 0, "rhs": 1, "out": 7, "batch": [],
-             "m": [4, 4, 4], "n": [4, 1, 1], "k": [4, 1, 4],
-             "flops": 128},
-            {"op": "comm", "channel": 0, "src": 7, "dst": 7},
-            {"op": "copy", "src": 7, "dst": 4},
-            {"op": "copy", "src": 2, "dst": 5},
-            {"op": "copy", "src": 3, "dst": 6},
-        ],
-    }],
-    "channels": {"0": {"kind": "all_reduce", "dtype": "f32", "reduction": "sum",
-                       "participants": [0, 1], "groups": [[0, 1]]}},
-    "kernels": None, "constants": None,
+    "classes": [
+        {
+            "ranks": [0, 1],
+            "arena_bytes": 64,
+            "buffers": [
+                buffer("argument", "f32", [4, 4], 4, index=0),
+                buffer("argument", "f32", [4, 4], 4, index=1),
+                buffer("argument", "bf16", [3], 2, index=2),
+                buffer("argument", "i1", [2], 1, index=3),
+                buffer("result", "f32", [4, 4], 4, index=0),
+                buffer("result", "bf16", [3], 2, index=1),
+                buffer("result", "i1", [2], 1, index=2),
+                buffer("arena", "f32", [4, 4], 4, offset=0),
+            ],
+            "instructions": [
+                {
+                    "op": "matmul",
+                    "lhs": 0,
+                    "rhs": 1,
+                    "out": 7,
+                    "batch": [],
+                    "m": [4, 4, 4],
+                    "n": [4, 1, 1],
+                    "k": [4, 1, 4],
+                    "flops": 128,
+                },
+                {"op": "comm", "channel": 0, "src": 7, "dst": 7},
+                {"op": "copy", "src": 7, "dst": 4},
+                {"op": "copy", "src": 2, "dst": 5},
+                {"op": "copy", "src": 3, "dst": 6},
+            ],
+        }
+    ],
+    "channels": {
+        "0": {
+            "kind": "all_reduce",
+            "dtype": "f32",
+            "reduction": "sum",
+            "participants": [0, 1],
+            "groups": [[0, 1]],
+        }
+    },
+    "kernels": None,
+    "constants": None,
 }
 
 
@@ -88,16 +134,27 @@ write("unfed", arguments=unfed)
 random = np.random.default_rng(0)
 state = random.integers(-2, 3, (4, 4)).astype(np.float32)
 batches = random.integers(-2, 3, (2, 4, 4)).astype(np.float32)
-rest = {"arg2": np.array([1.5, -2, 3], ml_dtypes.bfloat16), "arg3": np.array([True, False])}
-save_file({"arg0": state, "arg1": batches[0], **rest}, f"{directory}/in.safetensors")
+rest = {
+    "arg2": np.array([1.5, -2, 3], ml_dtypes.bfloat16),
+    "arg3": np.array([True, False]),
+}
+save_file(
+    {"arg0": state, "arg1": batches[0], **rest}, f"{directory}/in.safetensors"
+)
 save_file({"arg0": state, **rest}, f"{directory}/state.safetensors")
 save_file({"arg1": batches}, f"{directory}/data.safetensors")
-save_file({"arg0": state, "arg1": batches[0], "arg4": state, **rest},
-          f"{directory}/surplus.safetensors")
-save_file({"arg0": state.astype(np.float16), "arg1": batches[0], **rest},
-          f"{directory}/dtype.safetensors")
-save_file({"arg0": state[:2].copy(), "arg1": batches[0], **rest},
-          f"{directory}/shape.safetensors")
+save_file(
+    {"arg0": state, "arg1": batches[0], "arg4": state, **rest},
+    f"{directory}/surplus.safetensors",
+)
+save_file(
+    {"arg0": state.astype(np.float16), "arg1": batches[0], **rest},
+    f"{directory}/dtype.safetensors",
+)
+save_file(
+    {"arg0": state[:2].copy(), "arg1": batches[0], **rest},
+    f"{directory}/shape.safetensors",
+)
 expected = {"one": 2 * state @ batches[0]}
 for step in range(3):
     state = 2 * state @ batches[step % 2]
