@@ -34,13 +34,13 @@ static SmallVector<Region *> getBodies(linalg::GenericOp op,
   return bodies;
 }
 
-std::optional<KernelCache::Form> KernelCache::getForm(LoopNest &nest) const {
-  Form form;
+std::optional<KernelCache::Key> KernelCache::getKey(LoopNest &nest) {
+  Key key;
   auto add = [&](auto value) {
     if constexpr (std::is_integral_v<decltype(value)>)
-      form.push_back(reinterpret_cast<const void *>(uintptr_t(value)));
+      key.form.push_back(reinterpret_cast<const void *>(uintptr_t(value)));
     else
-      form.push_back(value.getAsOpaquePointer());
+      key.form.push_back(value.getAsOpaquePointer());
   };
   // What a body reads beside its operands is not in it.
   for (Region *body : getBodies(nest.op, nest.fills)) {
@@ -69,20 +69,18 @@ std::optional<KernelCache::Form> KernelCache::getForm(LoopNest &nest) const {
     for (const Access &access : nest.fillReads[number])
       add(access.buffer);
   }
-  return form;
+  llvm::hash_code hash = llvm::hash_combine_range(key.form);
+  for (Region *body : getBodies(nest.op, nest.fills))
+    hash = llvm::hash_combine(hash, hashBody(*body));
+  key.hash = hash;
+  return key;
 }
 
-bool KernelCache::findEqual(LoopNest &nest, KernelOp kernel) {
-  form = getForm(nest);
-  if (!form)
-    return false;
+bool KernelCache::findEqual(const Key &key, LoopNest &nest, KernelOp kernel) {
   SmallVector<Region *> bodies = getBodies(nest.op, nest.fills);
-  llvm::hash_code code = llvm::hash_combine_range(*form);
-  for (Region *body : bodies)
-    code = llvm::hash_combine(code, hashBody(*body));
-  hash = code;
-  for (Entry &entry : entries[hash]) {
-    bool alike = entry.form == *form && entry.bodies.size() == bodies.size();
+  for (Entry &entry : entries[key.hash]) {
+    bool alike =
+        entry.key.form == key.form && entry.bodies.size() == bodies.size();
     for (size_t i = 0; alike && i < bodies.size(); ++i)
       alike = OperationEquivalence::isRegionEquivalentTo(
           &entry.bodies[i], bodies[i], OperationEquivalence::IgnoreLocations);
@@ -94,11 +92,9 @@ bool KernelCache::findEqual(LoopNest &nest, KernelOp kernel) {
   return false;
 }
 
-void KernelCache::add(LoopNest &nest, KernelOp kernel) {
-  if (!form)
-    return;
-  Entry &entry = entries[hash].emplace_back();
-  entry.form = std::move(*form);
+void KernelCache::add(Key key, LoopNest &nest, KernelOp kernel) {
+  Entry &entry = entries[key.hash].emplace_back();
+  entry.key = std::move(key);
   entry.kernel = kernel;
   for (Region *body : getBodies(nest.op, nest.fills))
     entry.bodies.emplace_back().takeBody(*body);

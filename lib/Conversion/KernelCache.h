@@ -30,12 +30,21 @@ llvm::hash_code hashBody(mlir::Region &body);
 /// The kernels of a function by what they compute.
 class KernelCache {
 public:
+  /// All that the body of a kernel is made from, but for the operations in the
+  /// bodies of the nest, of which the hash knows.
+  struct Key {
+    llvm::SmallVector<const void *, 32> form;
+    size_t hash = 0;
+  };
+  /// Nothing if the body depends on more than that.
+  static std::optional<Key> getKey(LoopNest &nest);
+
   /// Whether there is a kernel of which `kernel`, that the nest has become,
   /// can have the body.
-  bool findEqual(LoopNest &nest, KernelOp kernel);
+  bool findEqual(const Key &key, LoopNest &nest, KernelOp kernel);
 
   /// Takes the bodies of the nest's operations, which nothing needs any more.
-  void add(LoopNest &nest, KernelOp kernel);
+  void add(Key key, LoopNest &nest, KernelOp kernel);
 
   /// The kernel with the body of this one.
   KernelOp getFirst(KernelOp kernel) const {
@@ -44,22 +53,14 @@ public:
   }
 
 private:
-  /// All that the body of a kernel is made from, without the operations in the
-  /// bodies.
-  using Form = llvm::SmallVector<const void *, 32>;
   struct Entry {
-    Form form;
+    Key key;
     std::deque<mlir::Region> bodies;
     KernelOp kernel;
   };
 
-  std::optional<Form> getForm(LoopNest &nest) const;
-
   std::unordered_map<size_t, std::deque<Entry>> entries; // By hash.
   llvm::DenseMap<mlir::Operation *, KernelOp> equal;
-  /// Of the nest that was last looked for; nothing if it can't be kept.
-  std::optional<Form> form;
-  size_t hash = 0;
 };
 
 } // namespace whale

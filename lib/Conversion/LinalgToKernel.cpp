@@ -512,7 +512,8 @@ KernelOp LoopNest::build(KernelCache &cache) {
   auto kernel =
       KernelOp::create(rewriter, loc, types, inputs.getArrayRef(), extent,
                        /*inplace=*/nullptr, /*updates=*/nullptr);
-  bool isNew = !cache.findEqual(*this, kernel);
+  std::optional<KernelCache::Key> key = KernelCache::getKey(*this);
+  bool isNew = !key || !cache.findEqual(*key, *this, kernel);
   if (isNew)
     emit(kernel);
   findInplace(kernel);
@@ -531,8 +532,8 @@ KernelOp LoopNest::build(KernelCache &cache) {
   for (stablehlo::DynamicUpdateSliceOp store : stores)
     if (store)
       rewriter.eraseOp(store);
-  if (isNew)
-    cache.add(*this, kernel);
+  if (isNew && key)
+    cache.add(std::move(*key), *this, kernel);
   rewriter.eraseOp(op);
   return kernel;
 }
