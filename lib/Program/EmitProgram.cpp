@@ -23,14 +23,24 @@ using namespace mlir;
 namespace whale {
 namespace {
 
+constexpr const char *kKernelsFile = "kernels.so";
+constexpr const char *kConstantsFile = "constants.bin";
+
 class ProgramEmitter {
 public:
   ProgramEmitter(ModuleOp module, const EmitOptions &options)
       : module(module), options(options) {}
 
-  LogicalResult emit(StringRef outDir);
+  /// The text of the manifest.
+  FailureOr<std::string> gather();
+  /// The manifest and the files that it names, after it has been gathered.
+  LogicalResult write(const std::string &manifest, StringRef outDir);
 
 private:
+  bool hasKernels() const {
+    return options.target == "cpu" && !kernelSignatures.empty();
+  }
+  bool hasConstants() const { return !constants.bytes().empty(); }
   LogicalResult collectClasses();
   FailureOr<Json> ranks();
   LogicalResult parameters(Json &arguments, Json &results);
@@ -208,7 +218,7 @@ FailureOr<std::vector<std::string>> ProgramEmitter::emitClasses() {
   return printed;
 }
 
-LogicalResult ProgramEmitter::emit(StringRef outDir) {
+FailureOr<std::string> ProgramEmitter::gather() {
   if (failed(collectClasses()))
     return failure();
   FailureOr<Json> rankList = ranks();
@@ -221,25 +231,9 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
   auto channels = emitChannels(module, classes);
   if (failed(channels))
     return failure();
-
-  llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
-  if (!directory)
-    return fail(directory.takeError());
-  auto kernels = module.lookupSymbol<ModuleOp>("kernels");
-  bool hasKernels = options.target == "cpu" && !kernelSignatures.empty();
-  if (hasKernels) {
-    if (failed(compileKernels(kernels, directory->path("kernels.so"))))
-      return failure();
-    directory->add("kernels.so");
-  }
   Json signatures = Json::object();
-  for (auto &[symbol, signature] : kernelSignatures)
-    signatures[symbol] = std::move(signature);
-  bool hasConstants = !constants.bytes().empty();
-  if (hasConstants)
-    if (llvm::Error error =
-            directory->write("constants.bin", constants.bytes()))
-      return fail(std::move(error));
+  for (const auto &[symbol, signature] : kernelSignatures)
+    signatures[symbol] = signature;
 
   std::string text;
   JsonLines manifest(text, /*isList=*/false, 0);
@@ -268,14 +262,31 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
     text += printed;
   }
   channelLines.end();
-  field("kernels", hasKernels ? Json("kernels.so") : Json());
+  field("kernels", hasKernels() ? Json(kKernelsFile) : Json());
   field("kernel_signatures", signatures);
-  field("constants", hasConstants ? Json("constants.bin") : Json());
+  field("constants", hasConstants() ? Json(kConstantsFile) : Json());
   field("plan",
         options.plan.empty() ? Json::object() : Json::parse(options.plan));
   manifest.end();
   text += "\n";
-  if (llvm::Error error = directory->write("manifest.json", text))
+  return text;
+}
+
+LogicalResult ProgramEmitter::write(const std::string &manifest,
+                                    StringRef outDir) {
+  llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
+  if (!directory)
+    return fail(directory.takeError());
+  if (hasKernels()) {
+    auto kernels = module.lookupSymbol<ModuleOp>("kernels");
+    if (failed(compileKernels(kernels, directory->path(kKernelsFile))))
+      return failure();
+    directory->add(kKernelsFile);
+  }
+  if (hasConstants())
+    if (llvm::Error error = directory->write(kConstantsFile, constants.bytes()))
+      return fail(std::move(error));
+  if (llvm::Error error = directory->write("manifest.json", manifest))
     return fail(std::move(error));
   if (llvm::Error error = directory->commit())
     return fail(std::move(error));
@@ -286,7 +297,11 @@ LogicalResult ProgramEmitter::emit(StringRef outDir) {
 
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
                           StringRef outDir) {
-  return ProgramEmitter(module, options).emit(outDir);
+  ProgramEmitter emitter(module, options);
+  FailureOr<std::string> manifest = emitter.gather();
+  if (failed(manifest))
+    return failure();
+  return emitter.write(*manifest, outDir);
 }
 
 } // namespace whale
