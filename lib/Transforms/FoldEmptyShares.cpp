@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -32,6 +33,15 @@ namespace {
 
 bool isEmpty(Value value) {
   return cast<ShapedType>(value.getType()).getNumElements() == 0;
+}
+
+/// Whether zero stays zero when it is multiplied with the value, or divided by
+/// it: a number other than 0, infinity or NaN.
+bool isScale(Value value) {
+  DenseFPElementsAttr numbers;
+  if (!matchPattern(value, m_Constant(&numbers)) || !numbers.isSplat())
+    return false;
+  return numbers.getSplatValue<APFloat>().isFiniteNonZero();
 }
 
 class Folder {
@@ -67,10 +77,12 @@ private:
       return isEmpty(scatter.getUpdates().front()) &&
              isZero(scatter.getInputs().front());
     if (isa<hlo::MulOp>(op))
-      return llvm::any_of(op->getOperands(),
-                          [&](Value operand) { return isNothing(operand); });
+      return (isNothing(op->getOperand(0)) && isScale(op->getOperand(1))) ||
+             (isNothing(op->getOperand(1)) && isScale(op->getOperand(0)));
+    if (isa<hlo::DivOp>(op))
+      return isNothing(op->getOperand(0)) && isScale(op->getOperand(1));
     if (isa<hlo::TransposeOp, hlo::ReshapeOp, hlo::BroadcastInDimOp,
-            hlo::SliceOp, hlo::ConvertOp, hlo::NegOp, hlo::DivOp>(op))
+            hlo::SliceOp, hlo::ConvertOp, hlo::NegOp>(op))
       return isNothing(op->getOperand(0));
     if (isa<hlo::AddOp, hlo::SubtractOp>(op)) {
       Value left = op->getOperand(0), right = op->getOperand(1);

@@ -47,6 +47,24 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
 
 // -----
 
+// The mean of nothing isn't a number.
+// CHECK-LABEL: @rank_class_0
+// CHECK: stablehlo.divide %[[SUM:.*]], %{{.*}}
+// CHECK: stablehlo.multiply %[[SUM]], %arg1
+func.func @rank_class_0(%a: tensor<0x4xf32>, %scale: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %count = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<0x4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = stablehlo.divide %0, %count : tensor<4xf32>
+  %2 = stablehlo.multiply %0, %scale : tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // Not what starts with something, nor maxima, nor other functions.
 // CHECK-LABEL: @rank_class_0
 // CHECK-COUNT-2: stablehlo.reduce(
