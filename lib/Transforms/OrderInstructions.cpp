@@ -153,35 +153,16 @@ Segment::Segment(ArrayRef<Operation *> ops,
       roots[root].maker = number;
     }
     SmallVector<SmallVector<unsigned, 1>> takes(op->getNumResults());
-    auto add = [&](std::optional<ArrayRef<int64_t>> operands) {
-      if (!operands)
-        return;
-      for (auto [result, operand] : llvm::enumerate(*operands))
-        if (operand >= 0)
-          takes[result].push_back(
-              getRootNumber(getRoot(op->getOperand(operand))));
-    };
-    SmallVector<int64_t> updates;
-    if (auto launch = dyn_cast<LaunchOp>(op)) {
-      add(launch.getInplace());
-      std::optional<ArrayRef<int64_t>> list = launch.getUpdates();
-      updates.assign(list ? list->begin() : nullptr,
-                     list ? list->end() : nullptr);
-    } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
-      if (matmul.getAddend())
-        updates.push_back(2);
-    }
-    if (!updates.empty())
-      add(ArrayRef(updates));
-    // Written before its other readers, the operand would be copied.
-    for (int64_t operand : updates) {
-      if (operand < 0)
-        continue;
-      unsigned root = getRootNumber(getRoot(op->getOperand(operand)));
-      for (unsigned reader : roots[root].readers)
-        if (reader != number)
-          order(reader, number);
-    }
+    if (auto inPlace = dyn_cast<InPlaceOp>(op))
+      for (const InPlacePair &pair : inPlace.getInPlacePairs()) {
+        unsigned root = getRootNumber(getRoot(op->getOperand(pair.operand)));
+        takes[pair.result].push_back(root);
+        // Written before its other readers, the operand would be copied.
+        if (pair.required)
+          for (unsigned reader : roots[root].readers)
+            if (reader != number)
+              order(reader, number);
+      }
     if (isa<stablehlo::WhileOp>(op))
       for (auto [result, operand] : llvm::enumerate(op->getOperands()))
         takes[result].push_back(getRootNumber(getRoot(operand)));

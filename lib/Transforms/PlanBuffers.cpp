@@ -118,22 +118,9 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
       return failure();
     instr.results.push_back(numbers[value]);
   }
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    auto add = [&](std::optional<ArrayRef<int64_t>> operands, bool required) {
-      if (operands)
-        for (auto [r, operand] : llvm::enumerate(*operands))
-          if (operand >= 0)
-            instr.inPlace.push_back({unsigned(r), unsigned(operand), required});
-    };
-    add(launch.getUpdates(), true);
-    add(launch.getInplace(), false);
-  }
-  // The product is added to what its buffer holds.
-  if (auto matmul = dyn_cast<MatmulOp>(op); matmul && matmul.getAddend())
-    instr.inPlace.push_back({0, 2, true});
-  // Every rank replaces its whole buffer by the sum of its group's.
-  if (isa<AllReduceOp>(op))
-    instr.inPlace.push_back({0, 0, false});
+  if (auto inPlace = dyn_cast<InPlaceOp>(op))
+    for (const InPlacePair &pair : inPlace.getInPlacePairs())
+      instr.inPlace.push_back({pair.result, pair.operand, pair.required});
   return success();
 }
 

@@ -318,6 +318,11 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
+SmallVector<InPlacePair> AllReduceOp::getInPlacePairs() {
+  // Every rank replaces its whole buffer by the sum of its group's.
+  return {{0, 0, /*required=*/false}};
+}
+
 LogicalResult ReduceScatterOp::verify() {
   CollectiveOp op(*this);
   return verifySides(op, [&](const Sides &sides) {

@@ -108,6 +108,19 @@ verifyBounds(Operation *op, StringRef name, Type type,
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
+SmallVector<InPlacePair> LaunchOp::getInPlacePairs() {
+  SmallVector<InPlacePair> pairs;
+  auto add = [&](std::optional<ArrayRef<int64_t>> operands, bool required) {
+    for (auto [result, operand] :
+         llvm::enumerate(operands.value_or(ArrayRef<int64_t>())))
+      if (operand >= 0)
+        pairs.push_back({unsigned(result), unsigned(operand), required});
+  };
+  add(getUpdates(), true);
+  add(getInplace(), false);
+  return pairs;
+}
+
 func::FuncOp LaunchOp::getKernelFunc(SymbolTableCollection &symbols) {
   for (Operation *table = SymbolTable::getNearestSymbolTable(*this); table;
        table = table->getParentOp()
@@ -151,6 +164,13 @@ LogicalResult KernelOp::verify() {
 //===----------------------------------------------------------------------===//
 // MatmulOp
 //===----------------------------------------------------------------------===//
+
+SmallVector<InPlacePair> MatmulOp::getInPlacePairs() {
+  // The product is added to what its buffer holds.
+  if (getAddend())
+    return {{0, 2, /*required=*/true}};
+  return {};
+}
 
 LogicalResult MatmulOp::verify() {
   if (getAddend() && getAddend().getType() != getOutput().getType())

@@ -48,7 +48,10 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
   }];
 }
 
-def Whale_AllReduceOp : Whale_Collective<"all_reduce"> {
+def Whale_AllReduceOp : Whale_Collective<"all_reduce", [
+      MemoryEffects<[MemWrite<Whale_Communication>]>,
+      DeclareOpInterfaceMethods<Whale_InPlaceOp>
+    ]> {
   let summary = "every holder of a term gets the whole value";
   let description = [{
     Terms are combined in the order of the leaves of `from`. Groups of devices

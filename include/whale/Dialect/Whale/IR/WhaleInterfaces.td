@@ -57,4 +57,17 @@ def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
   ];
 }
 
+def Whale_InPlaceOp : OpInterface<"InPlaceOp"> {
+  let cppNamespace = "::whale";
+  let description = [{
+    An operation that can write a result into the buffer of an operand.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The results with the operands whose buffers they can take over, first
+      those that they must have.
+    }], "::llvm::SmallVector<::whale::InPlacePair>", "getInPlacePairs">,
+  ];
+}
+
 #endif // WHALE_DIALECT_WHALE_IR_WHALEINTERFACES_TD

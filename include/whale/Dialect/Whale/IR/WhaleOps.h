@@ -40,6 +40,14 @@ std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 /// are merged and some dimensions are split. Shapes without elements all do.
 bool regroups(llvm::ArrayRef<int64_t> first, llvm::ArrayRef<int64_t> second);
 
+/// A result that can take over the buffer of an operand.
+struct InPlacePair {
+  unsigned result, operand;
+  /// It starts from what the operand's buffer holds: where it has another one,
+  /// that is copied there before.
+  bool required;
+};
+
 } // namespace whale
 
 #include "whale/Dialect/Whale/IR/WhaleOpInterfaces.h.inc"

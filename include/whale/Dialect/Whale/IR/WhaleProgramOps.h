@@ -21,6 +21,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 
 namespace whale {
 /// The name of the nested module that holds the kernels.

@@ -19,12 +19,14 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "whale/Dialect/Whale/IR/WhaleDialect.td"
+include "whale/Dialect/Whale/IR/WhaleInterfaces.td"
 
 class Whale_ProgramOp<string mnemonic, list<Trait> traits = []>
     : Op<Whale_Dialect, mnemonic, !listconcat([Pure], traits)>;
 
 def Whale_LaunchOp : Whale_ProgramOp<"launch",
-    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+     DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
   let summary = "Runs a compiled kernel";
   let description = [{
     Runs a function of the module `@kernels`. The kernel gets one buffer for
@@ -101,7 +103,8 @@ def Whale_KernelOp : Whale_ProgramOp<"kernel", [SingleBlock, NoTerminator]> {
   let hasVerifier = 1;
 }
 
-def Whale_MatmulOp : Whale_ProgramOp<"matmul"> {
+def Whale_MatmulOp : Whale_ProgramOp<"matmul",
+    [DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
   let summary = "Product of batches of matrices with any strides";
   let description = [{
     `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, where each of
