@@ -91,17 +91,20 @@ Attribute getIdentity(Reduction kind, Type element) {
       return FloatAttr::get(type, APFloat::getOne(semantics));
     case Reduction::Max:
     case Reduction::Min:
-      if (!APFloat::semanticsHasInf(semantics))
-        return {};
-      return FloatAttr::get(type,
-                            APFloat::getInf(semantics, kind == Reduction::Max));
+      return FloatAttr::get(
+          type, APFloat::semanticsHasInf(semantics)
+                    ? APFloat::getInf(semantics, kind == Reduction::Max)
+                    : APFloat::getLargest(semantics, kind == Reduction::Max));
     default:
       return {};
     }
   }
-  auto type = dyn_cast<IntegerType>(element);
-  if (!type)
-    return {};
+  if (auto type = dyn_cast<ComplexType>(element)) {
+    Attribute imaginary = getIdentity(Reduction::Sum, type.getElementType());
+    Attribute real = getIdentity(kind, type.getElementType());
+    return ArrayAttr::get(element.getContext(), {real, imaginary});
+  }
+  auto type = cast<IntegerType>(element);
   unsigned width = type.getWidth();
   bool isSigned = !type.isUnsigned() && width != 1;
   auto get = [&](APInt number) { return IntegerAttr::get(type, number); };
@@ -137,7 +140,8 @@ bool isZero(Value value) {
     return attr.getValue().isZero();
   if (auto attr = dyn_cast_or_null<IntegerAttr>(element))
     return attr.getValue().isZero();
-  return false;
+  return element && isa<ComplexType>(getElementTypeOrSelf(value)) &&
+         element == getIdentity(Reduction::Sum, getElementTypeOrSelf(value));
 }
 
 } // namespace whale

@@ -8,6 +8,7 @@
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/Reducers.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
@@ -33,43 +34,12 @@ Operation *getReducer(Region &region) {
 }
 
 /// The number that doesn't change what `reducer` combines it with.
-Attribute getIdentity(Operation *reducer) {
-  auto type = cast<RankedTensorType>(reducer->getResult(0).getType());
-  Type element = type.getElementType();
-  Builder b(reducer->getContext());
-  if (auto floatType = dyn_cast<FloatType>(element)) {
-    const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
-    bool isMax = isa<stablehlo::MaxOp>(reducer);
-    if (isMax || isa<stablehlo::MinOp>(reducer)) {
-      if (!APFloat::semanticsHasInf(semantics))
-        return nullptr;
-      return b.getFloatAttr(floatType, APFloat::getInf(semantics, isMax));
-    }
-    if (isa<stablehlo::AddOp>(reducer))
-      return b.getFloatAttr(floatType, APFloat::getZero(semantics));
-    if (isa<stablehlo::MulOp>(reducer))
-      return b.getFloatAttr(floatType, APFloat::getOne(semantics));
-    return nullptr;
-  }
-  auto intType = dyn_cast<IntegerType>(element);
-  if (!intType)
-    return nullptr;
-  unsigned width = intType.getWidth();
-  bool isUnsigned = intType.isUnsigned() || width == 1;
-  auto get = [&](APInt value) { return IntegerAttr::get(intType, value); };
-  if (isa<stablehlo::AddOp, stablehlo::OrOp, stablehlo::XorOp>(reducer))
-    return get(APInt::getZero(width));
-  if (isa<stablehlo::MulOp>(reducer))
-    return get(APInt(width, 1));
-  if (isa<stablehlo::AndOp>(reducer))
-    return get(APInt::getAllOnes(width));
-  if (isa<stablehlo::MaxOp>(reducer))
-    return get(isUnsigned ? APInt::getZero(width)
-                          : APInt::getSignedMinValue(width));
-  if (isa<stablehlo::MinOp>(reducer))
-    return get(isUnsigned ? APInt::getMaxValue(width)
-                          : APInt::getSignedMaxValue(width));
-  return nullptr;
+Attribute getReducerIdentity(Operation *reducer) {
+  Type element = getElementTypeOrSelf(reducer->getResult(0).getType());
+  if (isa<stablehlo::XorOp>(reducer))
+    return Builder(reducer->getContext()).getZeroAttr(element);
+  std::optional<Reduction> kind = getReductionKind(*reducer->getParentRegion());
+  return kind ? getIdentity(*kind, element) : Attribute();
 }
 
 /// Whether `value` is a splat of `identity`; both zeros are that of a sum.
@@ -108,7 +78,7 @@ struct ReduceFromIdentity : OpRewritePattern<stablehlo::ReduceOp> {
     Value init = op.getInitValues()[0];
     if (!reducer)
       return failure();
-    Attribute identity = getIdentity(reducer);
+    Attribute identity = getReducerIdentity(reducer);
     if (!identity || isSplatOf(init, identity))
       return failure();
     Location loc = op.getLoc();
@@ -139,7 +109,7 @@ struct ScatterIntoZeros : OpRewritePattern<stablehlo::ScatterOp> {
     Value input = op.getInputs()[0];
     if (!isa_and_nonnull<stablehlo::AddOp>(reducer))
       return failure();
-    Attribute zero = getIdentity(reducer);
+    Attribute zero = getReducerIdentity(reducer);
     if (!zero || isSplatOf(input, zero))
       return failure();
     Location loc = op.getLoc();
@@ -176,7 +146,7 @@ struct SumOfSpread : OpRewritePattern<stablehlo::ReduceWindowOp> {
     Operation *reducer = getReducer(op.getBody());
     if (!pad || !isa_and_nonnull<stablehlo::AddOp>(reducer))
       return failure();
-    Attribute zero = getIdentity(reducer);
+    Attribute zero = getReducerIdentity(reducer);
     if (!zero || !isBroadcastOf(pad.getPaddingValue(), zero) ||
         !isBroadcastOf(op.getInitValues()[0], zero))
       return failure();
