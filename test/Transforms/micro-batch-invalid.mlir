@@ -18,10 +18,11 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
 // -----
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-// A loop over samples, as lax.map is.
-func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
-    -> tensor<8x4xf32> {
-  %h = stablehlo.tanh %x : tensor<8x4xf32>
+// A loop over samples, as lax.map is, of the model.
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  %h = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<8x4xf32>
   %i0 = stablehlo.constant dense<0> : tensor<i32>
   %n = stablehlo.constant dense<8> : tensor<i32>
@@ -93,5 +94,26 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
   // expected-error@+1 {{pipeline.strategy: '1f1b' orders micro-batches, and there is only one; set num_micro_batch, or leave pipeline.strategy out}}
   %0 = stablehlo.tanh %x : tensor<8xf32>
   return %0 : tensor<8xf32>
+}
+}
+
+// -----
+
+// Samples of the model are looked up among all: no micro-batch has them.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %i: tensor<8x1xi32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  // expected-note@+1 {{the operand comes from here}}
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  // expected-error@+1 {{needs operand #0 of the whole mini-batch, for what is looked up among all samples: with 2 micro-batches that would be another result; use one micro-batch, or samples in the order in which they come}}
+  %1 = "stablehlo.gather"(%0, %i) {dimension_numbers =
+      #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+          start_index_map = [0], index_vector_dim = 1>,
+      slice_sizes = array<i64: 1, 4>}
+      : (tensor<8x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>
+  %2 = stablehlo.add %1, %0 : tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
 }
 }

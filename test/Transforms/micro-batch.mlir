@@ -168,3 +168,45 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
   return %0 : tensor<8xf32>
 }
 }
+
+// -----
+
+// A shuffled mini-batch is shuffled once, before it is cut, and so are the
+// places that its samples take, which a loop may find.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[PLACES:.*]]:2 = stablehlo.while
+// CHECK: %[[SHUFFLED:.*]] = "stablehlo.gather"(%arg0, %[[PLACES]]#1)
+// CHECK-SAME: -> tensor<8x4xf32>
+// CHECK: whale.micro_batches
+// CHECK-NOT: gather
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %y: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %key: tensor<2xi32>) -> tensor<8x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<3> : tensor<i32>
+  %places = stablehlo.iota dim = 0 : tensor<8x1xi32>
+  %0:2 = stablehlo.while(%i = %zero, %p = %places)
+      : tensor<i32>, tensor<8x1xi32>
+  cond {
+    %4 = stablehlo.compare LT, %i, %limit
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    %5 = stablehlo.slice %key [0:1] : (tensor<2xi32>) -> tensor<1xi32>
+    %6 = stablehlo.broadcast_in_dim %5, dims = [1]
+        : (tensor<1xi32>) -> tensor<8x1xi32>
+    %7 = stablehlo.xor %p, %6 : tensor<8x1xi32>
+    stablehlo.return %4, %7 : tensor<i32>, tensor<8x1xi32>
+  }
+  %1 = "stablehlo.gather"(%x, %0#1) {dimension_numbers =
+      #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+          start_index_map = [0], index_vector_dim = 1>,
+      slice_sizes = array<i64: 1, 4>}
+      : (tensor<8x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>
+  %2 = stablehlo.add %1, %y : tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
+}

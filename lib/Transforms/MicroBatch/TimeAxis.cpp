@@ -8,6 +8,8 @@
 
 #include "TimeAxis.h"
 
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/Factorization.h"
@@ -150,11 +152,21 @@ bool TimeAxis::dependsOnBatchAlone(Value value) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    if (op->getBlock() != &main.front() || hlo::isControlFlow(op))
+    bool samplesMeetInside = hlo::isControlFlow(op) && isInLoop(op);
+    if (op->getBlock() != &main.front() || samplesMeetInside)
       return false;
-    llvm::append_range(worklist, op->getOperands());
+    llvm::append_range(worklist, getReads(op));
   }
   return true;
+}
+
+/// The values that an operation reads, in its regions too.
+SmallVector<Value> TimeAxis::getReads(Operation *op) {
+  SmallVector<Value> reads(op->getOperands());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  llvm::append_range(reads, captured);
+  return reads;
 }
 
 /// A copy of `value` and of what it is computed from, for the whole mini-batch.
@@ -164,11 +176,10 @@ Value TimeAxis::cloneWhole(Value value) {
     return value;
   if (Value whole = wholeOf.lookup(value))
     return whole;
-  SmallVector<Value> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(cloneWhole(operand));
-  Operation *copy = OpBuilder(op).clone(*op);
-  copy->setOperands(operands);
+  IRMapping mapping;
+  for (Value read : getReads(op))
+    mapping.map(read, cloneWhole(read));
+  Operation *copy = OpBuilder(op).clone(*op, mapping);
   // What follows a sum over all samples can again be cut.
   if (llvm::any_of(op->getOperands(),
                    [&](Value operand) { return getState(operand).isSplit(); }))
@@ -249,17 +260,39 @@ OpOperand &TimeAxis::findMix(OpOperand &operand) const {
   return *mix;
 }
 
+/// The operation that sums over samples for a partial value, or null.
+Operation *TimeAxis::findSum(Value value) const {
+  while (Operation *op = value.getDefiningOp()) {
+    auto partial = llvm::find_if(op->getOperands(), [&](Value operand) {
+      return getState(operand).isPartial();
+    });
+    if (partial == op->operand_end())
+      return op;
+    value = *partial;
+  }
+  return nullptr;
+}
+
 /// What it is that wants all moments, and what helps.
-static std::pair<StringRef, StringRef> explainMix(OpOperand &mix,
-                                                  const AxisState &state) {
+std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
   Operation *op = mix.getOwner();
   Operation *producer = mix.get().getDefiningOp();
   if (producer && phaseOf(producer) == Phase::Apply)
     return {"a parameter that the step has updated",
             "its value before the update"};
-  if (state.isPartial())
+  std::pair<StringRef, StringRef> lookup = {
+      "what is looked up among all samples",
+      "samples in the order in which they come"};
+  if (getState(mix.get()).isPartial()) {
+    Operation *sum = findSum(mix.get());
+    if (isa_and_nonnull<hlo::GatherOp, hlo::DynamicSliceOp>(sum))
+      return lookup;
+    if (sum && phaseOf(sum) == Phase::Backward)
+      return {"a gradient of all samples, as for a second update in one step",
+              "one update in each step"};
     return {"a statistic of all samples, as a mean over the mini-batch",
             "statistics of each sample"};
+  }
   bool isInLoop = isa<hlo::WhileOp>(op) || op->getParentOfType<hlo::WhileOp>();
   if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,
                       hlo::DynamicUpdateSliceOp, hlo::GatherOp>(op))
@@ -269,6 +302,8 @@ static std::pair<StringRef, StringRef> explainMix(OpOperand &mix,
     return {"something in a loop or branch that needs all samples, where no "
             "micro-batch can wait for the others",
             "the same outside of the loop or branch"};
+  if (isa<hlo::GatherOp, hlo::DynamicSliceOp>(op))
+    return lookup;
   if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
     return {"a product that joins samples, as logits of every one with every "
             "other",
@@ -278,7 +313,7 @@ static std::pair<StringRef, StringRef> explainMix(OpOperand &mix,
 
 InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
   OpOperand &mix = findMix(operand);
-  auto [cause, help] = explainMix(mix, getState(mix.get()));
+  auto [cause, help] = explainMix(mix);
   InFlightDiagnostic diagnostic =
       operand.getOwner()->emitError("micro-batches: '")
       << operand.getOwner()->getName() << "' needs operand #"

@@ -58,9 +58,13 @@ private:
   bool needsWhole(mlir::OpOperand &operand) const;
   bool isOfSums(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
+  static llvm::SmallVector<mlir::Value> getReads(mlir::Operation *op);
   mlir::Value cloneWhole(mlir::Value value);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
+  mlir::Operation *findSum(mlir::Value value) const;
+  std::pair<llvm::StringRef, llvm::StringRef>
+  explainMix(mlir::OpOperand &mix) const;
   mlir::InFlightDiagnostic emitMixes(mlir::OpOperand &operand) const;
 
   mlir::func::FuncOp main;
