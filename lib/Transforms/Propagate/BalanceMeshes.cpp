@@ -330,7 +330,7 @@ void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
 void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
                                   ArrayRef<Mesh *> meshes,
                                   int64_t mostVariants) {
-  constexpr double kWorthIt = 0.99;
+  constexpr double kWorthIt = 0.998;
   constexpr int64_t kSequences = 16;
   ArrayRef<int64_t> moments = loads.getMoments();
   int64_t samples = std::accumulate(moments.begin(), moments.end(), int64_t(0));
