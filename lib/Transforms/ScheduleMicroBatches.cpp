@@ -144,8 +144,16 @@ struct ScheduleMicroBatchesPass
                          std::optional<ScheduleKind> wanted) {
     Pipeline pipeline(loop, cluster);
     // One stage, or one direction: every stage takes the moments as they come.
-    if (pipeline.getNumStages() < 2 || !pipeline.goesBack())
+    if (pipeline.getNumStages() < 2)
       return success();
+    if (!pipeline.goesBack()) {
+      if (wanted)
+        emitRemark(loop.getLoc())
+            << "pipeline: schedule '" << stringifyScheduleKind(*wanted)
+            << "' says when backwards come, and there are none: each stage "
+               "takes the micro-batches in their order";
+      return success();
+    }
 
     SmallVector<TaskGraphOp> cycle = findCycle(pipeline, loop);
     if (!cycle.empty()) {

@@ -323,3 +323,32 @@ module attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// A step that only goes forward has nothing that a schedule could order.
+// CHECK-LABEL: module @forward_only
+// CHECK-NOT: whale.schedule
+module @forward_only attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
+  whale.cluster @cluster {kinds = {k = {flops = {f32 = 1.0}, memory_bytes = 1000 : i64, memory_bandwidth = 1.0e9}}, nodes = [{name = "a", devices = [{kind = "k", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{pipeline: schedule 'interleaved' says when backwards come, and there are none: each stage takes the micro-batches in their order}}
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %2 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
