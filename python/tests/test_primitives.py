@@ -130,6 +130,10 @@ def test_contradictions():
     "devices, message",
     [
         ([], "no virtual devices"),
+        (3, "lists of device ids, as .*, not 3"),
+        ([0, 1], r"lists of device ids, as .*, not \[0, 1\]"),
+        ([[0], None], "lists of device ids"),
+        ({0: [1]}, "lists of device ids"),
         ([[]], "has no devices"),
         ([[0, True]], "True is no device id"),
         ([[0, -1]], "device -1 is negative"),

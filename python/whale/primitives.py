@@ -29,6 +29,11 @@ from whale.scopes import (
 )
 
 
+def _is_list(value: Any) -> bool:
+    """Whether it is a sequence, and no text."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
 class cluster(Setting):  # noqa: N801 - reads as a function
     """The virtual devices of the TaskGraphs inside.
 
@@ -46,6 +51,11 @@ class cluster(Setting):  # noqa: N801 - reads as a function
         self, virtual_devices: Sequence[Sequence[int]] | None = None
     ) -> None:
         lists = () if virtual_devices is None else virtual_devices
+        if not _is_list(lists) or not all(map(_is_list, lists)):
+            raise ValueError(
+                "cluster: the virtual devices are lists of device ids, as "
+                f"[[0, 1], [2, 3]], not {virtual_devices!r}"
+            )
         self.virtual_devices = tuple(tuple(devices) for devices in lists)
         if virtual_devices is not None and not lists:
             raise ValueError("cluster: there are no virtual devices")
