@@ -34,9 +34,13 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     for (Type type : function.getArgumentTypes())
       need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
-    for (auto buffer : buffers.getAsRange<DictionaryAttr>())
+    for (auto buffer : buffers.getAsRange<DictionaryAttr>()) {
+      int64_t bytes = buffer.getAs<IntegerAttr>("bytes").getInt();
+      if (buffer.contains("result"))
+        need.resultBytes += bytes;
       if (buffer.contains("result") || buffer.contains("constant"))
-        need.bytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+        need.bytes += bytes;
+    }
     if (isCpu)
       need.scratchBytes = scratch.find(function);
     need.bytes += need.scratchBytes;
@@ -62,6 +66,10 @@ std::optional<int64_t> findOverfull(ArrayRef<MemoryNeed> needs,
   return worst;
 }
 
+static std::string part(int64_t bytes, StringRef what) {
+  return bytes ? (", " + Twine(bytes) + " for " + what).str() : "";
+}
+
 std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
                          int64_t device) {
   const DeviceKind &kind = cluster.kindOf(device);
@@ -69,12 +77,10 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
   return ("device " + Twine(device) + " (" + kind.name + ") lacks " +
           Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
           Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
-          Twine(need.argumentBytes) + " of them for its arguments" +
-          (need.scratchBytes == 0
-               ? Twine()
-               : " and " + Twine(need.scratchBytes) +
-                     " for what products and convolutions take besides"))
-      .str();
+          Twine(need.argumentBytes) + " of them for its arguments")
+             .str() +
+         part(need.resultBytes, "results that replace no argument") +
+         part(need.scratchBytes, "what products and convolutions take besides");
 }
 
 std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
@@ -82,12 +88,16 @@ std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
   // What makes activations smaller is no help for arguments alone.
   bool areArguments =
       needs[device].argumentBytes >= cluster.kindOf(device).memoryBytes;
-  return std::string(areArguments ? ""
-                                  : "more micro-batches or recomputation "
-                                    "(jax.checkpoint) need less for "
-                                    "activations, ") +
-         "'split' or more stages, or stages cut elsewhere, less for "
-         "parameters and optimizer state";
+  std::string remedy;
+  if (needs[device].resultBytes)
+    remedy += "results in the place of donated arguments (donate_argnums) need "
+              "no room, ";
+  if (!areArguments)
+    remedy += "more micro-batches or recomputation (jax.checkpoint) need less "
+              "for activations, ";
+  return remedy +
+         "'split' or more stages, or stages cut elsewhere, less for parameters "
+         "and optimizer state (which is not sharded over replicas, as by ZeRO)";
 }
 
 std::vector<double> correctEstimates(ModuleOp module, StringRef expectedAttr,
