@@ -102,6 +102,9 @@ scale(llvm::ArrayRef<int64_t> wants, int64_t size, int64_t rest, bool shared) {
   // What rounding leaves goes to the largest remainders, the first of equals.
   int64_t left =
       rest - std::accumulate(scaled.begin(), scaled.end(), int64_t(0));
+  // One device for each may be more than the shares of the small ones.
+  for (; left < 0; ++left)
+    --*llvm::max_element(scaled);
   llvm::SmallVector<size_t> order(wants.size());
   std::iota(order.begin(), order.end(), 0);
   llvm::sort(order, [&](size_t a, size_t b) {

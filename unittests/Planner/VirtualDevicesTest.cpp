@@ -199,16 +199,20 @@ TEST(VirtualDevices, Errors) {
 }
 
 TEST(VirtualDevices, EveryRequestIsMet) {
-  for (int64_t devices = 1; devices <= 8; ++devices)
+  for (int64_t devices = 1; devices <= 10; ++devices)
     for (int64_t a = 1; a <= devices; ++a)
       for (int64_t b = 1; b <= devices; ++b)
         for (int64_t c = 1; c <= devices; ++c)
-          for (int flags = 0; flags < 4; ++flags) {
+          for (int flags = 0; flags < 8; ++flags) {
             VirtualDeviceOptions options{bool(flags & 1), bool(flags & 2)};
             std::vector<int64_t> ids(devices);
             std::iota(ids.begin(), ids.end(), 0);
             llvm::Expected<Lists> result =
-                virtualDevices(requests({a, b, c}), ids, options);
+                flags & 4
+                    ? virtualDevices(requests({a, b, c}),
+                                     llvm::cantFail(Cluster::ofRanks(devices)),
+                                     options)
+                    : virtualDevices(requests({a, b, c}), ids, options);
             int64_t sum = a + b + c;
             int64_t size = sum <= devices         ? sum
                            : options.wholeCluster ? devices
@@ -236,6 +240,13 @@ TEST(VirtualDevices, EveryRequestIsMet) {
             ASSERT_TRUE(*used.begin() >= 0 && *used.rbegin() < devices);
             if (sum <= devices) {
               ASSERT_EQ(int64_t(used.size()), devices);
+              // Of a rest that is enough for all, no two share a device.
+              int64_t rest = devices % size, last = 0;
+              for (int i = 0; i < 3; ++i)
+                last += (*result)[i].back().size();
+              if (rest >= 3) {
+                ASSERT_EQ(last, rest);
+              }
             }
           }
 }
