@@ -284,6 +284,8 @@ void Pipeline::correctBytes(const Schedule &schedule,
                             MutableArrayRef<int64_t> bytes) {
   ScheduleProblem problem = emptyProblem();
   for (auto &[device, expected] : readBytes()) {
+    if (device < 0 || device >= int64_t(bytes.size()))
+      continue;
     double most = 0;
     for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
       std::vector<int64_t> places = problem.taskGraphsOf(stage);

@@ -175,3 +175,8 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.tanh %x {whale.operand_placements = [#whale.placement<[9] on [0]>]} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.loop_bytes' is [{fixed = 1 : i64}], expected a list of {devices = array<i64: ...>, fixed = i64, kept = {NAME = i64, ...}, outside = i64}}}
+module attributes {whale.loop_bytes = [{fixed = 1 : i64}]} {}

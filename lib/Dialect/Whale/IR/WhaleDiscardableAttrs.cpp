@@ -63,6 +63,18 @@ static LogicalResult verifyPlacements(Operation *op, NamedAttribute attr,
   return success();
 }
 
+static bool isLoopBytes(Attribute attr) {
+  auto entry = dyn_cast<DictionaryAttr>(attr);
+  if (!entry || !entry.getAs<DenseI64ArrayAttr>("devices") ||
+      !entry.getAs<IntegerAttr>("fixed") ||
+      !entry.getAs<IntegerAttr>("outside"))
+    return false;
+  auto kept = entry.getAs<DictionaryAttr>("kept");
+  return kept && llvm::all_of(kept, [](NamedAttribute bytes) {
+           return isa<IntegerAttr>(bytes.getValue());
+         });
+}
+
 LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -81,6 +93,12 @@ LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
     auto lists = dyn_cast<ArrayAttr>(value);
     if (!lists || !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))
       return wrongKind(op, attr, "a list of array<i64: ...>");
+  } else if (name == "whale.loop_bytes") {
+    auto entries = dyn_cast<ArrayAttr>(value);
+    if (!entries || !llvm::all_of(entries, isLoopBytes))
+      return wrongKind(op, attr,
+                       "a list of {devices = array<i64: ...>, fixed = i64, "
+                       "kept = {NAME = i64, ...}, outside = i64}");
   } else if (name == kRanksAttrName) {
     return verifyRanks(op, attr);
   } else if (name == "whale.placements") {
