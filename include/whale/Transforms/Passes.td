@@ -633,8 +633,9 @@ def OutlineMicroBatches
     (operations of one `whale.moment` that stand together) becomes a call of a
     function `@micro_batch_N`. What is the same operation by operation,
     location by location, is one function, so that it is lowered once,
-    for all micro-batches and for all rank classes. Cheap values from before are
-    computed again in it, where they would be after whale-fuse-kernels. A sum
+    for all micro-batches and for all rank classes. Cheap values from before
+    (little arithmetic, broadcasts) are computed again in it, as
+    whale-fuse-kernels would do. A sum
     that is added to, and that nothing else uses, has `whale.last_use`.
 
     Example:
