@@ -3,7 +3,8 @@
 The time of ``whale-compile --target=none`` for a GPT of 24 layers on 512 mixed
 devices, under strategies from plain data parallelism to nests of pipelines.
 
-``benchmarks/plan.py [--only NAME] [--keep FOLDER]`` prints a table in Markdown.
+``benchmarks/plan.py [--only NAME] [--keep FOLDER]`` prints a table in Markdown,
+and fails where one takes more than ten seconds.
 """
 
 from __future__ import annotations
@@ -163,7 +164,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep", help="where to leave what is compiled")
+    parser.add_argument("--limit", type=float, default=10, help="in seconds")
     options = parser.parse_args()
+    late = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(options.keep or temporary)
         cluster = folder / "cluster.json"
@@ -187,10 +190,14 @@ def main() -> None:
                 check=True,
             )
             seconds = time.perf_counter() - begin
+            if seconds > options.limit:
+                late.append(case.name)
             micro_batches = case.config["num_micro_batch"]
             print(
                 f"| {case.name} | {micro_batches} | {seconds:.1f} |", flush=True
             )
+    if late:
+        sys.exit(f"more than {options.limit:g} s: {', '.join(late)}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ the roofline of each rank's instructions, times its slowdown: the time of the
 rank that is last, and for S stages and M micro-batches the sum of all stages'
 times of one of them and M - 1 times the longest.
 
-``benchmarks/uneven.py [--repeats N]`` prints a table in Markdown.
+``benchmarks/uneven.py [--repeats N]`` prints a table in Markdown, and fails
+where less than 90% of a predicted gain is won.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -186,6 +188,7 @@ def main() -> None:
         ("pipeline", (1, 2), stages, pipeline),
         ("pipeline", (3, 1), stages, pipeline),
     ]
+    low = []
     print("| step | slowdowns | equal | uneven | gain | predicted | share |")
     print("|---|---|---|---|---|---|---|")
     for name, slowdowns, config, predict in cases:
@@ -193,12 +196,16 @@ def main() -> None:
             slowdowns, config, predict, repeats
         )
         share = (gain - 1) / (predicted - 1)
+        if share < 0.9:
+            low.append(f"{name} {slowdowns}")
         print(
             f"| {name} | {', '.join(map(str, slowdowns))} "
             f"| {equal * 1e3:.0f} ms | {uneven * 1e3:.0f} ms "
             f"| {gain:.2f} x | {predicted:.2f} x | {share:.0%} |",
             flush=True,
         )
+    if low:
+        sys.exit(f"less than 90% of the predicted gain: {', '.join(low)}")
 
 
 if __name__ == "__main__":
