@@ -22,6 +22,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -363,7 +364,8 @@ static bool isStateOf(Value value, Value result) {
       dyn_cast<func::FuncOp>(result.getParentBlock()->getParentOp());
   if (!argument || !function || argument.getOwner()->getParentOp() != function)
     return false;
-  for (StringRef name : {"whale.fed_by", "tf.aliasing_output"})
+  for (StringRef name :
+       {StringRef(kFedByAttr), StringRef("tf.aliasing_output")})
     if (auto number = function.getArgAttrOfType<IntegerAttr>(
             argument.getArgNumber(), name))
       return llvm::any_of(result.getUses(), [&](OpOperand &use) {

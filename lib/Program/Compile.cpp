@@ -333,7 +333,7 @@ void Compiler::findStageDevices(ModuleOp module) {
 SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
   SmallVector<int64_t> bytes;
   auto clusters = module.getOps<ClusterOp>();
-  if (clusters.empty() || module->hasAttr("whale.virtual_devices"))
+  if (clusters.empty() || module->hasAttr(kVirtualDevicesAttr))
     return bytes;
   std::vector<MemoryNeed> needs =
       findMemoryNeeds(module, (*clusters.begin()).getCluster(), isCpu());

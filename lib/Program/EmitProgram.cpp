@@ -15,6 +15,7 @@
 #include "whale/Conversion/CompileKernels.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cluster.h"
+#include "whale/Transforms/Attributes.h"
 
 #include "mlir/IR/Threading.h"
 
@@ -169,11 +170,11 @@ LogicalResult ProgramEmitter::parameters(Json &arguments, Json &results) {
       return failure();
     bool donated = get("whale.donated") || get("jax.buffer_donor") ||
                    get("tf.aliasing_output");
-    Json fedBy = number(get("whale.fed_by"));
-    json["role"] = get("whale.batch_dim")        ? "batch"
+    Json fedBy = number(get(kFedByAttr));
+    json["role"] = get(kBatchDimAttr)            ? "batch"
                    : donated || !fedBy.is_null() ? "state"
                                                  : "input";
-    json["batch_dim"] = number(get("whale.batch_dim"));
+    json["batch_dim"] = number(get(kBatchDimAttr));
     json["donated"] = donated;
     json["fed_by"] = std::move(fedBy);
     arguments.push_back(std::move(json));

@@ -24,7 +24,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
   bool isPlanned = false;
   ScratchNeeds scratch(cluster.devices.size());
   for (auto function : module.getOps<func::FuncOp>()) {
-    auto ranks = function->getAttrOfType<DenseI64ArrayAttr>("whale.ranks");
+    auto ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
     auto arena = function->getAttrOfType<IntegerAttr>("whale.arena_bytes");
     auto buffers = function->getAttrOfType<ArrayAttr>("whale.buffers");
     if (!ranks || !arena || !buffers)

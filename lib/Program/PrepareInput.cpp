@@ -15,6 +15,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Runtime/Limits.h"
+#include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -161,13 +162,13 @@ static LogicalResult addBatchArguments(func::FuncOp main,
     if (type.getRank() == 0)
       return emitError(nowhere) << "--batch-args: argument " << argument
                                 << " is a scalar and carries no mini-batch";
-    auto said = main.getArgAttrOfType<IntegerAttr>(argument, "whale.batch_dim");
+    auto said = main.getArgAttrOfType<IntegerAttr>(argument, kBatchDimAttr);
     if (said && said.getInt() != 0)
       return emitContradiction(main.getContext(), "--batch-args",
                                "the mini-batch in dimension 0 of argument " +
                                    Twine(argument),
                                "whale.batch_dim = " + Twine(said.getInt()));
-    main.setArgAttr(argument, "whale.batch_dim", builder.getI64IntegerAttr(0));
+    main.setArgAttr(argument, kBatchDimAttr, builder.getI64IntegerAttr(0));
   }
   return success();
 }
@@ -197,13 +198,12 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
     if (auto [it, isNew] = pairOf.try_emplace(argument, pair); !isNew)
       return emitError(nowhere) << "--feedback: '" << pair << "' contradicts '"
                                 << it->second << "'";
-    auto said = main.getArgAttrOfType<IntegerAttr>(argument, "whale.fed_by");
+    auto said = main.getArgAttrOfType<IntegerAttr>(argument, kFedByAttr);
     if (said && said.getInt() != int64_t(result))
       return emitContradiction(main.getContext(), "--feedback",
                                "'" + pair + "'",
                                "whale.fed_by = " + Twine(said.getInt()));
-    main.setArgAttr(argument, "whale.fed_by",
-                    builder.getI64IntegerAttr(result));
+    main.setArgAttr(argument, kFedByAttr, builder.getI64IntegerAttr(result));
   }
   return success();
 }

@@ -124,17 +124,14 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   FailureOr<bool> checkScopes() {
     llvm::SmallSetVector<StrategyAttr, 8> scopes;
     Operation *first = nullptr;
-    WalkResult result = main.walk([&](Operation *op) {
+    main.walk([&](Operation *op) {
       auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
       if (!strategy)
-        return WalkResult::advance();
+        return;
       scopes.insert(strategy);
       if (strategy != defaultStrategy && !first)
         first = op;
-      return WalkResult::advance();
     });
-    if (result.wasInterrupted())
-      return failure();
     if (!first)
       return false;
     if (int64_t(scopes.size()) == count)

@@ -27,7 +27,7 @@ llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(ModuleOp module, const Cluster &cluster,
                  ArrayRef<DeviceRequest> requests) {
   Config config(module);
-  if (auto lists = module->getAttrOfType<ArrayAttr>("whale.virtual_devices")) {
+  if (auto lists = module->getAttrOfType<ArrayAttr>(kVirtualDevicesAttr)) {
     if (config.allowsUnevenReplicas())
       return llvm::createStringError("cluster.uneven_replicas groups all "
                                      "devices, and wh.cluster says which "

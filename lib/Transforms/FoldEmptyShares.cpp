@@ -17,7 +17,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
@@ -51,8 +51,7 @@ public:
       if (op.getNumResults() == 1 && isPure(&op) && !isEmpty(op.getResult(0)))
         fold(&op);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      // All ranks of a channel take part.
-      if (isOpTriviallyDead(&op) && !isa<CollectiveOp>(op))
+      if (isOpTriviallyDead(&op))
         op.erase();
   }
 
@@ -125,10 +124,7 @@ private:
 
 struct FoldEmptyShares : impl::FoldEmptySharesBase<FoldEmptyShares> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> classes;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kRanksAttrName))
-        classes.push_back(function);
+    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
     parallelForEach(&getContext(), classes, [](func::FuncOp function) {
       Folder().run(function.front());
     });

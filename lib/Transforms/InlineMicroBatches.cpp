@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Threading.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;
@@ -23,22 +23,26 @@ namespace {
 struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    SmallVector<func::FuncOp> classes;
+    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
     llvm::SetVector<Operation *> bodies;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (!function->hasAttr(kRanksAttrName))
-        continue;
-      classes.push_back(function);
-      for (auto call : function.front().getOps<func::CallOp>())
-        bodies.insert(symbols.lookup(call.getCallee()));
-    }
+    for (func::FuncOp function : classes)
+      for (auto call : function.front().getOps<func::CallOp>()) {
+        auto body = symbols.lookup<func::FuncOp>(call.getCallee());
+        if (!body || body.isExternal()) {
+          call.emitError("calls @")
+              << call.getCallee() << ", which has no body";
+          return signalPassFailure();
+        }
+        bodies.insert(body);
+      }
     parallelForEach(&getContext(), classes, [&](func::FuncOp function) {
       for (auto call :
            llvm::make_early_inc_range(function.front().getOps<func::CallOp>()))
         inlineCall(call, symbols);
     });
     for (Operation *body : bodies)
-      body->erase();
+      if (SymbolTable::symbolKnownUseEmpty(body, getOperation()))
+        body->erase();
   }
 
   static void inlineCall(func::CallOp call, const SymbolTable &symbols) {

@@ -34,7 +34,7 @@ public:
   Joiner(func::FuncOp function, bool forgetsFeedback)
       : function(function), body(&function.front()),
         builder(function.getContext()), forgetsFeedback(forgetsFeedback) {
-    ranks = function->getAttrOfType<DenseI64ArrayAttr>("whale.ranks");
+    ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
   }
 
   LogicalResult run() {
@@ -186,7 +186,7 @@ struct JoinStacksPass : impl::JoinStacksBase<JoinStacksPass> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function->hasAttr("whale.ranks"))
+      if (!function->hasAttr(kRanksAttrName))
         continue;
       bool forgets = function->hasAttr(kFeedbackFoundAttr);
       function->removeAttr(kFeedbackFoundAttr);

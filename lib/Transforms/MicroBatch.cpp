@@ -76,7 +76,7 @@ public:
     if (auto argument = dyn_cast<BlockArgument>(operand.get()))
       if (auto main = cast<func::FuncOp>(argument.getOwner()->getParentOp());
           auto dim = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                        "whale.batch_dim"))
+                                                        kBatchDimAttr))
         batchDims[index] = dim.getInt();
     return index;
   }

@@ -18,6 +18,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -348,7 +349,7 @@ struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("whale.ranks"))
+      if (function->hasAttr(kRanksAttrName))
         functions.push_back(function);
     parallelForEach(&getContext(), functions, [](func::FuncOp function) {
       function.walk([](Block *block) { orderBlock(*block); });
@@ -362,8 +363,7 @@ struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
     for (BlockArgument argument : block.getArguments()) {
       unsigned number = argument.getArgNumber();
       if (auto function = dyn_cast<func::FuncOp>(parent)) {
-        auto fed =
-            function.getArgAttrOfType<IntegerAttr>(number, "whale.fed_by");
+        auto fed = function.getArgAttrOfType<IntegerAttr>(number, kFedByAttr);
         if (fed && fed.getInt() < end->getNumOperands())
           handOver[argument] = getRoot(end->getOperand(fed.getInt()));
       } else if (number < end->getNumOperands()) {

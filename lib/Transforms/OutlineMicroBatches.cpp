@@ -18,7 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -233,10 +233,7 @@ private:
 struct OutlineMicroBatches
     : impl::OutlineMicroBatchesBase<OutlineMicroBatches> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> classes;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kRanksAttrName))
-        classes.push_back(function);
+    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
     std::vector<std::vector<Run>> runs(classes.size());
     parallelFor(&getContext(), 0, classes.size(), [&](size_t number) {
       auto found = findRuns(classes[number].front());

@@ -69,7 +69,7 @@ public:
       outputs.push_back(getLocalTypeOrAbsent(result));
     auto function = func::FuncOp::create(
         main.getLoc(), name, builder.getFunctionType(inputs, outputs));
-    function->setAttr("whale.ranks", builder.getDenseI64ArrayAttr(ranks));
+    function->setAttr(kRanksAttrName, builder.getDenseI64ArrayAttr(ranks));
     Block *entry = function.addEntryBlock();
     SmallVector<DictionaryAttr> attributes;
     for (auto [argument, local] :

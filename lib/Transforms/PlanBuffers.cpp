@@ -18,6 +18,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Program/BufferPlan.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -221,7 +222,7 @@ SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
       rest.push_back(a);
   }
   llvm::erase_if(rest, [&](unsigned a) {
-    auto fed = first.getArgAttrOfType<IntegerAttr>(a, "whale.fed_by");
+    auto fed = first.getArgAttrOfType<IntegerAttr>(a, kFedByAttr);
     return fed && take(a, fed.getInt());
   });
   for (unsigned a : rest)
@@ -235,7 +236,7 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
   void runOnOperation() override {
     std::vector<ClassPlanner> classes;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("whale.ranks"))
+      if (function->hasAttr(kRanksAttrName))
         classes.emplace_back(function);
     for (ClassPlanner &c : classes)
       if (failed(c.translate()))

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceRequests.h"
 #include "Propagate/BalanceMeshes.h"
 #include "Propagate/MomentRegions.h"
 #include "Propagate/WritePlacements.h"
@@ -193,13 +194,8 @@ struct PropagatePass : impl::PropagateBase<PropagatePass> {
     FailureOr<func::FuncOp> function = getMainFunction(module);
     if (failed(function))
       return signalPassFailure();
-    auto clusters = module.getOps<ClusterOp>();
-    if (clusters.empty()) {
-      module.emitError("has no whale.cluster; run whale-load-cluster first");
-      return signalPassFailure();
-    }
-    Cluster cluster = (*clusters.begin()).getCluster();
-    if (failed(Placer(*function, cluster).run()))
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster) || failed(Placer(*function, *cluster).run()))
       return signalPassFailure();
   }
 };

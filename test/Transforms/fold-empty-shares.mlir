@@ -92,12 +92,12 @@ func.func @other(%a: tensor<0x4xf32>) -> tensor<4x4xf32> {
 
 // What communicates stays, used or not.
 #whole = #whale.placement<[4] replicate 2 on [0, 1]>
-#half = #whale.placement<[4] split 0 (2, 2) on [0, 1]>
+#terms = #whale.placement<[4] partial sum 2 on [0, 1]>
 // CHECK-LABEL: @rank_class_0
-// CHECK: whale.local_slice
+// CHECK: whale.all_reduce
 func.func @rank_class_0(%a: tensor<4xf32>) -> tensor<4xf32>
     attributes {whale.ranks = array<i64: 0, 1>} {
-  %0 = whale.local_slice %a channel 0 from #whole to #half
-      : (tensor<4xf32>) -> tensor<2xf32>
+  %0 = whale.all_reduce %a channel 0 from #terms to #whole
+      : (tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }

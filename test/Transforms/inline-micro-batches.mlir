@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-inline-micro-batches | FileCheck %s
+// RUN: whale-opt %s -whale-inline-micro-batches -split-input-file -verify-diagnostics | FileCheck %s
 
 // Every call becomes what it calls, and no function is left but those of ranks.
 // CHECK-LABEL: @rank_class_0
@@ -24,3 +24,34 @@ module {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// Another caller keeps its function.
+// CHECK: func.func private @micro_batch_0
+// CHECK: func.func @other
+// CHECK-NEXT: call @micro_batch_0
+module {
+  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 0>} {
+    %0 = call @micro_batch_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func private @micro_batch_0(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+  func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = call @micro_batch_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{calls @elsewhere, which has no body}}
+  %0 = call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @elsewhere(tensor<4xf32>) -> tensor<4xf32>

@@ -43,6 +43,11 @@ inline constexpr llvm::StringLiteral kMomentAttr = "whale.moment";
 /// On an argument of what micro-batches repeat: a sum that is added to, and
 /// that nothing else uses.
 inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";
+/// On an argument: the dimension of the mini-batch's samples.
+inline constexpr llvm::StringLiteral kBatchDimAttr = "whale.batch_dim";
+/// On the module: the user's own virtual devices, lists of device numbers.
+inline constexpr llvm::StringLiteral kVirtualDevicesAttr =
+    "whale.virtual_devices";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
 /// On the module, for each device: the bytes that whale-propagate expects it to

@@ -11,6 +11,7 @@
 #include "SplitLoop.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/CostModel.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -194,7 +195,7 @@ private:
     DenseSet<Operation *> onData(units.operations.begin(),
                                  units.operations.end());
     for (BlockArgument argument : main.getArguments())
-      if (!main.getArgAttr(argument.getArgNumber(), "whale.batch_dim"))
+      if (!main.getArgAttr(argument.getArgNumber(), kBatchDimAttr))
         followStack(argument, std::nullopt, onData);
     for (auto &[op, info] : step) {
       auto loop = dyn_cast<stablehlo::WhileOp>(op);

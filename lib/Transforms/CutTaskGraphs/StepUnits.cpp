@@ -8,6 +8,7 @@
 
 #include "StepUnits.h"
 #include "SplitLoop.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/ScopePath.h"
 
@@ -65,10 +66,10 @@ private:
     SmallVector<std::optional<unsigned>> next = findFeedback(main);
     bool hasBatch = false;
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      hasBatch |= bool(main.getArgAttr(i, "whale.batch_dim"));
+      hasBatch |= bool(main.getArgAttr(i, kBatchDimAttr));
     for (BlockArgument argument : main.getArguments()) {
       unsigned i = argument.getArgNumber();
-      bool isData = hasBatch ? bool(main.getArgAttr(i, "whale.batch_dim"))
+      bool isData = hasBatch ? bool(main.getArgAttr(i, kBatchDimAttr))
                              : !next[i].has_value();
       sources[argument] = isData ? Data : State;
     }

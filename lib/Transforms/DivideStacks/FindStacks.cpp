@@ -187,7 +187,7 @@ private:
   }
 
   bool isBatch(BlockArgument argument) {
-    return bool(main.getArgAttr(argument.getArgNumber(), "whale.batch_dim"));
+    return bool(main.getArgAttr(argument.getArgNumber(), kBatchDimAttr));
   }
 
   /// The cut between the slices of a value.

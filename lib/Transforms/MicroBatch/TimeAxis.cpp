@@ -39,7 +39,7 @@ static Mesh meshOfMoments(int64_t moments) {
 static IntegerAttr batchDimOf(BlockArgument argument) {
   auto main = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
   return main ? main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                   "whale.batch_dim")
+                                                   kBatchDimAttr)
               : IntegerAttr();
 }
 

@@ -12,6 +12,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingPattern.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -156,7 +157,7 @@ void StepLayouts::seedBatch(Factorization &factorization) {
   batchSeeds.clear();
   for (BlockArgument argument : function.getArguments())
     if (auto dim = function.getArgAttrOfType<IntegerAttr>(
-            argument.getArgNumber(), "whale.batch_dim"))
+            argument.getArgNumber(), kBatchDimAttr))
       batchSeeds[argument] = batchState(argument, dim.getInt(), factorization);
   function.walk([&](MicroBatchesOp loop) {
     for (Region &body : loop.getBodies()) {

@@ -12,6 +12,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -100,7 +101,7 @@ void StepLoads::findMoments() {
           add(loop.getBody(moment).getArgument(index), dim);
   for (BlockArgument argument : function.getArguments())
     if (auto dim = function.getArgAttrOfType<IntegerAttr>(
-            argument.getArgNumber(), "whale.batch_dim");
+            argument.getArgNumber(), kBatchDimAttr);
         dim && moments.empty())
       add(argument, dim.getInt());
 }

@@ -20,6 +20,12 @@
 using namespace mlir;
 using namespace whale;
 
+SmallVector<func::FuncOp> whale::getRankClasses(ModuleOp module) {
+  return llvm::filter_to_vector(
+      module.getOps<func::FuncOp>(),
+      [](func::FuncOp function) { return function->hasAttr(kRanksAttrName); });
+}
+
 //===----------------------------------------------------------------------===//
 // Helpers
 //===----------------------------------------------------------------------===//

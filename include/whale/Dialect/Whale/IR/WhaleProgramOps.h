@@ -35,6 +35,9 @@ inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
 /// A unit attribute: no iteration of an innermost loop of the kernel depends on
 /// another through memory.
 inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
+
+/// The functions of the rank classes, those with `whale.ranks`.
+llvm::SmallVector<mlir::func::FuncOp> getRankClasses(mlir::ModuleOp module);
 } // namespace whale
 
 #define GET_OP_CLASSES
