@@ -40,9 +40,13 @@ struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
            llvm::make_early_inc_range(function.front().getOps<func::CallOp>()))
         inlineCall(call, symbols);
     });
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(kRanksAttrName))
+        function.walk([&](func::CallOp call) {
+          bodies.remove(symbols.lookup(call.getCallee()));
+        });
     for (Operation *body : bodies)
-      if (SymbolTable::symbolKnownUseEmpty(body, getOperation()))
-        body->erase();
+      body->erase();
   }
 
   static void inlineCall(func::CallOp call, const SymbolTable &symbols) {
