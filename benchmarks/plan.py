@@ -81,29 +81,29 @@ class Case:
     scopes: tuple[Callable[[], Any], ...] = ()
 
 
-_REPLICATE, _SPLIT = wh.replicate, wh.split
 CASES = (
     Case("replicate(512)", {"num_micro_batch": 8}),
     Case("num_task_graph = 8", {"num_micro_batch": 32, "num_task_graph": 8}),
     Case(
         "1F1B of 8 stages",
         {"num_micro_batch": 32, "pipeline.strategy": "PreferBackward"},
-        (functools.partial(_REPLICATE, 8),) * 8,
+        (functools.partial(wh.replicate, 8),) * 8,
     ),
     Case(
         "replicate(8) and split(8) by turns",
         {"num_micro_batch": 8},
-        (functools.partial(_REPLICATE, 8), functools.partial(_SPLIT, 8)) * 4,
+        (functools.partial(wh.replicate, 8), functools.partial(wh.split, 8))
+        * 4,
     ),
     Case(
         "split(64) twice",
         {"num_micro_batch": 8},
-        (functools.partial(_SPLIT, 64),) * 2,
+        (functools.partial(wh.split, 64),) * 2,
     ),
     Case(
         "1F1B of 16 stages",
         {"num_micro_batch": 64, "pipeline.strategy": "PreferBackward"},
-        (functools.partial(_REPLICATE, 8),) * 16,
+        (functools.partial(wh.replicate, 8),) * 16,
     ),
 )
 

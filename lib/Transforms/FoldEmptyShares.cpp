@@ -107,8 +107,6 @@ private:
   void replaceByZero(Operation *op) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     Attribute value = getIdentity(Reduction::Sum, type.getElementType());
-    if (!value)
-      return;
     OpBuilder builder(op);
     auto zero = hlo::ConstantOp::create(builder, op->getLoc(),
                                         DenseElementsAttr::get(type, value));

@@ -15,6 +15,7 @@
 
 #include "DivideStacks/StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -184,10 +185,7 @@ struct JoinStacksPass : impl::JoinStacksBase<JoinStacksPass> {
   using JoinStacksBase::JoinStacksBase;
 
   void runOnOperation() final {
-    ModuleOp module = getOperation();
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function->hasAttr(kRanksAttrName))
-        continue;
+    for (func::FuncOp function : getRankClasses(getOperation())) {
       bool forgets = function->hasAttr(kFeedbackFoundAttr);
       function->removeAttr(kFeedbackFoundAttr);
       if (failed(Joiner(function, forgets).run()))

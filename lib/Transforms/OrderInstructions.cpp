@@ -347,10 +347,7 @@ SmallVector<unsigned> Segment::chooseOrder() const {
 
 struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> functions;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kRanksAttrName))
-        functions.push_back(function);
+    SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
     parallelForEach(&getContext(), functions, [](func::FuncOp function) {
       function.walk([](Block *block) { orderBlock(*block); });
     });

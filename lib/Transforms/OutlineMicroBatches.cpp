@@ -21,7 +21,6 @@
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
-#include "llvm/ADT/SetVector.h"
 #include <unordered_map>
 
 using namespace mlir;
@@ -38,7 +37,7 @@ struct Run {
   SmallVector<Operation *> ops;
   /// What they use that is made before, in the order of their first uses; and
   /// which of it is a sum that they add to, and nothing else uses.
-  llvm::SetVector<Value> inputs;
+  SmallVector<Value> inputs;
   llvm::BitVector lastUses;
   /// What is used behind them.
   SmallVector<Value> outputs;
@@ -76,7 +75,7 @@ Run::Run(ArrayRef<Operation *> ops) : ops(ops) {
   auto hashOperand = [&](Value value) {
     auto [it, isNew] = numbers.try_emplace(value, numbers.size());
     if (isNew) {
-      inputs.insert(value);
+      inputs.push_back(value);
       lastUses.push_back(isAddedToInPlace(value));
     }
     return llvm::hash_value(it->second);
@@ -179,8 +178,7 @@ public:
     auto function = func::FuncOp::create(
         builder, run.ops.front()->getLoc(),
         ("micro_batch_" + Twine(count++)).str(),
-        builder.getFunctionType(TypeRange(run.inputs.getArrayRef()),
-                                TypeRange(run.outputs)));
+        builder.getFunctionType(TypeRange(run.inputs), TypeRange(run.outputs)));
     function.setPrivate();
     for (unsigned input : run.lastUses.set_bits())
       function.setArgAttr(input, kLastUseAttr, builder.getUnitAttr());
@@ -192,7 +190,7 @@ public:
   static void outline(Run &run, Target target) {
     OpBuilder builder(run.ops.front());
     auto call = func::CallOp::create(builder, run.ops.front()->getLoc(),
-                                     target.function, run.inputs.getArrayRef());
+                                     target.function, run.inputs);
     if (target.isFirst)
       fill(target.function, run);
     for (auto [value, result] : llvm::zip_equal(run.outputs, call.getResults()))

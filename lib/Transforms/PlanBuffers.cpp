@@ -235,9 +235,8 @@ SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
 struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
   void runOnOperation() override {
     std::vector<ClassPlanner> classes;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kRanksAttrName))
-        classes.emplace_back(function);
+    for (func::FuncOp function : getRankClasses(getOperation()))
+      classes.emplace_back(function);
     for (ClassPlanner &c : classes)
       if (failed(c.translate()))
         return signalPassFailure();
