@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InlineBody.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/ScopePath.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace whale {
 #define GEN_PASS_DEF_INLINECALLS
@@ -96,16 +96,7 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
         it->second = composeLocations(call->getLoc(), op->getLoc(), number);
       op->setLoc(it->second);
     };
-    IRMapping mapping;
-    mapping.map(callee.getArguments(), call->getOperands());
-    OpBuilder builder(call);
-    for (Operation &op : callee.front().without_terminator())
-      builder.clone(op, mapping)->walk(compose);
-    Operation *terminator = callee.front().getTerminator();
-    for (auto [result, value] :
-         llvm::zip_equal(call->getResults(), terminator->getOperands()))
-      result.replaceAllUsesWith(mapping.lookup(value));
-    call->erase();
+    inlineBody(call, callee, [&](Operation *op) { op->walk(compose); });
   }
 
   /// Erases what can't be reached from `main` by symbol references.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InlineBody.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Passes.h"
@@ -38,7 +38,7 @@ struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
     parallelForEach(&getContext(), classes, [&](func::FuncOp function) {
       for (auto call :
            llvm::make_early_inc_range(function.front().getOps<func::CallOp>()))
-        inlineCall(call, symbols);
+        inlineBody(call, symbols.lookup<func::FuncOp>(call.getCallee()));
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function->hasAttr(kRanksAttrName))
@@ -47,19 +47,6 @@ struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
         });
     for (Operation *body : bodies)
       body->erase();
-  }
-
-  static void inlineCall(func::CallOp call, const SymbolTable &symbols) {
-    Block &body = symbols.lookup<func::FuncOp>(call.getCallee()).front();
-    IRMapping mapping;
-    mapping.map(body.getArguments(), call.getOperands());
-    OpBuilder builder(call);
-    for (Operation &op : body.without_terminator())
-      builder.clone(op, mapping);
-    for (auto [result, value] : llvm::zip_equal(
-             call.getResults(), body.getTerminator()->getOperands()))
-      result.replaceAllUsesWith(mapping.lookup(value));
-    call.erase();
   }
 };
 
