@@ -18,9 +18,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "llvm/ADT/SetVector.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 
 using namespace mlir;
 using linalg::GenericOp;
@@ -159,9 +158,9 @@ static GenericOp findHost(GenericOp op, SmallVectorImpl<AffineExpr> &loops) {
   }
   llvm::sort(candidates,
              [](GenericOp a, GenericOp b) { return b->isBeforeInBlock(a); });
-  llvm::SetVector<Value> needed;
-  getUsedValuesDefinedAbove(op.getRegion(), needed);
-  needed.insert(op.getInputs().begin(), op.getInputs().end());
+  llvm::SetVector<Value> captured = whale::getCaptures(op.getRegion());
+  llvm::SetVector<Value> needed = captured;
+  needed.insert_range(op.getInputs());
   auto canStore = [&](GenericOp to) {
     for (unsigned number = 0; number < op->getNumResults(); ++number)
       if (!whale::canStoreAt(whale::findStore(op, number), to))
@@ -192,8 +191,6 @@ static GenericOp findHost(GenericOp op, SmallVectorImpl<AffineExpr> &loops) {
       same &= !made || (!found.empty() && found == loops);
     }
     // A tensor that is captured is read at any point.
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op.getRegion(), captured);
     same &= llvm::none_of(
         captured, [&](Value value) { return value.getDefiningOp() == to; });
     if (same && !loops.empty())

@@ -8,7 +8,7 @@
 
 #include "KernelCache.h"
 #include "LoopNest.h"
-#include "mlir/Transforms/RegionUtils.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 
 using namespace mlir;
 using namespace whale;
@@ -43,12 +43,9 @@ std::optional<KernelCache::Key> KernelCache::getKey(LoopNest &nest) {
       key.form.push_back(value.getAsOpaquePointer());
   };
   // What a body reads beside its operands is not in it.
-  for (Region *body : getBodies(nest.op, nest.fills)) {
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(*body, captured);
-    if (!captured.empty())
+  for (Region *body : getBodies(nest.op, nest.fills))
+    if (!getCaptures(*body).empty())
       return std::nullopt;
-  }
   if (llvm::any_of(nest.stores, [](Operation *store) { return store; }))
     return std::nullopt;
   auto addOperation = [&](linalg::GenericOp op) {

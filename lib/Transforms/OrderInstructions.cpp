@@ -16,6 +16,7 @@
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
@@ -134,17 +135,10 @@ Segment::Segment(ArrayRef<Operation *> ops,
   llvm::DenseMap<Operation *, unsigned> places;
   for (auto [number, op] : llvm::enumerate(ops)) {
     places[op] = number;
-    // Loops read what their regions do.
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Operation *parent = operand.getParentBlock()->getParentOp();
-        if (parent != op && !op->isAncestor(parent))
-          read(operand, number);
-        Operation *maker = operand.getDefiningOp();
-        if (auto it = places.find(maker);
-            maker && maker != op && it != places.end())
-          order(it->second, number);
-      }
+    forEachRead(op, [&](Value value) {
+      read(value, number);
+      if (auto it = places.find(value.getDefiningOp()); it != places.end())
+        order(it->second, number);
     });
     if (isa<stablehlo::ReshapeOp>(op))
       continue;

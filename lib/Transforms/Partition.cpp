@@ -19,6 +19,7 @@
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/Planner/Resolver.h"
 #include "whale/Sharding/BlockLocalizer.h"
@@ -156,16 +157,13 @@ private:
 
   /// A loop or branch doesn't receive what it uses in each of its rounds.
   LogicalResult visitCaptured(Operation *op) {
-    WalkResult result = op->walk([&](Operation *inner) {
-      for (Value value : inner->getOperands()) {
-        Operation *producer = value.getDefiningOp();
-        if (isLate(producer) && !op->isAncestor(producer) && holds(value) &&
-            !lookup(value) && failed(visit(producer)))
-          return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
+    for (Value value : getReads(op)) {
+      Operation *producer = value.getDefiningOp();
+      if (isLate(producer) && holds(value) && !lookup(value) &&
+          failed(visit(producer)))
+        return failure();
+    }
+    return success();
   }
 
   Placement getOperandPlacement(OpOperand &operand) override {

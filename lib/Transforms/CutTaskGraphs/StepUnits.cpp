@@ -8,6 +8,7 @@
 
 #include "StepUnits.h"
 #include "SplitLoop.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/ScopePath.h"
@@ -75,7 +76,7 @@ private:
     }
     for (auto &[op, info] : step) {
       unsigned &from = sourceOf[op];
-      forEachOperand(op, [&](Value value) {
+      forEachRead(op, [&](Value value) {
         if (isa<BlockArgument>(value))
           from |= sources.lookup(value);
         else
@@ -118,7 +119,7 @@ private:
     if (!loop || !LoopSplitter::canSplit(loop))
       return nullptr;
     llvm::MapVector<Operation *, unsigned> shared;
-    forEachOperand(op, [&](Value value) {
+    forEachRead(op, [&](Value value) {
       auto count = [&](Operation *candidate) {
         auto other = dyn_cast_or_null<stablehlo::WhileOp>(candidate);
         auto range = units.unitOf.find(candidate);
@@ -144,7 +145,7 @@ private:
     bool isAgain =
         StringRef(namePath(op->getLoc())).contains("rematted_computation");
     std::optional<int64_t> unit;
-    forEachOperand(op, [&](Value value) {
+    forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);
       if (producer && units.free.contains(producer))
         return;

@@ -11,6 +11,7 @@
 #include "../ImportScopes/StepAnalysis.h"
 #include "StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Sharding/OpRule.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
@@ -180,7 +181,7 @@ private:
         data.insert(argument);
     for (Operation &op : *body) {
       bool isData = false;
-      forEachOperand(&op, [&](Value value) { isData |= data.contains(value); });
+      forEachRead(&op, [&](Value value) { isData |= data.contains(value); });
       if (isData)
         data.insert_range(op.getResults());
     }

@@ -9,7 +9,7 @@
 #include "Schedule.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/RegionUtils.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
@@ -72,17 +72,11 @@ private:
     std::optional<size_t> lastEffect;
     for (auto [i, op] : llvm::enumerate(ops)) {
       llvm::SmallSetVector<size_t, 8> before;
-      auto depend = [&](Value value) {
+      forEachRead(op, [&](Value value) {
         auto it = index.find(value.getDefiningOp());
         if (it != index.end())
           before.insert(it->second);
-      };
-      llvm::for_each(op->getOperands(), depend);
-      if (op->getNumRegions() != 0) {
-        llvm::SetVector<Value> captured;
-        getUsedValuesDefinedAbove(op->getRegions(), captured);
-        llvm::for_each(captured, depend);
-      }
+      });
       if (!isMemoryEffectFree(op)) {
         if (lastEffect)
           before.insert(*lastEffect);

@@ -8,6 +8,7 @@
 
 #include "StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Feedback.h"
 
 using namespace mlir;
@@ -67,7 +68,7 @@ private:
   StrategyAttr fromProducers(Operation *op, const StepOp &info) {
     Operation *latest = nullptr;
     bool latestIsForward = false;
-    forEachOperand(op, [&](Value value) {
+    forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);
       const StepOp *from = lookup(producer);
       if (!from || from->constant || !from->strategy)
@@ -103,7 +104,7 @@ private:
         continue;
       Operation *user = op;
       StrategyAttr strategy = info.strategy;
-      forEachOperand(op, [&](Value value) {
+      forEachRead(op, [&](Value value) {
         auto argument = dyn_cast<BlockArgument>(value);
         if (!argument || argument.getOwner() != body ||
             !nextValues[argument.getArgNumber()] || parameters.count(value))
@@ -162,7 +163,7 @@ private:
   StrategyAttr fromUpdate(Operation *op) {
     StrategyAttr best;
     int bestRank = 0;
-    forEachOperand(op, [&](Value value) {
+    forEachRead(op, [&](Value value) {
       StrategyAttr strategy = parameters.lookup(value);
       bool isParameter = static_cast<bool>(strategy);
       if (!isParameter) {

@@ -8,10 +8,10 @@
 
 #include "StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Feedback.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -19,17 +19,6 @@ namespace whale {
 
 Operation *ancestorInMain(Operation *op, Block *body) {
   return op ? body->findAncestorOpInBlock(*op) : nullptr;
-}
-
-void forEachOperand(Operation *op, llvm::function_ref<void(Value)> visit) {
-  for (Value operand : op->getOperands())
-    visit(operand);
-  if (op->getNumRegions() == 0)
-    return;
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value value : captured)
-    visit(value);
 }
 
 bool movesData(Operation *op) {
@@ -81,7 +70,7 @@ public:
 private:
   bool dependsOnGradient(Operation *op) {
     bool depends = false;
-    forEachOperand(op, [&](Value value) {
+    forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);
       if (!producer)
         return;

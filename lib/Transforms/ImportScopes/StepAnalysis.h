@@ -38,10 +38,6 @@ using Step = llvm::MapVector<mlir::Operation *, StepOp>;
 /// The operation of @main's body that holds the use or is the definition.
 mlir::Operation *ancestorInMain(mlir::Operation *op, mlir::Block *body);
 
-/// Calls `visit` with every value from outside that `op` or its regions use.
-void forEachOperand(mlir::Operation *op,
-                    llvm::function_ref<void(mlir::Value)> visit);
-
 /// Whether the operation computes nothing: its data are those of operand 0, or
 /// a part of them.
 bool movesData(mlir::Operation *op);

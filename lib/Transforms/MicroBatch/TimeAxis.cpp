@@ -9,8 +9,8 @@
 #include "TimeAxis.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -155,18 +155,9 @@ bool TimeAxis::dependsOnBatchAlone(Value value) {
     bool samplesMeetInside = hlo::isControlFlow(op) && isInLoop(op);
     if (op->getBlock() != &main.front() || samplesMeetInside)
       return false;
-    llvm::append_range(worklist, getReads(op));
+    forEachRead(op, [&](Value value) { worklist.push_back(value); });
   }
   return true;
-}
-
-/// The values that an operation reads, in its regions too.
-SmallVector<Value> TimeAxis::getReads(Operation *op) {
-  SmallVector<Value> reads(op->getOperands());
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  llvm::append_range(reads, captured);
-  return reads;
 }
 
 /// A copy of `value` and of what it is computed from, for the whole mini-batch.

@@ -58,7 +58,6 @@ private:
   bool needsWhole(mlir::OpOperand &operand) const;
   bool isOfSums(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
-  static llvm::SmallVector<mlir::Value> getReads(mlir::Operation *op);
   mlir::Value cloneWhole(mlir::Value value);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;

@@ -16,6 +16,7 @@
 #include "Patterns.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Sharding/ShardingHints.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -342,11 +343,9 @@ LogicalResult Expander::emitCollective(Operation *inner, Map &map) {
 
 Operation *Expander::cloneFor(int64_t device, Operation *inner, Map &map) {
   IRMapping mapping;
-  // Whatever of the body it uses, in its regions too.
-  inner->walk([&](Operation *nested) {
-    for (Value operand : nested->getOperands())
-      if (auto it = map.find(operand); it != map.end())
-        mapping.map(operand, it->second[device]);
+  forEachRead(inner, [&](Value value) {
+    if (auto it = map.find(value); it != map.end())
+      mapping.map(value, it->second[device]);
   });
   Operation *cloned = b.clone(*inner, mapping);
   SmallVector<Operation *> numbers;
@@ -376,9 +375,10 @@ void Expander::emitEach(Operation *inner, Map &map) {
   bool same = true;
   inner->walk([&](Operation *nested) {
     same &= !isa<stablehlo::PartitionIdOp>(nested);
-    for (Value operand : nested->getOperands())
-      if (auto it = map.find(operand); it != map.end())
-        same &= agree(it->second);
+  });
+  forEachRead(inner, [&](Value value) {
+    if (auto it = map.find(value); it != map.end())
+      same &= agree(it->second);
   });
   SmallVector<Operation *> copies;
   for (int64_t device = 0; device < count; ++device)

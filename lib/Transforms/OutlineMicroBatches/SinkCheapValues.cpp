@@ -10,6 +10,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -125,10 +126,9 @@ public:
   void run() {
     llvm::SetVector<Value> inputs;
     for (Operation *op : ops)
-      op->walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          if (isBefore(operand))
-            inputs.insert(operand);
+      forEachRead(op, [&](Value value) {
+        if (isBefore(value))
+          inputs.insert(value);
       });
     SmallVector<Operation *> copies;
     for (Value input : inputs)

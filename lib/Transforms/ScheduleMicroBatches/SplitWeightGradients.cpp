@@ -8,6 +8,7 @@
 
 #include "SplitWeightGradients.h"
 
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
@@ -67,12 +68,10 @@ static void split(TaskGraphOp graph) {
         .push_back(yielded);
   llvm::SetVector<Value> crossing;
   for (Operation *op : moved)
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *producer = operand.getDefiningOp();
-            producer && producer->getBlock() == &body &&
-            !late.contains(producer))
-          crossing.insert(operand);
+    forEachRead(op, [&](Value value) {
+      Operation *producer = value.getDefiningOp();
+      if (producer && producer->getBlock() == &body && !late.contains(producer))
+        crossing.insert(value);
     });
   for (Value value : crossing)
     if (!llvm::is_contained(early, value))

@@ -1,0 +1,32 @@
+//===- Reads.h - What an operation reads ------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_DIALECT_WHALE_IR_READS_H
+#define WHALE_DIALECT_WHALE_IR_READS_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace whale {
+
+/// Calls `visit` with each value that an operation reads: its operands, then
+/// what its regions use of what is defined outside of them. Whatever moves,
+/// copies or orders operations has to ask for these, not for operands alone.
+void forEachRead(mlir::Operation *op,
+                 llvm::function_ref<void(mlir::Value)> visit);
+
+/// The values that an operation reads, each once.
+llvm::SetVector<mlir::Value> getReads(mlir::Operation *op);
+
+/// What a region uses of what is defined outside of it.
+llvm::SetVector<mlir::Value> getCaptures(mlir::Region &region);
+
+} // namespace whale
+
+#endif // WHALE_DIALECT_WHALE_IR_READS_H
