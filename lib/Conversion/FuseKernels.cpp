@@ -24,6 +24,7 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Transforms/CSE.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {
@@ -145,17 +146,18 @@ private:
 
 /// The users of a producer, without the cheap operations among them that all
 /// their own users will compute for themselves: of these, the users count.
-/// `passed` gets these operations.
+/// `passed` gets these operations. Who reads elements of a tensor that it
+/// captures can't compute that tensor for itself.
 static void addLastingUsers(GenericOp op, Properties &properties, Users &users,
                             Users &passed) {
   for (Operation *user : getUsers(op)) {
     auto generic = dyn_cast_or_null<GenericOp>(user);
-    bool passes = generic && properties.isParallel(generic) &&
-                  properties.isCheap(generic) &&
-                  generic->getBlock() == op->getBlock() &&
-                  llvm::all_of(getUsers(generic), [](Operation *next) {
-                    return isa_and_nonnull<GenericOp>(next);
-                  });
+    bool passes =
+        generic && properties.isParallel(generic) &&
+        properties.isCheap(generic) && generic->getBlock() == op->getBlock() &&
+        llvm::all_of(generic->getUsers(), [&](Operation *next) {
+          return isa<GenericOp>(next) && next->getBlock() == op->getBlock();
+        });
     if (!passes)
       users.insert(user);
     else if (passed.insert(user))
@@ -379,10 +381,11 @@ private:
       return user && (user == consumer || order.isBefore(consumer, user));
     });
     // What the consumer reads through them it must have taken in before.
-    bool readsPassed = llvm::any_of(consumer->getOperands(), [&](Value value) {
+    auto isPassed = [&](Value value) {
       return passed.contains(value.getDefiningOp());
-    });
-    if (passed.contains(consumer) || readsPassed || !isFirst)
+    };
+    if (passed.contains(consumer) || !isFirst ||
+        llvm::any_of(whale::getReads(consumer), isPassed))
       return {};
     SmallVector<Operation *> earlier;
     for (Operation *user : passed)

@@ -216,3 +216,56 @@ func.func @read_in_between(%x: tensor<8xf32>, %stack: tensor<4x8xf32>,
       -> tensor<4x8xf32>
   return %0, %2, %n : tensor<8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A pad reads its operand at places that it computes, so it can't compute it for
+// itself: what is cheap is made beside what it needs, before the pad.
+// CHECK-LABEL: @captured_in_between
+// CHECK: %[[E:.*]]:2 = linalg.generic
+// CHECK: math.exp
+// CHECK: arith.negf
+// CHECK: linalg.generic {{.*}} ins(%[[E]]#0 :
+// CHECK: tensor.extract %[[E]]#1
+// CHECK: arith.addf
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @captured_in_between(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %e = stablehlo.exponential %x : tensor<8xf32>
+  %n = stablehlo.negate %e : tensor<8xf32>
+  %p = stablehlo.pad %n, %zero, low = [3], high = [-3], interior = [0]
+      : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.add %p, %e : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// The same with a concatenation of parts of cheap values.
+// CHECK-LABEL: @captured_behind_others
+// CHECK: %[[T:.*]] = linalg.generic
+// CHECK: math.tanh
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} ins(%[[T]]
+// CHECK: arith.mulf
+// CHECK: arith.negf
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%[[T]]
+// CHECK: arith.mulf
+// CHECK: linalg.generic {{.*}} ins(%arg1, %[[T]]
+// CHECK: tensor.extract %[[A]]
+// CHECK: tensor.extract %[[B]]
+// CHECK: return
+func.func @captured_behind_others(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>)
+    -> tensor<4x8xf32> {
+  %c = stablehlo.constant dense<3.0> : tensor<4x8xf32>
+  %t = stablehlo.tanh %x : tensor<4x8xf32>
+  %m = stablehlo.multiply %t, %c : tensor<4x8xf32>
+  %n = stablehlo.negate %m : tensor<4x8xf32>
+  %a = stablehlo.slice %n [0:4, 4:8] : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %b = stablehlo.slice %m [0:4, 0:4] : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %r = stablehlo.concatenate %a, %b, dim = 1
+      : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  %s = stablehlo.multiply %r, %y : tensor<4x8xf32>
+  %0 = stablehlo.add %s, %t : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
