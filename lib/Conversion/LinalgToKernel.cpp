@@ -21,7 +21,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/RegionUtils.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -133,11 +133,11 @@ static linalg::GenericOp findFill(Value init) {
 
 void LoopNest::collectInputs() {
   auto addCaptured = [&](linalg::GenericOp generic) {
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(generic.getRegion(), captured);
-    for (Value value : captured)
-      if (isa<RankedTensorType>(value.getType()))
+    for (Value value : getCaptures(generic.getRegion()))
+      if (isa<RankedTensorType>(value.getType())) {
+        captures.insert(value);
         inputBuffer(value);
+      }
   };
   for (OpOperand *operand : op.getDpsInputOperands()) {
     Access access =
@@ -385,12 +385,11 @@ bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   Value tensor = inputs[read.buffer];
   auto from = cast<RankedTensorType>(tensor.getType());
   auto to = cast<RankedTensorType>(op->getResult(result).getType());
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  // What is captured is read at any place.
   if (from.getNumElements() != to.getNumElements() ||
       getStoredBits(getBufferType(from).getElementType()) !=
           getStoredBits(getBufferType(to).getElementType()) ||
-      captured.contains(tensor))
+      captures.contains(tensor))
     return false;
   // No other access may see the element overwritten.
   auto conflicts = [&](const Access &other) {

@@ -20,6 +20,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace whale {
 
@@ -104,6 +105,8 @@ private:
   llvm::SmallVector<int64_t> sizes;
 
   llvm::SetVector<mlir::Value> inputs;
+  /// Those that a body reads beside its operands.
+  llvm::SmallPtrSet<mlir::Value, 4> captures;
   llvm::SmallVector<Access> reads;  // Of op's inputs.
   llvm::SmallVector<Access> writes; // Of its results.
   /// The slice that a result is stored in, or null.

@@ -235,3 +235,28 @@ func.func @unsigned_sum_of_nothing(%x: tensor<0xui32>) -> tensor<ui32> {
       across dimensions = [0] : (tensor<0xui32>, tensor<ui32>) -> tensor<ui32>
   return %0 : tensor<ui32>
 }
+
+// -----
+
+// The sum starts from an element of a tensor that is read at a place that is
+// computed: so no result overwrites that tensor, though it is read elementwise
+// too.
+// CHECK-LABEL: @start_captured
+// CHECK: whale.launch @k0(%arg0, %arg1, %arg2) :
+func.func @start_captured(%x: tensor<4x8xf32>, %y: tensor<4xf32>,
+    %i: tensor<i32>) -> tensor<4xf32> {
+  %s = stablehlo.dynamic_slice %y, %i, sizes = [1]
+      : (tensor<4xf32>, tensor<i32>) -> tensor<1xf32>
+  %start = stablehlo.reshape %s : (tensor<1xf32>) -> tensor<f32>
+  %b = stablehlo.broadcast_in_dim %y, dims = [0]
+      : (tensor<4xf32>) -> tensor<4x8xf32>
+  %p = stablehlo.multiply %x, %b : tensor<4x8xf32>
+  %0 = stablehlo.reduce(%p init: %start) across dimensions = [1]
+      : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+    reducer(%a: tensor<f32>, %e: tensor<f32>) {
+    %n = stablehlo.negate %a : tensor<f32>
+    %m = stablehlo.maximum %n, %e : tensor<f32>
+    stablehlo.return %m : tensor<f32>
+  }
+  return %0 : tensor<4xf32>
+}
