@@ -16,6 +16,9 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(
     ("%python", os.path.join(config.whale_source_dir, ".venv/bin/python"))
 )
+# A pass that leaves invalid IR fails the test that shows it.
+variable = "WHALE_VERIFY_EACH"
+config.environment[variable] = os.environ.get(variable, "1")
 # scripts/test --full
 if "WHALE_TEST_FULL" in os.environ:
     config.environment["WHALE_TEST_FULL"] = os.environ["WHALE_TEST_FULL"]

@@ -237,8 +237,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     if (failed(parsePassPipeline(level.pipeline, manager)))
       return module.emitError("the pipeline of level '")
              << level.name << "' names an unknown pass";
-    // Once a level is enough here; the tests of each pass verify after it.
-    manager.enableVerifier(false);
+    configureVerifier(manager);
     if (failed(manager.run(module)) || failed(verify(module)))
       return failure();
     if (level.name == "partitioned")

@@ -28,6 +28,8 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 
 namespace whale {
@@ -49,6 +51,11 @@ llvm::ArrayRef<Level> getLevels() {
       {"program", "whale-order-instructions,whale-plan-buffers"},
   };
   return levels;
+}
+
+void configureVerifier(PassManager &manager) {
+  StringRef wish = std::getenv(kVerifyEachVariable.data());
+  manager.enableVerifier(!wish.empty() && wish != "0");
 }
 
 void registerProgramDialects(DialectRegistry &registry) {

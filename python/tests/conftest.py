@@ -4,6 +4,8 @@ import os
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# The verifier runs after every pass.
+os.environ.setdefault("WHALE_VERIFY_EACH", "1")
 sys.path.insert(0, os.path.dirname(__file__))
 
 import pytest  # noqa: E402

@@ -26,6 +26,7 @@
 
 namespace mlir {
 class DialectRegistry;
+class PassManager;
 } // namespace mlir
 
 namespace whale {
@@ -83,6 +84,13 @@ struct Level {
 
 /// The phases from the text to a module that emitProgram takes.
 llvm::ArrayRef<Level> getLevels();
+
+/// The environment variable that has each compilation verify the IR after every
+/// pass. Tests set it; else once a level is enough, and faster.
+inline constexpr llvm::StringLiteral kVerifyEachVariable = "WHALE_VERIFY_EACH";
+
+/// Lets the manager's verifier run, or not, as the variable says.
+void configureVerifier(mlir::PassManager &manager);
 
 /// Registers the phases as pipelines: `whale` is all of them, `whale-NAME` a
 /// single one.
