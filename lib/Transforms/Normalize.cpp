@@ -50,8 +50,10 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
     config.setListener(&carry);
     if (failed(applyPatternsGreedily(module, std::move(patterns), config))) {
       module.emitError("normalization does not come to an end");
-      signalPassFailure();
+      return signalPassFailure();
     }
+    if (failed(normalize::closeRegions(module)))
+      return signalPassFailure();
   }
 };
 

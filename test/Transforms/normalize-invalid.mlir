@@ -63,3 +63,29 @@ func.func @two_halves(%x: tensor<8xf16>, %s: tensor<4xf16>, %i: tensor<f16>) -> 
   }) : (tensor<8xf16>, tensor<4xf16>, tensor<f16>) -> tensor<8xbf16>
   return %0 : tensor<8xbf16>
 }
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>, %k: tensor<f32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-error@+1 {{'stablehlo.reduce' op uses in its region a value from outside of it that is no constant; make it an operand}}
+  %0 = stablehlo.reduce(%x init: %zero) across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %1 = stablehlo.multiply %b, %k : tensor<f32>
+    %2 = stablehlo.add %a, %1 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32>, %k: tensor<f32>) -> tensor<4xf32> {
+  // expected-error@+1 {{'stablehlo.sort' op uses in its region a value from outside of it that is no constant; make it an operand}}
+  %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %k : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -170,3 +170,23 @@ func.func @overlap(%x: tensor<4xf32>) -> tensor<8xf32> {
   }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
   return %1 : tensor<8xf32>
 }
+
+// A constant from outside comes inside, whatever it is made of.
+// CHECK-LABEL: func.func @captured_constant
+// CHECK:         stablehlo.reduce
+// CHECK:         reducer(%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>)
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[M:.*]] = stablehlo.multiply %[[B]], %[[C]]
+// CHECK-NEXT:    stablehlo.add %[[A]], %[[M]]
+func.func @captured_constant(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %k = stablehlo.convert %two : (tensor<i32>) -> tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %1 = stablehlo.multiply %b, %k : tensor<f32>
+    %2 = stablehlo.add %a, %1 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }
+  return %0 : tensor<4xf32>
+}

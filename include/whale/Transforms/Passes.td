@@ -130,6 +130,8 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
     - Reductions start from the identity of their operation, so that a partial
       result holds an initial value never instead of once a device; outside of
       loops, adding scatters start from zeros, for the same reason.
+    - Constants that the region of a reduction or a sort uses from outside come
+      inside; any other value from outside is an error.
     - Carried values that a while loop returns as they came (the constants of
       `lax.scan`) become values from outside.
     - Branches with a constant index are inlined, optimization barriers, no-op
