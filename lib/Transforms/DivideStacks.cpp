@@ -311,10 +311,10 @@ private:
       slice.setLimitIndices(limits);
       slice.getOperandMutable().assign(part);
       setKey(slice, rows.stage, {});
-      // The piece may be made later than the whole was sliced.
-      if (Operation *producer = part.getDefiningOp();
-          producer && slice->isBeforeInBlock(producer))
-        slice->moveAfter(producer);
+      assert(
+          (!part.getDefiningOp() || part.getDefiningOp()->isBeforeInBlock(
+                                        body->findAncestorOpInBlock(*slice))) &&
+          "pieces are made where their whole is, at the latest");
       return;
     }
   }

@@ -201,3 +201,45 @@ module {
     return %next : tensor<5xf32>
   }
 }
+
+// -----
+
+// A branch slices its rows of a stack where it is: the slice stays inside.
+
+#s0 = #whale.replicate<devices = 1, name = "stage0">
+#s1 = #whale.replicate<devices = 1, name = "stage1">
+#forward = #whale.phase<forward>
+module {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e15}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+
+  // CHECK-LABEL: func.func @main
+  // CHECK-SAME: %[[W0:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 0 : i64,
+  // CHECK: %[[H0:.*]] = stablehlo.convert %[[W0]]
+  // CHECK: "stablehlo.case"
+  // CHECK-NEXT: %[[R:.*]] = stablehlo.slice %[[H0]] [0:1, 0:4]
+  // CHECK-NEXT: stablehlo.return %[[R]]
+  func.func @main(%w: tensor<4x4xf32> {whale.fed_by = 0 : i64},
+                  %x: tensor<2x4xf32> {whale.batch_dim = 0 : i64},
+                  %i: tensor<i32>)
+      -> (tensor<4x4xf32>, tensor<2x4xf32>, tensor<1x4xbf16>) {
+    %a = stablehlo.tanh %x {whale.strategy = #s0, whale.phase = #forward} : tensor<2x4xf32>
+    %half = stablehlo.convert %w {whale.strategy = #s0, whale.phase = #forward} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+    %r0 = stablehlo.slice %half [0:2, 0:4] {whale.strategy = #s0, whale.phase = #forward} : (tensor<4x4xbf16>) -> tensor<2x4xbf16>
+    %r1 = stablehlo.slice %half [2:4, 0:4] {whale.strategy = #s0, whale.phase = #forward} : (tensor<4x4xbf16>) -> tensor<2x4xbf16>
+    %f0 = stablehlo.convert %r0 {whale.strategy = #s0, whale.phase = #forward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+    %f1 = stablehlo.convert %r1 {whale.strategy = #s1, whale.phase = #forward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+    %y0 = stablehlo.multiply %a, %f0 {whale.strategy = #s0, whale.phase = #forward} : tensor<2x4xf32>
+    %y1 = stablehlo.multiply %y0, %f1 {whale.strategy = #s1, whale.phase = #forward} : tensor<2x4xf32>
+    %c = "stablehlo.case"(%i) ({
+      %1 = stablehlo.slice %half [0:1, 0:4] {whale.strategy = #s0, whale.phase = #forward} : (tensor<4x4xbf16>) -> tensor<1x4xbf16>
+      stablehlo.return %1 : tensor<1x4xbf16>
+    }, {
+      %1 = stablehlo.constant {whale.strategy = #s0, whale.phase = #forward} dense<1.0> : tensor<1x4xbf16>
+      stablehlo.return %1 : tensor<1x4xbf16>
+    }) {whale.strategy = #s0, whale.phase = #forward} : (tensor<i32>) -> tensor<1x4xbf16>
+    return %w, %y1, %c : tensor<4x4xf32>, tensor<2x4xf32>, tensor<1x4xbf16>
+  }
+}
