@@ -141,6 +141,23 @@ def test_half_precision():
     close(ours[1], theirs[1], 3e-2)
 
 
+def test_a_reduction_starts_from_what_it_reads():
+    """Its first value is an element of a tensor that the result, of the same
+    size, could overwrite."""
+
+    def step(x, i):
+        y = jnp.tanh(x[:, 0])
+        scaled = 0.1 * x * y[:, None]
+        return jax.lax.reduce(
+            scaled, 0.1 * y[i], lambda a, b: a + b + a * b, (1,)
+        )
+
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 8)), jnp.float32)
+    ours = wh.jit(step, cluster=1)
+    for i in range(4):
+        close(ours(x, i), jax.jit(step)(x, i), 1e-5)
+
+
 def test_random_numbers_are_jaxs():
     def step(key, x):
         key, use = jax.random.split(key)
