@@ -105,3 +105,29 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   } : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A reducer that uses a constant of the body around it is written out with it.
+// CHECK-LABEL: func.func @captured_constant
+// CHECK-SAME:    (%[[X:.*]]: tensor<8xf32>)
+// CHECK-DAG:     %[[A:.*]] = stablehlo.slice %[[X]] [0:4]
+// CHECK-DAG:     %[[B:.*]] = stablehlo.slice %[[X]] [4:8]
+// CHECK-DAG:     %[[K:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<4xf32>
+// CHECK:         %[[M:.*]] = stablehlo.maximum %[[B]], %[[K]]
+// CHECK:         stablehlo.add %[[A]], %[[M]]
+// expected-remark@+1 {{dropped 1 sdy.mesh}}
+sdy.mesh @mesh = <["x"=2]>
+func.func @captured_constant(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%a: tensor<4xf32>) {
+    %k = stablehlo.constant dense<2.0> : tensor<f32>
+    %1 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %r = stablehlo.maximum %q, %k : tensor<f32>
+      %s = stablehlo.add %p, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -23,7 +23,6 @@ using namespace mlir;
 
 namespace whale::normalize {
 
-/// Gives the region a constant of its own in the place of each from outside.
 static LogicalResult close(Operation *op, Region &region) {
   OpBuilder b(region);
   for (Value value : getCaptures(region)) {
@@ -38,8 +37,8 @@ static LogicalResult close(Operation *op, Region &region) {
   return success();
 }
 
-LogicalResult closeRegions(ModuleOp module) {
-  WalkResult result = module.walk([](Operation *op) {
+LogicalResult closeRegions(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) {
     if (!isa_and_nonnull<stablehlo::StablehloDialect>(op->getDialect()) ||
         stablehlo::isControlFlow(op))
       return WalkResult::advance();

@@ -238,6 +238,9 @@ FailureOr<Value> Expander::reduceGroup(Block &reducer, ArrayRef<int64_t> group,
 }
 
 LogicalResult Expander::emitCollective(Operation *inner, Map &map) {
+  // Its reducer is written out where nothing of the body around it is.
+  if (failed(closeRegions(inner)))
+    return failure();
   SmallVector<int64_t> positionOf(count);
   for (int64_t position = 0; position < count; ++position) {
     if (devices.id(position) < 0 || devices.id(position) >= count)

@@ -31,10 +31,11 @@ void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
 /// can't stand for both.
 mlir::LogicalResult promoteReducers(mlir::ModuleOp module);
 
-/// Lets regions that compute one element, those of reducers and comparators,
-/// use nothing but their arguments: constants from outside come inside. Fails
-/// with an error at the first operation whose region uses anything else.
-mlir::LogicalResult closeRegions(mlir::ModuleOp module);
+/// Lets the regions in `root` that compute one element, those of reducers and
+/// comparators, use nothing but their arguments: constants from outside come
+/// inside. Fails with an error at the first operation whose region uses
+/// anything else.
+mlir::LogicalResult closeRegions(mlir::Operation *root);
 
 /// Writes out sdy.manual_computation (shard_map, pmap) for all devices of its
 /// mesh, collectives included.
