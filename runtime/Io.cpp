@@ -11,11 +11,13 @@
 #include "whale/Runtime/Error.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace whale::runtime {
 
@@ -23,11 +25,16 @@ MappedFile::MappedFile(const std::filesystem::path &path) {
   auto fail = [&](const char *what) {
     throw Error(path.string() + ": " + what);
   };
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe without a writer must not be waited for.
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     fail(std::strerror(errno));
   struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+  bool known = fstat(descriptor, &status) == 0;
+  char byte;
+  if (known && S_ISCHR(status.st_mode) && read(descriptor, &byte, 1) == 0)
+    status.st_size = 0;
+  else if (!known || !S_ISREG(status.st_mode)) {
     close(descriptor);
     fail("not a regular file");
   }
@@ -46,60 +53,78 @@ MappedFile::~MappedFile() {
     munmap(memory, length);
 }
 
+/// The descriptor that a path like /dev/stdout or /dev/fd/3 stands for, or -1.
+/// Opened by its path, a file would be written over from its beginning.
+static int standardDescriptor(const std::filesystem::path &path) {
+  if (path == "/dev/stdout")
+    return STDOUT_FILENO;
+  if (path == "/dev/stderr")
+    return STDERR_FILENO;
+  std::filesystem::path parent = path.parent_path();
+  if (parent != "/dev/fd" && parent != "/proc/self/fd")
+    return -1;
+  std::string digits = path.filename();
+  int descriptor = -1;
+  auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), descriptor);
+  return error == std::errc() && !*end ? descriptor : -1;
+}
+
 FileWriter::FileWriter(std::filesystem::path target) : path(std::move(target)) {
+  if (int descriptor = standardDescriptor(path); descriptor >= 0) {
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 || !(file = fdopen(copy, "wb")))
+      fail(errno);
+    return;
+  }
   std::error_code error;
   auto status = std::filesystem::status(path, error);
-  bool isRegular = std::filesystem::is_regular_file(status);
-  if (std::filesystem::exists(status) && !isRegular &&
-      !std::filesystem::is_directory(status)) {
-    file = std::fopen(path.c_str(), "wb");
+  if (std::filesystem::is_directory(status))
+    fail(EISDIR);
+  if (std::filesystem::exists(status) &&
+      !std::filesystem::is_regular_file(status)) {
+    file = std::fopen(path.c_str(), "wbe");
   } else {
-    if (isRegular && std::filesystem::is_symlink(path, error))
-      path = std::filesystem::canonical(path);
-    temporary = path;
-    temporary += ".partial-" + std::to_string(getpid());
-    file = std::fopen(temporary.c_str(), "wb");
+    try {
+      staging.emplace(path);
+    } catch (const std::system_error &failure) {
+      fail(failure.code().value());
+    }
+    file = std::fopen(staging->place().c_str(), "wbxe");
   }
   if (!file)
-    fail();
+    fail(errno);
 }
 
 FileWriter::~FileWriter() {
-  if (!file)
-    return;
-  std::fclose(file);
-  if (!temporary.empty())
-    std::remove(temporary.c_str());
+  if (file)
+    std::fclose(file);
 }
 
-void FileWriter::fail() const {
-  throw Error(path.string() + ": cannot be written: " + std::strerror(errno));
+void FileWriter::fail(int error) const {
+  throw Error(path.string() + ": cannot be written: " + std::strerror(error));
 }
 
 void FileWriter::write(const void *data, size_t size) {
   if (size && std::fwrite(data, 1, size, file) != size)
-    fail();
+    fail(errno);
 }
 
 void FileWriter::flush() {
   if (std::fflush(file) != 0)
-    fail();
+    fail(errno);
 }
 
 void FileWriter::commit() {
   flush();
-  bool closed = std::fclose(file) == 0;
-  file = nullptr;
-  if (temporary.empty()) {
-    if (!closed)
-      fail();
+  if (std::fclose(std::exchange(file, nullptr)) != 0)
+    fail(errno);
+  if (!staging)
     return;
-  }
-  if (!closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    int error = errno;
-    std::remove(temporary.c_str());
-    errno = error;
-    fail();
+  try {
+    staging->commitFile();
+  } catch (const std::system_error &failure) {
+    fail(failure.code().value());
   }
 }
 

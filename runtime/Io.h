@@ -9,15 +9,19 @@
 #ifndef WHALE_RUNTIME_IO_H
 #define WHALE_RUNTIME_IO_H
 
+#include "whale/Runtime/Staging.h"
+
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace whale::runtime {
 
-/// A file's bytes, mapped privately: writing to them never reaches the file.
-/// Throws Error naming the path.
+/// A file's bytes, mapped privately: writing to them never reaches the file. A
+/// device that has none (/dev/null) is an empty file. Throws Error naming the
+/// path.
 class MappedFile {
 public:
   explicit MappedFile(const std::filesystem::path &path);
@@ -36,8 +40,8 @@ private:
 
 /// Writes beside `path` and renames at the end: without `commit` nothing of it
 /// remains and what was there before stays. A link stays one; what is no
-/// regular file (a pipe, /dev/null) is written as it is. Throws Error naming
-/// the path.
+/// regular file (a pipe, /dev/null, /dev/stdout) is written as it is, and a
+/// directory is an error. Throws Error naming the path.
 class FileWriter {
 public:
   explicit FileWriter(std::filesystem::path path);
@@ -46,17 +50,18 @@ public:
   FileWriter &operator=(const FileWriter &) = delete;
 
   void write(const void *data, size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
   /// Everything is on its way to the disk: only `commit` can still fail.
   void flush();
   void commit();
 
 private:
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(int error) const;
 
   std::filesystem::path path;
-  /// Empty where `path` is written directly.
-  std::filesystem::path temporary;
-  FILE *file;
+  /// Nothing where `path` is written directly.
+  std::optional<Staging> staging;
+  FILE *file = nullptr;
 };
 
 } // namespace whale::runtime

@@ -12,6 +12,8 @@
 #include "executor/Executor.h"
 #include "program/Kernels.h"
 #include "whale/Runtime/Checksum.h"
+#include "whale/Runtime/Limits.h"
+#include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
 
 #include <algorithm>
@@ -20,6 +22,9 @@
 namespace whale::runtime {
 
 struct Program::State {
+  static std::shared_ptr<State> load(const std::filesystem::path &directory,
+                                     const LoadOptions &options);
+
   // In the order of use: what stands later refers to what stands before.
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
@@ -28,15 +33,33 @@ struct Program::State {
   std::mutex mutex;
 };
 
-/// Compares the files with checksums.txt, where there is one.
-static void verifyChecksums(const std::filesystem::path &directory,
-                            const std::vector<std::string> &files) {
+namespace {
+/// The files of a program directory, each checked when it is opened.
+class ProgramFiles {
+public:
+  explicit ProgramFiles(const std::filesystem::path &directory)
+      : directory(directory) {
+    if (std::filesystem::exists(directory / "checksums.txt"))
+      readChecksums();
+  }
+
+  /// `hash` is what the manifest says; empty where it says nothing.
+  std::unique_ptr<MappedFile> open(const std::string &file,
+                                   const std::string &hash = "") const;
+
+private:
+  void readChecksums();
+
+  const std::filesystem::path &directory;
+  std::optional<std::map<std::string, std::string>> checksums;
+};
+} // namespace
+
+void ProgramFiles::readChecksums() {
   std::filesystem::path path = directory / "checksums.txt";
-  if (!std::filesystem::exists(path))
-    return;
   MappedFile sums(path);
   std::string_view text = sums.text();
-  std::map<std::string, std::string> expected;
+  checksums.emplace();
   while (!text.empty()) {
     size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -44,45 +67,65 @@ static void verifyChecksums(const std::filesystem::path &directory,
     if (end == std::string_view::npos || gap == std::string_view::npos)
       throw Error(path.string() + ": must have lines of a hash, two spaces "
                                   "and a file name");
-    expected.emplace(line.substr(gap + 2), line.substr(0, gap));
+    checksums->emplace(line.substr(gap + 2), line.substr(0, gap));
     text.remove_prefix(end + 1);
   }
-  for (const std::string &file : files) {
-    auto it = expected.find(file);
-    if (it == expected.end())
-      throw Error(path.string() + ": has no line for " + file);
-    MappedFile mapped(directory / file);
-    if (Checksum::of(mapped.text()) != it->second)
-      throw Error((directory / file).string() +
-                  ": differs from its checksum: the program was damaged or "
-                  "edited");
+}
+
+std::unique_ptr<MappedFile> ProgramFiles::open(const std::string &file,
+                                               const std::string &hash) const {
+  auto mapped = std::make_unique<MappedFile>(directory / file);
+  if (!checksums && hash.empty())
+    return mapped;
+  std::string found = Checksum::of(mapped->text());
+  auto fail = [&](const char *what) {
+    throw Error((directory / file).string() + what);
+  };
+  if (checksums) {
+    auto it = checksums->find(file);
+    if (it == checksums->end())
+      throw Error((directory / "checksums.txt").string() +
+                  ": has no line for " + file);
+    if (found != it->second)
+      fail(": differs from its checksum: the program was damaged or edited");
   }
+  if (!hash.empty() && found != hash)
+    fail(": differs from its hash in manifest.json: it was damaged, or is "
+         "another program's");
+  return mapped;
 }
 
 Program::Program(std::shared_ptr<State> state) : state(std::move(state)) {}
 
-Program Program::load(const std::filesystem::path &directory,
+Program Program::load(const std::filesystem::path &path,
                       const LoadOptions &options) {
-  auto state = std::make_shared<State>();
-  std::filesystem::path path = directory / "manifest.json";
+  return readProgram(path, [&](const std::filesystem::path &directory) {
+    return Program(State::load(directory, options));
+  });
+}
+
+std::shared_ptr<Program::State>
+Program::State::load(const std::filesystem::path &directory,
+                     const LoadOptions &options) {
   if (!std::filesystem::is_directory(directory))
     throw Error(directory.string() + ": is not a program directory");
-  MappedFile text(path);
-  verifyChecksums(directory, {"manifest.json"});
+  auto state = std::make_shared<State>();
+  ProgramFiles files(directory);
+  std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
   ManifestContext context;
-  context.file = path.string();
-  context.openKernels = [&](const std::string &file) {
-    verifyChecksums(directory, {file});
+  context.file = (directory / "manifest.json").string();
+  context.openKernels = [&](const std::string &file, const std::string &hash) {
+    files.open(file, hash);
     state->kernels = std::make_unique<KernelLibrary>(directory / file);
     return state->kernels.get();
   };
-  context.constantsSize = [&](const std::string &file) {
-    verifyChecksums(directory, {file});
-    state->constants = std::make_unique<MappedFile>(directory / file);
+  context.constantsSize = [&](const std::string &file,
+                              const std::string &hash) {
+    state->constants = files.open(file, hash);
     return static_cast<int64_t>(state->constants->size());
   };
-  state->manifest = readManifest(text.text(), context);
+  state->manifest = readManifest(text->text(), context);
 
   int64_t threads = options.threadsPerRank;
   if (threads <= 0)
@@ -95,7 +138,7 @@ Program Program::load(const std::filesystem::path &directory,
   } catch (const std::exception &error) {
     throw Error(directory.string() + ": " + error.what());
   }
-  return Program(std::move(state));
+  return state;
 }
 
 const std::string &Program::name() const { return state->manifest->name; }
@@ -163,6 +206,10 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
   if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
     throw Error("there are " + std::to_string(options.slowdowns.size()) +
                 " slowdowns for " + std::to_string(rankCount) + " ranks");
+  for (double slowdown : options.slowdowns)
+    if (!(slowdown >= 1 && slowdown <= mostSlowdown))
+      throw Error("a slowdown of " + std::to_string(slowdown) +
+                  " is no number from 1 to 1000000");
 
   Bindings inputs;
   for (size_t i = 0; i < arguments.size(); ++i) {

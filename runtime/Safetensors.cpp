@@ -262,6 +262,13 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path &path) {
 
 void writeSafetensors(const std::filesystem::path &path,
                       const std::vector<TensorToWrite> &tensors) {
+  FileWriter file(path);
+  writeSafetensors(file, tensors);
+  file.commit();
+}
+
+void writeSafetensors(FileWriter &file,
+                      const std::vector<TensorToWrite> &tensors) {
   // Wide elements first, so that each tensor is aligned for its dtype.
   std::vector<const TensorToWrite *> order;
   for (const TensorToWrite &tensor : tensors)
@@ -288,16 +295,14 @@ void writeSafetensors(const std::filesystem::path &path,
   for (int i = 0; i < 8; ++i)
     prefix[i] = static_cast<char>(text.size() >> (8 * i));
 
-  FileWriter writer(path);
-  writer.write(prefix.data(), prefix.size());
-  writer.write(text.data(), text.size());
+  file.write(prefix);
+  file.write(text);
   for (const TensorToWrite *tensor : order) {
     int64_t bytes = elementCount(tensor->shape) * byteSize(tensor->dtype);
     auto buffer = Buffer::allocate(bytes);
     tensor->read(buffer->data.get());
-    writer.write(buffer->data.get(), bytes);
+    file.write(buffer->data.get(), bytes);
   }
-  writer.commit();
 }
 
 } // namespace whale::runtime

@@ -20,6 +20,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Support/WriteFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
@@ -36,6 +37,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
+#include <csignal>
 #include <dlfcn.h>
 #include <mutex>
 
@@ -226,6 +228,10 @@ private:
   unsigned number;
 };
 
+std::string describe(StringRef path, std::error_code code) {
+  return ("cannot write '" + path + "': " + code.message()).str();
+}
+
 std::unique_ptr<llvm::TargetMachine> Part::createMachine(std::string &error) {
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
   const llvm::Target *target =
@@ -288,22 +294,23 @@ std::string Part::compile(StringRef object) {
     addEntryPoint(*function);
   }
   optimize(*llvmModule, *machine);
-  std::error_code code;
   if (!options.dumpLLVM.empty()) {
-    llvm::raw_fd_ostream dump(
-        (options.dumpLLVM + "." + Twine(number) + ".ll").str(), code);
-    if (!code)
-      llvmModule->print(dump, nullptr);
+    std::string dump = (options.dumpLLVM + "." + Twine(number) + ".ll").str();
+    auto print = [&](raw_ostream &os) { llvmModule->print(os, nullptr); };
+    if (std::error_code code = writeFile(dump, print))
+      return describe(dump, code);
   }
-  llvm::raw_fd_ostream os(object, code);
-  if (code)
-    return "cannot write " + object.str() + ": " + code.message();
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, os, nullptr,
-                                   llvm::CodeGenFileType::ObjectFile))
-    return "the target cannot emit object files";
-  passes.run(*llvmModule);
-  return "";
+  bool isSupported = true;
+  auto emit = [&](llvm::raw_pwrite_stream &os) {
+    llvm::legacy::PassManager passes;
+    isSupported = !machine->addPassesToEmitFile(
+        passes, os, nullptr, llvm::CodeGenFileType::ObjectFile);
+    if (isSupported)
+      passes.run(*llvmModule);
+  };
+  if (std::error_code code = writeFile(object, emit))
+    return describe(object, code);
+  return isSupported ? "" : "the target cannot emit object files";
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,15 +334,20 @@ std::string link(ArrayRef<std::string> objects, StringRef path) {
   for (const SystemLibrary *library : {&getLibm(), &getLibmvec()})
     if (!library->path.empty())
       arguments.push_back(library->path);
-  SmallString<64> log;
-  if (llvm::sys::fs::createTemporaryFile("whale-link", "log", log))
-    return "cannot write a temporary file";
+  std::string log = (path + ".log").str();
   llvm::FileRemover remover(log);
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
                                           StringRef(log)};
   std::string error;
+  // The linker has a handler that makes a crash of it; blocked, a file over the
+  // limit of its size is an error.
+  sigset_t fileSize, before;
+  sigemptyset(&fileSize);
+  sigaddset(&fileSize, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &fileSize, &before);
   int status = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt,
                                          redirects, 0, 0, &error);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (status == 0)
     return "";
   if (auto text = llvm::MemoryBuffer::getFile(log))
@@ -380,12 +392,10 @@ LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
 
   SmallVector<std::string> objects(threads), errors(threads);
   std::vector<std::unique_ptr<llvm::FileRemover>> removers;
-  for (std::string &object : objects) {
-    SmallString<64> name;
-    if (llvm::sys::fs::createTemporaryFile("whale-kernels", "o", name))
-      return kernels.emitError("cannot write a temporary file");
-    object = name.str();
-    removers.push_back(std::make_unique<llvm::FileRemover>(name));
+  for (unsigned number = 0; number < threads; ++number) {
+    // Beside the library, whose directory is removed if this process is ended.
+    objects[number] = (path + "." + Twine(number) + ".o").str();
+    removers.push_back(std::make_unique<llvm::FileRemover>(objects[number]));
   }
   auto compile = [&](unsigned number) {
     errors[number] =

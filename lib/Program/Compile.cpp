@@ -22,6 +22,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/MemoryNeeds.h"
+#include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
@@ -206,11 +207,8 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   llvm::SmallString<128> path(options.dumpPhasesTo);
   llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "-" +
                                     phase + ".mlir");
-  if (!error) {
-    llvm::raw_fd_ostream stream(path, error);
-    if (!error)
-      module->print(stream);
-  }
+  if (!error)
+    error = writeFile(path, [&](raw_ostream &stream) { module->print(stream); });
   if (!error)
     return success();
   reporter.error("", ("cannot write '" + path + "': " + error.message()).str());

@@ -32,10 +32,10 @@ public:
   ProgramEmitter(ModuleOp module, const EmitOptions &options)
       : module(module), options(options) {}
 
-  /// The text of the manifest.
-  FailureOr<std::string> gather();
-  /// The manifest and the files that it names, after it has been gathered.
-  LogicalResult write(const std::string &manifest, StringRef outDir);
+  /// Fills the manifest, but for the hashes of the files that it names.
+  LogicalResult gather();
+  /// These files, and the manifest after it has been gathered.
+  LogicalResult write(StringRef outDir);
 
 private:
   bool hasKernels() const {
@@ -48,6 +48,10 @@ private:
   FailureOr<std::vector<std::string>> emitClasses();
   LogicalResult layout(Json &json, Type local, Attribute placement,
                        Attribute globalType, Location loc);
+  void field(const char *name, const Json &value) {
+    manifest.next(name);
+    printField(text, value);
+  }
   LogicalResult fail(llvm::Error error) {
     return emitError(UnknownLoc::get(module.getContext()))
            << llvm::toString(std::move(error));
@@ -62,6 +66,8 @@ private:
   llvm::DenseMap<Attribute, std::string> namedPlacements;
   ConstantTable constants;
   std::map<std::string, Json> kernelSignatures;
+  std::string text;
+  JsonLines manifest{text, /*isList=*/false, 0};
 };
 
 LogicalResult ProgramEmitter::collectClasses() {
@@ -219,7 +225,7 @@ FailureOr<std::vector<std::string>> ProgramEmitter::emitClasses() {
   return printed;
 }
 
-FailureOr<std::string> ProgramEmitter::gather() {
+LogicalResult ProgramEmitter::gather() {
   if (failed(collectClasses()))
     return failure();
   FailureOr<Json> rankList = ranks();
@@ -236,12 +242,6 @@ FailureOr<std::string> ProgramEmitter::gather() {
   for (const auto &[symbol, signature] : kernelSignatures)
     signatures[symbol] = signature;
 
-  std::string text;
-  JsonLines manifest(text, /*isList=*/false, 0);
-  auto field = [&](const char *name, const Json &value) {
-    manifest.next(name);
-    printField(text, value);
-  };
   field("format", "whale");
   field("version", 1);
   field("target", options.target);
@@ -268,13 +268,10 @@ FailureOr<std::string> ProgramEmitter::gather() {
   field("constants", hasConstants() ? Json(kConstantsFile) : Json());
   field("plan",
         options.plan.empty() ? Json::object() : Json::parse(options.plan));
-  manifest.end();
-  text += "\n";
-  return text;
+  return success();
 }
 
-LogicalResult ProgramEmitter::write(const std::string &manifest,
-                                    StringRef outDir) {
+LogicalResult ProgramEmitter::write(StringRef outDir) {
   llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
   if (!directory)
     return fail(directory.takeError());
@@ -282,12 +279,16 @@ LogicalResult ProgramEmitter::write(const std::string &manifest,
     auto kernels = module.lookupSymbol<ModuleOp>("kernels");
     if (failed(compileKernels(kernels, directory->path(kKernelsFile))))
       return failure();
-    directory->add(kKernelsFile);
+    if (llvm::Error error = directory->add(kKernelsFile))
+      return fail(std::move(error));
   }
   if (hasConstants())
     if (llvm::Error error = directory->write(kConstantsFile, constants.bytes()))
       return fail(std::move(error));
-  if (llvm::Error error = directory->write("manifest.json", manifest))
+  field("hashes", directory->getHashes());
+  manifest.end();
+  text += "\n";
+  if (llvm::Error error = directory->write("manifest.json", text))
     return fail(std::move(error));
   if (llvm::Error error = directory->commit())
     return fail(std::move(error));
@@ -299,10 +300,9 @@ LogicalResult ProgramEmitter::write(const std::string &manifest,
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
                           StringRef outDir) {
   ProgramEmitter emitter(module, options);
-  FailureOr<std::string> manifest = emitter.gather();
-  if (failed(manifest))
+  if (failed(emitter.gather()))
     return failure();
-  return emitter.write(*manifest, outDir);
+  return emitter.write(outDir);
 }
 
 } // namespace whale

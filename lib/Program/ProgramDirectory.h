@@ -9,36 +9,39 @@
 #ifndef WHALE_LIB_PROGRAM_PROGRAMDIRECTORY_H
 #define WHALE_LIB_PROGRAM_PROGRAMDIRECTORY_H
 
+#include "whale/Runtime/Staging.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <map>
+#include <memory>
 #include <string>
-#include <vector>
 
 namespace whale {
 
-/// A directory under construction beside its target. It takes the target's
-/// place when it is committed; destroyed before, it leaves nothing behind.
+/// A program under construction beside its target. It takes the target's place
+/// when it is committed; destroyed before, it leaves nothing behind.
 class ProgramDirectory {
 public:
   /// Fails if something that is no program stands in the target's place, or
   /// nothing can be written there.
   static llvm::Expected<ProgramDirectory> create(llvm::StringRef target);
 
-  ProgramDirectory(ProgramDirectory &&other);
-  ~ProgramDirectory();
-
   std::string path(llvm::StringRef file) const;
   llvm::Error write(llvm::StringRef file, llvm::StringRef contents);
   /// Counts a file that something else wrote among the program's.
-  void add(llvm::StringRef file) { files.push_back(file.str()); }
+  llvm::Error add(llvm::StringRef file);
+  /// The hashes of all files so far, by name.
+  const std::map<std::string, std::string> &getHashes() const { return hashes; }
   /// Writes the checksums of all files and moves the directory to its place.
   llvm::Error commit();
 
 private:
   ProgramDirectory() = default;
-  std::string target, temporary;
-  std::vector<std::string> files;
+  std::string target;
+  std::unique_ptr<runtime::Staging> staging;
+  std::map<std::string, std::string> hashes;
 };
 
 } // namespace whale

@@ -14,6 +14,8 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <mutex>
+#include <set>
 
 namespace whale::runtime {
 
@@ -51,16 +53,43 @@ static void checkObject(const std::filesystem::path &path) {
     fail("the shared object is truncated");
 }
 
+namespace {
+/// The names of the objects that are loaded. The loader takes a name that it
+/// knows for the object that it has, though another file lies there by now.
+struct LoadedNames {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+} // namespace
+
+static LoadedNames &getLoadedNames() {
+  static auto *names = new LoadedNames;
+  return *names;
+}
+
 KernelLibrary::KernelLibrary(const std::filesystem::path &path) {
   checkObject(path);
   // The absolute path keeps the loader from searching its directories.
-  handle =
-      dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::path file = std::filesystem::absolute(path);
+  std::filesystem::path directory = file.parent_path();
+  LoadedNames &loaded = getLoadedNames();
+  std::lock_guard lock(loaded.mutex);
+  do {
+    name = directory / file.filename();
+    directory /= ".";
+  } while (loaded.names.count(name));
+  handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     throw Error(path.string() + ": cannot be loaded: " + dlerror());
+  loaded.names.insert(name);
 }
 
-KernelLibrary::~KernelLibrary() { dlclose(handle); }
+KernelLibrary::~KernelLibrary() {
+  LoadedNames &loaded = getLoadedNames();
+  std::lock_guard lock(loaded.mutex);
+  dlclose(handle);
+  loaded.names.erase(name);
+}
 
 KernelFunction KernelLibrary::find(const std::string &symbol) const {
   void *address = dlsym(handle, symbol.c_str());

@@ -27,6 +27,8 @@ public:
 
 private:
   void *handle;
+  /// What the loader knows it by.
+  std::string name;
 };
 
 } // namespace whale::runtime

@@ -149,10 +149,14 @@ struct Manifest {
 struct ManifestContext {
   /// For errors.
   std::string file;
-  /// Opens the file of kernels; called at most once, with a plain file name.
-  std::function<const KernelLibrary *(const std::string &)> openKernels;
-  /// The size in bytes of the constants file of that name.
-  std::function<int64_t(const std::string &)> constantsSize;
+  /// Opens the file of kernels; called at most once, with a plain file name and
+  /// the hash that its bytes must have (empty: any).
+  std::function<const KernelLibrary *(const std::string &file,
+                                      const std::string &hash)>
+      openKernels;
+  /// The size in bytes of the constants file of that name and hash.
+  std::function<int64_t(const std::string &file, const std::string &hash)>
+      constantsSize;
 };
 
 /// Decodes and checks the text of a manifest; throws Error with the file's name

@@ -187,6 +187,12 @@ static std::string readFileName(const Field &root, const std::string &key) {
   return name;
 }
 
+/// What "hashes" says of a file; empty where there is no such field.
+static std::string readHash(const Field &root, const std::string &file) {
+  std::optional<Field> hashes = root.find("hashes");
+  return hashes ? hashes->at(file).text() : "";
+}
+
 static std::map<std::string, KernelSignature>
 readSignatures(const Field &field) {
   std::map<std::string, KernelSignature> result;
@@ -262,9 +268,11 @@ std::unique_ptr<Manifest> readManifest(std::string_view text,
   manifest->kernelsFile = readFileName(root, "kernels");
   manifest->constantsFile = readFileName(root, "constants");
   if (!manifest->kernelsFile.empty())
-    reader.kernels = context.openKernels(manifest->kernelsFile);
+    reader.kernels = context.openKernels(manifest->kernelsFile,
+                                         readHash(root, manifest->kernelsFile));
   if (!manifest->constantsFile.empty())
-    reader.constantsSize = context.constantsSize(manifest->constantsFile);
+    reader.constantsSize = context.constantsSize(
+        manifest->constantsFile, readHash(root, manifest->constantsFile));
   if (auto signatures = root.find("kernel_signatures"))
     reader.signatures = readSignatures(*signatures);
 

@@ -19,10 +19,13 @@ using namespace whale::runtime;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ManifestContext context;
   context.file = "manifest.json";
-  context.openKernels = [](const std::string &file) -> const KernelLibrary * {
+  context.openKernels = [](const std::string &file,
+                           const std::string &) -> const KernelLibrary * {
     throw Error(file + ": missing");
   };
-  context.constantsSize = [](const std::string &) { return 4096; };
+  context.constantsSize = [](const std::string &, const std::string &) {
+    return 4096;
+  };
   try {
     readManifest({reinterpret_cast<const char *>(data), size}, context);
   } catch (const Error &) {

@@ -392,7 +392,7 @@ TEST_F(ExecutorTest, ChecksumsFindDamage) {
   richProgram(directory.path());
   std::string sums;
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"})
-    sums += checksumLine(file, readFile(directory.path() / file));
+    sums += checksumLine(file, Checksum::of(readFile(directory.path() / file)));
   writeFile(directory.path() / "checksums.txt", sums);
   EXPECT_NO_THROW(Program::load(directory.path()));
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"}) {

@@ -77,12 +77,14 @@ protected:
     KernelLibrary *library = &kernels();
     ManifestContext context;
     context.file = "manifest.json";
-    context.openKernels = [&](const std::string &file) {
+    context.openKernels = [&](const std::string &file, const std::string &) {
       if (file != "kernels.so")
         throw Error(file + ": missing");
       return library;
     };
-    context.constantsSize = [](const std::string &) { return 68; };
+    context.constantsSize = [](const std::string &, const std::string &) {
+      return 68;
+    };
     try {
       readManifest(text, context);
       return false;

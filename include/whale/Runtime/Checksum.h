@@ -45,9 +45,9 @@ private:
   uint64_t hash = 0xcbf29ce484222325;
 };
 
-/// A line of checksums.txt for a file with these bytes.
-inline std::string checksumLine(std::string_view file, std::string_view bytes) {
-  return Checksum::of(bytes) + "  " + std::string(file) + "\n";
+/// A line of checksums.txt for a file of that hash.
+inline std::string checksumLine(std::string_view file, std::string_view hash) {
+  return std::string(hash) + "  " + std::string(file) + "\n";
 }
 
 } // namespace whale::runtime

@@ -20,6 +20,9 @@ namespace whale::runtime {
 /// Ranks of a program that runs.
 inline constexpr int64_t mostRanks = 4096;
 
+/// How many times longer than it could a rank may be made to take.
+inline constexpr double mostSlowdown = 1e6;
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_LIMITS_H

@@ -76,6 +76,12 @@ struct TensorToWrite {
   std::function<void(void *)> read;
 };
 
+class FileWriter;
+
+/// Writes a whole file, without committing it.
+void writeSafetensors(FileWriter &file,
+                      const std::vector<TensorToWrite> &tensors);
+
 /// Writes a new file beside `path` and renames it: a failure leaves what was
 /// there. Throws Error naming the file.
 void writeSafetensors(const std::filesystem::path &path,

@@ -1,0 +1,25 @@
+//===- Tool.h - What a command does before all else -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TOOL_H
+#define WHALE_RUNTIME_TOOL_H
+
+namespace whale::runtime {
+
+/// To be called first in `main` (after LLVM's own handlers, if it has them):
+///
+/// - HUP, INT, TERM and XCPU still end the process, after its staging
+///   directories are removed; those that it was started with ignored stay so.
+/// - A full pipe, or a file over `ulimit -f`, is an error of the write instead
+///   of a signal.
+/// - What is opened later is never taken for a closed standard stream.
+void beginTool();
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_TOOL_H

@@ -1,0 +1,88 @@
+//===- ProgramPlace.cpp - Where programs lie --------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/ProgramPlace.h"
+
+#include "Io.h"
+#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Staging.h"
+
+#include <algorithm>
+#include <string_view>
+#include <sys/stat.h>
+
+namespace fs = std::filesystem;
+
+namespace whale::runtime {
+
+/// Whether the text of a manifest says that it is one of Whale's; other tools
+/// have manifests of that name too.
+static bool saysWhale(std::string_view text) {
+  constexpr std::string_view key = "\"format\"", value = "\"whale\"";
+  for (size_t at = text.find(key); at != text.npos;
+       at = text.find(key, at + 1)) {
+    size_t next = text.find_first_not_of(" \t\r\n:", at + key.size());
+    if (next != text.npos && text.substr(next).starts_with(value))
+      return true;
+  }
+  return false;
+}
+
+/// Whether there is nothing, or what is left of a program whose manifest was
+/// lost.
+static bool isEmptyOrDamaged(const fs::path &directory) {
+  constexpr std::string_view names[] = {"kernels.so", "constants.bin",
+                                        "checksums.txt", "python.json"};
+  std::error_code error;
+  fs::directory_iterator it(directory, error);
+  return !error && std::all_of(it, fs::directory_iterator(), [&](auto &entry) {
+    std::string name = entry.path().filename().string();
+    if (name == "manifest.json")
+      return fs::file_size(entry.path(), error) == 0;
+    return std::ranges::count(names, name) != 0;
+  });
+}
+
+bool mayHoldProgram(const fs::path &path) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error)))
+    return true;
+  if (!fs::is_directory(path, error))
+    return false;
+  if (isEmptyOrDamaged(path))
+    return true;
+  try {
+    return saysWhale(MappedFile(path / "manifest.json").text());
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+fs::path locateProgram(const fs::path &path) {
+  std::error_code error;
+  if (fs::exists(path, error))
+    return path;
+  try {
+    fs::path target = followLinks(path);
+    fs::path aside = findMovedAside(target);
+    if (!aside.empty() && !fs::exists(target, error))
+      return aside;
+  } catch (const std::system_error &) {
+    // What is wrong with the path is said by who reads it.
+  }
+  return path;
+}
+
+DirectoryIdentity DirectoryIdentity::of(const fs::path &directory) {
+  struct stat status;
+  if (stat(directory.c_str(), &status) != 0)
+    return {};
+  return {status.st_dev, status.st_ino};
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,375 @@
+//===- Staging.cpp - Files and directories replaced whole -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Staging.h"
+
+#include "whale/Runtime/Checksum.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fcntl.h>
+#include <mutex>
+#include <random>
+#include <set>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace whale::runtime {
+
+[[noreturn]] static void fail(int code) {
+  throw std::system_error(code, std::generic_category());
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+static constexpr size_t kRandomDigits = 8;
+
+/// What the names of a target's staging directories begin with.
+static std::string prefixOf(const fs::path &target) {
+  std::string name = target.filename().string();
+  // A name may have 255 bytes.
+  constexpr size_t longest = 200;
+  if (name.size() > longest)
+    name = name.substr(0, longest) + "-" + Checksum::of(name);
+  return "." + name + ".whale-";
+}
+
+static fs::path parentOf(const fs::path &path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+static std::string randomDigits() {
+  std::random_device random;
+  char digits[kRandomDigits + 1];
+  std::snprintf(digits, sizeof(digits), "%08x", unsigned(random()));
+  return digits;
+}
+
+/// The staging directories of a target, of living writers and dead ones.
+static std::vector<fs::path> findStaging(const fs::path &target) {
+  std::vector<fs::path> found;
+  std::string prefix = prefixOf(target);
+  std::error_code error;
+  for (fs::directory_iterator it(parentOf(target), error), end;
+       !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    std::error_code ignored;
+    if (name.size() == prefix.size() + kRandomDigits &&
+        name.starts_with(prefix) &&
+        fs::is_directory(it->symlink_status(ignored)))
+      found.push_back(it->path());
+  }
+  return found;
+}
+
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+fs::path followLinks(fs::path path) {
+  std::string text = path.string();
+  while (text.size() > 1 && text.back() == '/')
+    text.pop_back();
+  path = text;
+  // As many as the kernel follows.
+  constexpr int mostLinks = 40;
+  std::error_code ignored;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(path, ignored));
+       ++links) {
+    if (links == mostLinks)
+      fail(ELOOP);
+    fs::path next = fs::read_symlink(path);
+    path = next.is_absolute() ? next : path.parent_path() / next;
+    if (path.has_relative_path() && !path.has_filename())
+      path = path.parent_path();
+  }
+  // The name of the directory itself, where it is named by its place.
+  if (path.filename() == "." || path.filename() == "..")
+    path = fs::canonical(path);
+  if (path.filename().empty())
+    fail(path.empty() ? ENOENT : EBUSY);
+  return path;
+}
+
+//===----------------------------------------------------------------------===//
+// Locks
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum class LockState { Taken, Held, NotSupported, Gone };
+} // namespace
+
+/// Locks a staging directory; `descriptor` is open where the state is Taken or
+/// NotSupported. Throws where the file of the lock cannot be made.
+static LockState takeLock(const fs::path &directory, int &descriptor) {
+  fs::path path = directory / "lock";
+  descriptor =
+      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) {
+    if (errno == ENOENT)
+      return LockState::Gone;
+    fail(errno);
+  }
+  LockState state = LockState::Taken;
+  struct stat locked, named;
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+    state = errno == EWOULDBLOCK ? LockState::Held : LockState::NotSupported;
+  // Who held it before may have removed it.
+  else if (fstat(descriptor, &locked) != 0 || stat(path.c_str(), &named) != 0 ||
+           locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
+    state = LockState::Gone;
+  if (state == LockState::Held || state == LockState::Gone)
+    close(descriptor);
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Removal
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The staging directories of this process. The mutex is held while one is
+/// made, and while it changes places with its target.
+struct Registry {
+  std::mutex mutex;
+  std::set<fs::path> directories;
+};
+} // namespace
+
+/// Never destroyed: a signal may come while the process exits.
+static Registry &getRegistry() {
+  static auto *registry = new Registry;
+  return *registry;
+}
+
+/// Removes a staging directory, with what is in it. Another thread may be
+/// writing there until it finds the directory gone.
+static void removeTree(const fs::path &directory) {
+  std::error_code error;
+  // What is being removed must not be taken for what was moved aside.
+  fs::rename(directory / "old", directory / "dropped", error);
+  constexpr int mostTries = 50;
+  for (int tries = 0; tries < mostTries; ++tries) {
+    fs::remove_all(directory, error);
+    if (!isThere(directory))
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Removes what dead writers have left for a target.
+static void sweep(const fs::path &target) {
+  for (const fs::path &directory : findStaging(target)) {
+    int descriptor = -1;
+    try {
+      if (takeLock(directory, descriptor) != LockState::Taken)
+        continue;
+    } catch (const std::system_error &) {
+      continue; // Somebody else's, or a full disk: it stays.
+    }
+    std::error_code error;
+    if (isThere(directory / "old") && !isThere(target))
+      fs::rename(directory / "old", target, error);
+    if (!error)
+      removeTree(directory);
+    close(descriptor);
+  }
+}
+
+fs::path findMovedAside(const fs::path &target) {
+  for (const fs::path &directory : findStaging(target))
+    if (isThere(directory / "old"))
+      return directory / "old";
+  return "";
+}
+
+void abandonStaging() {
+  Registry &registry = getRegistry();
+  registry.mutex.lock(); // For good.
+  for (const fs::path &directory : registry.directories)
+    removeTree(directory);
+}
+
+//===----------------------------------------------------------------------===//
+// Staging
+//===----------------------------------------------------------------------===//
+
+Staging::Staging(const fs::path &target)
+    : replaced(followLinks(target)), owner(getpid()) {
+  sweep(replaced);
+  Registry &registry = getRegistry();
+  std::lock_guard guard(registry.mutex);
+  while (lock < 0) {
+    directory = parentOf(replaced) / (prefixOf(replaced) + randomDigits());
+    if (mkdir(directory.c_str(), 0700) != 0) {
+      if (errno == EEXIST)
+        continue;
+      fail(errno);
+    }
+    int descriptor;
+    try {
+      LockState state = takeLock(directory, descriptor);
+      // A sweep has found the directory before it was locked.
+      if (state == LockState::Held || state == LockState::Gone)
+        continue;
+    } catch (...) {
+      rmdir(directory.c_str());
+      throw;
+    }
+    lock = descriptor;
+  }
+  registry.directories.insert(directory);
+}
+
+Staging::~Staging() {
+  if (owner == getpid())
+    remove();
+  close(lock);
+}
+
+void Staging::remove() {
+  if (isThere(directory))
+    removeTree(directory);
+  // Not before: a signal in between would leave the rest.
+  Registry &registry = getRegistry();
+  std::lock_guard guard(registry.mutex);
+  registry.directories.erase(directory);
+}
+
+/// Brings a file or directory to the disk.
+static void sync(const fs::path &path) {
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    fail(errno);
+  int error = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  // Some file systems have no such thing.
+  if (error && error != EINVAL && error != ENOSYS && error != ENOTSUP)
+    fail(error);
+}
+
+static void syncTree(const fs::path &directory) {
+  for (const fs::directory_entry &entry :
+       fs::recursive_directory_iterator(directory))
+    if (entry.is_directory() || entry.is_regular_file())
+      sync(entry.path());
+  sync(directory);
+}
+
+void Staging::commitFile() {
+  // What there was is only given up for what is safe.
+  bool isNew = !isThere(replaced);
+  if (!isNew)
+    sync(place());
+  {
+    std::lock_guard guard(getRegistry().mutex);
+    if (rename(place().c_str(), replaced.c_str()) != 0)
+      fail(errno);
+  }
+  if (!isNew)
+    sync(parentOf(replaced));
+  remove();
+}
+
+namespace {
+/// Brings a staged directory to its target; step by step, as others may do so
+/// at the same time.
+class DirectoryExchange {
+public:
+  using Predicate = std::function<bool(const fs::path &)>;
+
+  DirectoryExchange(const fs::path &directory, const fs::path &target,
+                    const Predicate &mayReplace)
+      : directory(directory), fresh(directory / "new"), old(directory / "old"),
+        target(target), mayReplace(mayReplace) {}
+
+  /// False if the target has changed meanwhile.
+  bool attempt() {
+    if (!isThere(target))
+      return moveIn();
+    if (!mayReplace(target))
+      fail(EEXIST);
+    if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(),
+                  RENAME_EXCHANGE) == 0) {
+      if (mayReplace(fresh))
+        return true;
+      // It came there after it was looked at.
+      renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(),
+                RENAME_EXCHANGE);
+      fail(EEXIST);
+    }
+    switch (errno) {
+    case ENOENT:
+      return false;
+    case EXDEV:
+    case EINVAL:
+    case ENOSYS:
+      return moveAside() && moveIn();
+    default:
+      fail(errno);
+    }
+  }
+
+private:
+  bool moveAside() {
+    if (isThere(old))
+      fs::rename(old, directory / ("dropped" + std::to_string(dropped++)));
+    if (rename(target.c_str(), old.c_str()) == 0)
+      return true;
+    if (errno != ENOENT)
+      fail(errno);
+    return false;
+  }
+
+  bool moveIn() {
+    if (rename(fresh.c_str(), target.c_str()) == 0)
+      return true;
+    int error = errno;
+    if (error == EEXIST || error == ENOTEMPTY)
+      return false;
+    if (isThere(old))
+      rename(old.c_str(), target.c_str());
+    fail(error);
+  }
+
+  const fs::path &directory;
+  fs::path fresh, old;
+  const fs::path &target;
+  const Predicate &mayReplace;
+  int dropped = 0;
+};
+} // namespace
+
+void Staging::commitDirectory(
+    const std::function<bool(const fs::path &)> &mayReplace) {
+  bool isNew = !isThere(replaced);
+  if (!isNew)
+    syncTree(place());
+  {
+    std::lock_guard guard(getRegistry().mutex);
+    DirectoryExchange exchange(directory, replaced, mayReplace);
+    constexpr int mostAttempts = 1000;
+    for (int attempts = 0; !exchange.attempt(); ++attempts)
+      if (attempts == mostAttempts)
+        fail(EBUSY);
+  }
+  if (!isNew)
+    sync(parentOf(replaced));
+  remove();
+}
+
+} // namespace whale::runtime

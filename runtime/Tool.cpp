@@ -1,0 +1,91 @@
+//===- Tool.cpp - What a command does before all else -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Tool.h"
+
+#include "whale/Runtime/Staging.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <thread>
+#include <unistd.h>
+
+namespace whale::runtime {
+
+static constexpr std::array endingSignals = {SIGHUP, SIGINT, SIGTERM, SIGXCPU};
+
+static bool isIgnored(int signal) {
+  struct sigaction action;
+  return sigaction(signal, nullptr, &action) == 0 &&
+         action.sa_handler == SIG_IGN;
+}
+
+/// Which signals the process was started with ignored (by nohup, or in the
+/// background), before anything installs a handler.
+static const std::array<bool, endingSignals.size()> startedIgnored = [] {
+  std::array<bool, endingSignals.size()> ignored;
+  for (size_t i = 0; i < endingSignals.size(); ++i)
+    ignored[i] = isIgnored(endingSignals[i]);
+  return ignored;
+}();
+
+static int signalPipe[2];
+
+/// All that is safe here is to wake the thread that cleans up.
+static void onSignal(int signal) {
+  int error = errno;
+  auto byte = static_cast<unsigned char>(signal);
+  [[maybe_unused]] ssize_t written = write(signalPipe[1], &byte, 1);
+  errno = error;
+}
+
+static void waitForSignal() {
+  unsigned char signal = 0;
+  ssize_t count;
+  do
+    count = read(signalPipe[0], &signal, 1);
+  while (count < 0 && errno == EINTR);
+  if (count != 1)
+    return;
+  abandonStaging();
+  // SA_RESETHAND has given the signal its own effect back.
+  kill(getpid(), signal);
+}
+
+static void handleSignals() {
+  if (pipe2(signalPipe, O_CLOEXEC) != 0)
+    return;
+  std::thread(waitForSignal).detach();
+  for (size_t i = 0; i < endingSignals.size(); ++i) {
+    struct sigaction action = {};
+    if (startedIgnored[i]) {
+      action.sa_handler = SIG_IGN;
+    } else {
+      action.sa_handler = onSignal;
+      // A second signal ends the process at once.
+      action.sa_flags = SA_RESETHAND | SA_RESTART;
+    }
+    sigaction(endingSignals[i], &action, nullptr);
+  }
+}
+
+void beginTool() {
+  int descriptor;
+  while ((descriptor = open("/dev/null", O_RDWR)) >= 0)
+    if (descriptor > STDERR_FILENO) {
+      close(descriptor);
+      break;
+    }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  handleSignals();
+}
+
+} // namespace whale::runtime
