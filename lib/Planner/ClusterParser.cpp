@@ -12,6 +12,7 @@
 
 #include "whale/Planner/Cluster.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
@@ -233,11 +234,11 @@ unsigned Reader::kindIndex(const Field &field) {
       return i;
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   if (!builtin) {
-    llvm::SmallVector<std::string> known;
+    // A cluster may describe a built-in kind anew.
+    llvm::SmallSetVector<llvm::StringRef, 32> known;
     for (const DeviceKind &kind : cluster.kinds)
-      known.push_back(kind.name);
-    for (llvm::StringRef name : Cluster::builtinKindNames())
-      known.push_back(name.str());
+      known.insert(kind.name);
+    known.insert_range(Cluster::builtinKindNames());
     field.fail("unknown kind '" + Twine(name) + "', known are " +
                llvm::join(known, ", "));
   }
