@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Program/Compile.h"
+#include "whale/Support/LLVMTool.h"
 
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -92,7 +92,7 @@ static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
 }
 
 int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
+  whale::LLVMTool tool(argc, argv);
   cl::HideUnrelatedOptions(category);
   std::string usage;
   raw_string_ostream usageStream(usage);
@@ -156,5 +156,5 @@ int main(int argc, char **argv) {
     return 1;
   if (options.explain)
     printExplanation(remarks, plan, explain == "json");
-  return 0;
+  return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

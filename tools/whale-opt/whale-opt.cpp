@@ -21,9 +21,11 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/Compile.h"
+#include "whale/Support/LLVMTool.h"
 #include "whale/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  whale::LLVMTool tool(argc, argv, /*outputOption=*/"o");
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   registry.insert<mlir::stablehlo::StablehloDialect, mlir::chlo::ChloDialect,
@@ -33,6 +35,8 @@ int main(int argc, char **argv) {
   whale::registerWhaleConversionPasses();
   whale::registerWhaleTransformsPasses();
   whale::registerPipelines();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Whale optimizer driver\n", registry));
+  llvm::LogicalResult result =
+      mlir::MlirOptMain(argc, argv, "Whale optimizer driver\n", registry);
+  bool isWritten = whale::LLVMTool::flushOutput();
+  return succeeded(result) && isWritten ? 0 : 1;
 }

@@ -12,8 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Io.h"
+#include "whale/Runtime/Limits.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/Safetensors.h"
+#include "whale/Runtime/Tool.h"
+#include "whale/Version.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -22,6 +25,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <map>
 
@@ -70,8 +75,7 @@ static std::string describe(const Parameter &parameter) {
 
 /// An empty file holds no tensors.
 static SafetensorsFile openFile(const std::string &path) {
-  std::error_code error;
-  if (std::filesystem::file_size(path, error) == 0 && !error)
+  if (MappedFile(path).size() == 0)
     return SafetensorsFile();
   return SafetensorsFile::open(path);
 }
@@ -214,21 +218,38 @@ static void checkFeedback(const Program &program, const Options &options) {
                   "its next value: --steps needs it compiled with --feedback");
 }
 
-/// Each file is replaced as a whole, so no two may be one.
+/// Each file is replaced as a whole, so none may be another one, be read, or be
+/// a part of the program.
 static void checkFiles(const Options &options) {
-  std::map<std::filesystem::path, std::string> flagOf;
-  for (const auto &[flag, path] : {std::pair("--outputs", options.outputs),
-                                   {"--stats", options.stats},
-                                   {"--trace", options.trace}}) {
-    if (path.empty())
-      continue;
+  namespace fs = std::filesystem;
+  std::map<fs::path, std::string> usedAs;
+  auto place = [](const fs::path &path) {
+    try {
+      return fs::weakly_canonical(followLinks(path));
+    } catch (const std::system_error &) {
+      return path; // What is wrong with it is said when it is opened.
+    }
+  };
+  auto claim = [&](const std::string &flag, const std::string &path) {
     std::error_code error;
-    auto place = std::filesystem::weakly_canonical(path, error);
-    auto [other, isNew] = flagOf.try_emplace(place, flag);
-    if (!isNew && !std::filesystem::is_character_file(place, error))
-      throw Error(std::string(flag) + ": " + path + " is the file of " +
-                  other->second + " too");
-  }
+    if (path.empty() || fs::is_character_file(path, error))
+      return;
+    auto [other, isNew] = usedAs.try_emplace(place(path), flag);
+    if (!isNew)
+      throw Error(flag + ": " + path + " is the file of " + other->second +
+                  " too");
+  };
+  for (const char *file : {"manifest.json", "checksums.txt", "kernels.so",
+                           "constants.bin", "python.json"})
+    usedAs.try_emplace(place(options.program) / file, "the program");
+  // Both may be read from one file.
+  if (!options.inputs.empty())
+    usedAs.try_emplace(place(options.inputs), "--inputs");
+  if (!options.data.empty())
+    usedAs.try_emplace(place(options.data), "--data");
+  claim("--outputs", options.outputs);
+  claim("--stats", options.stats);
+  claim("--trace", options.trace);
 }
 
 /// A whole number from 1 to `most`.
@@ -247,6 +268,20 @@ static CLI::Validator countUpTo(int64_t most) {
       "");
 }
 
+/// A number from 1 to the largest factor that the runtime takes, which CLI's
+/// range would not say of one that is none (nan).
+static CLI::Validator slowdown() {
+  return CLI::Validator(
+      [](std::string &text) -> std::string {
+        char *end = nullptr;
+        double value = std::strtod(text.c_str(), &end);
+        if (!text.empty() && !*end && value >= 1 && value <= mostSlowdown)
+          return "";
+        return "Value " + text + " not in range 1 to 1000000";
+      },
+      "");
+}
+
 static void run(const Options &options) {
   checkFiles(options);
   LoadOptions loadOptions;
@@ -255,10 +290,9 @@ static void run(const Options &options) {
   checkFeedback(program, options);
   Inputs inputs(program, options);
 
-  // Opened first: a path that can't be written is said before the work.
-  {
-    FileWriter probe(options.outputs);
-  }
+  // Opened first: a path that can't be written is said before the work. A pipe
+  // is opened only once: its reader goes when it is closed.
+  FileWriter outputs(options.outputs);
   std::unique_ptr<FileWriter> statsFile, traceFile;
   if (!options.stats.empty())
     statsFile = std::make_unique<FileWriter>(options.stats);
@@ -291,21 +325,20 @@ static void run(const Options &options) {
                        program.results()[i].shape,
                        [&, i](void *out) { results[i].toHost(out); }});
   // All or nothing: a full disk is noticed before the first file is replaced.
-  auto write = [](FileWriter &file, const std::string &text) {
-    file.write(text.data(), text.size());
-    file.flush();
-  };
+  std::vector<FileWriter *> files = {&outputs};
+  writeSafetensors(outputs, tensors);
   if (statsFile)
-    write(*statsFile, stats.json());
+    files.emplace_back(statsFile.get())->write(stats.json());
   if (traceFile)
-    write(*traceFile, trace.json());
-  writeSafetensors(options.outputs, tensors);
-  for (FileWriter *file : {statsFile.get(), traceFile.get()})
-    if (file)
-      file->commit();
+    files.emplace_back(traceFile.get())->write(trace.json());
+  for (FileWriter *file : files)
+    file->flush();
+  for (FileWriter *file : files)
+    file->commit();
 }
 
 int main(int argc, char **argv) {
+  beginTool();
   Options options;
   CLI::App app("Runs a compiled program: tensors in, tensors out.",
                "whale-run");
@@ -336,13 +369,18 @@ int main(int argc, char **argv) {
                  "How many times longer than it could each rank takes for its "
                  "work, as if its device were slower: one factor for each")
       ->delimiter(',')
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(slowdown());
+  app.set_version_flag("--version", WHALE_VERSION_TEXT,
+                       "Print the versions of Whale and of its LLVM");
   try {
     app.parse(argc, argv);
     run(options);
     return 0;
-  } catch (const CLI::CallForHelp &help) {
-    return app.exit(help);
+  } catch (const CLI::Success &help) {
+    app.exit(help);
+    if (std::cout.flush())
+      return 0;
+    std::fprintf(stderr, "error: cannot write the standard output\n");
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "error: out of memory\n");
   } catch (const std::exception &error) {

@@ -1,0 +1,88 @@
+//===- LLVMTool.h - What a command on LLVM does first -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SUPPORT_LLVMTOOL_H
+#define WHALE_SUPPORT_LLVMTOOL_H
+
+#include "whale/Runtime/Tool.h"
+#include "whale/Version.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace whale {
+
+/// Made at the beginning of `main`: LLVM's set-up and the runtime's, and what
+/// LLVM would call "LLVM ERROR" is one line like other errors.
+class LLVMTool {
+public:
+  /// `outputOption` is the option with the file that LLVM's own code writes
+  /// (standard output without it), for errors.
+  LLVMTool(int &argc, char **&argv, const char *outputOption = "")
+      : init(argc, argv, /*InstallPipeSignalExitHandler=*/false),
+        outputOption(outputOption) {
+    runtime::beginTool();
+    llvm::install_fatal_error_handler(reportFatalError, this);
+    llvm::install_bad_alloc_error_handler(reportFatalError, this);
+    llvm::cl::SetVersionPrinter(
+        [](llvm::raw_ostream &os) { os << WHALE_VERSION_TEXT << "\n"; });
+  }
+
+  ~LLVMTool() {
+    llvm::remove_fatal_error_handler();
+    llvm::remove_bad_alloc_error_handler();
+  }
+
+  /// Writes out what was printed on standard output. False, after an error, if
+  /// it could not be.
+  static bool flushOutput() {
+    llvm::outs().flush();
+    if (!llvm::outs().has_error())
+      return true;
+    llvm::errs() << "error: cannot write the standard output: "
+                 << llvm::outs().error().message() << "\n";
+    llvm::outs().clear_error();
+    return false;
+  }
+
+private:
+  // Without LLVM's streams: one of them may be what failed.
+  static void reportFatalError(void *tool, const char *reason, bool) {
+    llvm::StringRef text(reason);
+    std::string file;
+    if (text.consume_front("IO failure on output stream: "))
+      file =
+          "cannot write " + static_cast<LLVMTool *>(tool)->outputName() + ": ";
+    std::fprintf(stderr, "error: %s%s\n", file.c_str(), text.data());
+    std::_Exit(1);
+  }
+
+  std::string outputName() const {
+    auto &options = llvm::cl::getRegisteredOptions();
+    auto it = options.find(outputOption);
+    if (it != options.end()) {
+      auto &name = *static_cast<llvm::cl::opt<std::string> *>(it->second);
+      if (!name.empty() && name != "-")
+        return "'" + name + "'";
+    }
+    return "the standard output";
+  }
+
+  llvm::InitLLVM init;
+  const char *outputOption;
+};
+
+} // namespace whale
+
+#endif // WHALE_SUPPORT_LLVMTOOL_H
