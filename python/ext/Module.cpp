@@ -26,4 +26,5 @@ NB_MODULE(_whale, module) {
   whale::python::bindArray(module);
   whale::python::bindProgram(module);
   whale::python::bindCompile(module);
+  whale::python::bindFiles(module);
 }

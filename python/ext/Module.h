@@ -27,6 +27,7 @@ public:
 
 void bindArray(nanobind::module_ &module);
 void bindCompile(nanobind::module_ &module);
+void bindFiles(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 
 } // namespace whale::python

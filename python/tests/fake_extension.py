@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 
 import jax
 import numpy as np
@@ -58,6 +60,7 @@ def compile(  # noqa: A001 - the extension's name
     main, _ = _plain(text)
     types = main.operation.attributes["function_type"].value
     manifest = {
+        "format": "whale",
         "target": target,
         "text": text,
         "ranks": [{}],
@@ -68,6 +71,29 @@ def compile(  # noqa: A001 - the extension's name
     with open(os.path.join(path, "manifest.json"), "w") as file:
         json.dump(manifest, file)
     return ["remark: compiled"]
+
+
+class Staging:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._directory = tempfile.mkdtemp(dir=os.path.dirname(path))
+        self.place = os.path.join(self._directory, "new")
+
+    def commit(self) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
+        os.rename(self.place, self._path)
+
+    def discard(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def may_hold_program(path: str) -> bool:
+    manifest = os.path.join(path, "manifest.json")
+    return not os.path.exists(path) or os.path.isfile(manifest)
+
+
+def read_program(path, read):
+    return read(path)
 
 
 def _entries(kind, types):

@@ -1,9 +1,12 @@
 """The compiled extension: the compiler and the runtime, in C++."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Result = TypeVar("_Result")
 
 class CompileError(Exception):
     """Holds the compiler's diagnostics, one a line."""
@@ -50,3 +53,30 @@ class Program:
     def __init__(self, path: str) -> None: ...
     def run(self, arrays: Sequence[Array]) -> tuple[list[Array], str]:
         """Runs one step: the results, and its statistics as JSON."""
+
+class Staging:
+    """A directory under construction, beside the one that it will replace.
+
+    Its name is recognized, and it is locked while this process lives: what a
+    process that was killed has left is removed by the next one.
+    """
+
+    def __init__(self, path: str) -> None: ...
+    @property
+    def place(self) -> str:
+        """Where the directory is to be made."""
+
+    def commit(self) -> None:
+        """Puts it in the place of a program, or where nothing stands."""
+
+    def discard(self) -> None:
+        """Removes it, except in a forked child."""
+
+def may_hold_program(path: str) -> bool:
+    """Whether `path` is a program, an empty directory, or nothing."""
+
+def read_program(path: str, read: Callable[[str], _Result]) -> _Result:
+    """Calls `read` with the directory of a program.
+
+    Once more where another program took its place meanwhile.
+    """

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import itertools
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import jax
 from jax.extend import source_info_util
 from jax.interpreters import mlir
 
-from whale import clusters, config, scopes
+from whale import clusters, config, files, scopes
 from whale.program import Program
 from whale.signature import Leaf, Signature
 
@@ -94,8 +93,8 @@ class Lowered:
             )
         from whale import native
 
-        directory = tempfile.TemporaryDirectory(prefix="whale-")
-        path = os.path.join(directory.name, "program.whale")
+        directory = files.ScratchDirectory()
+        path = os.path.join(directory.path, "program.whale")
         native.compile(
             self._text,
             clusters.cluster_argument(self._cluster),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-import tempfile
 from typing import Any
 
 import jax
 import numpy as np
 
-from whale import native
+from whale import files, native
 from whale.array import Array, KeyArray
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
@@ -33,7 +33,9 @@ class Program:
         self._signature = signature
         self._keep = keep
         self._stats: str | None = None
-        self._manifest = _read_json(os.path.join(path, "manifest.json"))
+        manifest = _read(os.path.join(path, "manifest.json"))
+        self._digest = _digest(manifest)
+        self._manifest = _parse(os.path.join(path, "manifest.json"), manifest)
         try:
             target = self._manifest["target"]
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
@@ -126,25 +128,30 @@ class Program:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program directory, in place of an earlier program there.
 
+        A link is followed; a failure leaves what was there.
+
         Raises:
             FileExistsError: where `path` is something else than a program.
             TypeError: where the result tree cannot be stored.
+            RuntimeError: where the directory that the program was loaded from
+                holds another one by now.
         """
         path = os.path.abspath(path)
-        if os.path.exists(path) and not _is_program(path):
+        if not native.extension().may_hold_program(path):
             raise FileExistsError(f"{path} exists and is not a Whale program")
         signature = json.dumps(self._signature.to_json(), indent=1)
-        parent = os.path.dirname(path)
-        with tempfile.TemporaryDirectory(dir=parent, prefix=".whale-") as place:
-            fresh = os.path.join(place, "new")
+        with files.staged_program(path) as fresh:
             shutil.copytree(self._path, fresh)
+            copied = _read(os.path.join(fresh, "manifest.json"))
+            if _digest(copied) != self._digest:
+                raise RuntimeError(
+                    f"{self._path}: holds another program than the one that "
+                    "was loaded from there"
+                )
             with open(
                 os.path.join(fresh, _SIGNATURE), "w", encoding="utf-8"
             ) as file:
                 file.write(signature)
-            if os.path.exists(path):
-                os.rename(path, os.path.join(place, "old"))
-            os.rename(fresh, path)
 
 
 def load(path: str | os.PathLike[str]) -> Program:
@@ -153,7 +160,10 @@ def load(path: str | os.PathLike[str]) -> Program:
     Raises:
         RuntimeError: where it is none, or is damaged.
     """
-    path = os.path.abspath(path)
+    return native.extension().read_program(os.path.abspath(path), _load)
+
+
+def _load(path: str) -> Program:
     place = os.path.join(path, _SIGNATURE)
     if _is_program(path) and not os.path.exists(place):
         raise RuntimeError(
@@ -161,18 +171,29 @@ def load(path: str | os.PathLike[str]) -> Program:
             "run by whale-run"
         )
     try:
-        signature = Signature.from_json(_read_json(place))
+        signature = Signature.from_json(_parse(place, _read(place)))
     except ValueError as error:
         raise RuntimeError(f"{place}: {error}") from None
     return Program(path, signature)
 
 
-def _read_json(path: str) -> Any:
+def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError, RecursionError) as error:
+            return file.read()
+    except (OSError, ValueError) as error:
         raise RuntimeError(f"{path}: {error}") from None
+
+
+def _parse(path: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuntimeError(f"{path}: {error}") from None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode()).digest()
 
 
 def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:

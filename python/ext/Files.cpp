@@ -1,0 +1,97 @@
+//===- Files.cpp - Program directories for Python -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Programs are replaced and found in Python as in the compiler and the runtime.
+// Failures of the file system are Python's OSError.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+#include "whale/Runtime/ProgramPlace.h"
+#include "whale/Runtime/Staging.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <cerrno>
+#include <optional>
+#include <system_error>
+
+namespace nb = nanobind;
+using namespace whale::runtime;
+
+namespace {
+class PythonStaging {
+public:
+  explicit PythonStaging(const std::string &path) : path(path) {
+    guarded([&] { staging.emplace(path); });
+  }
+  std::string place() const { return get().place().string(); }
+  void commit() {
+    guarded([&] { get().commitDirectory(mayHoldProgram); });
+    staging.reset();
+  }
+  void discard() { staging.reset(); }
+
+private:
+  const Staging &get() const {
+    if (!staging)
+      throw nb::value_error("there is nothing staged any more");
+    return *staging;
+  }
+  Staging &get() { return const_cast<Staging &>(std::as_const(*this).get()); }
+
+  template <typename Action>
+  void guarded(Action action) {
+    int error = 0;
+    {
+      nb::gil_scoped_release release;
+      try {
+        action();
+      } catch (const std::system_error &failure) {
+        error = failure.code().value();
+      }
+    }
+    if (!error)
+      return;
+    errno = error;
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
+
+  std::string path;
+  std::optional<Staging> staging;
+};
+} // namespace
+
+void whale::python::bindFiles(nb::module_ &module) {
+  nb::class_<PythonStaging>(module, "Staging",
+                            "A directory that will replace another one.")
+      .def(nb::init<const std::string &>(), nb::arg("path"))
+      .def_prop_ro("place", &PythonStaging::place)
+      .def("commit", &PythonStaging::commit)
+      .def("discard", &PythonStaging::discard);
+  module.def(
+      "may_hold_program",
+      [](const std::string &path) {
+        try {
+          return mayHoldProgram(followLinks(path));
+        } catch (const std::system_error &) {
+          return false;
+        }
+      },
+      nb::arg("path"));
+  module.def(
+      "read_program",
+      [](const std::string &path, const nb::callable &read) {
+        return readProgram(path, [&](const std::filesystem::path &directory) {
+          return nb::object(read(directory.string()));
+        });
+      },
+      nb::arg("path"), nb::arg("read"));
+}
