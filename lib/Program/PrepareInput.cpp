@@ -36,15 +36,24 @@ bool isPartitioned(ModuleOp module) {
 
 /// A program without code may be of any size.
 static LogicalResult checkRanks(ModuleOp module, StringRef target) {
-  for (ClusterOp cluster : module.getOps<ClusterOp>()) {
-    size_t ranks = cluster.getCluster().devices.size();
-    if (target != "none" && int64_t(ranks) > runtime::mostRanks)
-      return emitError(UnknownLoc::get(module.getContext()))
-             << "the cluster has " << ranks << " devices, and a program runs "
-             << "on " << runtime::mostRanks << " at most; --target=none plans "
-             << "for more";
-  }
-  return success();
+  if (target == "none")
+    return success();
+  auto check = [&](size_t ranks, Location loc,
+                   StringRef what) -> LogicalResult {
+    if (int64_t(ranks) <= runtime::mostRanks)
+      return success();
+    return emitError(loc) << what << ranks << " devices, and a program runs on "
+                          << runtime::mostRanks
+                          << " at most; --target=none plans for more";
+  };
+  for (ClusterOp cluster : module.getOps<ClusterOp>())
+    if (failed(check(cluster.getCluster().devices.size(),
+                     UnknownLoc::get(module.getContext()), "the cluster has ")))
+      return failure();
+  size_t ranks = 0;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    ranks += getRanks(function).value_or(ArrayRef<int64_t>()).size();
+  return check(ranks, module.getLoc(), "the text is partitioned for ");
 }
 
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
@@ -257,7 +266,7 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
       return emitError(UnknownLoc::get(module.getContext()))
              << "--strategy, --batch-args, --micro-batches and --feedback come "
                 "too late: the text is partitioned already";
-    return success();
+    return checkRanks(module, options.target);
   }
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (failed(checkMain(module, main)) ||
