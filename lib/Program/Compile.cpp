@@ -10,6 +10,7 @@
 
 #include "PlanSummary.h"
 #include "PrepareInput.h"
+#include "ReadResources.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -208,7 +209,8 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "-" +
                                     phase + ".mlir");
   if (!error)
-    error = writeFile(path, [&](raw_ostream &stream) { module->print(stream); });
+    error =
+        writeFile(path, [&](raw_ostream &stream) { module->print(stream); });
   if (!error)
     return success();
   reporter.error("", ("cannot write '" + path + "': " + error.message()).str());
@@ -424,9 +426,11 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
   LogicalResult result = failure();
-  if (module) {
+  if (module && succeeded(readResources(*module)) &&
+      succeeded(verify(*module))) {
     StringRef name = module->getSymName().value_or("program");
     result = Compiler(options, reporter).run(*module, name, outDir, plan);
   }

@@ -332,7 +332,7 @@ def CHLO_ConstantOp : CHLO_Op<"constant", [ConstantLike, Pure,
     %r = chlo.constant dense<1.0> : tensor<4xf32>
     ```
   }];
-  let arguments = (ins ElementsAttr:$value);
+  let arguments = (ins HLO_DenseElements:$value);
   let results = (outs AnyRankedTensor:$output);
   let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;

@@ -162,6 +162,12 @@ def StableHLO_TypeExtensionsAttr
   let hasCustomAssemblyFormat = 1;
 }
 
+// Passes read elements where they stand, so whale-compile puts those of
+// resources in the place of their names.
+def HLO_DenseElements
+    : ElementsAttrBase<CPred<"::llvm::isa<::mlir::DenseElementsAttr>($_self)">,
+                       "dense elements that are no resource">;
+
 def HLO_PrecisionConfigAttr
     : TypedArrayAttrBase<StableHLO_PrecisionAttr, "precision config">;
 def HLO_OutputOperandAliases

@@ -23,7 +23,7 @@ def StableHLO_ConstantOp
     %c = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
     ```
   }];
-  let arguments = (ins ElementsAttr:$value);
+  let arguments = (ins HLO_DenseElements:$value);
   let results = (outs HLO_Tensor:$output);
   let builders = [OpBuilder<(ins "::mlir::Attribute":$value)>];
   let hasCustomAssemblyFormat = 1;
