@@ -40,6 +40,8 @@
 #include <csignal>
 #include <dlfcn.h>
 #include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace whale;
@@ -317,6 +319,28 @@ std::string Part::compile(StringRef object) {
 // Linking
 //===----------------------------------------------------------------------===//
 
+/// A file that is no part of any disk, which may be full.
+class MemoryFile {
+public:
+  explicit MemoryFile(const char *name)
+      : descriptor(memfd_create(name, MFD_CLOEXEC)) {}
+  ~MemoryFile() { close(descriptor); }
+
+  /// Empty, for nowhere, where /proc is missing.
+  std::string getPath() const {
+    std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" +
+                       std::to_string(descriptor);
+    return llvm::sys::fs::exists(path) ? path : "";
+  }
+  std::string read() const {
+    auto text = llvm::MemoryBuffer::getFile(getPath());
+    return text ? (*text)->getBuffer().str() : "";
+  }
+
+private:
+  int descriptor;
+};
+
 std::string link(ArrayRef<std::string> objects, StringRef path) {
   // The one of the LLVM that Whale was built with, wherever PATH leads.
   llvm::ErrorOr<std::string> linker =
@@ -327,32 +351,42 @@ std::string link(ArrayRef<std::string> objects, StringRef path) {
     linker = llvm::sys::findProgramByName("ld.lld-22");
   if (!linker)
     return "cannot find the linker ld.lld";
-  SmallVector<StringRef> arguments{"ld.lld", "-shared", "--build-id=none", "-o",
-                                   path};
+  // Memory that is mapped to a file on a full disk ends who writes there.
+  SmallVector<StringRef> arguments{
+      "ld.lld", "-shared", "--build-id=none", "--no-mmap-output-file",
+      "-o",     path};
   for (const std::string &object : objects)
     arguments.push_back(object);
   for (const SystemLibrary *library : {&getLibm(), &getLibmvec()})
     if (!library->path.empty())
       arguments.push_back(library->path);
-  std::string log = (path + ".log").str();
-  llvm::FileRemover remover(log);
-  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
-                                          StringRef(log)};
-  std::string error;
-  // The linker has a handler that makes a crash of it; blocked, a file over the
-  // limit of its size is an error.
+  MemoryFile log("link.log");
+  std::string logPath = log.getPath();
+  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(logPath),
+                                          StringRef(logPath)};
+  // A linker that crashes need not say where, in more files.
+  SmallVector<StringRef> environment{"LLVM_DISABLE_SYMBOLIZATION=1"};
+  for (char **variable = environ; *variable; ++variable)
+    environment.push_back(*variable);
+  // It has a handler that makes a crash of a file over the limit of its size;
+  // with the signal blocked, that is an error.
   sigset_t fileSize, before;
   sigemptyset(&fileSize);
   sigaddset(&fileSize, SIGXFSZ);
   pthread_sigmask(SIG_BLOCK, &fileSize, &before);
-  int status = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt,
-                                         redirects, 0, 0, &error);
+  std::string error;
+  int status = llvm::sys::ExecuteAndWait(
+      *linker, arguments, ArrayRef(environment), redirects, 0, 0, &error);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (status == 0)
     return "";
-  if (auto text = llvm::MemoryBuffer::getFile(log))
-    error += (*text)->getBuffer().str();
-  return "ld.lld failed: " + error;
+  if (error.empty()) // It was no crash.
+    error = log.read();
+  StringRef text = StringRef(error).trim();
+  text.consume_front("ld.lld: error: ") || text.consume_front("LLVM ERROR: ");
+  if (text.empty())
+    text = "it does not say why";
+  return ("ld.lld failed to make '" + path + "': " + text).str();
 }
 
 } // namespace

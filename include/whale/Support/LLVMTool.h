@@ -14,6 +14,7 @@
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -60,23 +61,28 @@ private:
   // Without LLVM's streams: one of them may be what failed.
   static void reportFatalError(void *tool, const char *reason, bool) {
     llvm::StringRef text(reason);
-    std::string file;
-    if (text.consume_front("IO failure on output stream: "))
-      file =
-          "cannot write " + static_cast<LLVMTool *>(tool)->outputName() + ": ";
-    std::fprintf(stderr, "error: %s%s\n", file.c_str(), text.data());
+    std::string prefix;
+    if (text.consume_front("IO failure on output stream: ")) {
+      std::string file = static_cast<LLVMTool *>(tool)->outputFile();
+      prefix = "cannot write " +
+               (file.empty() ? "the standard output" : "'" + file + "'") + ": ";
+      // A part of it would be taken for the whole.
+      if (llvm::sys::fs::is_regular_file(file))
+        llvm::sys::fs::remove(file);
+    }
+    std::fprintf(stderr, "error: %s%s\n", prefix.c_str(), text.data());
     std::_Exit(1);
   }
 
-  std::string outputName() const {
+  /// Empty where standard output is written.
+  std::string outputFile() const {
     auto &options = llvm::cl::getRegisteredOptions();
     auto it = options.find(outputOption);
-    if (it != options.end()) {
-      auto &name = *static_cast<llvm::cl::opt<std::string> *>(it->second);
-      if (!name.empty() && name != "-")
-        return "'" + name + "'";
-    }
-    return "the standard output";
+    if (it == options.end())
+      return "";
+    const std::string &name =
+        static_cast<llvm::cl::opt<std::string> *>(it->second)->getValue();
+    return name == "-" ? "" : name;
   }
 
   llvm::InitLLVM init;
