@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -62,7 +63,11 @@ static void waitForSignal() {
 static void handleSignals() {
   if (pipe2(signalPipe, O_CLOEXEC) != 0)
     return;
-  std::thread(waitForSignal).detach();
+  try {
+    std::thread(waitForSignal).detach();
+  } catch (const std::system_error &) {
+    return; // Then signals end the process as ever; the next one cleans up.
+  }
   for (size_t i = 0; i < endingSignals.size(); ++i) {
     struct sigaction action = {};
     if (startedIgnored[i]) {
