@@ -204,6 +204,8 @@ void abandonStaging() {
     removeTree(directory);
 }
 
+void stopIfAbandoned() { std::lock_guard guard(getRegistry().mutex); }
+
 //===----------------------------------------------------------------------===//
 // Staging
 //===----------------------------------------------------------------------===//

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Program/Compile.h"
+#include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -64,6 +65,7 @@ static cl::opt<std::string> gpuArch("gpu-arch",
 
 static int fail(const Twine &location, const Twine &text) {
   std::string prefix = location.str();
+  whale::runtime::stopIfAbandoned();
   errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << text << "\n";
   return 1;
 }

@@ -15,6 +15,7 @@
 #include "whale/Runtime/Limits.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/Safetensors.h"
+#include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
 #include "whale/Version.h"
 
@@ -387,6 +388,7 @@ int main(int argc, char **argv) {
     // Names in the files may hold anything; a diagnostic is one line.
     std::string line = error.what();
     std::replace(line.begin(), line.end(), '\n', ' ');
+    stopIfAbandoned();
     std::fprintf(stderr, "error: %s\n", line.c_str());
   }
   return 1;

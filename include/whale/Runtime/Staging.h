@@ -73,6 +73,10 @@ std::filesystem::path findMovedAside(const std::filesystem::path &target);
 /// with one: the process is about to end.
 void abandonStaging();
 
+/// Does not return once `abandonStaging` was called. To be called before an
+/// error is printed, which may come of what was removed.
+void stopIfAbandoned();
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_STAGING_H
