@@ -273,17 +273,14 @@ static void syncTree(const fs::path &directory) {
 }
 
 void Staging::commitFile() {
-  // What there was is only given up for what is safe.
-  bool isNew = !isThere(replaced);
-  if (!isNew)
+  // What there was is only given up for what is on the disk.
+  if (isThere(replaced))
     sync(place());
   {
     std::lock_guard guard(getRegistry().mutex);
     if (rename(place().c_str(), replaced.c_str()) != 0)
       fail(errno);
   }
-  if (!isNew)
-    sync(parentOf(replaced));
   remove();
 }
 
