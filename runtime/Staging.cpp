@@ -274,8 +274,11 @@ static void syncTree(const fs::path &directory) {
 
 void Staging::commitFile() {
   // What there was is only given up for what is on the disk.
-  if (isThere(replaced))
+  struct stat old;
+  if (stat(replaced.c_str(), &old) == 0) {
+    chmod(place().c_str(), old.st_mode & 07777);
     sync(place());
+  }
   {
     std::lock_guard guard(getRegistry().mutex);
     if (rename(place().c_str(), replaced.c_str()) != 0)

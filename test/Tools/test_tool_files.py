@@ -228,7 +228,7 @@ def test_death_after_the_exchange(
 def test_writers_and_readers_at_once(texts: Any, place: Any) -> None:
     writers = [
         subprocess.Popen(
-            "for i in 1 2 3; do "
+            "for i in 1 2; do "
             f"{BIN}/whale-compile {texts}/{name}.mlir --cluster=1 "
             f"-o {place}/p.whale || exit 1; done",
             shell=True,
@@ -329,7 +329,7 @@ def test_signals_to_whale_run(texts: Any, tmp_path: Any) -> None:
 # Full disks.
 
 
-@pytest.mark.parametrize("limit", [0, 100, 1000, 3000])
+@pytest.mark.parametrize("limit", [0, 2000])
 def test_limits_of_file_sizes(texts: Any, place: Any, limit: int) -> None:
     def lower() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -358,7 +358,7 @@ def test_limits_of_file_sizes(texts: Any, place: Any, limit: int) -> None:
         what_runs(place / "p.whale", texts)
 
 
-@pytest.mark.parametrize("size", [20, 32, 48])
+@pytest.mark.parametrize("size", [20, 48])
 def test_full_disks(texts: Any, tmp_path: Any, size: int) -> None:
     """On a file system of a few KiB, in a namespace of its own."""
     compile_multiply = (
@@ -487,6 +487,24 @@ def test_outputs_that_are_read(texts: Any, place: Any) -> None:
     assert (place / "x").read_bytes() == before
     assert names(place) == ["link", "p.whale", "x"]
     good(run(*command, "--outputs=/dev/null", "--stats=/dev/null", cwd=place))
+
+
+def test_whale_opt_in_place(tmp_path: Any) -> None:
+    text, lines = tmp_path / "text.mlir", ["func.func @main(%0: tensor<f32>) {"]
+    # Longer than what is read into memory at once.
+    for i in range(1000):
+        lines.append(f"  %{i + 1} = stablehlo.tanh %{i} : tensor<f32>")
+    text.write_text("\n".join([*lines, "  return", "}"]))
+    text.chmod(0o640)
+    good(run("whale-opt", text, "-o", text))
+    assert text.read_text().count("stablehlo.tanh") == 1000
+    assert text.stat().st_mode & 0o777 == 0o640
+    before = text.read_text()
+    assert run("whale-opt", text, "-no-such-pass", "-o", text).returncode == 1
+    result = run("whale-opt", text, "-whale-load-cluster=ranks=0", "-o", text)
+    assert result.returncode == 1
+    assert text.read_text() == before
+    assert names(tmp_path) == ["text.mlir"]
 
 
 # Programs that were put together from others.

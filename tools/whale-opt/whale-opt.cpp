@@ -21,11 +21,39 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/Compile.h"
+#include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Transforms/Passes.h"
 
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+using namespace llvm;
+namespace fs = std::filesystem;
+
+/// What the file `output` is written through: LLVM opens it, and empties it,
+/// before it has read the input, which may be the same.
+static std::unique_ptr<whale::runtime::Staging> stage(const fs::path &output) {
+  std::error_code error;
+  auto status = fs::status(output, error);
+  if (output == "-" || (fs::exists(status) && !fs::is_regular_file(status)))
+    return nullptr;
+  try {
+    return std::make_unique<whale::runtime::Staging>(output);
+  } catch (const std::system_error &) {
+    return nullptr; // A file in a directory where no other one can be made.
+  }
+}
+
+static int fail(const Twine &output, const std::system_error &error) {
+  errs() << "error: cannot write '" << output << "': " << error.code().message()
+         << "\n";
+  return 1;
+}
+
 int main(int argc, char **argv) {
-  whale::LLVMTool tool(argc, argv, /*outputOption=*/"o");
+  whale::LLVMTool tool(argc, argv);
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   registry.insert<mlir::stablehlo::StablehloDialect, mlir::chlo::ChloDialect,
@@ -35,8 +63,20 @@ int main(int argc, char **argv) {
   whale::registerWhaleConversionPasses();
   whale::registerWhaleTransformsPasses();
   whale::registerPipelines();
-  llvm::LogicalResult result =
-      mlir::MlirOptMain(argc, argv, "Whale optimizer driver\n", registry);
-  bool isWritten = whale::LLVMTool::flushOutput();
-  return succeeded(result) && isWritten ? 0 : 1;
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "Whale optimizer driver\n", registry);
+  tool.setOutput(output);
+  std::unique_ptr<whale::runtime::Staging> staging = stage(output);
+  std::string place = staging ? staging->place().string() : output;
+  LogicalResult result = mlir::MlirOptMain(argc, argv, input, place, registry);
+  if (!whale::LLVMTool::flushOutput() || failed(result))
+    return 1;
+  try {
+    // Where passes are only listed, there is nothing.
+    if (staging && fs::exists(staging->place()))
+      staging->commitFile();
+  } catch (const std::system_error &error) {
+    return fail(output, error);
+  }
+  return 0;
 }

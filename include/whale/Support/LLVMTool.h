@@ -9,12 +9,12 @@
 #ifndef WHALE_SUPPORT_LLVMTOOL_H
 #define WHALE_SUPPORT_LLVMTOOL_H
 
+#include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
 #include "whale/Version.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -28,11 +28,8 @@ namespace whale {
 /// LLVM would call "LLVM ERROR" is one line like other errors.
 class LLVMTool {
 public:
-  /// `outputOption` is the option with the file that LLVM's own code writes
-  /// (standard output without it), for errors.
-  LLVMTool(int &argc, char **&argv, const char *outputOption = "")
-      : init(argc, argv, /*InstallPipeSignalExitHandler=*/false),
-        outputOption(outputOption) {
+  LLVMTool(int &argc, char **&argv)
+      : init(argc, argv, /*InstallPipeSignalExitHandler=*/false) {
     runtime::beginTool();
     llvm::install_fatal_error_handler(reportFatalError, this);
     llvm::install_bad_alloc_error_handler(reportFatalError, this);
@@ -57,36 +54,27 @@ public:
     return false;
   }
 
+  /// The file that LLVM's own code writes, for errors: standard output if it
+  /// is not said, or "-".
+  void setOutput(llvm::StringRef file) { output = file == "-" ? "" : file; }
+
 private:
   // Without LLVM's streams: one of them may be what failed.
   static void reportFatalError(void *tool, const char *reason, bool) {
+    const std::string &output = static_cast<LLVMTool *>(tool)->output;
     llvm::StringRef text(reason);
     std::string prefix;
-    if (text.consume_front("IO failure on output stream: ")) {
-      std::string file = static_cast<LLVMTool *>(tool)->outputFile();
+    if (text.consume_front("IO failure on output stream: "))
       prefix = "cannot write " +
-               (file.empty() ? "the standard output" : "'" + file + "'") + ": ";
-      // A part of it would be taken for the whole.
-      if (llvm::sys::fs::is_regular_file(file))
-        llvm::sys::fs::remove(file);
-    }
+               (output.empty() ? "the standard output" : "'" + output + "'") +
+               ": ";
+    runtime::abandonStaging();
     std::fprintf(stderr, "error: %s%s\n", prefix.c_str(), text.data());
     std::_Exit(1);
   }
 
-  /// Empty where standard output is written.
-  std::string outputFile() const {
-    auto &options = llvm::cl::getRegisteredOptions();
-    auto it = options.find(outputOption);
-    if (it == options.end())
-      return "";
-    const std::string &name =
-        static_cast<llvm::cl::opt<std::string> *>(it->second)->getValue();
-    return name == "-" ? "" : name;
-  }
-
   llvm::InitLLVM init;
-  const char *outputOption;
+  std::string output;
 };
 
 } // namespace whale
