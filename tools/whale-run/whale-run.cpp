@@ -346,8 +346,8 @@ int main(int argc, char **argv) {
   app.add_option("program", options.program, "Program directory (OUT.whale)")
       ->required();
   app.add_option("--inputs", options.inputs,
-                 "Safetensors file with arg0, arg1, ...; an empty file for a "
-                 "program without arguments")
+                 "Safetensors file with arg0, arg1, ...; an empty file or "
+                 "/dev/null for a program without arguments")
       ->required();
   app.add_option("--outputs", options.outputs,
                  "Safetensors file for result0, result1, ... of the last step")
