@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "whale/Conversion/Passes.h"
@@ -147,6 +148,21 @@ private:
   std::mutex mutex;
 };
 
+/// Tells of each pass that begins. MLIR makes one call at a time.
+class PassTeller : public PassInstrumentation {
+public:
+  explicit PassTeller(const CompileOptions &options) : options(options) {}
+
+  void runBeforePass(Pass *pass, Operation *) override {
+    // What only runs other passes has no argument.
+    if (!pass->getArgument().empty())
+      options.onPass(pass->getArgument());
+  }
+
+private:
+  const CompileOptions &options;
+};
+
 /// A module as it came to some point, and how much had been said by then.
 struct Snapshot {
   OwningOpRef<ModuleOp> module;
@@ -238,6 +254,8 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       return module.emitError("the pipeline of level '")
              << level.name << "' names an unknown pass";
     configureVerifier(manager);
+    if (options.onPass)
+      manager.addInstrumentation(std::make_unique<PassTeller>(options));
     if (failed(manager.run(module)) || failed(verify(module)))
       return failure();
     if (level.name == "partitioned")
@@ -398,6 +416,8 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   emit.plan = summary.str();
   if (plan)
     *plan = emit.plan;
+  if (options.onPass)
+    options.onPass("emit");
   return emitProgram(module, emit, outDir);
 }
 
@@ -426,6 +446,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());
+  if (options.onPass)
+    options.onPass("parse");
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
   LogicalResult result = failure();

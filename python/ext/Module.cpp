@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler and the runtime as Python sees them: text and arrays of bytes in
-// and out. Pytrees, dtypes and messages for users are the package's business.
+// The runtime as Python sees it: arrays of bytes in and out. Pytrees, dtypes
+// and messages for users are the package's business.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,9 @@
 namespace nb = nanobind;
 
 NB_MODULE(_whale, module) {
-  module.doc() = "The compiled part of Whale.";
+  module.doc() = "The runtime of Whale.";
   nb::exception<whale::runtime::Error>(module, "RuntimeError");
-  nb::exception<whale::python::CompileError>(module, "CompileError");
   whale::python::bindArray(module);
   whale::python::bindProgram(module);
-  whale::python::bindCompile(module);
   whale::python::bindFiles(module);
 }

@@ -15,18 +15,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include <stdexcept>
-
 namespace whale::python {
 
-/// Its message holds the compiler's diagnostics, one after another.
-class CompileError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
 void bindArray(nanobind::module_ &module);
-void bindCompile(nanobind::module_ &module);
 void bindFiles(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 

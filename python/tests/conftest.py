@@ -23,10 +23,11 @@ def fresh():
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Puts the stand-in for the compiled extension in its place."""
+    """Puts the stand-in for the extension and the compiler in their places."""
     import fake_extension
 
     monkeypatch.setattr("whale.native.extension", lambda: fake_extension)
+    monkeypatch.setattr("whale.compiler.compile", fake_extension.compile)
     return fake_extension
 
 

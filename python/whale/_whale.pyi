@@ -1,4 +1,4 @@
-"""The compiled extension: the compiler and the runtime, in C++."""
+"""The compiled extension: the runtime, in C++."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -8,26 +8,8 @@ from numpy.typing import NDArray
 
 _Result = TypeVar("_Result")
 
-class CompileError(Exception):
-    """Holds the compiler's diagnostics, one a line."""
-
 class RuntimeError(Exception):
     """Names the file, field, tensor, or rank and instruction at fault."""
-
-def compile(
-    text: str,
-    cluster: str,
-    path: str,
-    *,
-    target: str,
-    dump_phases_to: str = "",
-    explain: bool = False,
-) -> list[str]:
-    """Compiles annotated StableHLO into the directory `path`.
-
-    `cluster` is a cluster file's path, its text, or a number of CPU ranks.
-    Returns warnings and remarks.
-    """
 
 class Array:
     """A tensor in shards, one for each rank."""

@@ -26,14 +26,20 @@ def staged_program(path: str) -> Iterator[str]:
 
 
 class ScratchDirectory:
-    """An empty directory that is removed with this object.
+    """An empty directory, removed when this object goes or its block ends.
 
     What a process that was killed leaves is removed by the next one.
     """
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="program-", dir=_workspace())
-        weakref.finalize(self, _remove, self.path, os.getpid())
+        self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, *_: Any) -> None:
+        self._remove()
 
 
 def _remove(path: str, owner: int) -> None:

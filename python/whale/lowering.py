@@ -13,7 +13,7 @@ import jax
 from jax.extend import source_info_util
 from jax.interpreters import mlir
 
-from whale import clusters, config, files, scopes
+from whale import clusters, compiler, config, files, scopes
 from whale.program import Program
 from whale.signature import Leaf, Signature
 
@@ -83,7 +83,7 @@ class Lowered:
             explain: print the compiler's decisions to standard error.
 
         Raises:
-            CompileError: with the compiler's diagnostics.
+            CompileError: with the compiler's diagnostics, or what ended it.
             ValueError: where there is no cluster, or it cannot be read.
         """
         if self._cluster is None:
@@ -91,11 +91,9 @@ class Lowered:
                 "no cluster to compile for: give wh.jit a cluster= (a path, a "
                 "dictionary, or the number of CPU ranks)"
             )
-        from whale import native
-
         directory = files.ScratchDirectory()
         path = os.path.join(directory.path, "program.whale")
-        native.compile(
+        compiler.compile(
             self._text,
             clusters.cluster_argument(self._cluster),
             path,

@@ -1,11 +1,10 @@
-"""The C++ side, behind one module: loaded when it is first needed."""
+"""The runtime, behind one module: loaded when it is first needed."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from whale.errors import CompileError, RuntimeError, WhaleError
+from whale.errors import RuntimeError, WhaleError
 
 
 def extension() -> Any:
@@ -18,21 +17,10 @@ def extension() -> Any:
         from whale import _whale  # type: ignore[attr-defined]
     except ImportError as error:
         raise WhaleError(
-            f"the compiled part of Whale cannot be loaded ({error}); build it "
+            f"the runtime of Whale cannot be loaded ({error}); build it "
             "with scripts/setup.sh, or pip install ."
         ) from error
     return _whale
-
-
-def compile(text: str, cluster: str, path: str, **options: Any) -> None:
-    """Compiles annotated StableHLO into the program directory `path`."""
-    module = extension()
-    try:
-        notes = module.compile(text, cluster, path, **options)
-    except module.CompileError as error:
-        raise CompileError(str(error)) from None
-    for note in notes:
-        print(note, file=sys.stderr)
 
 
 def load(path: str) -> Any:

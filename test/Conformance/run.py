@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from cases import BadCase, Case, Tensor, read_cases  # noqa: E402
 
-from whale import native  # noqa: E402
+from whale import compiler, native  # noqa: E402
 from whale.dtypes import element_name, numpy_dtype  # noqa: E402
 
 # Relative to the number, and a hundredth of it to the largest of the tensor.
@@ -54,7 +54,7 @@ def run_program(
     folder = tempfile.mkdtemp(prefix="whale-case-")
     try:
         path = f"{folder}/case.whale"
-        extension.compile(text, cluster, path, target="cpu")
+        compiler.compile(text, cluster, path, target="cpu")
         handles = [
             extension.Array.from_host(
                 value.reshape(-1).view(np.uint8),

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "test" / "Conformance"), str(ROOT / "python")]
 from cases import Tensor  # noqa: E402
 from run import run_program  # noqa: E402
 
-from whale import native  # noqa: E402
+from whale import compiler  # noqa: E402
 
 P = PartitionSpec
 
@@ -182,9 +182,7 @@ def check(name, function, arguments, on, given, wanted):
         return
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/step.whale"
-        native.extension().compile(
-            text, str(on.devices.size), path, target="cpu"
-        )
+        compiler.compile(text, str(on.devices.size), path, target="cpu")
         manifest = json.loads(pathlib.Path(path, "manifest.json").read_text())
     for spec, array, entry in zip(given, arguments, manifest["arguments"]):
         held = held_by_ranks(entry)

@@ -17,7 +17,12 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 using namespace llvm;
 using whale::CompileMessage;
@@ -62,12 +67,45 @@ static cl::opt<std::string> explain("explain", cl::ValueOptional,
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
                                     cl::value_desc("sm_90"), cl::cat(category));
+static cl::opt<std::string>
+    messages("messages",
+             cl::desc("Form of what is said; json is an object a line on "
+                      "standard output, for each message and each pass that "
+                      "begins"),
+             cl::value_desc("text|json"), cl::init("text"), cl::cat(category));
+static cl::opt<int64_t>
+    parent("parent",
+           cl::desc("End when the process that started this one, PID, ends"),
+           cl::value_desc("PID"), cl::cat(category));
 
 static int fail(const Twine &location, const Twine &text) {
   std::string prefix = location.str();
   whale::runtime::stopIfAbandoned();
   errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << text << "\n";
   return 1;
+}
+
+/// Prints one line of --messages=json. It leaves in one piece and at once, so
+/// that it arrives whatever becomes of this process.
+static void printJson(json::Object object) {
+  std::string line;
+  raw_string_ostream(line) << json::Value(std::move(object)) << "\n";
+  outs() << line;
+  outs().flush();
+}
+
+static void printAsJson(const CompileMessage &message) {
+  static constexpr const char *severities[] = {"error", "warning", "remark"};
+  printJson(json::Object{{"severity", severities[message.severity]},
+                         {"location", json::fixUTF8(message.location)},
+                         {"text", json::fixUTF8(message.text)}});
+}
+
+/// Has the system end this process when the thread that started it ends; false
+/// if that has happened already.
+static bool endWith(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return getppid() == parent;
 }
 
 /// Prints what the compiler said on standard output.
@@ -94,6 +132,8 @@ static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
 }
 
 int main(int argc, char **argv) {
+  setBugReportMsg("This is a defect of Whale: please report it, with the "
+                  "input.\n");
   whale::LLVMTool tool(argc, argv);
   cl::HideUnrelatedOptions(category);
   std::string usage;
@@ -116,6 +156,12 @@ int main(int argc, char **argv) {
   if (explain != "off" && !explain.empty() && explain != "text" &&
       explain != "json")
     return fail("", "--explain: '" + explain + "' is neither text nor json");
+  bool asJson = messages == "json";
+  if (!asJson && messages != "text")
+    return fail("", "--messages: '" + messages + "' is neither text nor json");
+  if (parent.getNumOccurrences() && !endWith(parent))
+    return fail("", "--parent: " + Twine(parent) +
+                        " is not the process that started this one");
 
   if (gpuArch.getNumOccurrences() && target != "cuda")
     return fail("", "--gpu-arch: only a cuda program has one, and --target is "
@@ -141,11 +187,17 @@ int main(int argc, char **argv) {
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explain = explain != "off";
+  if (asJson)
+    options.onPass = [](StringRef pass) {
+      printJson(json::Object{{"pass", pass}});
+    };
 
   std::vector<CompileMessage> remarks;
   std::string plan;
   auto handler = [&](const CompileMessage &message) {
-    if (message.severity == CompileMessage::Remark)
+    if (asJson)
+      printAsJson(message);
+    else if (message.severity == CompileMessage::Remark)
       remarks.push_back(message);
     else if (message.severity == CompileMessage::Error)
       fail(message.location, message.text);
@@ -156,7 +208,7 @@ int main(int argc, char **argv) {
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, options,
                                    output, handler, &plan)))
     return 1;
-  if (options.explain)
+  if (options.explain && !asJson)
     printExplanation(remarks, plan, explain == "json");
   return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

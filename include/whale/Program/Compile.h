@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The whole compiler behind one function: whale-compile and the Python
-// extension are thin around it. docs/compile.md describes the pipeline.
+// The whole compiler behind one function: whale-compile is thin around it.
+// docs/compile.md describes the pipeline.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@
 #include "llvm/Support/LogicalResult.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ struct CompileOptions {
   std::string dumpPhasesTo;
   /// Report what the compiler decided, as remarks.
   bool explain = false;
+  /// If set, told of each pass that begins, by its argument, and of "parse" and
+  /// "emit" before and after all passes. One call at a time.
+  std::function<void(llvm::StringRef)> onPass;
 };
 
 /// What the compiler says: one error at most, and remarks if asked for.
