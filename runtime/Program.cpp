@@ -17,9 +17,22 @@
 #include "whale/Runtime/Scratch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <unistd.h>
 
 namespace whale::runtime {
+
+/// What runs a program in one process.
+struct Program::Engine {
+  Engine(const Manifest &manifest, char *constants, int64_t threadsPerRank)
+      : executor(manifest, constants, threadsPerRank) {}
+
+  Executor executor;
+  std::mutex mutex;
+  pid_t process = getpid();
+};
 
 struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
@@ -29,9 +42,31 @@ struct Program::State {
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
   std::unique_ptr<Manifest> manifest;
-  std::unique_ptr<Executor> executor;
-  std::mutex mutex;
+  int64_t threadsPerRank = 0;
+  std::atomic<Engine *> engine = nullptr;
+
+  ~State();
+  Engine &getEngine();
 };
+
+/// The engine of this process. A fork has the memory of its parent's, but none
+/// of its threads, which may hold its locks: it is left as it is.
+Program::Engine &Program::State::getEngine() {
+  Engine *current = engine;
+  if (current && current->process == getpid())
+    return *current;
+  auto fresh = std::make_unique<Engine>(
+      *manifest, constants ? constants->data() : nullptr, threadsPerRank);
+  if (engine.compare_exchange_strong(current, fresh.get()))
+    return *fresh.release();
+  return *current; // Another thread was faster.
+}
+
+Program::State::~State() {
+  Engine *last = engine;
+  if (last && last->process == getpid())
+    delete last;
+}
 
 namespace {
 /// The files of a program directory, each checked when it is opened.
@@ -127,14 +162,12 @@ Program::State::load(const std::filesystem::path &directory,
   };
   state->manifest = readManifest(text->text(), context);
 
-  int64_t threads = options.threadsPerRank;
-  if (threads <= 0)
-    threads =
+  state->threadsPerRank = options.threadsPerRank;
+  if (state->threadsPerRank <= 0)
+    state->threadsPerRank =
         threadsOfRanks(static_cast<int64_t>(state->manifest->classOf.size()));
   try {
-    state->executor = std::make_unique<Executor>(
-        *state->manifest, state->constants ? state->constants->data() : nullptr,
-        threads);
+    state->getEngine();
   } catch (const std::exception &error) {
     throw Error(directory.string() + ": " + error.what());
   }
@@ -200,7 +233,8 @@ static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
 std::vector<Array> Program::run(std::span<const Array> arguments,
                                 const RunOptions &options) const {
   const Manifest &manifest = *state->manifest;
-  std::lock_guard lock(state->mutex);
+  Engine &engine = state->getEngine();
+  std::lock_guard lock(engine.mutex);
   checkArguments(manifest.arguments, arguments);
   size_t rankCount = this->rankCount();
   if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
@@ -236,7 +270,7 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
             Buffer::allocate(box->elements() * byteSize(result.dtype)));
     }
   }
-  state->executor->run(inputs, outputs, options);
+  engine.executor.run(inputs, outputs, options);
 
   std::vector<Array> results;
   for (size_t i = 0; i < outputs.size(); ++i) {

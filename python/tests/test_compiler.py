@@ -50,7 +50,7 @@ def temporary_files(monkeypatch, tmp_path):
     """Where temporary files go; nothing may be left there."""
     place = tmp_path / "tmp"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setattr(files, "_workspace", lambda: str(place))
     monkeypatch.setenv("TMPDIR", str(place))
     yield place
     assert not list(place.iterdir())

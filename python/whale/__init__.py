@@ -4,7 +4,7 @@ A step is annotated with scopes, ``wh.replicate`` and ``wh.split``, lowered to
 StableHLO by JAX, and compiled for a cluster by Whale.
 """
 
-from whale import interop
+from whale import forks, interop
 from whale.api import jit
 from whale.array import Array
 from whale.config import Config, init
@@ -15,6 +15,7 @@ from whale.program import Program, load
 from whale.scopes import replicate, set_default_strategy, split
 
 interop.register()
+forks.register()
 
 __version__ = "0.1.0"
 

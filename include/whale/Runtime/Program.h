@@ -72,7 +72,8 @@ struct RunOptions {
 };
 
 /// A program in memory, with its ranks' threads and arenas. A handle: copies
-/// share them. Runs from several threads follow one another.
+/// share them. Runs from several threads follow one another. A process that is
+/// forked has threads and arenas of its own when it first runs the program.
 class Program {
 public:
   /// Reads and validates a program directory. Throws Error naming the file and
@@ -97,6 +98,7 @@ public:
                          const RunOptions &options = {}) const;
 
 private:
+  struct Engine;
   struct State;
   explicit Program(std::shared_ptr<State> state);
   std::shared_ptr<State> state;

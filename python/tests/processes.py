@@ -1,0 +1,35 @@
+"""Python code in a process of its own, for what a test must survive."""
+
+import os
+import subprocess
+import sys
+
+import whale as wh
+
+# Generous: what is waited for takes a few seconds.
+_HANGS = 100
+_PRELUDE = """
+import os, signal, sys, threading, time
+import jax, jax.numpy as jnp, numpy as np
+import whale as wh
+
+# What hangs is killed, with its children.
+signal.alarm(90)
+os.register_at_fork(after_in_child=lambda: signal.alarm(60))
+"""
+
+
+def run(code, **environment):
+    """Runs Python code that must succeed; with its output."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _PRELUDE + code],
+        capture_output=True,
+        text=True,
+        timeout=_HANGS,
+        env=os.environ
+        | {"PYTHONPATH": os.path.dirname(os.path.dirname(wh.__file__))}
+        | environment,
+    )
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return done
