@@ -37,15 +37,16 @@ struct Array::State {
   Shape shape;
   std::shared_ptr<const Layout> layout;
 
-  /// Guards `shards` and `donated`: another handle may donate at any time.
+  /// Guards `shards` and `fate`: another handle may donate at any time.
   std::mutex mutex;
   std::vector<std::shared_ptr<Buffer>> shards;
-  bool donated = false;
+  /// Empty until it is donated.
+  std::string fate;
 
   std::vector<std::shared_ptr<Buffer>> readShards() {
     std::lock_guard lock(mutex);
-    if (donated)
-      throw Error("the array was donated to a program and cannot be read");
+    if (!fate.empty())
+      throw Error("the array was " + fate + " and cannot be read");
     return shards;
   }
 };
@@ -81,9 +82,11 @@ Array Array::adopt(DType dtype, Shape shape, std::shared_ptr<const void> data) {
   return fromShards(dtype, std::move(shape), std::move(layout), {buffer});
 }
 
-bool Array::isDonated() const {
+bool Array::isDonated() const { return !fate().empty(); }
+
+std::string Array::fate() const {
   std::lock_guard lock(state->mutex);
-  return state->donated;
+  return state->fate;
 }
 
 DType Array::dtype() const { return state->dtype; }
@@ -194,9 +197,9 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout) const {
   return fromShards(state->dtype, state->shape, layout, std::move(result));
 }
 
-void Array::donate() const {
+void Array::donate(std::string fate) const {
   std::lock_guard lock(state->mutex);
-  state->donated = true;
+  state->fate = std::move(fate);
   state->shards.clear();
 }
 

@@ -20,6 +20,8 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 
 namespace whale::runtime {
@@ -30,7 +32,7 @@ struct Program::Engine {
       : executor(manifest, constants, threadsPerRank) {}
 
   Executor executor;
-  std::mutex mutex;
+  std::timed_mutex mutex;
   pid_t process = getpid();
 };
 
@@ -47,6 +49,7 @@ struct Program::State {
 
   ~State();
   Engine &getEngine();
+  static void destroy(State *state);
 };
 
 /// The engine of this process. A fork has the memory of its parent's, but none
@@ -66,6 +69,18 @@ Program::State::~State() {
   Engine *last = engine;
   if (last && last->process == getpid())
     delete last;
+}
+
+/// Lets nobody wait for a rank that is in the middle of an instruction.
+void Program::State::destroy(State *state) {
+  Engine *last = state->engine;
+  if (last && last->process == getpid() && last->executor.isBusy())
+    try {
+      std::thread([state] { delete state; }).detach();
+      return;
+    } catch (const std::system_error &) {
+    }
+  delete state;
 }
 
 namespace {
@@ -144,7 +159,7 @@ Program::State::load(const std::filesystem::path &directory,
                      const LoadOptions &options) {
   if (!std::filesystem::is_directory(directory))
     throw Error(directory.string() + ": is not a program directory");
-  auto state = std::make_shared<State>();
+  std::shared_ptr<State> state(new State, State::destroy);
   ProgramFiles files(directory);
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
@@ -203,8 +218,8 @@ static void checkArguments(const std::vector<Parameter> &parameters,
     if (!array)
       throw Error(describe(parameter) + ": no array was given");
     if (array.isDonated())
-      throw Error(describe(parameter) +
-                  ": the array was donated to a program before");
+      throw Error(describe(parameter) + ": the array was " + array.fate() +
+                  " before");
     if (array.dtype() != parameter.dtype)
       throw Error(describe(parameter) + ": must be " +
                   std::string(whale::runtime::name(parameter.dtype)) +
@@ -234,7 +249,10 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
                                 const RunOptions &options) const {
   const Manifest &manifest = *state->manifest;
   Engine &engine = state->getEngine();
-  std::lock_guard lock(engine.mutex);
+  std::unique_lock lock(engine.mutex, std::defer_lock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(30)))
+    if (options.interrupted && options.interrupted())
+      throw Interrupted("the run was interrupted");
   checkArguments(manifest.arguments, arguments);
   size_t rankCount = this->rankCount();
   if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
@@ -252,25 +270,37 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
     for (size_t rank = 0; rank < rankCount; ++rank)
       shards.push_back(array.shard(rank));
   }
-  for (size_t i = 0; options.donate && i < arguments.size(); ++i)
-    if (manifest.arguments[i].donated)
-      arguments[i].donate();
+  auto donate = [&](const std::string &to) {
+    for (size_t i = 0; options.donate && i < arguments.size(); ++i)
+      if (manifest.arguments[i].donated)
+        arguments[i].donate("donated to " + to);
+  };
+  donate("a program");
 
   Bindings outputs;
-  for (const Parameter &result : manifest.results) {
-    auto &shards = outputs.emplace_back();
-    for (size_t rank = 0; rank < rankCount; ++rank) {
-      const std::optional<Box> &box = result.layout->boxes[rank];
-      if (!box)
-        shards.emplace_back();
-      else if (result.alias)
-        shards.push_back(takeOver(inputs[*result.alias][rank]));
-      else
-        shards.push_back(
-            Buffer::allocate(box->elements() * byteSize(result.dtype)));
+  try {
+    for (const Parameter &result : manifest.results) {
+      auto &shards = outputs.emplace_back();
+      for (size_t rank = 0; rank < rankCount; ++rank) {
+        const std::optional<Box> &box = result.layout->boxes[rank];
+        if (!box)
+          shards.emplace_back();
+        else if (result.alias)
+          shards.push_back(takeOver(inputs[*result.alias][rank]));
+        else
+          shards.push_back(
+              Buffer::allocate(box->elements() * byteSize(result.dtype)));
+      }
     }
+    outputs =
+        engine.executor.run(std::move(inputs), std::move(outputs), options);
+  } catch (const Interrupted &) {
+    donate("a program that was interrupted");
+    throw;
+  } catch (...) {
+    donate("a program that failed");
+    throw;
   }
-  engine.executor.run(inputs, outputs, options);
 
   std::vector<Array> results;
   for (size_t i = 0; i < outputs.size(); ++i) {

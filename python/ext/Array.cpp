@@ -27,6 +27,14 @@ using HostBytes =
     nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using NewBytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
 
+static bool isFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+
 static Array fromHost(HostBytes data, const std::string &typeName,
                       Shape shape) {
   std::optional<DType> dtype = parseDType(typeName);
@@ -49,7 +57,8 @@ static Array fromHost(HostBytes data, const std::string &typeName,
   const void *memory = data.data();
   auto *owner = new HostBytes(std::move(data));
   std::shared_ptr<const void> shared(memory, [owner](const void *) {
-    if (!Py_IsInitialized())
+    // A rank that outlives Python, in a run that nobody waits for, leaves it.
+    if (!Py_IsInitialized() || isFinalizing())
       return;
     nb::gil_scoped_acquire gil;
     delete owner;
@@ -81,5 +90,6 @@ void whale::python::bindArray(nb::module_ &module) {
           "dtype",
           [](const Array &array) { return std::string(name(array.dtype())); })
       .def_prop_ro("shape", [](const Array &array) { return array.shape(); })
-      .def_prop_ro("is_donated", &Array::isDonated);
+      .def_prop_ro("is_donated", &Array::isDonated)
+      .def_prop_ro("fate", &Array::fate);
 }

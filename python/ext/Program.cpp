@@ -18,6 +18,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 namespace nb = nanobind;
 using namespace whale::runtime;
 
@@ -26,20 +28,35 @@ static void load(Program *place, const std::string &path) {
   new (place) Program(Program::load(path));
 }
 
+/// Python handles signals in its main thread, and only where it is asked to:
+/// what a handler raises there (KeyboardInterrupt) ends the run.
 static std::tuple<std::vector<Array>, std::string>
-run(const Program &program, const std::vector<Array> &arguments) {
-  nb::gil_scoped_release release;
+run(const Program &program, const std::vector<Array> &arguments,
+    bool inMainThread) {
   Stats stats;
   RunOptions options;
   options.stats = &stats;
-  std::vector<Array> results = program.run(arguments, options);
-  return {std::move(results), stats.json()};
+  std::optional<nb::python_error> raised;
+  if (inMainThread)
+    options.interrupted = [&] {
+      nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0)
+        raised.emplace();
+      return raised.has_value();
+    };
+  try {
+    nb::gil_scoped_release release;
+    std::vector<Array> results = program.run(arguments, options);
+    return {std::move(results), stats.json()};
+  } catch (const Interrupted &) {
+    throw nb::python_error(std::move(*raised));
+  }
 }
 
 void whale::python::bindProgram(nb::module_ &module) {
   nb::class_<Program>(module, "Program",
                       "A program directory in memory, with its ranks.")
       .def("__init__", load, nb::arg("path"))
-      .def("run", run, nb::arg("arrays"),
+      .def("run", run, nb::arg("arrays"), nb::arg("in_main_thread"),
            "Runs one step: the results, and its statistics as JSON.");
 }

@@ -30,6 +30,7 @@ class Array:
     def __init__(self, value: np.ndarray) -> None:
         self.value = value
         self.is_donated = False
+        self.fate = "donated to a program"
         self.gathers = 0
 
     @staticmethod
@@ -142,7 +143,9 @@ class Program:
             xla_client.CompileOptions(),
         )
 
-    def run(self, arrays: list[Array]) -> tuple[list[Array], str]:
+    def run(
+        self, arrays: list[Array], in_main_thread: bool
+    ) -> tuple[list[Array], str]:
         for array in arrays:
             if array.is_donated:
                 raise RuntimeError("donated twice")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import whale as wh
-from whale import compiler
+from whale import compiler, files
 
 TEXT = """\
 module @step {

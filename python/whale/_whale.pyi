@@ -26,6 +26,10 @@ class Array:
     def shape(self) -> list[int]: ...
     @property
     def is_donated(self) -> bool: ...
+    @property
+    def fate(self) -> str:
+        """What has become of a donated array: "donated to a program"."""
+
     def to_host(self) -> NDArray[np.uint8]:
         """Gathers the tensor's bytes into new memory, row-major."""
 
@@ -33,8 +37,13 @@ class Program:
     """A program directory in memory, with the threads of its ranks."""
 
     def __init__(self, path: str) -> None: ...
-    def run(self, arrays: Sequence[Array]) -> tuple[list[Array], str]:
-        """Runs one step: the results, and its statistics as JSON."""
+    def run(
+        self, arrays: Sequence[Array], in_main_thread: bool
+    ) -> tuple[list[Array], str]:
+        """Runs one step: the results, and its statistics as JSON.
+
+        In the main thread, what a signal handler raises ends the step.
+        """
 
 class Staging:
     """A directory under construction, beside the one that it will replace.

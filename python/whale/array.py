@@ -80,8 +80,9 @@ class Array:
     def handle(self) -> Any:
         """The extension's array behind this one."""
         if self.is_deleted():
+            fate = "deleted" if self._handle is None else self._handle.fate
             raise RuntimeError(
-                "this Array was donated to a program and cannot be used again"
+                f"this Array was {fate} and cannot be used again"
             )
         return self._handle
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 from typing import Any
 
 import jax
@@ -81,6 +82,8 @@ class Program:
         Raises:
             TypeError: for arguments other than those compiled for.
             RuntimeError: where a rank failed.
+            KeyboardInterrupt: where Ctrl-C ended the step; what was donated to
+                it is lost.
         """
         return self.run(*self._signature.flatten(args, kwargs))
 
@@ -96,7 +99,10 @@ class Program:
             self._handle(value, leaf)
             for value, leaf in zip(values, self._signature.arguments)
         ]
-        results, self._stats = native.guarded(self._native.run, handles)
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        results, self._stats = native.guarded(
+            self._native.run, handles, in_main_thread
+        )
         return jax.tree.unflatten(
             out_tree, map(_wrap, results, self._signature.results)
         )

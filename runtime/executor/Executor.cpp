@@ -11,6 +11,7 @@
 #include "Numeric.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <set>
 
@@ -35,54 +36,80 @@ void Executor::fail(const std::string &what) {
   transport->abort();
 }
 
-void Executor::run(const Bindings &arguments, const Bindings &results,
-                   const RunOptions &options) {
-  auto begin = Trace::Clock::now();
+Bindings Executor::run(Bindings arguments, Bindings results,
+                       const RunOptions &options) {
+  assert(!(options.trace && options.interrupted) &&
+         "a trace may go before its ranks");
+  using Clock = Trace::Clock;
+  constexpr std::chrono::milliseconds patience(300);
+  std::optional<Clock::time_point> interruption;
+  RankThreads::GoOn goOn;
+  if (options.interrupted)
+    goOn = [&] {
+      if (!interruption && options.interrupted()) {
+        interruption = Clock::now();
+        fail("the run was interrupted");
+      }
+      return !interruption || Clock::now() - *interruption < patience;
+    };
+  auto throwIfInterrupted = [&] {
+    if (interruption)
+      throw Interrupted("the run was interrupted");
+  };
+  threads.wait(goOn);
+  throwIfInterrupted();
+
+  auto begin = Clock::now();
   firstError.reset();
   transport->reset();
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
-  threads.run([&](int64_t rank) {
-    try {
-      runRank(rank, arguments, results, options);
-    } catch (const Aborted &) {
-    } catch (const std::exception &error) {
-      fail("rank " + std::to_string(rank) + ": " + error.what());
-    }
-  });
+  auto run = std::make_shared<Run>(Run{std::move(arguments), std::move(results),
+                                       options.trace, options.slowdowns});
+  threads.run(
+      [this, run](int64_t rank) {
+        try {
+          runRank(rank, *run);
+        } catch (const Aborted &) {
+        } catch (const std::exception &error) {
+          fail("rank " + std::to_string(rank) + ": " + error.what());
+        }
+      },
+      goOn);
+  throwIfInterrupted();
   {
     std::lock_guard lock(errorMutex);
     if (firstError)
       throw Error(*firstError);
   }
-  if (!options.stats)
-    return;
-  std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
-  options.stats->stepSeconds = seconds.count();
-  options.stats->ranks.clear();
-  for (Rank &rank : ranks)
-    options.stats->ranks.push_back(std::move(rank.stats));
+  if (options.stats) {
+    std::chrono::duration<double> seconds = Clock::now() - begin;
+    options.stats->stepSeconds = seconds.count();
+    options.stats->ranks.clear();
+    for (Rank &rank : ranks)
+      options.stats->ranks.push_back(std::move(rank.stats));
+  }
+  return std::move(run->results);
 }
 
-void Executor::runRank(int64_t rank, const Bindings &arguments,
-                       const Bindings &results, const RunOptions &options) {
+void Executor::runRank(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
-  self.trace = options.trace;
-  if (!options.slowdowns.empty())
-    self.slow = SlowRank(options.slowdowns[rank]);
+  self.trace = run.trace;
+  if (!run.slowdowns.empty())
+    self.slow = SlowRank(run.slowdowns[rank]);
   self.stats = RankStats();
   auto begin = Trace::Clock::now();
-  bind(rank, arguments, results);
+  bind(rank, run.arguments, run.results);
   self.slow.begin();
   execute(rank, manifest.classes[manifest.classOf[rank]].instructions);
   self.slow.wait();
   transport->finish(rank);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
-  self.stats.peakBytes =
-      residentBytes(rank, arguments, results) + self.device->scratchBytes();
-  for (const auto &shards : arguments)
+  self.stats.peakBytes = residentBytes(rank, run.arguments, run.results) +
+                         self.device->scratchBytes();
+  for (const auto &shards : run.arguments)
     if (shards[rank])
       self.stats.argumentBytes += shards[rank]->bytes;
 }

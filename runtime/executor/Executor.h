@@ -25,12 +25,20 @@ public:
   /// `manifest` and `constants` outlive the executor.
   Executor(const Manifest &manifest, char *constants, int64_t threadsPerRank);
 
-  /// Executes once. Throws Error with the first rank and instruction that
-  /// failed, after all ranks have stopped.
-  void run(const Bindings &arguments, const Bindings &results,
-           const RunOptions &options);
+  /// Executes once and returns `results`. Throws Error with the first rank and
+  /// instruction that failed, after all ranks have stopped; or Interrupted,
+  /// when a rank may still be in an instruction.
+  Bindings run(Bindings arguments, Bindings results, const RunOptions &options);
+  /// Whether a rank is still in an instruction of an interrupted run.
+  bool isBusy() { return threads.isBusy(); }
 
 private:
+  /// What the ranks of a run hold, also when nobody waits for them any more.
+  struct Run {
+    Bindings arguments, results;
+    Trace *trace;
+    std::vector<double> slowdowns;
+  };
   struct Rank {
     std::unique_ptr<Device> device;
     std::shared_ptr<Buffer> arena;
@@ -42,8 +50,7 @@ private:
     SlowRank slow;
   };
 
-  void runRank(int64_t rank, const Bindings &arguments, const Bindings &results,
-               const RunOptions &options);
+  void runRank(int64_t rank, const Run &run);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void execute(int64_t rank, const std::vector<Instruction> &instructions);
   void execute(int64_t rank, const Instruction &instruction);

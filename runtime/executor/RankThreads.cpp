@@ -10,8 +10,11 @@
 
 #include "whale/Runtime/Error.h"
 
+#include <cassert>
+#include <chrono>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace whale::runtime {
 
@@ -46,22 +49,52 @@ void RankThreads::work(int64_t rank) {
     if (stopping)
       return;
     seen = round;
-    const auto &current = *job;
     lock.unlock();
-    current(rank);
+    job(rank);
     lock.lock();
     if (--running == 0)
       done.notify_all();
   }
 }
 
-void RankThreads::run(const std::function<void(int64_t)> &work) {
+bool RankThreads::wait(std::unique_lock<std::mutex> &lock, const GoOn &goOn) {
+  constexpr std::chrono::milliseconds interval(30);
+  auto idle = [&] { return running == 0; };
+  if (!goOn)
+    done.wait(lock, idle);
+  while (!done.wait_for(lock, interval, idle)) {
+    lock.unlock();
+    bool more = goOn();
+    lock.lock();
+    if (!more)
+      return running == 0;
+  }
+  return true;
+}
+
+bool RankThreads::wait(const GoOn &goOn) {
   std::unique_lock lock(mutex);
-  job = &work;
+  return wait(lock, goOn);
+}
+
+bool RankThreads::isBusy() {
+  std::lock_guard lock(mutex);
+  return running != 0;
+}
+
+bool RankThreads::run(std::function<void(int64_t)> work, const GoOn &goOn) {
+  // What jobs hold goes after the lock.
+  std::function<void(int64_t)> before, finished;
+  std::unique_lock lock(mutex);
+  assert(running == 0 && "an earlier run has ended");
+  before = std::exchange(job, std::move(work));
   running = static_cast<int64_t>(threads.size());
   ++round;
   start.notify_all();
-  done.wait(lock, [&] { return running == 0; });
+  if (!wait(lock, goOn))
+    return false;
+  finished = std::exchange(job, nullptr);
+  return true;
 }
 
 } // namespace whale::runtime

@@ -26,16 +26,27 @@ public:
   explicit RankThreads(int64_t count);
   ~RankThreads();
 
-  /// Calls `job(rank)` on every thread and waits for all. `job` must not throw.
-  void run(const std::function<void(int64_t)> &job);
+  /// Called every few hundredths of a second by a thread that waits; false
+  /// ends the waiting.
+  using GoOn = std::function<bool()>;
+
+  /// Calls `job(rank)` on every thread, waits for all and returns true; or
+  /// returns false where `goOn` has ended the waiting, and the threads are left
+  /// to finish by themselves. `job` must not throw.
+  bool run(std::function<void(int64_t)> job, const GoOn &goOn = nullptr);
+
+  /// Waits for threads that a run has left; false as there.
+  bool wait(const GoOn &goOn = nullptr);
+  bool isBusy();
 
 private:
   void work(int64_t rank);
+  bool wait(std::unique_lock<std::mutex> &lock, const GoOn &goOn);
   void stop();
 
   std::mutex mutex;
   std::condition_variable start, done;
-  const std::function<void(int64_t)> *job = nullptr;
+  std::function<void(int64_t)> job;
   int64_t round = 0;
   int64_t running = 0;
   bool stopping = false;

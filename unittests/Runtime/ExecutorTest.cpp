@@ -266,6 +266,8 @@ TEST_F(ExecutorTest, FailingRankStopsTheOthers) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin,
               std::chrono::seconds(1));
   }
+  EXPECT_THROW(program.run(std::vector{state, batch}), Error);
+  EXPECT_EQ(state.fate(), "donated to a program that failed");
 }
 
 TEST_F(ExecutorTest, AnEndlessLoopCanBeStopped) {
@@ -291,6 +293,47 @@ TEST_F(ExecutorTest, AnEndlessLoopCanBeStopped) {
     EXPECT_STREQ(error.what(), "the run was stopped");
   }
   user.join();
+}
+
+TEST_F(ExecutorTest, ACallerMayInterrupt) {
+  json root = richProgram(directory.path());
+  json endless = root;
+  for (json &cls : endless["classes"])
+    for (json &instruction : cls["instructions"])
+      if (instruction["op"] == "while")
+        instruction["body"] = json::array();
+  Program program = load(endless);
+  Array state = floats({4, 4}, std::vector<float>(16));
+  Array batch = floats({8, 4}, std::vector<float>(32));
+  int asked = 0;
+  RunOptions options;
+  options.interrupted = [&] { return ++asked == 2; };
+  EXPECT_THROW(program.run(std::vector{state, batch}, options), Interrupted);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(state.fate(), "donated to a program that was interrupted");
+  EXPECT_FALSE(batch.isDonated());
+  try {
+    program.run(std::vector{state, batch});
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("was interrupted before"),
+              std::string::npos);
+  }
+  // Another thread's run is no reason to wait.
+  std::stop_source source;
+  std::thread other([&] {
+    RunOptions options;
+    options.stop = source.get_token();
+    options.donate = false;
+    Array state = floats({4, 4}, std::vector<float>(16));
+    EXPECT_THROW(program.run(std::vector{state, batch}, options), Error);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  state = floats({4, 4}, std::vector<float>(16));
+  options.interrupted = [] { return true; };
+  EXPECT_THROW(program.run(std::vector{state, batch}, options), Interrupted);
+  source.request_stop();
+  other.join();
 }
 
 TEST_F(ExecutorTest, DifferentOrdersOfCollectivesAreAnError) {

@@ -19,6 +19,7 @@
 #include "whale/Runtime/Layout.h"
 
 #include <memory>
+#include <string>
 
 namespace whale::runtime {
 
@@ -59,6 +60,8 @@ public:
 
   /// True once a program has taken the array over: reading it is an Error.
   bool isDonated() const;
+  /// What has become of a donated array, as in "donated to a program".
+  std::string fate() const;
 
   DType dtype() const;
   const Shape &shape() const;
@@ -79,8 +82,9 @@ public:
   /// The same tensor in another layout: itself if it lies so already.
   Array relayout(const std::shared_ptr<const Layout> &layout) const;
 
-  /// Drops the shards for all handles; reading is an Error from then on.
-  void donate() const;
+  /// Drops the shards for all handles; reading is an Error from then on, which
+  /// says what has become of the array.
+  void donate(std::string fate = "donated to a program") const;
 
 private:
   struct State;

@@ -15,6 +15,7 @@
 #include "whale/Runtime/Trace.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,18 @@ struct RunOptions {
   /// Requesting a stop, from any thread, ends the run with an Error before its
   /// next instruction (a loop that never ends, a user who interrupts).
   std::stop_token stop;
+  /// If set, called on the calling thread every few hundredths of a second
+  /// while it waits; true ends the run with Interrupted. Ranks stop as for
+  /// `stop`, but nobody waits long for one that is in the middle of an
+  /// instruction: it finishes that by itself, and the next run waits for it.
+  /// Without `trace`.
+  std::function<bool()> interrupted;
+};
+
+/// What a run that `RunOptions::interrupted` ended throws.
+class Interrupted : public Error {
+public:
+  using Error::Error;
 };
 
 /// A program in memory, with its ranks' threads and arenas. A handle: copies
