@@ -8,9 +8,9 @@
 //
 // Shares no code with the planner. Memory is a set of byte ranges, each with
 // the value that it holds; an instruction finds its operands there and replaces
-// what its results overlap. A loop is run twice, so that what the first
-// iteration destroyed is missed in the second; after a branch only what all
-// its ways left intact is known.
+// what its results overlap. A loop is run once, from what every iteration
+// finds: what no iteration overwrites, and the carried values in their places.
+// After a branch only what all its ways left intact is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +60,8 @@ private:
   Held *find(unsigned buffer, unsigned value);
   bool read(unsigned value, const char *what);
   bool write(unsigned buffer, std::set<unsigned> values);
+  void erase(unsigned buffer);
+  void lose(const BufferRegion &region, Ids ids);
   bool copyAll(const std::vector<BufferCopy> &copies);
   void forget(const BufferRegion &region);
   bool rename(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to);
@@ -129,7 +131,14 @@ bool Verifier::write(unsigned buffer, std::set<unsigned> values) {
   if (b.space == BufferSpace::Argument &&
       !llvm::is_contained(plan.alias, std::optional<unsigned>(b.index)))
     return fail("argument " + llvm::Twine(b.index) + " is overwritten");
+  erase(buffer);
+  memory[address(buffer)] = {b.offset + b.bytes, std::move(values)};
+  return true;
+}
+
+void Verifier::erase(unsigned buffer) {
   auto [space, index, begin] = address(buffer);
+  int64_t end = begin + plan.buffers[buffer].bytes;
   auto it = memory.lower_bound({space, index, begin});
   if (it != memory.begin()) {
     auto before = std::prev(it);
@@ -139,12 +148,10 @@ bool Verifier::write(unsigned buffer, std::set<unsigned> values) {
   }
   while (it != memory.end()) {
     auto [oSpace, oIndex, oBegin] = it->first;
-    if (oSpace != space || oIndex != index || oBegin >= begin + b.bytes)
+    if (oSpace != space || oIndex != index || oBegin >= end)
       break;
     it = memory.erase(it);
   }
-  memory[{space, index, begin}] = {begin + b.bytes, std::move(values)};
-  return true;
 }
 
 bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
@@ -274,32 +281,57 @@ bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
   return true;
 }
 
+/// Forgets what the copies and instructions of a region overwrite.
+void Verifier::lose(const BufferRegion &region, Ids ids) {
+  auto loseCopies = [&](const std::vector<BufferCopy> &copies) {
+    for (const BufferCopy &copy : copies)
+      erase(copy.dst);
+  };
+  loseCopies(plan.atEnd[ids.region]);
+  ++ids.region;
+  for (const BufferInstr &instr : region.instrs) {
+    loseCopies(plan.before[ids.instr]);
+    if (instr.kind == BufferInstr::Op)
+      for (unsigned result : instr.results)
+        if (!function.values[result].constant)
+          erase(plan.bufferOf[result]);
+    ++ids.instr;
+    for (const BufferRegion &inner : instr.regions) {
+      lose(inner, ids);
+      ids = skip(inner, ids);
+    }
+  }
+}
+
 bool Verifier::loop(const BufferInstr &instr, Ids ids) {
   const BufferRegion &cond = instr.regions[0], &body = instr.regions[1];
   Ids condIds{ids.instr + 1, ids.region};
   Ids bodyIds = skip(cond, condIds);
   if (!rename(instr.operands, body.args))
     return false;
-  for (int iteration = 0;; ++iteration) {
-    if (!rename(body.args, cond.args) || !region(cond, condIds))
+  // What an iteration leaves of what was there before the loop.
+  lose(cond, condIds);
+  lose(body, bodyIds);
+  for (unsigned arg : body.args)
+    if (!find(plan.bufferOf[arg], arg) && !write(plan.bufferOf[arg], {arg}))
       return false;
-    for (unsigned yield : cond.yields)
-      if (!read(yield, "the condition yields"))
-        return false;
-    if (!rename(cond.args, body.args))
+  if (!rename(body.args, cond.args) || !region(cond, condIds))
+    return false;
+  for (unsigned yield : cond.yields)
+    if (!read(yield, "the condition yields"))
       return false;
-    if (iteration == 2)
-      break;
-    if (!region(body, bodyIds))
+  if (!rename(cond.args, body.args))
+    return false;
+  Memory atExit = memory;
+  if (!region(body, bodyIds))
+    return false;
+  for (unsigned yield : body.yields)
+    if (!read(yield, "a loop carries on"))
       return false;
-    for (unsigned yield : body.yields)
-      if (!read(yield, "a loop carries on"))
-        return false;
-    if (!copyAll(plan.atEnd[bodyIds.region]) || !rename(body.yields, body.args))
-      return false;
-    forget(cond);
-    forget(body);
-  }
+  if (!copyAll(plan.atEnd[bodyIds.region]) || !rename(body.yields, body.args))
+    return false;
+  memory = std::move(atExit);
+  forget(cond);
   return rename(body.args, instr.results);
 }
 

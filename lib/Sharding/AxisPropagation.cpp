@@ -30,11 +30,7 @@ static constexpr double parameterWeight = 1000;
 
 AxisState AxisPropagation::getState(Value value) const {
   // The results of a task graph are the values that it yields.
-  if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    return getState(graph.getBody().front().getTerminator()->getOperand(index));
-  }
-  return states.lookup(value);
+  return states.lookup(lookThroughTaskGraph(value));
 }
 
 AxisState AxisPropagation::getRequired(OpOperand &operand) const {
@@ -68,8 +64,8 @@ bool AxisPropagation::mayBePartialZero(Value value) const {
 }
 
 /// Calls `visit` with what an operation and its regions read from outside.
-static void forEachInput(Operation *root,
-                         llvm::function_ref<void(Value)> visit) {
+void AxisPropagation::forEachInput(Operation *root,
+                                   llvm::function_ref<void(Value)> visit) {
   root->walk([&](Operation *op) {
     for (Value operand : op->getOperands())
       if (!root->isAncestor(operand.getParentRegion()->getParentOp()))
@@ -98,30 +94,6 @@ bool AxisPropagation::hasSingleOperand(Operation *op) const {
   });
 }
 
-/// Whether the value is made, or given, in a micro-batch.
-static bool isOfMicroBatch(Value value) {
-  Operation *parent = value.getParentRegion()->getParentOp();
-  return isa<MicroBatchesOp>(parent) ||
-         parent->getParentOfType<MicroBatchesOp>();
-}
-
-/// Whether every device could compute the value whole from what it holds whole
-/// anyway.
-bool AxisPropagation::canBeMadeWhole(Value root) {
-  llvm::SetVector<Value> values;
-  values.insert(root);
-  for (size_t i = 0; i < values.size(); ++i) {
-    Operation *op = values[i].getDefiningOp();
-    if (!op || mustSplit(op) || !(ruleOf(op) || lazyLoops.contains(op)))
-      return false;
-    forEachInput(op, [&](Value input) {
-      if (!getState(input).isReplicated())
-        values.insert(input);
-    });
-  }
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Walking
 //===----------------------------------------------------------------------===//
@@ -130,6 +102,10 @@ void AxisPropagation::run() {
   for (auto [value, state] : options.seeds)
     states[value] = state;
   parameters = options.parameters;
+  // Six loops inside one another may try two layouts each.
+  constexpr int64_t roundsPerLoop = 64, leastRounds = 4096;
+  roundsLeft = leastRounds;
+  function.walk([&](hlo::WhileOp) { roundsLeft += roundsPerLoop; });
   findWishes();
   findGathered();
   visitBlock(function.front());
@@ -212,10 +188,6 @@ void AxisPropagation::visit(Operation *op) {
     decide(op, *rule);
 }
 
-void AxisPropagation::visitWhole(Operation *op) {
-  apply(op, uniformCandidate(op, AxisState::replicated()));
-}
-
 //===----------------------------------------------------------------------===//
 // Micro-batches of one sample
 //===----------------------------------------------------------------------===//
@@ -240,26 +212,6 @@ bool AxisPropagation::followsSingle(Operation *op) const {
                                        : WalkResult::advance();
       })
       .wasInterrupted();
-}
-
-void AxisPropagation::visitSingle(Operation *op) {
-  AxisState single = AxisState::single();
-  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
-    bool hasPlaces = hlo::isControlFlow(inner);
-    for (Region &region : inner->getRegions())
-      for (Value argument : region.getArguments())
-        if (hasPlaces)
-          states[argument] = single;
-    for (Value result : inner->getResults())
-      states[result] = single;
-    for (OpOperand &operand : inner->getOpOperands())
-      require(operand, single);
-    choices.erase(inner);
-    if (!hasPlaces && inner->getNumResults() != 0)
-      costs[inner] = options.work(inner).whole * options.repeats(inner);
-    // The bodies of reductions work on scalars.
-    return hasPlaces ? WalkResult::advance() : WalkResult::skip();
-  });
 }
 
 /// A barrier passes each of its operands on as it is.
@@ -494,136 +446,6 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
       return seconds;
   }
   return seconds + options.exchange(op, kind, bytes);
-}
-
-void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
-  costs[op] = candidate.work * options.repeats(op);
-  if (candidate.sub)
-    choices[op] = *candidate.sub;
-  else
-    choices.erase(op);
-  for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
-    states[result] = state;
-  for (OpOperand &operand : op->getOpOperands())
-    if (parameters.contains(operand.get()))
-      if (Value moved = passesOn(operand))
-        parameters.insert(moved);
-  for (auto [operand, state] :
-       llvm::zip(op->getOpOperands(), candidate.required))
-    require(operand, state);
-}
-
-void AxisPropagation::require(OpOperand &operand, AxisState state) {
-  required[&operand] = state;
-  demand(operand.get(), state);
-}
-
-//===----------------------------------------------------------------------===//
-// Free values
-//===----------------------------------------------------------------------===//
-
-/// Produces a free value in the layout that is wanted of it. One that was
-/// produced split before, but could be made whole without communication, is
-/// made whole, so that both users cut their part out of it.
-void AxisPropagation::demand(Value value, AxisState state) {
-  state = state.withoutWindow();
-  if (auto graph = value.getDefiningOp<TaskGraphOp>()) {
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    return demand(graph.getBody().front().getTerminator()->getOperand(index),
-                  state);
-  }
-  // Which part has it is known of micro-batches alone.
-  if (state.isSingle() && !isOfMicroBatch(value))
-    state = AxisState::replicated();
-  AxisState current = getState(value);
-  if (!current.isFree()) {
-    if ((current.isSplit() || current.isSingle()) && current != state &&
-        canBeMadeWhole(value))
-      forceReplicated(value);
-    return;
-  }
-  if (isa<BlockArgument>(value)) {
-    if (state.isPartial() && !zeroCarries.contains(value))
-      state = AxisState::replicated();
-    states[value] = state;
-    return;
-  }
-  Operation *op = value.getDefiningOp();
-  if (state.isSingle()) {
-    auto isFree = [&](Value result) { return getState(result).isFree(); };
-    if (mayBeSingle(op) && llvm::all_of(op->getResults(), isFree)) {
-      if (isa<hlo::WhileOp>(op))
-        lazyLoops.insert(op);
-      return visitSingle(op);
-    }
-    state = AxisState::replicated();
-  }
-  unsigned index = cast<OpResult>(value).getResultNumber();
-  if (isa<hlo::WhileOp>(op))
-    return settleLoop(op, index, state);
-  if (hlo::isBranch(op))
-    return settleBranches(cast<OpResult>(value), state);
-  const std::optional<OpRule> &rule = ruleOf(op);
-  if (rule && state.isSplit() && options.policy(op) != AxisPolicy::Whole)
-    if (std::optional<SubFactor> sub =
-            findSubFactor(*rule, rule->results[index], state.piece))
-      if ((rule->factors[sub->factor].kind == FactorKind::Parallel ||
-           rule->factors[sub->factor].kind == FactorKind::MaskedScatter) &&
-          canSplit(op, *rule, *sub))
-        return apply(op, splitCandidate(op, *rule, *sub));
-  visitWhole(op);
-}
-
-void AxisPropagation::forceReplicated(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || getState(value).isReplicated())
-    return;
-  if (lazyLoops.contains(op))
-    return visitWholeLoop(op);
-  for (Value operand : op->getOperands())
-    forceReplicated(operand);
-  visitWhole(op);
-}
-
-/// Produces a result of a loop that has waited in the layout that is wanted of
-/// it, if no iteration exchanges anything then. Otherwise it is whole, and
-/// everybody takes a part of it.
-void AxisPropagation::settleLoop(Operation *op, unsigned index,
-                                 AxisState wanted) {
-  lazyLoops.insert(op);
-  if (wanted.isSplit()) {
-    SmallVector<AxisState> carry(op->getNumResults());
-    carry[index] = wanted;
-    visitWhile(op, carry);
-    if (!exchanges(op))
-      return;
-  }
-  visitWholeLoop(op);
-}
-
-void AxisPropagation::visitWholeLoop(Operation *op) {
-  llvm::SetVector<Value> inputs;
-  forEachInput(op, [&](Value input) { inputs.insert(input); });
-  for (Value input : inputs)
-    demand(input, AxisState::replicated());
-  visitWhile(
-      op, SmallVector<AxisState>(op->getNumResults(), AxisState::replicated()));
-}
-
-/// Whether the operation, or one inside of it, wants a value in another layout
-/// than the devices have it in, or leaves a sum to be added up.
-bool AxisPropagation::exchanges(Operation *root) {
-  bool any = llvm::any_of(root->getResults(), [&](Value result) {
-    return getState(result).isPartial();
-  });
-  root->walk([&](Operation *op) {
-    for (OpOperand &operand : op->getOpOperands()) {
-      AxisState wanted = getRequired(operand);
-      AxisState state = getState(operand.get());
-      any |= state.isCut() && !wanted.isFree() && wanted != state;
-    }
-  });
-  return any;
 }
 
 } // namespace whale

@@ -41,7 +41,8 @@ void AxisPropagation::clear(Region &region) {
 /// that starts free (stacked outputs, random bits), whole or zero (an
 /// accumulated gradient, which then stays partial and is reduced once after the
 /// loop), that one is tried, until nothing changes. A partial sum that the body
-/// only adds to stays one.
+/// only adds to stays one. Each round visits the loops inside anew: where loops
+/// are nested so deep that it would take too many, the first round counts.
 void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   auto loop = cast<hlo::WhileOp>(op);
   Block &body = loop.getBody().front();
@@ -63,7 +64,8 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   }
 
   for (int round = 0; round < maxRounds; ++round) {
-    bool isLast = round + 1 == maxRounds;
+    bool isLast = round + 1 == maxRounds || roundsLeft <= 0;
+    --roundsLeft;
     clear(loop.getBody());
     for (unsigned i = 0; i < count; ++i) {
       if (isZero(op->getOperand(i)))
@@ -108,6 +110,8 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     if (next == carry)
       break;
     carry = next;
+    if (isLast)
+      break;
   }
 
   for (unsigned i = 0; i < count; ++i)
@@ -134,53 +138,73 @@ void AxisPropagation::visitCase(Operation *op) {
     require(operand, AxisState::replicated());
   for (Region &region : op->getRegions())
     visitBlock(region.front());
-  for (OpResult result : op->getResults())
-    settleBranches(result, AxisState());
+  for (OpResult result : op->getResults()) {
+    size_t count = tasks.size();
+    startBranches(result, AxisState());
+    finish(count);
+  }
+}
+
+/// Whether the value is the identity of the sum, or other reduction, that a
+/// state leaves partial.
+static bool isNoTerm(Value value, const AxisState &state) {
+  return state.isPartial() && isIdentity(state.reduction, value);
+}
+
+static SmallVector<OpOperand *> yieldsOf(OpResult result) {
+  SmallVector<OpOperand *> yields;
+  for (Region &region : result.getOwner()->getRegions())
+    yields.push_back(&region.front().getTerminator()->getOpOperand(
+        result.getResultNumber()));
+  return yields;
+}
+
+/// Whether each branch gives a result in this state, or can.
+bool AxisPropagation::allGive(OpResult result, const AxisState &state) const {
+  Operation *op = result.getOwner();
+  return llvm::all_of(yieldsOf(result), [&](OpOperand *yield) {
+    Value value = yield->get();
+    AxisState given = getState(value);
+    bool passes = !state.isPartial() ||
+                  (!isForeign(op, value) && options.passesPartial(op, value));
+    return given.isFree() || (given == state && passes) ||
+           isNoTerm(value, state);
+  });
 }
 
 /// The branches of a case agree on the layout of a result: one that some of
 /// them give and the others can take, or the one that is wanted of it where
 /// none of them gives any. Where there is none, the result is whole. Zeros are
 /// terms of any sum as they stand, and the like of other reductions.
-void AxisPropagation::settleBranches(OpResult result, AxisState wanted) {
-  Operation *op = result.getOwner();
-  SmallVector<OpOperand *> yields;
-  for (Region &region : op->getRegions())
-    yields.push_back(&region.front().getTerminator()->getOpOperand(
-        result.getResultNumber()));
-  auto isNoTerm = [&](Value value, const AxisState &state) {
-    return state.isPartial() && isIdentity(state.reduction, value);
-  };
-  auto allGive = [&](const AxisState &state) {
-    return llvm::all_of(yields, [&](OpOperand *yield) {
-      Value value = yield->get();
-      AxisState given = getState(value);
-      bool passes = !state.isPartial() ||
-                    (!isForeign(op, value) && options.passesPartial(op, value));
-      return given.isFree() || (given == state && passes) ||
-             isNoTerm(value, state);
-    });
-  };
-
+void AxisPropagation::startBranches(OpResult result, AxisState wanted) {
+  SmallVector<OpOperand *> yields = yieldsOf(result);
   AxisState common = wanted;
   for (OpOperand *yield : yields)
     if (AxisState given = getState(yield->get()); !given.isFree()) {
-      common =
-          allGive(given) && !given.isSingle() ? given : AxisState::replicated();
+      common = allGive(result, given) && !given.isSingle()
+                   ? given
+                   : AxisState::replicated();
       if (common == given)
         break;
     }
   if (common.isFree())
     return;
-  for (OpOperand *yield : yields)
-    demand(yield->get(), common);
-  if (!allGive(common))
+  tasks.push_back({Task::Branches, common, nullptr, result});
+  for (OpOperand *yield : llvm::reverse(yields))
+    tasks.push_back({Task::Demand, common, nullptr, yield->get()});
+}
+
+/// What is left to do when the branches have been asked for a layout.
+void AxisPropagation::finishBranches(OpResult result, AxisState common) {
+  if (!allGive(result, common))
     common = AxisState::replicated();
   states[result] = common;
-  for (OpOperand *yield : yields) {
+  SmallVector<OpOperand *> yields = yieldsOf(result);
+  for (OpOperand *yield : llvm::reverse(yields)) {
     bool isWhole =
         isNoTerm(yield->get(), common) && getState(yield->get()) != common;
-    require(*yield, isWhole ? AxisState::replicated() : common);
+    tasks.push_back(
+        {Task::Require, isWhole ? AxisState::replicated() : common, yield});
   }
 }
 

@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "InlineBody.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Runtime/Limits.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/ScopePath.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace whale {
 #define GEN_PASS_DEF_INLINECALLS
@@ -32,6 +35,29 @@ FlatSymbolRefAttr getCallee(Operation *op) {
   return nullptr;
 }
 
+/// More operations than this, in all that a program becomes, are taken for a
+/// mistake: functions that each call the next one twice make any number.
+constexpr int64_t kMostOperations = 1 << 20;
+
+/// A function that is called, with what becomes of it.
+struct Callee {
+  /// Its calls, in the order in which they are walked, and each one's number
+  /// among those of the same function.
+  SmallVector<Operation *> calls;
+  SmallVector<unsigned> numbers;
+  /// When all is inlined: how many operations it has, and how deep its loops
+  /// and branches are nested.
+  int64_t operations = 0;
+  int64_t depth = 0;
+};
+
+/// A call that is still to be replaced, and the numbers that scopes of what it
+/// calls get.
+struct PendingCall {
+  Operation *op;
+  std::string numbers;
+};
+
 class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
   using InlineCallsBase::InlineCallsBase;
 
@@ -49,54 +75,122 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
       if (FlatSymbolRefAttr callee = getCallee(op))
         numberOfCall[op] = callCounts[callee.getAttr()]++;
     });
-    if (failed(flatten(main)))
+    if (failed(visitCallees(main)))
       return signalPassFailure();
+    inlineAll(main);
     removeUnused(main);
   }
 
-  /// Inlines everything into `function`, whose callees are flattened first;
-  /// each body is thus copied with all that it calls.
-  LogicalResult flatten(func::FuncOp function) {
-    stack.insert(function);
-    SmallVector<Operation *> calls;
-    function.walk([&](Operation *op) {
-      if (getCallee(op))
-        calls.push_back(op);
-    });
-    for (Operation *call : calls) {
+  /// Looks at all that `main` calls, each function after those that it calls
+  /// itself.
+  LogicalResult visitCallees(func::FuncOp main) {
+    // The functions on the way from `main`, and the next call of each.
+    SmallVector<std::pair<func::FuncOp, unsigned>> path;
+    DenseSet<Operation *> onPath;
+    auto enter = [&](func::FuncOp function) {
+      Callee &callee = callees[function];
+      function.walk([&](Operation *op) {
+        if (!getCallee(op))
+          return;
+        callee.calls.push_back(op);
+        callee.numbers.push_back(numberOfCall.lookup(op));
+      });
+      path.push_back({function, 0});
+      onPath.insert(function);
+    };
+    enter(main);
+    while (!path.empty()) {
+      auto &[function, next] = path.back();
+      Callee &caller = callees[function];
+      if (next == caller.calls.size()) {
+        if (failed(measure(function, caller)))
+          return failure();
+        onPath.erase(function);
+        path.pop_back();
+        continue;
+      }
+      Operation *call = caller.calls[next++];
       FlatSymbolRefAttr symbol = getCallee(call);
       func::FuncOp callee = functions.lookup(symbol.getAttr());
       if (!callee || callee.isExternal())
         return call->emitError("calls ") << symbol << ", which has no body";
-      if (stack.contains(callee))
+      if (onPath.contains(callee))
         return call->emitError("recursive call of ") << symbol;
       if (!callee.getBody().hasOneBlock())
         return call->emitError("calls ")
                << symbol << ", whose body is not a single block";
-      if (!flattened.contains(callee)) {
-        if (failed(flatten(callee)))
-          return failure();
-        flattened.insert(callee);
-      }
-      inlineCall(call, callee);
+      if (!callees.contains(callee))
+        enter(callee);
     }
-    stack.remove(function);
     return success();
   }
 
-  void inlineCall(Operation *call, func::FuncOp callee) {
-    std::optional<unsigned> number;
-    if (callCounts.lookup(callee.getSymNameAttr()) > 1)
-      number = numberOfCall.lookup(call);
-    // Most locations of a body occur several times.
-    DenseMap<Location, Location> composed;
-    auto compose = [&](Operation *op) {
-      auto [it, isNew] = composed.try_emplace(op->getLoc(), op->getLoc());
-      if (isNew)
-        it->second = composeLocations(call->getLoc(), op->getLoc(), number);
-      op->setLoc(it->second);
-    };
-    inlineBody(call, callee, [&](Operation *op) { op->walk(compose); });
+  /// Counts what a function becomes; those that it calls are counted.
+  LogicalResult measure(func::FuncOp function, Callee &callee) {
+    // By operation with regions: how many loops and branches it is in.
+    DenseMap<Operation *, int64_t> depths;
+    Operation *deepest = function;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      int64_t depth = op == function ? 0 : depths.lookup(op->getParentOp());
+      depth += stablehlo::isControlFlow(op);
+      if (op->getNumRegions() != 0)
+        depths[op] = depth;
+      int64_t operations = 1;
+      if (FlatSymbolRefAttr symbol = getCallee(op)) {
+        const Callee &inner = callees[functions.lookup(symbol.getAttr())];
+        operations = inner.operations;
+        depth += inner.depth;
+      }
+      callee.operations += operations;
+      if (depth > callee.depth) {
+        callee.depth = depth;
+        deepest = op;
+      }
+    });
+    if (callee.depth > runtime::mostNested)
+      return deepest->emitError("loops and branches are nested ")
+             << callee.depth << " deep, functions that are called included, "
+             << "and a program can hold " << runtime::mostNested;
+    if (callee.operations > kMostOperations)
+      return function.emitError("has more than ")
+             << kMostOperations << " operations with those of all the "
+             << "functions that it calls, each as often as it is called";
+    return success();
+  }
+
+  /// Inlines calls into `main` from the outermost on, so that each operation is
+  /// copied once.
+  void inlineAll(func::FuncOp main) {
+    SmallVector<PendingCall> pending;
+    for (Operation *call : callees[main].calls)
+      pending.push_back({call, numberSuffix(call, numberOfCall.lookup(call))});
+    while (!pending.empty()) {
+      auto [call, numbers] = pending.pop_back_val();
+      func::FuncOp function = functions.lookup(getCallee(call).getAttr());
+      const Callee &callee = callees[function];
+      size_t next = 0;
+      // Most locations of a body occur several times.
+      DenseMap<Location, Location> composed;
+      inlineBody(call, function, [&](Operation *copy) {
+        copy->walk([&](Operation *op) {
+          auto [it, isNew] = composed.try_emplace(op->getLoc(), op->getLoc());
+          if (isNew)
+            it->second =
+                composeLocations(call->getLoc(), op->getLoc(), numbers);
+          op->setLoc(it->second);
+          if (getCallee(op))
+            pending.push_back(
+                {op, numberSuffix(op, callee.numbers[next++]) + numbers});
+        });
+      });
+    }
+  }
+
+  /// What the ids of scopes get for a call: nothing where there is one alone.
+  std::string numberSuffix(Operation *call, unsigned number) {
+    if (callCounts.lookup(getCallee(call).getAttr()) <= 1)
+      return "";
+    return "." + llvm::utostr(number);
   }
 
   /// Erases what can't be reached from `main` by symbol references.
@@ -119,8 +213,7 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
   /// those of the same function.
   DenseMap<StringAttr, unsigned> callCounts;
   DenseMap<Operation *, unsigned> numberOfCall;
-  SetVector<Operation *> stack;
-  DenseSet<Operation *> flattened;
+  DenseMap<Operation *, Callee> callees;
 };
 
 } // namespace

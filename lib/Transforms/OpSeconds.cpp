@@ -40,8 +40,10 @@ static double regionSeconds(Region &region, const CostModel &model,
   return sum;
 }
 
-Region &longestBranch(Operation *branch, const CostModel &model,
-                      int64_t device) {
+/// The branch that takes longest, and its seconds: each branch is looked at
+/// once, as branches nest.
+static std::pair<Region *, double>
+findLongestBranch(Operation *branch, const CostModel &model, int64_t device) {
   Region *longest = nullptr;
   double most = 0;
   for (Region &region : branch->getRegions()) {
@@ -51,7 +53,12 @@ Region &longestBranch(Operation *branch, const CostModel &model,
     longest = &region;
     most = seconds;
   }
-  return *longest;
+  return {longest, most};
+}
+
+Region &longestBranch(Operation *branch, const CostModel &model,
+                      int64_t device) {
+  return *findLongestBranch(branch, model, device).first;
 }
 
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
@@ -60,7 +67,7 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
            (regionSeconds(loop.getCond(), model, device) +
             regionSeconds(loop.getBody(), model, device));
   if (stablehlo::isBranch(op))
-    return regionSeconds(longestBranch(op, model, device), model, device);
+    return findLongestBranch(op, model, device).second;
   // Nothing is left of these but an index or a splat.
   if (op->getNumResults() == 0 || op->hasTrait<OpTrait::ConstantLike>() ||
       isa<stablehlo::BroadcastInDimOp, stablehlo::IotaOp,

@@ -118,34 +118,48 @@ llvm::Expected<ScopePath> parseScopePath(StringRef path) {
   return result;
 }
 
-std::string namePath(Location location) {
+/// Appends the path of a part to what callers have made of it.
+static void appendPath(std::string &path, StringRef inner) {
+  if (!path.empty() && !inner.empty())
+    path += '/';
+  path += inner;
+}
+
+// Locations are nested no deeper than the parser lets them.
+static void appendPath(std::string &path, Location location) {
   if (auto name = dyn_cast<NameLoc>(location)) {
     // "jit:" and the like are labels around the location that has the path.
     StringRef text = name.getName().getValue();
     if (text.ends_with(":") && !text.starts_with(kPrefix) &&
         text.find('/') == StringRef::npos)
-      return namePath(name.getChildLoc());
-    return text.str();
+      return appendPath(path, name.getChildLoc());
+    return appendPath(path, text);
   }
-  if (auto call = dyn_cast<CallSiteLoc>(location))
-    return composePaths(namePath(call.getCaller()), namePath(call.getCallee()),
-                        std::nullopt);
+  if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    appendPath(path, call.getCaller());
+    return appendPath(path, call.getCallee());
+  }
   if (auto fused = dyn_cast<FusedLoc>(location)) {
     std::string first;
     for (Location part : fused.getLocations()) {
-      std::string path = namePath(part);
-      if (findComponent(path, kPrefix, 0) != StringRef::npos)
-        return path;
+      std::string own = namePath(part);
+      if (findComponent(own, kPrefix, 0) != StringRef::npos)
+        return appendPath(path, own);
       if (first.empty())
-        first = std::move(path);
+        first = std::move(own);
     }
-    return first;
+    appendPath(path, first);
   }
-  return "";
 }
 
-/// Appends `.call` to the id of every scope in `path`.
-static std::string numberScopes(StringRef path, unsigned call) {
+std::string namePath(Location location) {
+  std::string path;
+  appendPath(path, location);
+  return path;
+}
+
+/// Appends `numbers` to the id of every scope in `path`.
+static std::string numberScopes(StringRef path, StringRef numbers) {
   std::string result;
   size_t done = 0;
   for (size_t at = findComponent(path, kPrefix, 0); at != StringRef::npos;
@@ -158,18 +172,16 @@ static std::string numberScopes(StringRef path, unsigned call) {
     if (colon == StringRef::npos)
       continue;
     result += path.slice(done, at + colon);
-    result += "." + llvm::utostr(call);
+    result += numbers;
     done = at + colon;
   }
   return result + path.substr(done).str();
 }
 
-std::string composePaths(StringRef outer, StringRef inner,
-                         std::optional<unsigned> call) {
-  std::string numbered = call ? numberScopes(inner, *call) : inner.str();
-  if (outer.empty() || numbered.empty())
-    return outer.empty() ? numbered : outer.str();
-  return (outer + "/" + numbered).str();
+std::string composePaths(StringRef outer, StringRef inner, StringRef numbers) {
+  std::string path = outer.str();
+  appendPath(path, numberScopes(inner, numbers));
+  return path;
 }
 
 /// The source line under the name path.
@@ -179,9 +191,8 @@ static Location sourceOf(Location location) {
   return location;
 }
 
-Location composeLocations(Location outer, Location inner,
-                          std::optional<unsigned> call) {
-  std::string path = composePaths(namePath(outer), namePath(inner), call);
+Location composeLocations(Location outer, Location inner, StringRef numbers) {
+  std::string path = composePaths(namePath(outer), namePath(inner), numbers);
   Location source = sourceOf(inner);
   if (isa<UnknownLoc>(source))
     source = sourceOf(outer);

@@ -9,6 +9,7 @@
 #include "Numeric.h"
 #include "program/Kernels.h"
 #include "program/Reader.h"
+#include "whale/Runtime/Limits.h"
 
 #include <algorithm>
 
@@ -381,9 +382,9 @@ Instruction InstructionReader::read(const Field &field) {
 }
 
 std::vector<Instruction> InstructionReader::readList(const Field &list) {
-  constexpr int deepest = 64;
-  if (depth > deepest)
-    list.fail("loops and cases are nested too deep");
+  if (depth > mostNested)
+    list.fail("loops and cases are nested more than " +
+              std::to_string(mostNested) + " deep");
   ++depth;
   std::vector<Instruction> result;
   result.reserve(list.size());

@@ -103,17 +103,17 @@ TEST(ScopePath, MalformedComponents) {
 }
 
 TEST(ScopePath, CompositionNumbersTheScopesOfTheCallee) {
-  EXPECT_EQ(composePaths("jit(f)/while/body", "whale:split:2:1:x/dot", {}),
+  EXPECT_EQ(composePaths("jit(f)/while/body", "whale:split:2:1:x/dot", ""),
             "jit(f)/while/body/whale:split:2:1:x/dot");
   std::string once =
-      composePaths("whale:split:2:0:/call", "jvp(whale:split:2:1:x)/dot", 3);
+      composePaths("whale:split:2:0:/call", "jvp(whale:split:2:1:x)/dot", ".3");
   EXPECT_EQ(once, "whale:split:2:0:/call/jvp(whale:split:2:1.3:x)/dot");
-  EXPECT_EQ(composePaths("g", "whale:split:2:1.3:x/dot", 0),
+  EXPECT_EQ(composePaths("g", "whale:split:2:1.3:x/dot", ".0"),
             "g/whale:split:2:1.3.0:x/dot");
   EXPECT_EQ(parse(once).scope, scope(Split, 2, "1.3", "x"));
   EXPECT_EQ(parse(once).scope->baseId(), "1");
-  EXPECT_EQ(composePaths("", "a", {}), "a");
-  EXPECT_EQ(composePaths("a", "", 1), "a");
+  EXPECT_EQ(composePaths("", "a", ""), "a");
+  EXPECT_EQ(composePaths("a", "", ".1"), "a");
 }
 
 TEST(ScopePath, Locations) {
@@ -135,7 +135,7 @@ TEST(ScopePath, Locations) {
   EXPECT_EQ(namePath(b.getUnknownLoc()), "");
 
   Location inner = named("whale:split:2:7:/max", b.getUnknownLoc());
-  EXPECT_EQ(composeLocations(op, inner, 1),
+  EXPECT_EQ(composeLocations(op, inner, ".1"),
             named("jit(f)/whale:split:2:1:/dot/whale:split:2:7.1:/max", frame));
 }
 

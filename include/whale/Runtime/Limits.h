@@ -23,6 +23,10 @@ inline constexpr int64_t mostRanks = 4096;
 /// How many times longer than it could a rank may be made to take.
 inline constexpr double mostSlowdown = 1e6;
 
+/// Loops and branches inside one another: far more than JAX can trace, and few
+/// enough for functions that follow them by recursion.
+inline constexpr int64_t mostNested = 256;
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_LIMITS_H

@@ -188,7 +188,7 @@ private:
   void visit(mlir::Operation *op);
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
   void visitCase(mlir::Operation *op);
-  void settleBranches(mlir::OpResult result, AxisState wanted);
+  bool allGive(mlir::OpResult result, const AxisState &state) const;
   void visitBarrier(mlir::Operation *op);
   void visitConstraint(mlir::Operation *op, AxisState wanted);
   void visitMicroBatches(mlir::Operation *op);
@@ -211,13 +211,45 @@ private:
   bool mustSplit(mlir::Operation *op);
 
   void demand(mlir::Value value, AxisState state);
-  void forceReplicated(mlir::Value value);
+  void require(mlir::OpOperand &operand, AxisState state);
+  static void forEachInput(mlir::Operation *root,
+                           llvm::function_ref<void(mlir::Value)> visit);
   bool canBeMadeWhole(mlir::Value value);
   bool isLazy(mlir::Operation *op);
-  void settleLoop(mlir::Operation *op, unsigned index, AxisState wanted);
-  void visitWholeLoop(mlir::Operation *op);
   bool exchanges(mlir::Operation *op);
-  void require(mlir::OpOperand &operand, AxisState state);
+
+  /// What is still to be done until a value that was demanded is laid out.
+  struct Task {
+    enum Kind {
+      /// An operation wants `operand` in `state`.
+      Require,
+      /// `value` is wanted in `state`.
+      Demand,
+      /// `value` was split, and is wanted whole.
+      MakeWhole,
+      /// Every device computes `op` whole.
+      Whole,
+      /// The same of a loop whose inputs are laid out.
+      WholeLoop,
+      /// The branches have been asked for their result `value` in `state`.
+      Branches,
+    };
+    Kind kind;
+    AxisState state;
+    mlir::OpOperand *operand = nullptr;
+    mlir::Value value = {};
+    mlir::Operation *op = nullptr;
+  };
+  // These leave on top of the tasks what is to be done next.
+  void startDemand(mlir::Value value, AxisState state);
+  void startMakingWhole(mlir::Value value);
+  void startWhole(mlir::Operation *op);
+  void startSingle(mlir::Operation *op);
+  void startLoop(mlir::Operation *op, unsigned index, AxisState wanted);
+  void startWholeLoop(mlir::Operation *op);
+  void startBranches(mlir::OpResult result, AxisState wanted);
+  void finishBranches(mlir::OpResult result, AxisState common);
+  void finish(size_t count);
   void clear(mlir::Region &region);
 
   const std::optional<OpRule> &ruleOf(mlir::Operation *op);
@@ -228,6 +260,8 @@ private:
   Candidate uniformCandidate(mlir::Operation *op, AxisState state);
   void evaluate(mlir::Operation *op, Candidate &candidate);
   void apply(mlir::Operation *op, const Candidate &candidate);
+  void start(mlir::Operation *op, const Candidate &candidate);
+  void startRequiring(mlir::Operation *op, llvm::ArrayRef<AxisState> wanted);
   double reshardSeconds(mlir::Operation *op, mlir::Value value,
                         AxisState required);
   double transferSeconds(mlir::Operation *op, mlir::Value value, AxisState from,
@@ -258,6 +292,10 @@ private:
   llvm::DenseSet<mlir::Value> zeroCarries;
   /// Loops that waited until somebody wanted a result.
   llvm::DenseSet<mlir::Operation *> lazyLoops;
+  /// The last is done next.
+  llvm::SmallVector<Task, 0> tasks;
+  /// How often the bodies of loops may still be visited to try layouts.
+  int64_t roundsLeft = 0;
   double seconds = 0;
 };
 

@@ -68,16 +68,16 @@ llvm::Expected<ScopePath> parseScopePath(llvm::StringRef path);
 std::string namePath(mlir::Location location);
 
 /// The path of an operation with path `inner` in a function called at `outer`.
-/// Where the function is called more than once, `call` numbers the call, and
-/// the ids of the scopes in `inner` get it as a suffix, so that the scopes of
-/// two calls stay apart.
+/// The ids of the scopes in `inner` get the suffix `numbers`: of a function
+/// that is called more than once, the number of the call after a dot, so that
+/// the scopes of two calls stay apart, and then those of the calls around it.
 std::string composePaths(llvm::StringRef outer, llvm::StringRef inner,
-                         std::optional<unsigned> call);
+                         llvm::StringRef numbers);
 
 /// The location of an inlined operation: the composed path, and the source line
 /// of the operation, or that of the call where it has none.
 mlir::Location composeLocations(mlir::Location outer, mlir::Location inner,
-                                std::optional<unsigned> call);
+                                llvm::StringRef numbers);
 
 } // namespace whale
 
