@@ -24,6 +24,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/MemoryNeeds.h"
+#include "whale/Program/Nesting.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
@@ -443,6 +444,11 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
     return success();
   });
 
+  if (std::optional<NestingError> deep = findDeepNesting(text)) {
+    emitError(FileLineColLoc::get(&context, fileName, deep->line, deep->column))
+        << deep->message;
+    return failure();
+  }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/AxisPropagation.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -66,11 +67,9 @@ bool AxisPropagation::mayBePartialZero(Value value) const {
 /// Calls `visit` with what an operation and its regions read from outside.
 void AxisPropagation::forEachInput(Operation *root,
                                    llvm::function_ref<void(Value)> visit) {
-  root->walk([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (!root->isAncestor(operand.getParentRegion()->getParentOp()))
-        visit(operand);
-  });
+  visitUsedValuesDefinedAbove(
+      root->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
+  llvm::for_each(root->getOperands(), visit);
 }
 
 /// Whether the operation, a loop with all that is in it included, can be

@@ -35,9 +35,11 @@ FlatSymbolRefAttr getCallee(Operation *op) {
   return nullptr;
 }
 
-/// More operations than this, in all that a program becomes, are taken for a
-/// mistake: functions that each call the next one twice make any number.
-constexpr int64_t kMostOperations = 1 << 20;
+/// A program may become this many operations, or this many for each that is
+/// written. More are taken for a mistake: functions that each call the next one
+/// twice make any number.
+constexpr int64_t kMostOperations = 1 << 18;
+constexpr int64_t kMostCopies = 32;
 
 /// A function that is called, with what becomes of it.
 struct Callee {
@@ -71,10 +73,13 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
       module.emitError("expects a function '@main' with a body");
       return signalPassFailure();
     }
+    int64_t written = 0;
     module.walk([&](Operation *op) {
+      ++written;
       if (FlatSymbolRefAttr callee = getCallee(op))
         numberOfCall[op] = callCounts[callee.getAttr()]++;
     });
+    mostOperations = std::max(kMostOperations, kMostCopies * written);
     if (failed(visitCallees(main)))
       return signalPassFailure();
     inlineAll(main);
@@ -135,7 +140,9 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
       depth += stablehlo::isControlFlow(op);
       if (op->getNumRegions() != 0)
         depths[op] = depth;
-      int64_t operations = 1;
+      // The function and its terminator are not copied.
+      int64_t operations =
+          op != function && op != function.front().getTerminator();
       if (FlatSymbolRefAttr symbol = getCallee(op)) {
         const Callee &inner = callees[functions.lookup(symbol.getAttr())];
         operations = inner.operations;
@@ -151,10 +158,11 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
       return deepest->emitError("loops and branches are nested ")
              << callee.depth << " deep, functions that are called included, "
              << "and a program can hold " << runtime::mostNested;
-    if (callee.operations > kMostOperations)
-      return function.emitError("has more than ")
-             << kMostOperations << " operations with those of all the "
-             << "functions that it calls, each as often as it is called";
+    if (callee.operations > mostOperations)
+      return function.emitError("function @")
+             << function.getSymName() << " has more than " << mostOperations
+             << " operations with those of all the functions that it calls, "
+             << "each as often as it is called";
     return success();
   }
 
@@ -214,6 +222,7 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
   DenseMap<StringAttr, unsigned> callCounts;
   DenseMap<Operation *, unsigned> numberOfCall;
   DenseMap<Operation *, Callee> callees;
+  int64_t mostOperations = 0;
 };
 
 } // namespace

@@ -14,6 +14,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/CHLO/IR/CHLOOps.h"
@@ -21,9 +22,13 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/Compile.h"
+#include "whale/Program/Nesting.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Transforms/Passes.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 #include <filesystem>
 #include <memory>
@@ -52,6 +57,38 @@ static int fail(const Twine &output, const std::system_error &error) {
   return 1;
 }
 
+/// What mlir-opt does, once the text is known not to be nested too deep.
+static LogicalResult run(int argc, char **argv, StringRef inputName,
+                         StringRef outputName,
+                         mlir::DialectRegistry &registry) {
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, inputName, outputName, registry);
+  std::string message;
+  auto fail = [&] {
+    errs() << message << "\n";
+    return failure();
+  };
+  std::unique_ptr<MemoryBuffer> input =
+      mlir::openInputFile(inputName, &message);
+  if (!input)
+    return fail();
+  if (auto deep = whale::findDeepNesting(input->getBuffer())) {
+    raw_string_ostream(message) << inputName << ":" << deep->line << ":"
+                                << deep->column << ": error: " << deep->message;
+    return fail();
+  }
+  std::unique_ptr<ToolOutputFile> output =
+      mlir::openOutputFile(outputName, &message);
+  if (!output)
+    return fail();
+  if (failed(
+          mlir::MlirOptMain(output->os(), std::move(input), registry, config)))
+    return failure();
+  output->keep();
+  return success();
+}
+
 int main(int argc, char **argv) {
   whale::LLVMTool tool(argc, argv);
   mlir::DialectRegistry registry;
@@ -68,7 +105,7 @@ int main(int argc, char **argv) {
   tool.setOutput(output);
   std::unique_ptr<whale::runtime::Staging> staging = stage(output);
   std::string place = staging ? staging->place().string() : output;
-  LogicalResult result = mlir::MlirOptMain(argc, argv, input, place, registry);
+  LogicalResult result = run(argc, argv, input, place, registry);
   if (!whale::LLVMTool::flushOutput() || failed(result))
     return 1;
   try {

@@ -25,7 +25,7 @@ inline constexpr double mostSlowdown = 1e6;
 
 /// Loops and branches inside one another: far more than JAX can trace, and few
 /// enough for functions that follow them by recursion.
-inline constexpr int64_t mostNested = 256;
+inline constexpr int64_t mostNested = 128;
 
 } // namespace whale::runtime
 
