@@ -150,7 +150,10 @@ private:
 /// captures can't compute that tensor for itself.
 static void addLastingUsers(GenericOp op, Properties &properties, Users &users,
                             Users &passed) {
-  for (Operation *user : getUsers(op)) {
+  Users direct = getUsers(op);
+  SmallVector<Operation *> next(llvm::reverse(direct));
+  while (!next.empty()) {
+    Operation *user = next.pop_back_val();
     auto generic = dyn_cast_or_null<GenericOp>(user);
     bool passes =
         generic && properties.isParallel(generic) &&
@@ -158,10 +161,12 @@ static void addLastingUsers(GenericOp op, Properties &properties, Users &users,
         llvm::all_of(generic->getUsers(), [&](Operation *next) {
           return isa<GenericOp>(next) && next->getBlock() == op->getBlock();
         });
-    if (!passes)
+    if (!passes) {
       users.insert(user);
-    else if (passed.insert(user))
-      addLastingUsers(generic, properties, users, passed);
+    } else if (passed.insert(user)) {
+      Users further = getUsers(generic);
+      llvm::append_range(next, llvm::reverse(further));
+    }
   }
 }
 
@@ -435,7 +440,12 @@ private:
     rewriter.eraseOp(consumer);
     if (producer->use_empty())
       rewriter.eraseOp(producer);
-    return cast<GenericOp>(result->fusedOp);
+    auto fused = cast<GenericOp>(result->fusedOp);
+    // A long row of reversals would leave an expression as long.
+    auto maps =
+        llvm::map_to_vector(fused.getIndexingMapsArray(), simplifyAffineMap);
+    fused.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+    return fused;
   }
 
   Properties properties;

@@ -283,12 +283,16 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
   /// elements where it uses them, and copies of whole pieces are faster than
   /// choices.
   static bool isWanted(Operation *op) {
-    return llvm::any_of(op->getUsers(), [](Operation *user) {
+    SmallVector<Operation *> users(op->getUsers());
+    while (!users.empty()) {
+      Operation *user = users.pop_back_val();
       if (isa<stablehlo::ReshapeOp>(user))
-        return isWanted(user);
-      return user->hasTrait<OpTrait::IsTerminator>() ||
-             isa_and_nonnull<WhaleDialect>(user->getDialect());
-    });
+        llvm::append_range(users, user->getUsers());
+      else if (user->hasTrait<OpTrait::IsTerminator>() ||
+               isa_and_nonnull<WhaleDialect>(user->getDialect()))
+        return true;
+    }
+    return false;
   }
 
   /// The element of the first source that reaches beyond the index.

@@ -71,11 +71,15 @@ Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds) {
 }
 
 Value Factorization::leader(Value value) {
-  auto it = parent.find(value);
-  if (it == parent.end() || it->second == value)
-    return value;
-  Value root = leader(it->second);
-  parent[value] = root;
+  auto parentOf = [&](Value child) {
+    Value found = parent.lookup(child);
+    return found ? found : child;
+  };
+  Value root = value;
+  while (parentOf(root) != root)
+    root = parentOf(root);
+  while (value != root)
+    value = std::exchange(parent[value], root);
   return root;
 }
 

@@ -40,20 +40,41 @@ std::optional<int64_t> constantOf(Value value) {
 /// What an index inside the body is, if it follows from the counter.
 std::optional<Row> rowOf(hlo::WhileOp loop, const CountedLoop &counted,
                          Value value) {
-  if (value == loop.getBody().getArgument(counted.counter))
-    return Row{counted.step, counted.start};
-  if (std::optional<int64_t> constant = constantOf(value))
-    return Row{0, *constant};
-  Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<hlo::AddOp, hlo::SubtractOp>(op))
-    return std::nullopt;
-  std::optional<Row> lhs = rowOf(loop, counted, op->getOperand(0));
-  std::optional<Row> rhs = rowOf(loop, counted, op->getOperand(1));
-  if (!lhs || !rhs)
-    return std::nullopt;
-  int64_t sign = isa<hlo::AddOp>(op) ? 1 : -1;
-  return Row{lhs->factor + sign * rhs->factor,
-             lhs->offset + sign * rhs->offset};
+  // Of each value that it is computed from, too.
+  llvm::DenseMap<Value, std::optional<Row>> rows;
+  SmallVector<Value> missing{value};
+  while (!missing.empty()) {
+    Value next = missing.back();
+    if (rows.contains(next)) {
+      missing.pop_back();
+      continue;
+    }
+    std::optional<Row> row;
+    Operation *op = next.getDefiningOp();
+    if (next == loop.getBody().getArgument(counted.counter)) {
+      row = Row{counted.step, counted.start};
+    } else if (std::optional<int64_t> constant = constantOf(next)) {
+      row = Row{0, *constant};
+    } else if (isa_and_nonnull<hlo::AddOp, hlo::SubtractOp>(op)) {
+      auto lhs = rows.find(op->getOperand(0));
+      auto rhs = rows.find(op->getOperand(1));
+      if (lhs == rows.end() || rhs == rows.end()) {
+        llvm::append_range(missing, op->getOperands());
+        continue;
+      }
+      auto combine = [&](int64_t a, int64_t b, int64_t &result) {
+        return isa<hlo::AddOp>(op) ? !llvm::AddOverflow(a, b, result)
+                                   : !llvm::SubOverflow(a, b, result);
+      };
+      Row sum;
+      if (lhs->second && rhs->second &&
+          combine(lhs->second->factor, rhs->second->factor, sum.factor) &&
+          combine(lhs->second->offset, rhs->second->offset, sum.offset))
+        row = sum;
+    }
+    rows[next] = row;
+  }
+  return rows.lookup(value);
 }
 
 /// The row of `array` that indices choose, if each iteration takes another one

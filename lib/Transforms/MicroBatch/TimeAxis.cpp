@@ -162,14 +162,32 @@ bool TimeAxis::dependsOnBatchAlone(Value value) {
 
 /// A copy of `value` and of what it is computed from, for the whole mini-batch.
 Value TimeAxis::cloneWhole(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return value;
-  if (Value whole = wholeOf.lookup(value))
-    return whole;
+  auto find = [&](Value read) {
+    return read.getDefiningOp() ? Value(wholeOf.lookup(read)) : read;
+  };
+  SmallVector<Value> missing{value};
+  while (!missing.empty()) {
+    if (find(missing.back())) {
+      missing.pop_back();
+      continue;
+    }
+    Operation *op = missing.back().getDefiningOp();
+    size_t count = missing.size();
+    for (Value read : llvm::reverse(getReads(op)))
+      if (!find(read))
+        missing.push_back(read);
+    if (missing.size() == count)
+      copyWhole(op);
+  }
+  return find(value);
+}
+
+/// Copies an operation that reads only what has been copied.
+void TimeAxis::copyWhole(Operation *op) {
   IRMapping mapping;
   for (Value read : getReads(op))
-    mapping.map(read, cloneWhole(read));
+    if (read.getDefiningOp())
+      mapping.map(read, wholeOf.lookup(read));
   Operation *copy = OpBuilder(op).clone(*op, mapping);
   // What follows a sum over all samples can again be cut.
   if (llvm::any_of(op->getOperands(),
@@ -177,7 +195,6 @@ Value TimeAxis::cloneWhole(Value value) {
     wholeOps.insert(copy);
   for (auto [result, whole] : llvm::zip(op->getResults(), copy->getResults()))
     wholeOf[result] = whole;
-  return cast<OpResult>(wholeOf.lookup(value));
 }
 
 /// Whether it computes with no samples, but with sums over them at most.

@@ -59,6 +59,7 @@ private:
   bool isOfSums(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
   mlir::Value cloneWhole(mlir::Value value);
+  void copyWhole(mlir::Operation *op);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
   mlir::Operation *findSum(mlir::Value value) const;

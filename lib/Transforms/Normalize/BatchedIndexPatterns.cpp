@@ -30,38 +30,48 @@ bool isZero(Value value) {
   return matchPattern(value, m_Zero());
 }
 
+/// The `i` in what jnp writes around every index: where(i < 0, i + n, i).
+Value wrappedIndex(Value value) {
+  auto select = value.getDefiningOp<stablehlo::SelectOp>();
+  if (!select)
+    return {};
+  auto compare = select.getPred().getDefiningOp<stablehlo::CompareOp>();
+  bool isWrapped =
+      compare && compare.getLhs() == select.getOnFalse() &&
+      compare.getComparisonDirection() == stablehlo::ComparisonDirection::LT &&
+      isZero(compare.getRhs());
+  return isWrapped ? select.getOnFalse() : Value();
+}
+
 /// The dimension along which the elements of `value` count 0, 1, 2, ...: each
 /// is its own place there.
 std::optional<int64_t> countedDim(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (auto iota = dyn_cast_or_null<stablehlo::IotaOp>(op)) {
-    int64_t dim = iota.getIotaDimension();
-    auto element = dyn_cast<IntegerType>(iota.getType().getElementType());
-    // Narrow types may wrap round, and go on below zero.
-    if (!element || element.getWidth() < 32)
+  SmallVector<stablehlo::BroadcastInDimOp> broadcasts;
+  auto iota = value.getDefiningOp<stablehlo::IotaOp>();
+  while (!iota) {
+    if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>()) {
+      broadcasts.push_back(broadcast);
+      value = broadcast.getOperand();
+    } else if (Value index = wrappedIndex(value)) {
+      value = index;
+    } else {
       return std::nullopt;
-    return dim;
+    }
+    iota = value.getDefiningOp<stablehlo::IotaOp>();
   }
-  if (auto broadcast = dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op)) {
-    std::optional<int64_t> dim = countedDim(broadcast.getOperand());
-    if (!dim)
-      return std::nullopt;
-    int64_t target = broadcast.getBroadcastDimensions()[*dim];
-    if (broadcast.getOperand().getType().getDimSize(*dim) !=
+  auto element = dyn_cast<IntegerType>(iota.getType().getElementType());
+  // Narrow types may wrap round, and go on below zero.
+  if (!element || element.getWidth() < 32)
+    return std::nullopt;
+  int64_t dim = iota.getIotaDimension();
+  for (stablehlo::BroadcastInDimOp broadcast : llvm::reverse(broadcasts)) {
+    int64_t target = broadcast.getBroadcastDimensions()[dim];
+    if (broadcast.getOperand().getType().getDimSize(dim) !=
         broadcast.getType().getDimSize(target))
       return std::nullopt;
-    return target;
+    dim = target;
   }
-  // What jnp writes around every index: where(i < 0, i + n, i).
-  if (auto select = dyn_cast_or_null<stablehlo::SelectOp>(op)) {
-    auto compare = select.getPred().getDefiningOp<stablehlo::CompareOp>();
-    if (compare && compare.getLhs() == select.getOnFalse() &&
-        compare.getComparisonDirection() ==
-            stablehlo::ComparisonDirection::LT &&
-        isZero(compare.getRhs()))
-      return countedDim(select.getOnFalse());
-  }
-  return std::nullopt;
+  return dim;
 }
 
 /// The indices of a gather or scatter, and which dimension of the operand each

@@ -20,6 +20,9 @@ namespace whale {
 
 /// What takes more arithmetic than this is kept, as whale-fuse-kernels would.
 static constexpr unsigned kMaxArithmetic = 4;
+/// Operations to look at. Those that move elements are no arithmetic, so there
+/// may be any number of them.
+static constexpr unsigned kMaxSteps = 256;
 /// An operand of at most this part of the result's size is small.
 static constexpr int64_t kFarSmaller = 16;
 
@@ -61,9 +64,19 @@ public:
   /// Nothing if it is more than what is cheap: little arithmetic on one value
   /// of the size of the result, and others that are far smaller.
   static std::optional<Expression> findCheap(Value value) {
+    unsigned steps = 0;
+    return findCheap(value, steps);
+  }
+
+  /// Each after those that it needs.
+  llvm::SetVector<Operation *> ops;
+
+private:
+  static std::optional<Expression> findCheap(Value value, unsigned &steps) {
     Operation *op = value.getDefiningOp();
     Expression expression;
-    if (!isParallel(op) || isTransposedProduct(op) || !expression.add(op))
+    if (!isParallel(op) || isTransposedProduct(op) ||
+        !expression.add(op, steps))
       return std::nullopt;
     int64_t size = cast<ShapedType>(value.getType()).getNumElements();
     auto isLarge = [&](Value leaf) {
@@ -75,21 +88,19 @@ public:
     return expression;
   }
 
-  /// Each after those that it needs.
-  llvm::SetVector<Operation *> ops;
-
-private:
-  bool add(Operation *op) {
+  /// `steps` counts the operations looked at, for the expressions that this
+  /// one asks for, too.
+  bool add(Operation *op, unsigned &steps) {
     std::optional<unsigned> own = getArithmetic(op);
-    if (!own || (arithmetic += *own) > kMaxArithmetic)
+    if (!own || (arithmetic += *own) > kMaxArithmetic || ++steps > kMaxSteps)
       return false;
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
       if (producer && producer->hasTrait<OpTrait::ConstantLike>()) {
         ops.insert(producer);
       } else if (producer && producer->getBlock() == op->getBlock() &&
-                 isTakenIn(producer)) {
-        if (!ops.contains(producer) && !add(producer))
+                 isTakenIn(producer, steps)) {
+        if (!ops.contains(producer) && !add(producer, steps))
           return false;
       } else {
         leaves.insert(operand);
@@ -100,12 +111,12 @@ private:
   }
 
   /// Whether what makes an operand is a part of the same loop.
-  static bool isTakenIn(Operation *producer) {
+  static bool isTakenIn(Operation *producer, unsigned &steps) {
     // A product can be written transposed.
     if (!isParallel(producer) || isTransposedProduct(producer))
       return false;
     return llvm::all_equal(producer->getUsers()) ||
-           findCheap(producer->getResult(0));
+           findCheap(producer->getResult(0), steps);
   }
 
   static bool isTransposedProduct(Operation *op) {

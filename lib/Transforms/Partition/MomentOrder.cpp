@@ -161,13 +161,26 @@ private:
     ++next[list];
   }
 
-  void compute(const Item &item) {
-    if (!done.insert(item).second)
-      return;
-    for (TaskGraphOp producer : producersOf[item.first])
-      if (Item needed = {producer, item.second}; turns.count(needed))
-        compute(needed);
-    order.push_back({item.first, item.second});
+  /// Computes an item after those that it needs.
+  void compute(const Item &first) {
+    // With the next producer of each.
+    SmallVector<std::pair<Item, size_t>> path;
+    auto enter = [&](const Item &item) {
+      if (done.insert(item).second)
+        path.push_back({item, 0});
+    };
+    enter(first);
+    while (!path.empty()) {
+      auto &[item, next] = path.back();
+      ArrayRef<TaskGraphOp> producers = producersOf[item.first];
+      if (next == producers.size()) {
+        order.push_back({item.first, item.second});
+        path.pop_back();
+      } else if (Item needed = {producers[next++], item.second};
+                 turns.count(needed)) {
+        enter(needed);
+      }
+    }
   }
 
   MicroBatchesOp loop;

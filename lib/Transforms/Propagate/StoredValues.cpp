@@ -32,14 +32,15 @@ static bool isView(Operation *op) {
 
 /// What uses a value, also outside of the task graphs that it leaves.
 static void findUsers(Value value, SmallVectorImpl<OpOperand *> &users) {
-  for (OpOperand &use : value.getUses()) {
-    auto yield = dyn_cast<YieldOp>(use.getOwner());
-    if (yield && isa<TaskGraphOp>(yield->getParentOp()))
-      for (Value outside : resultsOfYielded(use))
-        findUsers(outside, users);
-    else
-      users.push_back(&use);
-  }
+  SmallVector<Value> values{value};
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      auto yield = dyn_cast<YieldOp>(use.getOwner());
+      if (yield && isa<TaskGraphOp>(yield->getParentOp()))
+        llvm::append_range(values, resultsOfYielded(use));
+      else
+        users.push_back(&use);
+    }
 }
 
 /// Whether to keep what the operation reads takes more than to keep its result.
