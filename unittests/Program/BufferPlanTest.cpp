@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 
+#include <functional>
 #include <random>
 
 using namespace whale;
@@ -265,6 +266,40 @@ TEST(BufferPlan, ValueOfOutsideSurvivesTheLoop) {
   b.results({loop.results[0]});
   BufferPlan plan = b.plan();
   EXPECT_NE(plan.bufferOf[x], plan.bufferOf[a]);
+}
+
+TEST(BufferPlan, NestedLoopsTakeNoLongerThanOthers) {
+  Builder b;
+  unsigned x = b.argument(64);
+  std::function<unsigned(BufferRegion &, unsigned, int)> nest =
+      [&](BufferRegion &region, unsigned init, int depth) {
+        if (depth == 0)
+          return b.op(region, {init}, 64);
+        BufferInstr instr = b.loop({init});
+        unsigned arg = instr.regions[1].args[0];
+        instr.regions[1].yields = {nest(instr.regions[1], arg, depth - 1)};
+        region.instrs.push_back(instr);
+        return instr.results[0];
+      };
+  b.results({nest(b.function.body, x, 60)});
+  b.plan();
+}
+
+TEST(BufferPlan, VerifierFindsWhatALoopOverwrites) {
+  Builder b;
+  unsigned x = b.argument(64);
+  unsigned outside = b.op({x}, 64);
+  BufferInstr loop = b.loop({x});
+  BufferRegion &body = loop.regions[1];
+  unsigned read = b.op(body, {outside, body.args[0]}, 64);
+  unsigned late = b.op(body, {read}, 64);
+  body.yields = {b.op(body, {read, late}, 64)};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[0]});
+  BufferPlan plan = b.plan();
+  // Written after the first iteration has read it.
+  plan.bufferOf[late] = plan.bufferOf[outside];
+  EXPECT_TRUE(verifyBufferPlan(b.function, plan));
 }
 
 TEST(BufferPlan, BranchThatPassesAValueOnTakesItsBuffer) {
