@@ -249,6 +249,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
+  /// Pieces that are copied in one block.
+  static constexpr size_t kMostInBlock = 32;
 
   LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
                                 PatternRewriter &rewriter) const override {
@@ -341,8 +343,16 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
               to[dim] = k.add(to[dim], k.index(offset));
               k.store(k.load(number, from), sources.size(), to);
             };
-            if (dim == 0)
+            auto copyAll = [&] {
               k.nest(shape, [&](ValueRange all) { copy({}, all); });
+            };
+            // Along the first dimension the loop is run once. It ends a block
+            // of instructions, which take time by the square of their number
+            // to be compiled.
+            if (dim == 0 && sources.size() <= kMostInBlock)
+              copyAll();
+            else if (dim == 0)
+              k.loop(k.begin, k.end, [&](Value) { copyAll(); });
             else
               k.loop(k.begin, k.end, [&](Value outer) {
                 k.nest(ArrayRef(shape).drop_front(),
