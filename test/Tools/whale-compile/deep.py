@@ -14,12 +14,14 @@ COUNT = "\n".join(
 )
 
 
-def program(lines: list[str], result: str, functions: list[str] = ()) -> str:  # type: ignore[assignment]
+def program(
+    lines: list[str], result: str, functions: list[str] | None = None
+) -> str:
     body = [*lines, f"return {result} : {T}"]
     return "\n".join(
         [
             f"module attributes {{{STRATEGY}}} {{",
-            *functions,
+            *(functions or []),
             f"func.func {MAIN} -> {T} {{",
             *body,
             "}",
@@ -33,7 +35,8 @@ def chain(n: int) -> str:
     lines = [f"%v0 = stablehlo.tanh %w : {T}"]
     lines += [f"%v{i} = stablehlo.tanh %v{i - 1} : {T}" for i in range(1, n)]
     product = "stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]"
-    lines += [f"%r = {product} : ({T}, {T}) -> {T}".replace("%v,", f"%v{n - 1},")]
+    product = product.replace("%v,", f"%v{n - 1},")
+    lines += [f"%r = {product} : ({T}, {T}) -> {T}"]
     return program(lines, "%r")
 
 
@@ -41,8 +44,9 @@ def reversals(n: int) -> str:
     """Reversals and transposes in turn, of which fusion makes one map."""
     lines = [f"%v0 = stablehlo.tanh %x : {T}"]
     for i in range(1, n, 2):
+        transposed = f"stablehlo.transpose %v{i - 1}, dims = [1, 0]"
         lines += [
-            f"%v{i} = stablehlo.transpose %v{i - 1}, dims = [1, 0] : ({T}) -> {T}",
+            f"%v{i} = {transposed} : ({T}) -> {T}",
             f"%v{i + 1} = stablehlo.reverse %v{i}, dims = [0] : {T}",
         ]
     return program(lines, f"%v{n - n % 2}")
@@ -56,7 +60,8 @@ def calls(n: int, times: int = 1) -> str:
         functions += [f"func.func private @f{i}(%v0: {T}) -> {T} {{"]
         for k in range(1, times + 1):
             functions += [f"%v{k} = call @f{i + 1}(%v{k - 1}) : ({T}) -> {T}"]
-        functions += [f"%r = stablehlo.add %v{times}, %v0 : {T} return %r : {T} }}"]
+        functions += [f"%r = stablehlo.add %v{times}, %v0 : {T}"]
+        functions += [f"return %r : {T} }}"]
     return program([f"%r = call @f0(%x) : ({T}) -> {T}"], "%r", functions)
 
 
@@ -101,7 +106,8 @@ def loops(n: int) -> str:
 def conditions(n: int) -> str:
     """n loops, each in the condition of the one before."""
     lines = [COUNT]
-    lines += [f"%r{i} = stablehlo.while(%i{i} = %c0) : tensor<i32> cond {{" for i in range(n)]
+    for i in range(n):
+        lines += [f"%r{i} = stablehlo.while(%i{i} = %c0) : tensor<i32> cond {{"]
     value = "%c3"
     for i in reversed(range(n)):
         lines += [
@@ -112,11 +118,23 @@ def conditions(n: int) -> str:
             f"stablehlo.return %n{i} : tensor<i32> }}",
         ]
         value = f"%r{i}"
-    return program(
-        [*lines, f"%y = stablehlo.convert {value} : (tensor<i32>) -> tensor<f32>",
-         f"%z = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> {T}"],
-        "%z",
-    )  # fmt: skip
+    lines += [
+        f"%y = stablehlo.convert {value} : (tensor<i32>) -> tensor<f32>",
+        f"%z = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> {T}",
+    ]
+    return program(lines, "%z")
+
+
+def pieces(n: int) -> str:
+    """One tensor of n arguments."""
+    arguments = ", ".join(f"%{i}: {T}" for i in range(n))
+    values = ", ".join(f"%{i}" for i in range(n))
+    types = ", ".join([T] * n)
+    result = f"tensor<{8 * n}x8xf32>"
+    return f"""func.func @main({arguments}) -> {result} {{
+  %r = stablehlo.concatenate {values}, dim = 0 : ({types}) -> {result}
+  return %r : {result}
+}}"""
 
 
 def brackets(n: int) -> str:
@@ -146,6 +164,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "branches": branches,
     "loops": loops,
     "conditions": conditions,
+    "pieces": pieces,
     "brackets": brackets,
     "modules": modules,
     "aliases": aliases,
