@@ -21,7 +21,9 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
     into one. A function that is called from several places is inlined into
     each; the ids of its scopes then get the number of the call as a suffix, so
     that each call's scope is its own. Functions that nothing refers to any
-    more are removed. Recursion is an error.
+    more are removed. Recursion is an error, and so are functions that become
+    more than 262144 operations, and 32 times what is written, and loops and
+    branches that are nested more than 128 deep.
 
     Example:
     ```mlir
