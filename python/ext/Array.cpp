@@ -67,17 +67,18 @@ static Array fromHost(HostBytes data, const std::string &typeName,
 }
 
 static NewBytes toHost(const Array &array) {
-  auto size = static_cast<size_t>(array.bytes());
-  std::unique_ptr<uint8_t[]> memory(new uint8_t[size]);
+  // Aligned as a buffer is, so that JAX uses the memory in place.
+  auto memory = std::make_unique<std::shared_ptr<Buffer>>();
   {
     nb::gil_scoped_release release;
-    array.toHost(memory.get());
+    *memory = Buffer::allocate(array.bytes());
+    array.toHost((*memory)->data.get());
   }
-  uint8_t *bytes = memory.release();
-  nb::capsule owner(bytes, [](void *data) noexcept {
-    delete[] static_cast<uint8_t *>(data);
+  auto *bytes = static_cast<uint8_t *>((*memory)->data.get());
+  nb::capsule owner(memory.release(), [](void *held) noexcept {
+    delete static_cast<std::shared_ptr<Buffer> *>(held);
   });
-  return NewBytes(bytes, {size}, owner);
+  return NewBytes(bytes, {static_cast<size_t>(array.bytes())}, owner);
 }
 
 void whale::python::bindArray(nb::module_ &module) {

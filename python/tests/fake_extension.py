@@ -100,6 +100,8 @@ def _entries(kind, types):
             "name": f"{kind}{index}",
             "dtype": str(type.element_type),
             "shape": list(type.shape),
+            "view": list(type.shape),
+            "boxes": [[[0] * type.rank, list(type.shape)]],
         }
         for index, type in enumerate(types)
     ]

@@ -56,7 +56,7 @@ sys.stdout.flush()
 os._exit(0)
 """
     )
-    message = "this Array was donated to a program that was interrupted"
+    message = "it was donated to a program that was interrupted"
     assert done.stdout.count(message) == 2
 
 

@@ -6,10 +6,11 @@ StableHLO by JAX, and compiled for a cluster by Whale.
 
 from whale import forks, interop
 from whale.api import jit
-from whale.array import Array
+from whale.array import Array, to_jax
 from whale.config import Config, init
 from whale.errors import CompileError, RuntimeError, WhaleError
 from whale.lowering import Lowered
+from whale.placement import Placement
 from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
 from whale.scopes import replicate, set_default_strategy, split
@@ -24,6 +25,7 @@ __all__ = [
     "CompileError",
     "Config",
     "Lowered",
+    "Placement",
     "Program",
     "RuntimeError",
     "WhaleError",
@@ -37,4 +39,5 @@ __all__ = [
     "set_default_strategy",
     "split",
     "stage",
+    "to_jax",
 ]

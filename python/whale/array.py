@@ -2,52 +2,80 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src import config as jax_config
 from jax._src.array import ArrayImpl
+from jax._src.lax import lax as jax_lax
+from jax.experimental.layout import Format
 
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
+from whale.placement import Placement
 
 
-class Array:
-    """A value distributed over the ranks of a program.
+class Array(jax.Array):
+    """A `jax.Array` that lies on the ranks of a program.
 
-    It is gathered the first time that it is read, by NumPy, by JAX or by one
-    of the operators below, and handed as it is to any program that takes it as
-    an argument. After it was donated to a program it can no longer be read.
+    It is gathered the first time that its elements are read, and handed as it
+    is to any program that takes it as an argument. To JAX it is an array on
+    the default device that may be moved to any other. After it was donated to
+    a program it can no longer be read.
+
+    What is not defined here is forwarded to the gathered value.
     """
 
-    # JAX may put the gathered value on any device, as it may a NumPy array.
-    committed = False
-    _committed = False
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, handle: Any, aval: jax.ShapeDtypeStruct, key: str | None
+        self,
+        handle: Any,
+        abstract: jax.ShapeDtypeStruct,
+        key: str | None,
+        entry: Mapping[str, Any],
     ) -> None:
+        """An array of the program's result that `entry` describes."""
         self._handle = handle
-        self._aval = aval
+        self._abstract = abstract
         self._key = key
-        self._value: np.ndarray | None = None
+        self._entry = entry
+        self._words: np.ndarray | None = None
+        self._gathered: jax.Array | None = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole value."""
-        return self._aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """Its dtype, as JAX has it: typed PRNG keys have a key dtype."""
-        return self._aval.dtype
+    # What is known without the elements.
 
     @property
     def abstract(self) -> jax.ShapeDtypeStruct:
         """Its shape and dtype."""
-        return self._aval
+        return self._abstract
+
+    @functools.cached_property
+    def aval(self) -> jax.core.ShapedArray:
+        """Its type, as JAX has it."""
+        return jax.core.ShapedArray(
+            self.shape, self.dtype, weak_type=self.weak_type
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole value."""
+        return self._abstract.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Its dtype, as JAX has it: typed PRNG keys have a key dtype."""
+        return self._abstract.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether it came of Python numbers and gives way to other dtypes."""
+        return bool(self._abstract.weak_type)
 
     @property
     def ndim(self) -> int:
@@ -60,114 +88,209 @@ class Array:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """The bytes of the whole value, as `numpy.ndarray.nbytes`."""
-        return self._gathered().nbytes
+        return self.size * self.itemsize
+
+    @property
+    def placement(self) -> Placement:
+        """Which part of it each rank holds."""
+        return Placement.of(self._entry)
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding:
+        """What `jax.jit` takes: the default device, or where it was put.
+
+        How it lies on the ranks is `placement`.
+        """
+        if self._gathered is not None:
+            return self._gathered.sharding
+        return jax.sharding.SingleDeviceSharding(_default_device())
+
+    @property
+    def format(self) -> Format:
+        """Its `sharding`, and its layout once it was gathered."""
+        if self._key is not None:
+            raise AttributeError("keys have no format")
+        if self._gathered is not None:
+            return self._gathered.format  # type: ignore[attr-defined]
+        return Format(None, self.sharding)
+
+    @property
+    def device(self) -> Any:
+        """The device of `sharding`."""
+        (device,) = self.devices()
+        return device
+
+    def on_device_size_in_bytes(self) -> int:
+        """The bytes that the gathered value has, as `nbytes`."""
+        return self.nbytes
+
+    def devices(self) -> set[Any]:
+        """The devices of `sharding`."""
+        self._check_if_deleted()
+        return self.sharding.device_set
+
+    def platform(self) -> str:
+        """The platform of `device`."""
+        return self.device.platform
+
+    # JAX may put the gathered value on any device, as it may a NumPy array.
+    committed = False
+    _committed = False
+    is_fully_addressable = True
+    is_fully_replicated = True
+    traceback = None
+
+    # Its life.
 
     def is_deleted(self) -> bool:
         """Whether it was donated, so that its memory is another's now."""
-        return self._handle is None or self._handle.is_donated
+        return (
+            self._handle is None
+            or self._handle.is_donated
+            # `jax.jit` takes the gathered value over.
+            or (self._gathered is not None and self._gathered.is_deleted())
+        )
 
     def delete(self) -> None:
         """Gives its memory back."""
         self._handle = None
-        self._value = None
+        self._words = None
+        self._gathered = None
+
+    def _check_if_deleted(self) -> None:
+        if not self.is_deleted():
+            return
+        message = f"Array has been deleted with shape={self.aval.str_short()}"
+        if self._handle is not None:
+            # `jax.jit` may have taken over the gathered value.
+            donated = self._handle.is_donated
+            fate = self._handle.fate if donated else "donated"
+            message += f": it was {fate} and cannot be used again"
+        raise RuntimeError(message)
+
+    def is_ready(self) -> bool:
+        """True: a program has run when it returns."""
+        self._check_if_deleted()
+        return True
 
     def block_until_ready(self) -> Array:
         """Does nothing: a program has run when it returns."""
+        self._check_if_deleted()
         return self
+
+    def copy_to_host_async(self) -> None:
+        """Does nothing: the value is gathered when it is read."""
+        self._check_if_deleted()
 
     def handle(self) -> Any:
         """The extension's array behind this one."""
-        if self.is_deleted():
-            fate = "deleted" if self._handle is None else self._handle.fate
-            raise RuntimeError(
-                f"this Array was {fate} and cannot be used again"
-            )
+        self._check_if_deleted()
         return self._handle
 
-    def _gathered(self) -> np.ndarray:
+    # Its elements.
+
+    @property
+    def _value(self) -> np.ndarray:
+        """The elements, of a key its words, in memory that nobody changes."""
         handle = self.handle()
-        if self._value is None:
+        if self._words is None:
             words = handle.to_host().view(numpy_dtype(handle.dtype))
-            self._value = words.reshape(handle.shape)
-            self._value.flags.writeable = False
-        return self._value
+            self._words = words.reshape(handle.shape)
+            self._words.flags.writeable = False
+        return self._words
 
     def __jax_array__(self) -> jax.Array:
-        value = jax.numpy.asarray(self._gathered())
-        if self._key is not None:
-            return jax.random.wrap_key_data(value, impl=self._key)
-        return value
+        """The gathered value, an array as JAX makes them."""
+        self._check_if_deleted()
+        if self._gathered is None:
+            self._gathered = self._gather()
+        return self._gathered
+
+    def _gather(self) -> jax.Array:
+        words = self._value
+        wide = words.dtype.itemsize == 8 or words.dtype.name == "complex128"
+        with contextlib.ExitStack() as stack:
+            # An array, also where the caller is being traced, and also where
+            # 64 bits were allowed for the step alone.
+            stack.enter_context(jax.ensure_compile_time_eval())
+            if wide:
+                stack.enter_context(jax_config.enable_x64(True))
+            value = jax.device_put(words)
+            if self._key is not None:
+                return jax.random.wrap_key_data(value, impl=self._key)
+            if self.weak_type:
+                return jax_lax._convert_element_type(value, weak_type=True)
+            return value
 
     def __array__(
-        self, dtype: Any = None, copy: bool | None = None
+        self, dtype: Any = None, context: Any = None, copy: bool | None = None
     ) -> np.ndarray:
+        del context
         if self._key is not None:
             raise TypeError(
                 "NumPy has no dtype for typed PRNG keys; take "
                 "jax.random.key_data of it first"
             )
-        value = self._gathered()
+        value = self._value
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
                 raise ValueError(f"{value.dtype} to {dtype} needs a copy")
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    # Copies and pickles hold the value, in an array of JAX.
+
+    def __copy__(self) -> jax.Array:
+        return self.__jax_array__().copy()
+
+    def __deepcopy__(self, memo: Any) -> jax.Array:
+        del memo
+        return self.__jax_array__().copy()
+
     def __reduce__(self) -> Any:
-        # Copies and pickles hold the value, in an array of JAX.
         if self._key is not None:
-            return _wrap_key, (self._gathered(), self._key)
-        return jax.numpy.asarray, (self._gathered(),)
+            return _wrap_key, (self._value, self._key)
+        return self.__jax_array__().__reduce__()
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an Array without dimensions")
+            raise TypeError("len() of unsized object")
         return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.__jax_array__())
-
-    def __getitem__(self, index: Any) -> jax.Array:
-        return self.__jax_array__()[index]
-
-    def __getattr__(self, name: str) -> Any:
-        # Methods such as .mean() or .astype() are those of the gathered value.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if not hasattr(ArrayImpl, name):
-            raise AttributeError(f"'Array' object has no attribute {name!r}")
-        return getattr(self.__jax_array__(), name)
-
-    def item(self) -> Any:
-        """The only element as a Python number."""
-        return self._gathered().item()
-
-    def __float__(self) -> float:
-        return float(self._gathered())
-
-    def __int__(self) -> int:
-        return int(self._gathered())
-
-    def __bool__(self) -> bool:
-        return bool(self._gathered())
-
-    def __index__(self) -> int:
-        return operator.index(self._gathered())
-
-    def __format__(self, specification: str) -> str:
-        if specification and not self.shape:
-            return format(self._gathered()[()], specification)
-        return format(str(self), specification)
 
     def __repr__(self) -> str:
         if self.is_deleted():
-            return f"whale.Array(donated, shape={self.shape})"
+            state = "deleted" if self._handle is None else "donated"
+            return f"whale.Array({state}, shape={self.shape})"
         return f"whale.{self.__jax_array__()!r}"
 
     def __str__(self) -> str:
         return repr(self) if self.is_deleted() else str(self.__jax_array__())
+
+    def __getattr__(self, name: str) -> Any:
+        # Keys have members of their own. For other arrays every name that the
+        # gathered value has is defined, so there is no reason to gather.
+        if name.startswith("__") or self._key is None:
+            raise AttributeError(f"'Array' object has no attribute {name!r}")
+        return getattr(self.__jax_array__(), name)
+
+
+def to_jax(tree: Any) -> Any:
+    """Gathers each `wh.Array` of a pytree into an array of JAX's own type.
+
+    For libraries that compare exact types; whatever takes a `jax.Array` takes
+    a `wh.Array` as it is. Other leaves are left as they are.
+    """
+    return jax.tree.map(
+        lambda leaf: leaf.__jax_array__() if isinstance(leaf, Array) else leaf,
+        tree,
+    )
 
 
 def _wrap_key(words: np.ndarray, implementation: str) -> jax.Array:
@@ -175,47 +298,51 @@ def _wrap_key(words: np.ndarray, implementation: str) -> jax.Array:
     return jax.random.wrap_key_data(data, impl=implementation)
 
 
-def _binary(name: str) -> Any:
-    def method(self: Array, other: Any) -> Any:
-        return getattr(self.__jax_array__(), name)(_plain(other))
+def _default_device() -> Any:
+    device = getattr(jax.config, "jax_default_device", None)
+    if device is None or isinstance(device, str):
+        return jax.local_devices(backend=device)[0]
+    return device
+
+
+# What each class has of its own.
+_OWN = frozenset(
+    "__annotations__ __del__ __dict__ __doc__ __module__ __numpy_dtype__ "
+    "__slots__ __weakref__".split()
+)
+# What `object` has too, and arrays otherwise.
+_OTHERWISE = frozenset(
+    "__eq__ __format__ __ge__ __gt__ __le__ __lt__ __ne__".split()
+)
+
+
+def forwarded_members() -> set[str]:
+    """The names of an array that `Array` takes from its gathered value."""
+    names = {*dir(jax.Array), *dir(ArrayImpl)} - {*dir(object)} - _OWN
+    return (names | _OTHERWISE) - set(_DEFINED)
+
+
+def _forward(name: str, member: Any) -> Any:
+    if not callable(member):
+        return property(
+            lambda self: getattr(self.__jax_array__(), name),
+            doc=getattr(member, "__doc__", None),
+        )
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        value = self.__jax_array__()
+        if name.startswith("__") and not hasattr(value, name):
+            # As Python itself says where a type has no such method.
+            raise TypeError(f"{name} of {type(value).__name__}: unsupported")
+        return getattr(value, name)(*args, **kwargs)
 
     method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    method.__doc__ = getattr(member, "__doc__", None)
     return method
 
 
-def _unary(name: str) -> Any:
-    def method(self: Array) -> Any:
-        return getattr(self.__jax_array__(), name)()
-
-    method.__name__ = name
-    return method
-
-
-def _plain(value: Any) -> Any:
-    return value.__jax_array__() if isinstance(value, Array) else value
-
-
-for _name in (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
-).split():
-    setattr(Array, f"__{_name}__", _binary(f"__{_name}__"))
-    setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__"))
-for _name in "lt le gt ge eq ne".split():
-    setattr(Array, f"__{_name}__", _binary(f"__{_name}__"))
-for _name in "neg pos abs invert".split():
-    setattr(Array, f"__{_name}__", _unary(f"__{_name}__"))
-Array.__hash__ = object.__hash__  # type: ignore[method-assign]
-
-
-class KeyArray(Array, jax.Array):  # type: ignore[misc]
-    """Typed PRNG keys; `jax.random` takes nothing but a `jax.Array` for one."""
-
-
-def _gathered_attribute(name: str) -> property:
-    return property(lambda self: getattr(self.__jax_array__(), name))
-
-
-for _name in dir(jax.Array):
-    if not hasattr(object, _name) and _name not in vars(Array):
-        if callable(getattr(jax.Array, _name)) or not _name.startswith("_"):
-            setattr(KeyArray, _name, _gathered_attribute(_name))
+_DEFINED = frozenset(vars(Array))
+for _name in forwarded_members():
+    _kind = ArrayImpl if hasattr(ArrayImpl, _name) else jax.Array
+    setattr(Array, _name, _forward(_name, getattr(_kind, _name)))

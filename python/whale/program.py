@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from whale import files, native
-from whale.array import Array, KeyArray
+from whale.array import Array
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
 
@@ -104,7 +104,13 @@ class Program:
             self._native.run, handles, in_main_thread
         )
         return jax.tree.unflatten(
-            out_tree, map(_wrap, results, self._signature.results)
+            out_tree,
+            map(
+                _wrap,
+                results,
+                self._signature.results,
+                self._manifest["results"],
+            ),
         )
 
     def _check_donation(self, values: list[Any]) -> None:
@@ -234,8 +240,7 @@ def _is_program(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "manifest.json"))
 
 
-def _wrap(handle: Any, leaf: Leaf) -> Any:
+def _wrap(handle: Any, leaf: Leaf, entry: dict[str, Any]) -> Any:
     if leaf.dtype == "float0":
         return np.zeros(leaf.shape, jax.dtypes.float0)
-    kind = Array if leaf.key is None else KeyArray
-    return kind(handle, leaf.aval, leaf.key)
+    return Array(handle, leaf.aval, leaf.key, entry)
