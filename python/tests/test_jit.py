@@ -126,6 +126,14 @@ def test_decorators_and_methods():
         ({"target": "gpu"}, "cpu, cuda"),
         ({"batch_argnums": 0, "in_axes": 0}, "not both"),
         ({"donate_argnums": 0, "static_argnums": 0}, r"share \[0\]"),
+        ({"batch_argnames": "x", "in_axes": 0}, "not both"),
+        ({"donate_argnames": "x", "static_argnames": "x"}, r"share \[2\]"),
+        (
+            {"batch_argnames": ("x", "z")},
+            "batch_argnames: .* no argument 'z' by name, only params, opt, x",
+        ),
+        ({"donate_argnames": "z"}, "donate_argnames: .* no argument 'z'"),
+        ({"static_argnames": "z"}, "static_argnames: .* no argument 'z'"),
     ],
 )
 def test_bad_options(options, message):
@@ -147,6 +155,81 @@ def test_bad_arguments():
     static = wh.jit(lambda x, n: x * n[0], cluster=1, static_argnums=1)
     with pytest.raises(TypeError, match="static argument 1 is a list"):
         static(X, [3])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # As in an equinox model that is passed whole.
+        (
+            lambda step: step({"w": W, "activation": jnp.tanh}, X),
+            r"args\[0\]\['activation'\] is a .*partition the model.*eqx.is_ar",
+        ),
+        (lambda step: step(jnp.tanh, X), "name it in static_argnums"),
+        (lambda step: step(W, x="text"), "name it in static_argnames"),
+        (
+            lambda step: step({"w": W, "name": "text"}, X),
+            r"take it out of args\[0\]: .* name it in static_argnums",
+        ),
+        (
+            lambda step: step(W, x=[X, "text"]),
+            r"take it out of kwargs\['x'\]: .* name it in static_argnames",
+        ),
+        (lambda step: step(Foreign(), X), "pass numpy.asarray of it"),
+    ],
+)
+def test_what_is_no_array_has_a_remedy(call, message):
+    with pytest.raises(TypeError, match=message) as raised:
+        call(wh.jit(lambda w, x: x, cluster=1))
+    assert ("static_arg" in str(raised.value)) == ("static_arg" in message)
+
+
+class Foreign:
+    """As a tensor of another library."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3)
+
+
+def test_arguments_by_name():
+    def step(params, x, *, mask, state, **more):
+        return params, state, (x * mask).sum() + more["bias"].sum()
+
+    def marks(**options):
+        named = {"mask": X, "state": W, "bias": X}
+        lowered = wh.jit(step, cluster=1, **options).lower(W, X, **named)
+        found = {}
+        for kind in ("whale.batch_dim", "whale.donated"):
+            header = lowered.as_text().partition("@main(")[2]
+            header = header.partition(") -> ")[0]
+            found[kind] = [kind in text for text in header.split("%arg")[1:]]
+        # Leaves of keywords are in the order of their names.
+        order = ["params", "x", "bias", "mask", "state"]
+        return [
+            {name for name, mark in zip(order, found[kind]) if mark}
+            for kind in found
+        ]
+
+    assert marks(batch_argnames=("x", "mask")) == [{"x", "mask"}, set()]
+    assert marks(batch_argnums=1, batch_argnames=["bias"]) == [
+        {"x", "bias"},
+        set(),
+    ]
+    assert marks(donate_argnames="state", donate_argnums=0) == [
+        set(),
+        {"params", "state"},
+    ]
+    assert marks(in_axes={"x": 0, "mask": 0}) == [{"x", "mask"}, set()]
+    assert marks(in_axes={"bias": 0}) == [{"bias"}, set()]
+    assert marks(in_axes=(None, 0)) == [{"x"}, set()]
+    with pytest.raises(ValueError, match="no argument 'masks', only params, x"):
+        marks(in_axes={"x": 0, "masks": 0})
+
+
+def test_a_dictionary_is_a_prefix_too():
+    step = wh.jit(lambda batch: batch, cluster=1, in_axes={"a": 0, "b": None})
+    text = step.lower({"a": X, "b": W}).as_text()
+    assert text.count("whale.batch_dim") == 1
 
 
 def test_state_that_counts_from_a_python_number():

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 
 from whale import clusters, config, scopes
 from whale.lowering import Argument, Lowered, lower
+from whale.parameters import Argnames, Argnums, Parameter, Parameters, listed
 from whale.program import Program
 from whale.signature import abstract_leaves, argument_label
-
-Argnums: TypeAlias = int | Iterable[int] | None
 
 TARGETS = ("cpu", "cuda", "none")
 
@@ -25,9 +23,11 @@ def jit(
     cluster: clusters.ClusterLike | None = None,
     target: str = "cpu",
     donate_argnums: Argnums = None,
+    donate_argnames: Argnames = None,
     static_argnums: Argnums = None,
-    static_argnames: str | Iterable[str] | None = None,
+    static_argnames: Argnames = None,
     batch_argnums: Argnums = None,
+    batch_argnames: Argnames = None,
     in_axes: Any = None,
     feedback: Mapping[int, int] | None = None,
 ) -> Any:
@@ -39,13 +39,19 @@ def jit(
         cluster: a path of a cluster file, the parsed dictionary, or a number
             of CPU ranks of this machine.
         target: where the program runs: ``"cpu"`` or ``"cuda"``.
-        donate_argnums: arguments whose memory the step may take over.
+        donate_argnums: arguments whose memory the step may take over, by
+            position.
+        donate_argnames: such arguments by name, as are all that take keywords
+            only.
         static_argnums: arguments that are constants of the step.
         static_argnames: the same by name.
         batch_argnums: arguments whose leaves of rank 1 and more carry the
             global mini-batch in dimension 0.
+        batch_argnames: the same by name.
         in_axes: the general form, a prefix of the positional arguments as in
-            `jax.vmap`: the dimension of the mini-batch, or None.
+            `jax.vmap`: the dimension of the mini-batch, or None. Or a
+            dictionary from the names of arguments, those that take keywords
+            only too, to such prefixes; what it leaves out is not batched.
         feedback: which result is the next step's value of which argument, by
             top-level position; left out, it is the one order-preserving match
             of equal tree, shapes and dtypes, if there is one.
@@ -57,9 +63,11 @@ def jit(
         "cluster": cluster,
         "target": target,
         "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "batch_argnums": batch_argnums,
+        "batch_argnames": batch_argnames,
         "in_axes": in_axes,
         "feedback": feedback,
     }
@@ -78,9 +86,11 @@ class Jit:
         cluster: clusters.ClusterLike | None,
         target: str,
         donate_argnums: Argnums,
+        donate_argnames: Argnames,
         static_argnums: Argnums,
-        static_argnames: str | Iterable[str] | None,
+        static_argnames: Argnames,
         batch_argnums: Argnums,
+        batch_argnames: Argnames,
         in_axes: Any,
         feedback: Mapping[int, int] | None,
     ) -> None:
@@ -90,38 +100,44 @@ class Jit:
             raise ValueError(
                 f"target must be one of {', '.join(TARGETS)}, not {target!r}"
             )
-        if batch_argnums is not None and in_axes is not None:
-            raise ValueError("give batch_argnums or in_axes, not both")
+        for what, batch in (
+            ("batch_argnums", batch_argnums),
+            ("batch_argnames", batch_argnames),
+        ):
+            if batch is not None and in_axes is not None:
+                raise ValueError(f"give {what} or in_axes, not both")
         functools.update_wrapper(self, function)
         self._function = function
         self._cluster = cluster
         self._target = target
-        self._parameters = _positional_parameters(function)
-        self._static = self._positions("static_argnums", static_argnums)
-        names = (
-            [static_argnames]
-            if isinstance(static_argnames, str)
-            else list(static_argnames or ())
-        )
+        self._parameters = parameters = Parameters(function)
+        self._static = parameters.of_argnums("static_argnums", static_argnums)
+        self._static_names = set(listed(static_argnames))
+        by_name = parameters.of_argnames("static_argnames", static_argnames)
         # As in jax.jit: where only one is given, the other follows from it.
-        self._static_names = set(names)
         if static_argnames is None:
-            self._static_names |= set(self._names(self._static))
+            self._static_names |= parameters.names(self._static)
         elif static_argnums is None:
-            self._static |= {
-                self._parameters.index(name)
-                for name in names
-                if name in self._parameters
-            }
-        self._donated = self._positions("donate_argnums", donate_argnums)
-        self._batch = self._positions("batch_argnums", batch_argnums)
+            self._static |= {p for p in by_name if isinstance(p, int)}
+        self._donated: set[Parameter] = {
+            *parameters.of_argnums("donate_argnums", donate_argnums),
+            *parameters.of_argnames("donate_argnames", donate_argnames),
+        }
+        self._batch: set[Parameter] = {
+            *parameters.of_argnums("batch_argnums", batch_argnums),
+            *parameters.of_argnames("batch_argnames", batch_argnames),
+        }
         self._in_axes = in_axes
         self._feedback = feedback
-        for what, positions in (
+        for what, given in (
             ("donate_argnums", self._donated),
             ("batch_argnums", self._batch),
         ):
-            both = sorted(positions & self._static)
+            static = {
+                *self._static,
+                *(n for n in by_name if isinstance(n, str)),
+            }
+            both = sorted(given & static, key=str)
             if both:
                 raise ValueError(f"{what} and static_argnums share {both}")
         self._programs: dict[Any, Program] = {}
@@ -194,54 +210,39 @@ class Jit:
         axes = self._batch_dims(call)
         arguments = []
         for path, aval, axis in zip(call.paths, call.avals, axes):
-            position = self._position(call, path)
+            parameter = self._parameter(call, path)
             arguments.append(
                 Argument(
                     aval=aval,
                     label=argument_label(path),
-                    position=position,
-                    donated=position in self._donated,
+                    position=parameter if isinstance(parameter, int) else None,
+                    donated=parameter in self._donated,
                     batch_dim=axis,
                 )
             )
         _check_batch(arguments)
         return arguments
 
-    def _position(self, call: _Call, path: tuple[Any, ...]) -> int | None:
-        """The position in the function's signature of the argument."""
+    def _parameter(self, call: _Call, path: tuple[Any, ...]) -> Parameter:
+        """The argument of the function that a leaf of the call is part of."""
         kind, place = path[0].idx, path[1]
         if kind == 0:
             return call.positions[place.idx]
-        if place.key in self._parameters:
-            return self._parameters.index(place.key)
-        return None
+        return self._parameters.of_name(place.key)
 
     def _batch_dims(self, call: _Call) -> list[int | None]:
         """The dimension of the mini-batch of each leaf, or None."""
         if self._in_axes is None:
             return [
                 0
-                if self._position(call, path) in self._batch and aval.shape
+                if self._parameter(call, path) in self._batch and aval.shape
                 else None
                 for path, aval in zip(call.paths, call.avals)
             ]
-        count = len(call.positions) + len(call.static_args)
-        axes = self._in_axes
-        if isinstance(axes, list):
-            axes = tuple(axes)
-        if not isinstance(axes, tuple):
-            axes = (axes,) * max(count, len(self._parameters))
-        by_position = dict(enumerate(axes))
-        if count > len(axes):
-            raise ValueError(
-                f"in_axes has {len(axes)} entries for {count} positional "
-                "arguments"
-            )
-        prefix = tuple(by_position[p] for p in call.positions)
+        axes = self._axes(call)
+        prefix = tuple(axes.get(p) for p in call.positions)
         named = {
-            name: by_position.get(self._parameters.index(name))
-            if name in self._parameters
-            else None
+            name: axes.get(self._parameters.of_name(name))
             for name in call.kwargs
         }
         try:
@@ -251,6 +252,15 @@ class Jit:
                 is_leaf=lambda node: node is None,
             )
         except ValueError as error:
+            if isinstance(self._in_axes, Mapping):
+                known = self._known_names(call)
+                wrong = [n for n in self._in_axes if n not in known]
+                raise ValueError(
+                    f"in_axes: there is no argument {wrong[0]!r}, only "
+                    f"{', '.join(known)}"
+                    if wrong
+                    else f"in_axes: no prefixes of the arguments: {error}"
+                ) from None
             raise ValueError(
                 f"in_axes is no prefix of the arguments: {error}"
             ) from None
@@ -274,29 +284,31 @@ class Jit:
             dims.append(axis % rank if axis is not None else None)
         return dims
 
-    def _positions(self, what: str, argnums: Argnums) -> set[int]:
-        if argnums is None:
-            return set()
-        wanted = [argnums] if isinstance(argnums, int) else list(argnums)
-        result = set()
-        for number in wanted:
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise TypeError(f"{what}: not a position: {number!r}")
-            count = len(self._parameters)
-            limited = not _takes_any_number(self._function)
-            if number < 0:
-                number += count
-            if number < 0 or (limited and number >= count):
-                raise ValueError(
-                    f"{what}: {number} is no position of a function with "
-                    f"{count} positional arguments"
-                )
-            result.add(number)
-        return result
+    def _axes(self, call: _Call) -> dict[Parameter, Any]:
+        """The prefix that `in_axes` has for each argument."""
+        axes = self._in_axes
+        if isinstance(axes, Mapping) and axes.keys() <= set(
+            self._known_names(call)
+        ):
+            return {
+                self._parameters.of_name(name): prefix
+                for name, prefix in axes.items()
+            }
+        count = len(call.positions) + len(call.static_args)
+        if isinstance(axes, list):
+            axes = tuple(axes)
+        if not isinstance(axes, tuple):
+            axes = (axes,) * max(count, len(self._parameters.positional))
+        if count > len(axes):
+            raise ValueError(
+                f"in_axes has {len(axes)} entries for {count} positional "
+                "arguments"
+            )
+        return dict(enumerate(axes))
 
-    def _names(self, positions: Iterable[int]) -> list[str]:
-        count = len(self._parameters)
-        return [self._parameters[p] for p in positions if p < count]
+    def _known_names(self, call: _Call) -> list[str]:
+        """The names of arguments that this call has, or may have."""
+        return list(dict.fromkeys([*self._parameters.named, *call.kwargs]))
 
 
 class _Call:
@@ -370,23 +382,3 @@ def _check_batch(arguments: Iterable[Argument]) -> None:
                 f"the mini-batch has {expected} samples in {first.label} and "
                 f"{size} in {argument.label}"
             )
-
-
-def _positional_parameters(function: Callable[..., Any]) -> list[str]:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [
-        p.name
-        for p in parameters
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-
-
-def _takes_any_number(function: Callable[..., Any]) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    return any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 import jax
@@ -57,9 +58,32 @@ def abstract_leaves(
                 raise TypeError(f"argument {label} is {error}") from None
             raise TypeError(
                 f"argument {label} is a {type(leaf).__name__}, not an array; "
-                "name it in static_argnums if it is a constant of the step"
+                + _remedy(label, leaf)
             ) from None
     raise AssertionError("one of the leaves was no array")
+
+
+def _remedy(label: str, leaf: Any) -> str:
+    """What to do with an argument's leaf that is no array."""
+    argument = re.match(r"args\[\d+\]|kwargs\['\w+'\]", label)
+    assert argument is not None
+    if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
+        return "pass numpy.asarray of it"
+    static = "static_argnums" if label.startswith("args") else "static_argnames"
+    if argument.group() == label:
+        return f"name it in {static} if it is a constant of the step"
+    if callable(leaf):
+        # A model with its functions, as equinox has them; it has no hash, as
+        # a static argument must.
+        return (
+            "partition the model: pass its arrays alone, and let the step "
+            "close over the rest (params, static = eqx.partition(model, "
+            "eqx.is_array), and eqx.combine(params, static) in the step)"
+        )
+    return (
+        f"take it out of {argument.group()}: let the step close over it, or "
+        f"pass it by itself and name it in {static}"
+    )
 
 
 @functools.lru_cache

@@ -1,0 +1,100 @@
+"""The arguments that a function takes, by position and by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+Argnums: TypeAlias = int | Iterable[int] | None
+Argnames: TypeAlias = str | Iterable[str] | None
+# An argument of a function: its position, or its name if it has none.
+Parameter: TypeAlias = int | str
+
+
+class Parameters:
+    """What a function's signature says, as far as Python can tell it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        parameters: list[inspect.Parameter] = []
+        known = True
+        try:
+            parameters += inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            known = False
+        kinds = {p.kind for p in parameters}
+        by_both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.positional = [
+            p.name
+            for p in parameters
+            if p.kind in (inspect.Parameter.POSITIONAL_ONLY, by_both)
+        ]
+        self.named = [
+            p.name
+            for p in parameters
+            if p.kind in (by_both, inspect.Parameter.KEYWORD_ONLY)
+        ]
+        self._takes_any_number = (
+            not known or inspect.Parameter.VAR_POSITIONAL in kinds
+        )
+        self._takes_any_name = (
+            not known or inspect.Parameter.VAR_KEYWORD in kinds
+        )
+
+    def of_name(self, name: str) -> Parameter:
+        """The argument that a keyword gives."""
+        if name in self.positional:
+            return self.positional.index(name)
+        return name
+
+    def names(self, positions: Iterable[int]) -> set[str]:
+        """The names of the arguments at these positions that have one."""
+        count = len(self.positional)
+        return {self.positional[p] for p in positions if p < count}
+
+    def of_argnums(self, what: str, argnums: Argnums) -> set[int]:
+        """The positions that the option `what` gives, counted from 0.
+
+        Raises:
+            TypeError, ValueError: where one is no position of the function.
+        """
+        if argnums is None:
+            return set()
+        wanted = [argnums] if isinstance(argnums, int) else list(argnums)
+        result = set()
+        count = len(self.positional)
+        for number in wanted:
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise TypeError(f"{what}: not a position: {number!r}")
+            if number < 0:
+                number += count
+            if number < 0 or (not self._takes_any_number and number >= count):
+                raise ValueError(
+                    f"{what}: {number} is no position of a function with "
+                    f"{count} positional arguments"
+                )
+            result.add(number)
+        return result
+
+    def of_argnames(self, what: str, argnames: Argnames) -> set[Parameter]:
+        """The arguments that the option `what` names.
+
+        Raises:
+            TypeError, ValueError: where the function takes none of that name.
+        """
+        result = set()
+        for name in listed(argnames):
+            if not isinstance(name, str):
+                raise TypeError(f"{what}: not a name: {name!r}")
+            if name not in self.named and not self._takes_any_name:
+                raise ValueError(
+                    f"{what}: the function takes no argument {name!r} by name, "
+                    f"only {', '.join(self.named) or 'by position'}"
+                )
+            result.add(self.of_name(name))
+        return result
+
+
+def listed(argnames: Argnames) -> list[str]:
+    """The names of an option that takes one or several."""
+    return [argnames] if isinstance(argnames, str) else list(argnames or ())
