@@ -54,14 +54,38 @@ std::optional<FileLineColLoc> findPosition(Location loc) {
   return found;
 }
 
+std::string describe(FileLineColLoc position) {
+  if (position.getLine() == 0)
+    return position.getFilename().str();
+  return (Twine(position.getFilename().getValue()) + ":" +
+          Twine(position.getLine()) + ":" + Twine(position.getColumn()))
+      .str();
+}
+
+/// Where the user's code calls the installed Python package that a location
+/// lies in; nothing for one that lies in none.
+std::optional<FileLineColLoc> findCaller(Location loc) {
+  bool first = true;
+  std::optional<FileLineColLoc> found;
+  loc->walk([&](Location part) {
+    auto position = dyn_cast<FileLineColLoc>(part);
+    if (!position)
+      return WalkResult::advance();
+    StringRef file = position.getFilename();
+    if (file.contains("/site-packages/") || file.contains("/dist-packages/")) {
+      first = false;
+      return WalkResult::advance();
+    }
+    if (!first)
+      found = position;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 std::string describe(Location loc) {
-  std::optional<FileLineColLoc> position = findPosition(loc);
-  if (position && position->getLine() == 0)
-    return position->getFilename().str();
-  if (position)
-    return (Twine(position->getFilename().getValue()) + ":" +
-            Twine(position->getLine()) + ":" + Twine(position->getColumn()))
-        .str();
+  if (std::optional<FileLineColLoc> position = findPosition(loc))
+    return describe(*position);
   std::string name;
   loc->walk([&](Location part) {
     if (auto named = dyn_cast<NameLoc>(part))
@@ -82,10 +106,18 @@ public:
     std::string text = diagnostic.str();
     if (StringRef(text).contains("unregistered dialect"))
       text = explainUnknown(diagnostic.getLocation());
-    for (Diagnostic &note : diagnostic.getNotes())
-      text += "; " + note.str();
-    text = makeLine(text);
     std::string location = describe(diagnostic.getLocation());
+    if (std::optional<FileLineColLoc> caller =
+            findCaller(diagnostic.getLocation()))
+      text += "; called from " + describe(*caller);
+    for (Diagnostic &note : diagnostic.getNotes()) {
+      std::string place = describe(note.getLocation());
+      text += "; ";
+      if (!place.empty() && place != location)
+        text += place + ": ";
+      text += note.str();
+    }
+    text = makeLine(text);
     std::lock_guard<std::mutex> lock(mutex);
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:

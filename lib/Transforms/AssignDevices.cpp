@@ -153,12 +153,19 @@ private:
       }
       if (!around)
         return WalkResult::advance();
-      op->emitError("scope '")
-          << nameOf(strategy) << "' is on devices " << describe(*own)
-          << ", and a loop or branch is on the devices of one TaskGraph, here '"
-          << graph.getName() << "' on " << describe(*around)
-          << "; give the scopes in it the same devices, or write it "
-             "out";
+      Operation *holder = op;
+      while (holder->getParentOp() != graph)
+        holder = holder->getParentOp();
+      InFlightDiagnostic error = op->emitError("scope '");
+      error << nameOf(strategy) << "' is on devices " << describe(*own)
+            << ", and a loop or branch is on the devices of one TaskGraph, "
+               "here '"
+            << graph.getName() << "' on " << describe(*around)
+            << "; give the scopes in it the same devices, or write it out; "
+               "where a library's loop calls the scopes, as a line search of "
+               "optax calls the loss, give it a function without scopes, or "
+               "set num_task_graph in their place";
+      error.attachNote(holder->getLoc()) << "this is the loop or branch";
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import whale as wh
@@ -220,3 +223,75 @@ def test_what_looks_bad_but_means_something(
     expected = jax.jit(make_step(NOWHERE))(*arguments())
     for one, other in zip(expected, program(*arguments()), strict=True):
         np.testing.assert_allclose(one, np.asarray(other), atol=1e-5)
+
+
+def line_search(
+    loss: Callable[..., Any], value_loss: Callable[..., Any], optimizer: Any
+) -> Callable[..., Any]:
+    """A step of an optimizer that evaluates `value_loss` in a loop."""
+
+    def step(params: Any, state: Any, x: jax.Array) -> Any:
+        value, grad = jax.value_and_grad(loss)(params, x)
+        updates, state = optimizer.update(
+            grad,
+            state,
+            params,
+            value=value,
+            grad=grad,
+            value_fn=lambda params: value_loss(params, x),
+        )
+        return optax.apply_updates(params, updates), state
+
+    return step
+
+
+def plain_loss(params: Any, x: jax.Array) -> jax.Array:
+    for weight in params:
+        x = jnp.tanh(x @ weight)
+    return jnp.mean(x**2)
+
+
+def staged_loss(params: Any, x: jax.Array) -> jax.Array:
+    for name, weight in zip("abc", params):
+        with wh.replicate(1, name):
+            x = jnp.tanh(x @ weight)
+    return jnp.mean(x**2)
+
+
+def test_a_loop_in_a_library_that_calls_scopes() -> None:
+    optimizer = optax.chain(
+        optax.sgd(1.0), optax.scale_by_backtracking_linesearch(3)
+    )
+    params, x = arguments()
+    args = (params, optimizer.init(params), x)
+    step = line_search(staged_loss, staged_loss, optimizer)
+    with pytest.raises(wh.CompileError) as raised:
+        wh.jit(step, cluster=3, batch_argnums=2)(*args)
+    assert re.search(
+        r"give it a function without scopes, or set num_task_graph in their "
+        r"place; \S+/optax/_src/linesearch.py:\d+:\d+: this is the loop",
+        str(raised.value),
+    )
+    # The remedy.
+    step = line_search(staged_loss, plain_loss, optimizer)
+    ours = wh.jit(step, cluster=3, batch_argnums=2)(*args)
+    expected = jax.jit(line_search(plain_loss, plain_loss, optimizer))(*args)
+    np.testing.assert_allclose(ours[0][0], expected[0][0], atol=1e-5)
+
+
+def test_equinox_errors_name_their_remedy() -> None:
+    def step(x: jax.Array) -> jax.Array:
+        return eqx.error_if(x, x.sum() > 3, "too much") * 2
+
+    message = (
+        r"equinox/_errors.py:\d+:\d+: error: .*a step can't call back into "
+        "Python; start Python with EQX_ON_ERROR=nan in its environment"
+    )
+    with pytest.raises(wh.CompileError, match=message):
+        wh.jit(step, cluster=1)(jnp.ones(2))
+    # What that sets, here for one check.
+    with_nan = wh.jit(
+        lambda x: eqx.error_if(x, x.sum() > 3, "too much", on_error="nan"),
+        cluster=1,
+    )
+    assert np.isnan(with_nan(jnp.full(2, 2.0))).all()

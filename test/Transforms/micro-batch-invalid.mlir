@@ -117,3 +117,28 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   return %2 : tensor<8x4xf32>
 }
 }
+
+// -----
+
+// A line search: the mean of the samples, computed in a loop.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<f32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-note@+1 {{this is the loop}}
+  %0 = stablehlo.while(%i = %w) : tensor<f32>
+  cond {
+    %c = stablehlo.compare LT, %i, %zero
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    // expected-note@+1 {{the operand comes from here}}
+    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    // expected-error@+1 {{for a statistic of all samples in a loop, as the loss in a line search: with 2 micro-batches that would be another result; use one micro-batch, or an optimizer that evaluates the loss once}}
+    %next = stablehlo.tanh %sum : tensor<f32>
+    stablehlo.return %next : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+}

@@ -298,6 +298,10 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
     if (sum && phaseOf(sum) == Phase::Backward)
       return {"a gradient of all samples, as for a second update in one step",
               "one update in each step"};
+    if (sum && sum->getParentOfType<hlo::WhileOp>())
+      return {"a statistic of all samples in a loop, as the loss in a line "
+              "search",
+              "an optimizer that evaluates the loss once"};
     return {"a statistic of all samples, as a mean over the mini-batch",
             "statistics of each sample"};
   }
@@ -331,6 +335,8 @@ InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
       << help;
   diagnostic.attachNote(operand.get().getLoc())
       << "the operand comes from here";
+  if (auto loop = operand.getOwner()->getParentOfType<hlo::WhileOp>())
+    diagnostic.attachNote(loop.getLoc()) << "this is the loop";
   return diagnostic;
 }
 

@@ -17,16 +17,32 @@ using namespace mlir;
 
 namespace whale::normalize {
 
+/// Whether some call that led to an operation stands in this file.
+static bool isIn(Location loc, StringRef file) {
+  WalkResult result = loc->walk([&](Location part) {
+    auto position = dyn_cast<FileLineColLoc>(part);
+    return position && position.getFilename().getValue().contains(file)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 LogicalResult verifySupported(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     if (auto call = dyn_cast<stablehlo::CustomCallOp>(op)) {
       StringRef target = call.getCallTargetName();
       if (getLapackRoutine(target))
         return WalkResult::advance();
-      bool isCallback = target.contains("callback");
-      op->emitError("custom_call @")
-          << target << " is not supported"
-          << (isCallback ? ": a step can't call back into Python" : "");
+      InFlightDiagnostic error = op->emitError("custom_call @")
+                                 << target << " is not supported";
+      if (target.contains("callback"))
+        error << ": a step can't call back into Python; "
+              << (isIn(op->getLoc(), "/equinox/_errors.py")
+                      ? "start Python with EQX_ON_ERROR=nan in its "
+                        "environment, and equinox's error_if gives NaN where "
+                        "it would raise"
+                      : "return the value, and use it outside of the step");
       return WalkResult::interrupt();
     }
     if (isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp,
