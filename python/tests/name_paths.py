@@ -70,6 +70,11 @@ def _walk(function: ir.Operation, functions: dict, prefix: str) -> Iterator[Op]:
 
 
 def _path(location: ir.Location) -> str:
+    # Each kind of location is a class of its own since jax 0.10.
+    if not hasattr(ir, "NameLoc"):
+        if location.is_a_name():
+            return location.name_str
+        return _path(location.callee) if location.is_a_callsite() else ""
     if isinstance(location, ir.NameLoc):
         return location.name_str
     if isinstance(location, ir.CallSiteLoc):

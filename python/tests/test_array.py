@@ -291,6 +291,69 @@ def test_what_jax_jit_takes_over_is_gone():
         np.asarray(array)
 
 
+def test_every_way_to_read_a_donated_array_says_so():
+    array = wh.jit(lambda x: x * 2, cluster=1)(X)
+    np.asarray(array)
+    wh.jit(lambda x: x * 2, cluster=1, donate_argnums=0)(array)
+    assert array.is_deleted() and "donated" in repr(array)
+    assert array.shape == (8, 4) and array.dtype == np.float32
+    for read in (
+        np.asarray,
+        jnp.asarray,
+        jnp.sin,
+        jax.jit(jnp.sin),
+        lambda a: jax.jit(lambda: jnp.sin(a))(),
+        jax.grad(jnp.sum),
+        wh.jit(jnp.sin, cluster=1),
+        wh.jit(lambda x: x + array, cluster=1),
+        wh.to_jax,
+        jax.device_get,
+        jax.device_put,
+        jax.block_until_ready,
+        copy.copy,
+        pickle.dumps,
+        np.from_dlpack,
+        list,
+        lambda a: a + 1,
+        lambda a: a[0],
+        lambda a: a.mean(),
+        lambda a: a.tolist(),
+        lambda a: a.devices(),
+        lambda a: a.addressable_shards,
+    ):
+        with pytest.raises(RuntimeError, match="deleted with shape=.*donated"):
+            read(array)
+
+
+def test_a_step_may_close_over_one():
+    array = results()["array"]
+    step = wh.jit(lambda x: lax.add(x, array) + jnp.sin(array), cluster=1)
+    expected = jax.jit(lambda x: lax.add(x, RAMP) + jnp.sin(RAMP))(RAMP)
+    np.testing.assert_allclose(step(RAMP), expected, rtol=1e-6)
+    key = results()["key"]
+    bits = wh.jit(lambda: jax.random.bits(key, (2,)), cluster=1)()
+    np.testing.assert_array_equal(bits, jax.random.bits(wh.to_jax(key), (2,)))
+
+
+def test_placements_say_what_lies_where():
+    entry = {
+        "view": [6, 4],
+        "boxes": [[[0, 0], [2, 4]], [[2, 0], [4, 4]], None, [[2, 0], [4, 4]]],
+    }
+    placement = wh.Placement.of(entry)
+    assert str(placement) == "[6, 4] on rank 0: [0:2, :]; ranks 1, 3: [2:6, :]"
+    assert placement.indices[1] == (slice(2, 6), slice(0, 4))
+    assert placement.indices[2] is None and placement.ranks == (0, 1, 3)
+    assert not placement.is_replicated
+    assert placement == wh.Placement.of(entry)
+    boxes = [[[0], [3]]] * 3
+    whole = wh.Placement.of({"view": [3], "boxes": [*boxes, None]})
+    assert whole.is_replicated
+    assert repr(whole) == "Placement([3] on ranks 0-2: all)"
+    key = results()["key"].placement
+    assert key.view == (2,)
+
+
 def test_64_bits_stay_64_bits():
     with config.enable_x64(True):
         array = wh.jit(lambda x: x * 2, cluster=1)(np.float64(1 / 3))

@@ -189,6 +189,23 @@ def test_arrays_move_between_programs():
     close(tuple(ours), tuple(theirs), 1e-4)
 
 
+def test_placements_are_those_of_the_ranks():
+    step = wh.jit(
+        make_step(REPLICATE, SPLIT), cluster=UNEVEN, batch_argnums=(2, 3)
+    )
+    params, _, value = step(*init(), *batch(0))
+    assert value.placement.is_replicated
+    for array in params.values():
+        placement = array.placement
+        seen = np.zeros(placement.view, bool)
+        for index in placement.indices:
+            if index is not None:
+                seen[index] = True
+        assert seen.all() and placement.view == array.shape
+    assert not params["w2"].placement.is_replicated
+    assert len(params["w2"].placement.indices) == 3
+
+
 def test_donated_memory_is_gone():
     step = wh.jit(
         make_step(SPLIT, SPLIT),

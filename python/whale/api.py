@@ -380,5 +380,6 @@ def _check_batch(arguments: Iterable[Argument]) -> None:
         if size != expected:
             raise ValueError(
                 f"the mini-batch has {expected} samples in {first.label} and "
-                f"{size} in {argument.label}"
+                f"{size} in {argument.label}; what carries none is left out by "
+                "in_axes, as None"
             )

@@ -125,7 +125,8 @@ class Program:
                 labels = [leaf.label for leaf in self._signature.arguments]
                 raise ValueError(
                     f"arguments {labels[other]} and {labels[index]} are one "
-                    "Array, and it is donated"
+                    "Array, and it is donated; give one of them a jax.numpy."
+                    "copy of it"
                 )
 
     @staticmethod
