@@ -4,6 +4,7 @@ A step is annotated with scopes, ``wh.replicate`` and ``wh.split``, lowered to
 StableHLO by JAX, and compiled for a cluster by Whale.
 """
 
+from whale import versions  # noqa: F401  # isort: skip
 from whale import forks, interop
 from whale.api import jit
 from whale.array import Array, to_jax

@@ -7,7 +7,6 @@ public functions yet. This module alone touches them.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,9 +16,7 @@ from jax._src import core
 from jax._src.interpreters import mlir, pxla
 
 from whale.array import Array
-
-# What scripts/test-jax-versions has run with, and pyproject.toml allows.
-OLDEST, NEWEST = (0, 7), (0, 10)
+from whale.versions import RANGE
 
 
 def _plain(array: Array) -> jax.Array:
@@ -67,12 +64,6 @@ def register() -> None:
     Raises:
         ImportError: where JAX lacks a table.
     """
-    if not OLDEST <= jax.version.__version_info__[:2] <= NEWEST:
-        warnings.warn(
-            f"this Whale was tested with jax {_written(OLDEST)} to "
-            f"{_written(NEWEST)}, and this is jax {jax.__version__}",
-            stacklevel=3,
-        )
     for name, entry in _TABLES.items():
         _table(name)[Array] = entry
     _table(_DISPATCH).register_node(
@@ -88,10 +79,5 @@ def _table(name: str) -> Any:
     except AttributeError:
         raise ImportError(
             f"jax {jax.__version__} has no jax._src.{name}, where wh.Array is "
-            f"to be registered; install a version from {_written(OLDEST)} to "
-            f"{_written(NEWEST)}"
+            f"to be registered; install a version from {RANGE}"
         ) from None
-
-
-def _written(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))
