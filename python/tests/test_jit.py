@@ -176,6 +176,7 @@ def test_bad_arguments():
             r"take it out of kwargs\['x'\]: .* name it in static_argnames",
         ),
         (lambda step: step(Foreign(), X), "pass numpy.asarray of it"),
+        (lambda step: step(np.array(["a"]), X), "its elements are <U1"),
     ],
 )
 def test_what_is_no_array_has_a_remedy(call, message):

@@ -57,8 +57,8 @@ def abstract_leaves(
             if isinstance(leaf, jax.core.Tracer):
                 raise TypeError(f"argument {label} is {error}") from None
             raise TypeError(
-                f"argument {label} is a {type(leaf).__name__}, not an array; "
-                + _remedy(label, leaf)
+                f"argument {label} is a {type(leaf).__name__}, not an array "
+                f"of JAX; {_remedy(label, leaf)}"
             ) from None
     raise AssertionError("one of the leaves was no array")
 
@@ -67,6 +67,8 @@ def _remedy(label: str, leaf: Any) -> str:
     """What to do with an argument's leaf that is no array."""
     argument = re.match(r"args\[\d+\]|kwargs\['\w+'\]", label)
     assert argument is not None
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return f"its elements are {leaf.dtype}, and a step computes numbers"
     if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
         return "pass numpy.asarray of it"
     static = "static_argnums" if label.startswith("args") else "static_argnames"
@@ -76,9 +78,9 @@ def _remedy(label: str, leaf: Any) -> str:
         # A model with its functions, as equinox has them; it has no hash, as
         # a static argument must.
         return (
-            "partition the model: pass its arrays alone, and let the step "
-            "close over the rest (params, static = eqx.partition(model, "
-            "eqx.is_array), and eqx.combine(params, static) in the step)"
+            "partition the model, and let the step close over what is no "
+            "array: params, static = eqx.partition(model, eqx.is_array), and "
+            "eqx.combine(params, static) in the step"
         )
     return (
         f"take it out of {argument.group()}: let the step close over it, or "
