@@ -116,6 +116,12 @@ READS = {
     "callback": lambda a: jax.pure_callback(np.sin, jax.typeof(a), a),
     "closed over by jit": lambda a: jax.jit(lambda x: x + a)(RAMP),
     "closed over, lax": lambda a: jax.jit(lambda x: lax.add_p.bind(x, a))(RAMP),
+    "closed over by shard_map": lambda a: jax.shard_map(
+        lambda x: x + a,
+        mesh=ONE.mesh,
+        in_specs=PartitionSpec("d"),
+        out_specs=PartitionSpec("d"),
+    )(RAMP),
     "returned by jit": lambda a: jax.jit(lambda: a)(),
     "closed over by grad": lambda a: jax.grad(lambda x: (x * a).sum())(RAMP),
     "jaxpr": lambda a: str(jax.make_jaxpr(lambda x: x + a)(a)),
@@ -333,6 +339,18 @@ def test_a_step_may_close_over_one():
     key = results()["key"]
     bits = wh.jit(lambda: jax.random.bits(key, (2,)), cluster=1)()
     np.testing.assert_array_equal(bits, jax.random.bits(wh.to_jax(key), (2,)))
+
+
+def test_a_mesh_that_is_set_changes_nothing():
+    mesh = jax.make_mesh(
+        (1,), ("d",), axis_types=(jax.sharding.AxisType.Explicit,)
+    )
+    values = results()
+    with jax.set_mesh(mesh):
+        plain = wh.to_jax(values)
+    for name, value in wh.to_jax(results()).items():
+        assert plain[name].sharding == value.sharding
+        assert values[name].sharding == value.sharding
 
 
 def test_placements_say_what_lies_where():

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import config as jax_config
+from jax._src import core as jax_core
 from jax._src.array import ArrayImpl
-from jax._src.lax import lax as jax_lax
 from jax.experimental.layout import Format
 
 from whale.dtypes import numpy_dtype
@@ -219,14 +219,16 @@ class Array(jax.Array):
         with contextlib.ExitStack() as stack:
             # An array, also where the caller is being traced, and also where
             # 64 bits were allowed for the step alone.
-            stack.enter_context(jax.ensure_compile_time_eval())
+            stack.enter_context(jax_core.eval_context())
             if wide:
                 stack.enter_context(jax_config.enable_x64(True))
             value = jax.device_put(words)
             if self._key is not None:
                 return jax.random.wrap_key_data(value, impl=self._key)
             if self.weak_type:
-                return jax_lax._convert_element_type(value, weak_type=True)
+                # The same memory; a conversion would run on a mesh that is set.
+                aval = value.aval.update(weak_type=True)
+                return ArrayImpl(aval, value.sharding, [value], committed=False)
             return value
 
     def __array__(
