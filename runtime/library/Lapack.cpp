@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Matrices.h"
+#include "whale/Runtime/Error.h"
 
 #include <complex>
 #define lapack_complex_float std::complex<float>
@@ -57,6 +58,7 @@ WHALE_LAPACK(gesdd)
 WHALE_LAPACK(gehrd)
 WHALE_LAPACK(gtsv)
 WHALE_LAPACK_PAIR(orgqr, orgqr, ungqr)
+WHALE_LAPACK_PAIR(ormqr, ormqr, unmqr)
 WHALE_LAPACK_PAIR(syevd, syevd, heevd)
 WHALE_LAPACK_PAIR(sytrd, sytrd, hetrd)
 #undef WHALE_LAPACK
@@ -168,6 +170,40 @@ LibraryFunction prepareOrgqr(const LibraryRequest &request) {
   return batch.finish([=](const MatrixCall &call) {
     orgqr<T>(Int(m), Int(n), Int(k), copyFirst<T>(call, m * n), lead(n),
              call.in<T>(1));
+  });
+}
+
+/// The reflectors of the first operand, with the scales of the second, times
+/// the third.
+template <typename T>
+LibraryFunction prepareOrmqr(const LibraryRequest &request) {
+  MatrixBatch batch(request, "lapack.ormqr");
+  // What the batch does not say: a missing dimension fails the checks below.
+  auto extent = [&](size_t input, size_t fromEnd) -> int64_t {
+    if (request.inputs.size() <= input ||
+        request.inputs[input].shape.size() < fromEnd)
+      return 0;
+    const Shape &shape = request.inputs[input].shape;
+    return shape[shape.size() - fromEnd];
+  };
+  int64_t columns = batch.extent(1), k = extent(1, 1);
+  int64_t m = extent(2, 2), n = extent(2, 1);
+  bool left = batch.flag("left"), transpose = batch.flag("transpose");
+  int64_t order = left ? m : n;
+  batch.input<T>({order, columns});
+  batch.input<T>({k});
+  batch.input<T>({m, n});
+  batch.output<T>({m, n});
+  if (k > std::min(order, columns))
+    throw Error("lapack.ormqr has " + std::to_string(k) +
+                " reflectors, which a matrix of " + std::to_string(order) +
+                " by " + std::to_string(columns) + " does not hold");
+  char how = !transpose ? 'N' : isComplexType<T> ? 'C' : 'T';
+  return batch.finish([=](const MatrixCall &call) {
+    std::copy_n(call.in<T>(2), m * n, call.out<T>(0));
+    if (m > 0 && n > 0)
+      ormqr<T>(left ? 'L' : 'R', how, Int(m), Int(n), Int(k), call.in<T>(0),
+               lead(columns), call.in<T>(1), call.out<T>(0), lead(n));
   });
 }
 
@@ -414,6 +450,7 @@ WHALE_PREPARE(Getrf, "lapack.getrf")
 WHALE_PREPARE(Geqrf, "lapack.geqrf")
 WHALE_PREPARE(Geqp3, "lapack.geqp3")
 WHALE_PREPARE(Orgqr, "lapack.orgqr")
+WHALE_PREPARE(Ormqr, "lapack.ormqr")
 WHALE_PREPARE(Gesdd, "lapack.gesdd")
 WHALE_PREPARE(Syevd, "lapack.syevd")
 WHALE_PREPARE(Sytrd, "lapack.sytrd")
@@ -424,13 +461,14 @@ WHALE_PREPARE(Gees, "lapack.gees")
 #undef WHALE_PREPARE
 
 std::map<std::string, LibraryFactory> lapackFunctions() {
-  return {{"cholesky", prepareCholeskyOfAny}, {"lapack.potrf", preparePotrfAny},
-          {"lapack.getrf", prepareGetrfAny},  {"lapack.geqrf", prepareGeqrfAny},
-          {"lapack.geqp3", prepareGeqp3Any},  {"lapack.orgqr", prepareOrgqrAny},
-          {"lapack.gesdd", prepareGesddAny},  {"lapack.syevd", prepareSyevdAny},
-          {"lapack.sytrd", prepareSytrdAny},  {"lapack.gehrd", prepareGehrdAny},
-          {"lapack.gtsv", prepareGtsvAny},    {"lapack.geev", prepareGeevAny},
-          {"lapack.gees", prepareGeesAny}};
+  return {
+      {"cholesky", prepareCholeskyOfAny}, {"lapack.potrf", preparePotrfAny},
+      {"lapack.getrf", prepareGetrfAny},  {"lapack.geqrf", prepareGeqrfAny},
+      {"lapack.geqp3", prepareGeqp3Any},  {"lapack.orgqr", prepareOrgqrAny},
+      {"lapack.gesdd", prepareGesddAny},  {"lapack.syevd", prepareSyevdAny},
+      {"lapack.sytrd", prepareSytrdAny},  {"lapack.gehrd", prepareGehrdAny},
+      {"lapack.gtsv", prepareGtsvAny},    {"lapack.geev", prepareGeevAny},
+      {"lapack.gees", prepareGeesAny},    {"lapack.ormqr", prepareOrmqrAny}};
 }
 
 } // namespace whale::runtime

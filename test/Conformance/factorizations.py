@@ -79,6 +79,18 @@ def lower(function: Callable, value: np.ndarray) -> str:
     return jax.jit(function).lower(value).as_text()
 
 
+def reflect(x: jax.Array) -> tuple:
+    """The product of a matrix and Householder reflectors, on either side."""
+    scales = x[..., 0, : min(x.shape[-2:])] / 4
+    right = adjoint(x[..., :2])
+    return (
+        lax.linalg.ormqr(x, scales, x[..., :2]),
+        lax.linalg.ormqr(x, scales, x[..., :2], transpose=True),
+        lax.linalg.ormqr(x, scales, right, left=False),
+        lax.linalg.ormqr(x, scales, right, left=False, transpose=True),
+    )
+
+
 SQUARE: dict[str, Callable] = {
     "cholesky": lambda x: jnp.linalg.cholesky(positive(x)),
     "lu": lax.linalg.lu,
@@ -108,6 +120,7 @@ ANY: dict[str, Callable] = {
     "householder": lambda x: lax.linalg.householder_product(
         x, x[..., 0, : min(x.shape[-2:])] / 4
     ),
+    "reflect": reflect,
 }
 
 

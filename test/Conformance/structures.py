@@ -176,7 +176,7 @@ def functions(v: Values) -> Iterator[Item]:
                 f"{name}_{dtype}", f"chlo.{name} %a0 : {type_} -> {type_}",
                 [type_], type_, [value],
             )  # fmt: skip
-    for dtype in FLOATS + ["i32", "ui8"]:
+    for dtype in FLOATS + ["i32", "ui8", "i1"]:
         type_, to = tensor((3, 6), dtype), tensor((3, 2), dtype)
         body = (
             f"    %r0, %r1 = chlo.top_k(%a0, k = 2) : {type_} -> "

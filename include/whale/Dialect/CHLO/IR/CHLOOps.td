@@ -387,8 +387,8 @@ def CHLO_TopKOp : CHLO_Op<"top_k", [Pure, InferTypeOpAdaptor]> {
       : tensor<4x8xf32> -> (tensor<4x3xf32>, tensor<4x3xi32>)
     ```
   }];
-  let arguments = (ins HLO_IntOrFpTensor:$operand, I64Attr:$k);
-  let results = (outs HLO_IntOrFpTensor:$values, HLO_IntTensor:$indices);
+  let arguments = (ins HLO_PredIntOrFpTensor:$operand, I64Attr:$k);
+  let results = (outs HLO_PredIntOrFpTensor:$values, HLO_IntTensor:$indices);
   let assemblyFormat = [{
     `(` $operand `,` `k` `=` $k `)` attr-dict `:` type($operand) `->`
     `(` type($values) `,` type($indices) `)`

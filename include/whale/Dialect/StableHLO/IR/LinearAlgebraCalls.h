@@ -36,6 +36,7 @@ inline std::optional<llvm::StringRef> getLapackRoutine(llvm::StringRef target) {
       .Case("getrf", "getrf")
       .Case("gtsv", "gtsv")
       .Cases({"orgqr", "ungqr"}, "orgqr")
+      .Cases({"ormqr", "unmqr"}, "ormqr")
       .Case("potrf", "potrf")
       .Cases({"syevd", "heevd"}, "syevd")
       .Cases({"sytrd", "hetrd"}, "sytrd")

@@ -85,9 +85,9 @@ def HLO_FpTensor : HLO_RankedTensorOf<[AnyFloat], "floats">;
 def HLO_ComplexTensor : HLO_RankedTensorOf<[AnyComplex], "complex numbers">;
 def HLO_PredOrIntTensor
     : HLO_RankedTensorOf<[AnyInteger], "booleans or integers">;
-def HLO_IntOrFpTensor
-    : HLO_RankedTensorOf<[HLO_Int, AnyFloat, HLO_Quantized],
-                         "integers or floats">;
+def HLO_PredIntOrFpTensor
+    : HLO_RankedTensorOf<[AnyInteger, AnyFloat, HLO_Quantized],
+                         "booleans, integers or floats">;
 def HLO_FpOrComplexTensor
     : HLO_RankedTensorOf<[AnyFloat, AnyComplex, HLO_Quantized],
                          "floats or complex numbers">;
