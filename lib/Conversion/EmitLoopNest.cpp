@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace whale;
@@ -26,17 +27,25 @@ using namespace whale;
 Value LoopNest::emitAddress(OpBuilder &b, const Access &access,
                             unsigned depth) {
   Value address = access.start;
-  for (unsigned number = 0; number < depth; ++number) {
-    int64_t coefficient = access.coefficients[loops[number].lastDim];
+  auto addTerm = [&](Value term, int64_t coefficient) {
     if (coefficient == 0)
-      continue;
-    Value term = counters[number];
+      return;
     if (coefficient != 1)
       term = arith::MulIOp::create(b, loc, term,
                                    constantIndex(b, loc, coefficient));
     address = address ? arith::AddIOp::create(b, loc, address, term).getResult()
                       : term;
-  }
+  };
+  llvm::SmallBitVector joined(loops.size());
+  for (const Group &group : groups)
+    if (int64_t stride = getGroupStride(group, access)) {
+      addTerm(group.index, stride);
+      for (unsigned loop : group.loops)
+        joined.set(loop);
+    }
+  for (unsigned number = 0; number < depth; ++number)
+    if (!joined.test(number))
+      addTerm(counters[number], access.coefficients[loops[number].lastDim]);
   if (!address)
     return constantIndex(b, loc, access.constant);
   if (access.constant)
@@ -347,18 +356,20 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
     emitTiles(b);
   } else if (level < numOuter) {
     makeLoop(level, [&] { emitLevel(b, level + 1); });
+  } else if (!sums.empty()) {
+    emitSums(b);
   } else if (!innerParallel) {
     emitReduction(b, level);
   } else {
     // The accumulators lie in the result: set, then add line by line.
-    SmallVector<unsigned> sums;
+    SmallVector<unsigned> collected;
     for (unsigned number = 0; number < writes.size(); ++number)
       if (isAccumulated(number))
-        sums.push_back(number);
+        collected.push_back(number);
     unsigned last = loops.size() - 1;
     makeLoop(last, [&] {
       SmallVector<Value> inits = emitInits(b, loops.size());
-      for (auto [number, init] : llvm::zip_equal(sums, inits))
+      for (auto [number, init] : llvm::zip_equal(collected, inits))
         store(b, writes[number], loops.size(), init);
     });
     std::function<void(unsigned)> emitFrom = [&](unsigned at) {
@@ -375,12 +386,12 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
       } else {
         makeLoop(last, [&] {
           SmallVector<Value> carried;
-          for (unsigned number : sums)
+          for (unsigned number : collected)
             carried.push_back(
                 load(b, writes[number], loops.size(),
                      getElementTypeOrSelf(op->getResult(number).getType())));
           SmallVector<Value> next = emitElement(b, loops.size(), carried);
-          for (auto [number, value] : llvm::zip_equal(sums, next))
+          for (auto [number, value] : llvm::zip_equal(collected, next))
             store(b, writes[number], loops.size(), value);
         });
       }

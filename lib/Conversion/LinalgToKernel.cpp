@@ -249,7 +249,8 @@ void LoopNest::findLoops() {
       continue;
     bool parallel = !isReduction(iterators[dim]);
     bool merge = previous && loops.back().parallel == parallel &&
-                 !indexed.contains(*previous) && !indexed.contains(dim);
+                 !indexed.contains(*previous) && !indexed.contains(dim) &&
+                 (sums.empty() || order.groups[*previous] == order.groups[dim]);
     for (const Access *access : accesses)
       merge &= merge && access->coefficients[*previous] ==
                             sizes[dim] * access->coefficients[dim];
@@ -295,6 +296,9 @@ void LoopNest::orderLoops() {
       best = &loop;
       bestVotes = count;
     }
+  // Sums without lanes are several at a time only where they are columns.
+  if (!sums.empty() && order.lanes == 1)
+    best = &loops[numOuter - 1];
   if (!best || !best->parallel || best->size < 4)
     return;
   for (const Access &access : writes)
@@ -482,6 +486,7 @@ void LoopNest::emit(KernelOp kernel) {
         b, loc, MemRefType::get({tile * tile * kTileLength}, element),
         b.getI64IntegerAttr(64)));
   }
+  allocateSums(b);
   counters.resize(loops.size());
   loaded.resize(reads.size());
   emitLevel(b, 0);
@@ -491,8 +496,11 @@ KernelOp LoopNest::build(KernelCache &cache) {
   rewriter.setInsertionPoint(op);
   collectInputs();
   collectStores();
+  findSums();
   findLoops();
   orderLoops();
+  groupLoops();
+  findRuns();
   findTiles();
   for (auto [number, write] : llvm::enumerate(writes))
     write.buffer = inputs.size() + number;

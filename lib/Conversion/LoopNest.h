@@ -16,6 +16,7 @@
 #define WHALE_LIB_CONVERSION_LOOPNEST_H
 
 #include "KernelCache.h"
+#include "SumOrder.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -68,6 +69,9 @@ private:
   void findLoops();
   void orderLoops();
   void findTiles();
+  void findSums();
+  void groupLoops();
+  void findRuns();
   bool canOverwrite(unsigned result, const Access &read);
   void findInplace(KernelOp kernel);
   void countCosts(KernelOp kernel);
@@ -94,6 +98,52 @@ private:
   emitElement(mlir::OpBuilder &b, unsigned depth,
               llvm::ArrayRef<mlir::Value> carried);
   void replaceTensorOps(mlir::OpBuilder &b, mlir::Operation *cloned);
+
+  /// Sums of floats that have many terms are formed as `order` says.
+  struct Sum {
+    unsigned result;
+    mlir::Operation *combiner;             // Of the body.
+    llvm::SmallVector<mlir::Value> arrays; // Of partial sums, by level.
+    mlir::Value terms; // An array for those of a block, if they are kept.
+  };
+  /// Loops over neighbouring reduced dimensions, the outermost first.
+  struct Group {
+    llvm::SmallVector<unsigned> loops;
+    // While emitting: where it is and what is left of it there, in steps.
+    mlir::Value position;
+    int64_t left = 0;
+    mlir::Value index; // In elements, within the innermost loop.
+  };
+  /// What `combiner` combines with any number to that number.
+  mlir::Value makeNeutral(mlir::OpBuilder &b, mlir::Operation *combiner);
+  static mlir::Value combine(mlir::OpBuilder &b, mlir::Operation *combiner,
+                             mlir::Value lhs, mlir::Value rhs);
+  void emitSums(mlir::OpBuilder &b);
+  void allocateSums(mlir::OpBuilder &b);
+  void emitSumLevel(mlir::OpBuilder &b, unsigned level);
+  void emitRun(mlir::OpBuilder &b, unsigned number, int64_t count, bool fresh);
+  void emitTerms(mlir::OpBuilder &b, unsigned number,
+                 llvm::ArrayRef<mlir::Value> positions, int64_t lanes,
+                 unsigned level, bool fresh);
+  void overSums(
+      mlir::OpBuilder &b, int64_t lanes,
+      llvm::function_ref<void(mlir::Value, mlir::Value, mlir::Value)> body);
+  void makeFor(mlir::OpBuilder &b, mlir::Value from, mlir::Value to,
+               int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void clearSums(mlir::OpBuilder &b, unsigned level);
+  void addLevel(mlir::OpBuilder &b, unsigned level);
+  void storeSums(mlir::OpBuilder &b);
+  mlir::Value joinLanes(mlir::OpBuilder &b, const Sum &sum, mlir::Value array);
+  void keepTerms(mlir::OpBuilder &b, mlir::Value first, int64_t count);
+  void addKept(mlir::OpBuilder &b, mlir::Value first, int64_t count,
+               int64_t lanes, unsigned level, bool fresh);
+  void emitTail(mlir::OpBuilder &b, unsigned level);
+  void setLoops(mlir::OpBuilder &b, llvm::ArrayRef<unsigned> numbers,
+                mlir::Value index);
+  void setGroup(mlir::OpBuilder &b, unsigned number, mlir::Value index);
+  bool isOneRun(const Group &group, const Access &access) const;
+  int64_t getGroupStride(const Group &group, const Access &access) const;
+  bool variesInside(const Access &access) const;
 
   /// True if result `number` collects over the reduction loops; another one is
   /// stored in every iteration.
@@ -128,7 +178,17 @@ private:
   static constexpr int64_t kTileLength = 4;
   llvm::SmallVector<unsigned> across;
 
+  /// Without chunks: each sum is formed in one run, over the loops in order.
+  SumOrder order;
+  llvm::SmallVector<Sum> sums;
+  llvm::SmallVector<Group> groups;
+  /// Columns that are summed at a time, where the innermost loop is parallel.
+  int64_t sumTile = 1;
+  /// Terms of the last group are computed before lanes take them.
+  bool keepsTerms = false;
+
   // While emitting.
+  mlir::Value sumColumn, sumWidth; // The first column of a tile, its columns.
   llvm::SmallVector<mlir::Value> flat; // Buffers seen in one dimension.
   llvm::SmallVector<mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> counters; // By loop.

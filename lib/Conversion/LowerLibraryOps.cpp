@@ -327,7 +327,8 @@ LogicalResult Contraction::lower() {
     rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
   }
-  if (!isLibraryType(type.getElementType()) || type.getNumElements() == 0 ||
+  // The product of two vectors is a sum, which is formed in blocks.
+  if (!isLibraryType(type.getElementType()) || type.getNumElements() <= 1 ||
       !makeLibraryTypes(rewriter, op, left, right))
     return failure();
   lhs.set(left);

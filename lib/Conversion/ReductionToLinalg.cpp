@@ -6,55 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// stablehlo.reduce with any body over several operands; sums of half precision
-// are accumulated in f32.
+// stablehlo.reduce with any body over several operands; what is narrower than
+// f32 is accumulated in f32.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "WideReducer.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 using namespace mlir;
 using namespace whale;
-
-/// The operation if the body is one addition or multiplication of its two
-/// arguments, worth accumulating in a wider type, or their maximum or minimum,
-/// which is as exact there and not rounded again and again.
-static Operation *matchAccumulation(Block &body) {
-  if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
-    return nullptr;
-  Operation *op = &body.front();
-  if (!isa<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
-           stablehlo::MinOp>(op) ||
-      body.back().getOperand(0) != op->getResult(0))
-    return nullptr;
-  Value lhs = body.getArgument(0), rhs = body.getArgument(1);
-  bool uses = (op->getOperand(0) == lhs && op->getOperand(1) == rhs) ||
-              (op->getOperand(0) == rhs && op->getOperand(1) == lhs);
-  return uses ? op : nullptr;
-}
-
-static Value accumulate(OpBuilder &b, Location loc, Operation *how, Value sum,
-                        Value value) {
-  if (isa<stablehlo::AddOp>(how))
-    return arith::AddFOp::create(b, loc, sum, value);
-  if (isa<stablehlo::MulOp>(how))
-    return arith::MulFOp::create(b, loc, sum, value);
-  if (isa<stablehlo::MaxOp>(how))
-    return arith::MaximumFOp::create(b, loc, sum, value);
-  return arith::MinimumFOp::create(b, loc, sum, value);
-}
-
-/// Partial sums may be formed in any order, products too.
-static void allowReassociation(Block &body) {
-  for (Operation &op : body)
-    if (isa<arith::AddFOp, arith::MulFOp>(op))
-      op.setAttr("fastmath",
-                 arith::FastMathFlagsAttr::get(op.getContext(),
-                                               arith::FastMathFlags::reassoc));
-}
 
 FailureOr<Value> whale::fill(PatternRewriter &rewriter, Location loc,
                              Value init, ArrayRef<int64_t> shape, Type wanted) {
@@ -105,18 +69,13 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Block &body = op.getBody().front();
     auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
     ArrayRef<int64_t> shape =
         cast<RankedTensorType>(op->getResult(0).getType()).getShape();
 
     if (from.getNumElements() == 0)
       return replaceByInits(rewriter, op);
-    Operation *accumulation = matchAccumulation(body);
-    Type element = from.getElementType();
-    bool widen = accumulation && isa<FloatType>(element) &&
-                 element.getIntOrFloatBitWidth() <= 16;
-
+    WideReducer reducer(op.getBody().front(), WideReducer::toF32);
     SmallVector<AffineExpr> kept;
     SmallVector<utils::IteratorType> iterators;
     for (int64_t dim = 0; dim < from.getRank(); ++dim) {
@@ -132,10 +91,10 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
 
     SmallVector<Value> inputs, inits;
     SmallVector<Type> types;
-    for (auto [input, init] :
-         llvm::zip_equal(op.getInputs(), op.getInitValues())) {
+    for (auto [number, input, init] :
+         llvm::enumerate(op.getInputs(), op.getInitValues())) {
       inputs.push_back(stored(rewriter, input));
-      Type wanted = widen ? rewriter.getF32Type() : Type();
+      Type wanted = reducer.isWide(number) ? reducer.getType(number) : Type();
       FailureOr<Value> filled = fill(rewriter, loc, init, shape, wanted);
       if (!inputs.back() || failed(filled))
         return failure();
@@ -149,16 +108,11 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         rewriter, loc, types, inputs, inits, maps, iterators,
         [&](OpBuilder &b, Location, ValueRange arguments) {
           size_t count = inputs.size();
-          if (widen) {
-            Value value = toCompute(b, loc, arguments[0], element);
-            linalg::YieldOp::create(
-                b, loc, accumulate(b, loc, accumulation, arguments[1], value));
-            return;
-          }
           // StableHLO passes what is accumulated first.
           SmallVector<Value> ordered(arguments.drop_front(count));
-          llvm::append_range(ordered, arguments.take_front(count));
-          auto results = emitScalarBlock(b, body, ordered);
+          for (size_t number = 0; number < count; ++number)
+            ordered.push_back(reducer.widen(b, loc, arguments[number], number));
+          auto results = reducer.emit(b, ordered);
           failedBody = failed(results);
           linalg::YieldOp::create(b, loc,
                                   failedBody
@@ -169,18 +123,20 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
       rewriter.eraseOp(generic);
       return failure();
     }
-    if (accumulation)
-      allowReassociation(generic.getRegion().front());
     SmallVector<Value> results(generic.getResults());
-    if (widen) {
+    for (auto [number, result] : llvm::enumerate(results)) {
+      if (!reducer.isWide(number))
+        continue;
+      Type element = getElementTypeOrSelf(op->getResult(number).getType());
       auto narrow = makeParallel(
           rewriter, loc, shape, getStorageType(element),
-          Input{results[0], rewriter.getMultiDimIdentityMap(shape.size())},
+          Input{result, rewriter.getMultiDimIdentityMap(shape.size())},
           [&](OpBuilder &b, Location,
               ValueRange values) -> FailureOr<SmallVector<Value>> {
-            return SmallVector<Value>{fromCompute(b, loc, values[0], element)};
+            return SmallVector<Value>{
+                reducer.narrow(b, loc, values[0], number)};
           });
-      results[0] = narrow->getResult(0);
+      result = narrow->getResult(0);
     }
     replaceWithStored(rewriter, op, results);
     return success();
@@ -259,11 +215,6 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
           Value sum = multiplyAdd(b, loc, x, y, values[2]);
           linalg::YieldOp::create(b, loc, sum);
         });
-    for (Operation &inner : generic.getRegion().front())
-      if (isa<arith::AddFOp>(inner))
-        inner.setAttr("fastmath",
-                      arith::FastMathFlagsAttr::get(
-                          op.getContext(), arith::FastMathFlags::reassoc));
     Value result = generic.getResult(0);
     if (accumulator != storage) {
       auto narrow = makeParallel(

@@ -163,12 +163,12 @@ Value whale::multiplyAdd(OpBuilder &b, Location loc, Value x, Value y,
   auto imaginary = [&](Value value) -> Value {
     return complex::ImOp::create(b, loc, complex.getElementType(), value);
   };
-  Value re =
-      arith::SubFOp::create(b, loc, add(real(sum), product(real(x), real(y))),
-                            product(imaginary(x), imaginary(y)));
-  Value im = add(add(imaginary(sum), product(real(x), imaginary(y))),
-                 product(imaginary(x), real(y)));
-  return complex::CreateOp::create(b, loc, type, re, im);
+  Value re = arith::SubFOp::create(b, loc, product(real(x), real(y)),
+                                   product(imaginary(x), imaginary(y)));
+  Value im =
+      add(product(real(x), imaginary(y)), product(imaginary(x), real(y)));
+  return complex::AddOp::create(
+      b, loc, sum, complex::CreateOp::create(b, loc, type, re, im));
 }
 
 //===----------------------------------------------------------------------===//

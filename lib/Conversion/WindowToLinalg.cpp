@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "SumOrder.h"
+#include "WideReducer.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -157,15 +159,25 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
     auto to = cast<RankedTensorType>(op->getResult(0).getType());
     std::optional<int64_t> axis = findRunningAxis(window, from, to);
     int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());
-    auto kernel = makeKernel(
-        rewriter, op.getLoc(), types, inputs, extent,
-        [&](KernelBuilder &k) -> LogicalResult {
-          if (axis)
-            return buildRunning(k, op, *axis, window[*axis].low == 0, elements);
-          return buildWindow(k, op, window, elements);
-        });
+    // What has few terms needs no more than f32.
+    int64_t taps = 1;
+    for (const WindowDim &dim : window)
+      taps *= dim.size;
+    WideReducer reducer(op.getBody().front(), taps <= kSumBlock
+                                                  ? WideReducer::toF32
+                                                  : WideReducer::toWider);
+    auto kernel =
+        makeKernel(rewriter, op.getLoc(), types, inputs, extent,
+                   [&](KernelBuilder &k) -> LogicalResult {
+                     if (axis)
+                       return buildRunning(k, op, reducer, *axis,
+                                           window[*axis].low == 0, elements);
+                     return buildWindow(k, op, reducer, window, elements);
+                   });
     if (failed(kernel))
       return failure();
+    // Nothing that is stored is read again.
+    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
   }
@@ -192,30 +204,41 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
   }
 
   static FailureOr<SmallVector<Value>>
-  combine(KernelBuilder &k, stablehlo::ReduceWindowOp op, ValueRange carried,
+  combine(KernelBuilder &k, WideReducer &reducer, ValueRange carried,
           ValueRange indices, ArrayRef<Type> elements) {
     SmallVector<Value> arguments(carried);
     for (auto [number, element] : llvm::enumerate(elements))
-      arguments.push_back(k.loadScalar(number, indices, element));
-    return emitScalarBlock(k.b, op.getBody().front(), arguments);
+      arguments.push_back(reducer.widen(
+          k.b, k.loc, k.loadScalar(number, indices, element), number));
+    return reducer.emit(k.b, arguments);
   }
 
-  static SmallVector<Value> loadInits(KernelBuilder &k,
+  static SmallVector<Value> loadInits(KernelBuilder &k, WideReducer &reducer,
                                       ArrayRef<Type> elements) {
     SmallVector<Value> inits;
     for (auto [number, element] : llvm::enumerate(elements))
-      inits.push_back(k.loadScalar(elements.size() + number, {}, element));
+      inits.push_back(reducer.widen(
+          k.b, k.loc, k.loadScalar(elements.size() + number, {}, element),
+          number));
     return inits;
+  }
+
+  static void storeResults(KernelBuilder &k, WideReducer &reducer,
+                           ValueRange results, ValueRange indices) {
+    for (auto [number, result] : llvm::enumerate(results))
+      k.store(reducer.narrow(k.b, k.loc, result, number),
+              2 * results.size() + number, indices);
   }
 
   static LogicalResult buildWindow(KernelBuilder &k,
                                    stablehlo::ReduceWindowOp op,
+                                   WideReducer &reducer,
                                    ArrayRef<WindowDim> window,
                                    ArrayRef<Type> elements) {
     auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
     auto to = cast<RankedTensorType>(op->getResult(0).getType());
     bool good = true;
-    SmallVector<Value> inits = loadInits(k, elements);
+    SmallVector<Value> inits = loadInits(k, reducer, elements);
     overElements(k, to.getShape(), [&](ValueRange output) {
       SmallVector<Value> results = carryNest(
           k, op.getWindowDimensions(), inits,
@@ -226,7 +249,7 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
                                   /*withElseRegion=*/true);
             OpBuilder::InsertionGuard guard(k.b);
             k.b.setInsertionPointToStart(branch.thenBlock());
-            auto next = combine(k, op, carried, place.indices, elements);
+            auto next = combine(k, reducer, carried, place.indices, elements);
             good &= succeeded(next);
             scf::YieldOp::create(k.b, k.loc,
                                  good ? ValueRange(*next) : carried);
@@ -234,66 +257,78 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
             scf::YieldOp::create(k.b, k.loc, carried);
             return SmallVector<Value>(branch.getResults());
           });
-      for (auto [number, result] : llvm::enumerate(results))
-        k.store(result, 2 * elements.size() + number, output);
+      storeResults(k, reducer, results, output);
     });
     return success(good);
   }
 
-  /// Element by element along the axis, all other dimensions inside, so that
-  /// the inner loop reads and writes neighbours.
+  /// Element by element along the axis. What is carried lies in registers or,
+  /// where there are dimensions inside of the axis, in a line of at most
+  /// kMaxLine of their elements: the inner loop then goes over neighbours.
   static LogicalResult buildRunning(KernelBuilder &k,
-                                    stablehlo::ReduceWindowOp op, int64_t axis,
+                                    stablehlo::ReduceWindowOp op,
+                                    WideReducer &reducer, int64_t axis,
                                     bool reversed, ArrayRef<Type> elements) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     int64_t size = type.getDimSize(axis);
-    SmallVector<int64_t> inner(type.getShape().drop_front(axis + 1));
-    size_t count = elements.size();
+    int64_t inside = 1;
+    for (int64_t inner : type.getShape().drop_front(axis + 1))
+      inside *= inner;
+    joinInner(k, type.getShape().take_front(axis + 1), inside, elements.size());
+    int64_t width = std::min(inside, kMaxLine);
+    SmallVector<Value> inits = loadInits(k, reducer, elements);
+    SmallVector<Value> line;
+    if (inside > 1)
+      for (Value init : inits)
+        line.push_back(memref::AllocaOp::create(
+            k.b, k.loc, MemRefType::get({width}, init.getType()),
+            k.b.getI64IntegerAttr(64)));
     bool good = true;
-    auto step = [&](ValueRange outer, Value position) {
-      Value current = position, previous;
-      if (reversed) {
-        current =
+    auto step = [&](ValueRange outer, Value position, Value inner,
+                    ValueRange carried) {
+      if (reversed)
+        position =
             arith::SubIOp::create(k.b, k.loc, k.index(size - 1), position);
-        previous = k.add(current, k.index(1));
-      } else {
-        previous = k.add(position, k.index(-1));
-      }
-      k.nest(inner, [&](ValueRange rest) {
-        auto at = [&](Value index) {
-          SmallVector<Value> all(outer);
-          all.push_back(index);
-          llvm::append_range(all, rest);
-          return all;
-        };
-        // The first element is combined with the initial value.
-        Value first = k.compare(arith::CmpIPredicate::eq, position, k.index(0));
-        SmallVector<Type> carriedTypes;
-        for (Type element : elements)
-          carriedTypes.push_back(getStorageType(element));
-        auto branch = scf::IfOp::create(k.b, k.loc, carriedTypes, first,
-                                        /*withElseRegion=*/true);
-        {
-          OpBuilder::InsertionGuard guard(k.b);
-          k.b.setInsertionPointToStart(branch.thenBlock());
-          scf::YieldOp::create(k.b, k.loc, loadInits(k, elements));
-          k.b.setInsertionPointToStart(branch.elseBlock());
-          SmallVector<Value> values;
-          for (auto [number, element] : llvm::enumerate(elements))
-            values.push_back(
-                k.loadScalar(2 * count + number, at(previous), element));
-          scf::YieldOp::create(k.b, k.loc, values);
-        }
-        auto next = combine(k, op, branch.getResults(), at(current), elements);
-        good &= succeeded(next);
-        if (good)
-          for (auto [number, value] : llvm::enumerate(*next))
-            k.store(value, 2 * count + number, at(current));
+      SmallVector<Value> indices(outer);
+      indices.append({position, inner});
+      auto next = combine(k, reducer, carried, indices, elements);
+      good &= succeeded(next);
+      if (!good)
+        return SmallVector<Value>(carried);
+      storeResults(k, reducer, *next, indices);
+      return *next;
+    };
+    auto inRegisters = [&](ValueRange outer) {
+      carryNest(k, size, inits, [&](ValueRange at, ValueRange carried) {
+        return step(outer, at[0], k.index(0), carried);
+      });
+    };
+    auto inLines = [&](ValueRange outer, Value first, int64_t count) {
+      Value columns = k.index(count);
+      k.loop(k.index(0), columns, [&](Value column) {
+        for (auto [init, sums] : llvm::zip_equal(inits, line))
+          memref::StoreOp::create(k.b, k.loc, init, sums, column);
+      });
+      k.loop(k.index(0), k.index(size), [&](Value position) {
+        k.loop(k.index(0), columns, [&](Value column) {
+          SmallVector<Value> carried;
+          for (Value sums : line)
+            carried.push_back(memref::LoadOp::create(k.b, k.loc, sums, column));
+          SmallVector<Value> next =
+              step(outer, position, k.add(first, column), carried);
+          for (auto [value, sums] : llvm::zip_equal(next, line))
+            memref::StoreOp::create(k.b, k.loc, value, sums, column);
+        });
       });
     };
     auto along = [&](ValueRange outer) {
-      k.loop(k.index(0), k.index(size),
-             [&](Value position) { step(outer, position); });
+      if (inside == 1)
+        return inRegisters(outer);
+      k.loop(k.index(0), k.index(inside / width), [&](Value number) {
+        inLines(outer, k.mul(number, k.index(width)), width);
+      });
+      if (int64_t rest = inside % width)
+        inLines(outer, k.index(inside - rest), rest);
     };
     if (axis == 0) {
       along({});
@@ -307,6 +342,29 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
       });
     });
     return success(good);
+  }
+
+  static constexpr int64_t kMaxLine = 512;
+
+  /// Lets `count` operands and as many results be seen with dimensions `outer`
+  /// and one of `inside`.
+  static void joinInner(KernelBuilder &k, ArrayRef<int64_t> outer,
+                        int64_t inside, size_t count) {
+    SmallVector<int64_t> shape(outer);
+    shape.push_back(inside);
+    SmallVector<int64_t> strides(shape.size(), 1);
+    for (size_t dim = shape.size() - 1; dim-- > 0;)
+      strides[dim] = strides[dim + 1] * shape[dim + 1];
+    auto join = [&](Value &buffer) {
+      Type element = cast<MemRefType>(buffer.getType()).getElementType();
+      buffer = memref::ReinterpretCastOp::create(
+          k.b, k.loc, MemRefType::get(shape, element), buffer,
+          /*offset=*/int64_t(0), shape, strides);
+    };
+    for (size_t number = 0; number < count; ++number) {
+      join(k.buffers[number]);
+      join(k.buffers[2 * count + number]);
+    }
   }
 };
 
@@ -342,9 +400,13 @@ struct SelectAndScatterToKernel
     }
     if (apart && taps <= kMaxTaps)
       return selectApart(rewriter, op, window, inputs, storage);
+    // Windows that overlap add to the same elements.
+    WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
+    bool wide = reducer.isWide(0);
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), storage, inputs, split ? type.getDimSize(0) : 1,
-        [&](KernelBuilder &k) -> LogicalResult {
+        rewriter, op.getLoc(),
+        storage.clone(getStorageType(reducer.getType(0))), inputs,
+        split ? type.getDimSize(0) : 1, [&](KernelBuilder &k) -> LogicalResult {
           auto over = [&](ArrayRef<int64_t> shape,
                           function_ref<void(ValueRange)> body) {
             if (split)
@@ -352,17 +414,30 @@ struct SelectAndScatterToKernel
             else
               k.nest(shape, body);
           };
-          Value init = k.loadScalar(2, {}, element);
+          Value init =
+              reducer.widen(k.b, k.loc, k.loadScalar(2, {}, element), 0);
           over(type.getShape(), [&](ValueRange all) { k.store(init, 3, all); });
           bool good = true;
           over(source.getShape(), [&](ValueRange output) {
-            good &= succeeded(scatterOne(k, op, window, sizes, output));
+            good &=
+                succeeded(scatterOne(k, op, reducer, window, sizes, output));
           });
           return success(good);
         });
     if (failed(kernel))
       return failure();
-    replaceWithStored(rewriter, op, kernel->getResults());
+    Value result = kernel->getResult(0);
+    if (wide) {
+      auto narrow = makeParallel(
+          rewriter, op.getLoc(), type.getShape(), storage.getElementType(),
+          Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
+          [&](OpBuilder &b, Location loc,
+              ValueRange values) -> FailureOr<SmallVector<Value>> {
+            return SmallVector<Value>{reducer.narrow(b, loc, values[0], 0)};
+          });
+      result = narrow->getResult(0);
+    }
+    replaceWithStored(rewriter, op, result);
     return success();
   }
 
@@ -457,6 +532,7 @@ struct SelectAndScatterToKernel
 
   static LogicalResult scatterOne(KernelBuilder &k,
                                   stablehlo::SelectAndScatterOp op,
+                                  WideReducer &reducer,
                                   ArrayRef<WindowDim> window,
                                   ArrayRef<int64_t> sizes, ValueRange output) {
     auto type = cast<RankedTensorType>(op.getType());
@@ -500,9 +576,10 @@ struct SelectAndScatterToKernel
         });
     k.when(selected[0], [&] {
       ValueRange place = ArrayRef(selected).drop_front(2);
-      Value old = k.loadScalar(3, place, element);
-      Value add = k.loadScalar(1, output, element);
-      auto sum = emitScalarBlock(k.b, op.getScatter().front(), {old, add});
+      Value old = k.loadScalar(3, place, reducer.getType(0));
+      Value add =
+          reducer.widen(k.b, k.loc, k.loadScalar(1, output, element), 0);
+      auto sum = reducer.emit(k.b, {old, add});
       good &= succeeded(sum);
       if (good)
         k.store((*sum)[0], 3, place);

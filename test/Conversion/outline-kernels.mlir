@@ -90,18 +90,61 @@ func.func @transposition(%x: tensor<48x130xf32>) -> tensor<130x48xf32> {
 
 // -----
 
+// A sum of many terms is formed in blocks of 16, the sums of 16 blocks in
+// blocks again; its elements are four vectors that are added in turn, of which
+// halves are added in the end.
+// CHECK-LABEL: @long_sum
+// CHECK: func.func @k0
+// CHECK-SAME: whale.extent = 1 : i64
+// CHECK-COUNT-4: memref.alloca() {alignment = 64 : i64} : memref<64xf32>
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c4
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c16
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c16
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c64
+// CHECK-COUNT-8: arith.addf
+// CHECK: vector.load {{.*}} : memref<64xf32>, vector<64xf32>
+// CHECK-COUNT-6: arith.addf {{.*}} vector
+func.func @long_sum(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add
+      across dimensions = [0] : (tensor<1048576xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// Terms of an operand that lacks a dimension are computed line by line, and
+// added in the order of the sum without it.
+// CHECK-LABEL: @broadcast_sum
+// CHECK: func.func @k0
+// CHECK: %[[TERMS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+// CHECK: arith.mulf
+// CHECK: memref.store {{.*}}, %[[TERMS]]
+// CHECK: memref.load %[[TERMS]]
+// CHECK: arith.addf
+func.func @broadcast_sum(%x: tensor<500x10xf32>, %b: tensor<10xf32>)
+    -> tensor<f32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %b, dims = [1]
+      : (tensor<10xf32>) -> tensor<500x10xf32>
+  %1 = stablehlo.multiply %x, %0 : tensor<500x10xf32>
+  %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.add
+      across dimensions = [0, 1] : (tensor<500x10xf32>, tensor<f32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
 // Beside a sum of lines, what is kept of each element is stored on the way.
 // CHECK-LABEL: @kept_column_sum
 // CHECK: whale.launch @k0(%arg0) {inplace = array<i64: 0, -1>}
 // CHECK: func.func @k0
 // CHECK-SAME: whale.extent = 8 : i64
-// CHECK: scf.for {{.*}} = %arg3 to %arg4
-// CHECK: memref.store
-// CHECK: scf.for {{.*}} = %c0{{.*}} to %c400
+// CHECK: %[[BLOCK:.*]] = memref.alloca() {{.*}} : memref<8xf32>
 // CHECK: scf.for {{.*}} = %arg3 to %arg4
 // CHECK: math.absf
-// CHECK: memref.store
-// CHECK: memref.store
+// CHECK: memref.store {{.*}} : memref<3200xf32>
+// CHECK: memref.store {{.*}}, %[[BLOCK]]
 func.func @kept_column_sum(%x: tensor<400x8xf32>)
     -> (tensor<8xf32>, tensor<400x8xf32>) {
   %c = stablehlo.constant dense<0.0> : tensor<f32>

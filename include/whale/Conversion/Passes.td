@@ -141,7 +141,7 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::whale::WhaleDialect"
+    "::mlir::vector::VectorDialect", "::whale::WhaleDialect"
   ];
 }
 

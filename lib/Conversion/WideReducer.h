@@ -1,0 +1,60 @@
+//===- WideReducer.h - Reducers in the type they accumulate in --*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is accumulated is held in a wider type than its terms, and rounded once,
+// when all are there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_WIDEREDUCER_H
+#define WHALE_LIB_CONVERSION_WIDEREDUCER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Region.h"
+
+namespace whale {
+
+class WideReducer {
+public:
+  /// The type to accumulate in what has a StableHLO element type; equal to that
+  /// or wider.
+  using Widen = llvm::function_ref<mlir::Type(mlir::Type)>;
+
+  /// Floats of 16 bits and less in f32.
+  static mlir::Type toF32(mlir::Type element);
+  /// These too, and f32 in f64: for sums without an order to choose.
+  static mlir::Type toWider(mlir::Type element);
+
+  /// The reducer `body` in the types that `widen` says, or in its own where its
+  /// operations depend on them.
+  WideReducer(mlir::Block &body, Widen widen);
+
+  /// The StableHLO element type in which it accumulates operand `number`.
+  mlir::Type getType(unsigned number) const;
+  /// Whether that is not the operand's.
+  bool isWide(unsigned number) const;
+
+  /// A stored scalar of operand `number` as the reducer takes it, and back.
+  mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                    unsigned number) const;
+  mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                     unsigned number) const;
+
+  /// The results for what is accumulated and then the terms, all wide. Fails
+  /// with an error at an operation that is not supported.
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  emit(mlir::OpBuilder &b, mlir::ValueRange arguments);
+
+private:
+  mlir::Region region;
+  llvm::SmallVector<mlir::Type> elements; // Of the operands.
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_WIDEREDUCER_H
