@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrepareInput.h"
+#include "InputAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -54,6 +55,15 @@ static LogicalResult checkRanks(ModuleOp module, StringRef target) {
   for (func::FuncOp function : module.getOps<func::FuncOp>())
     ranks += getRanks(function).value_or(ArrayRef<int64_t>()).size();
   return check(ranks, module.getLoc(), "the text is partitioned for ");
+}
+
+/// What the text says must fit the cluster.
+static LogicalResult checkAttributes(ModuleOp module) {
+  for (ClusterOp cluster : module.getOps<ClusterOp>())
+    if (failed(checkInputAttributes(module,
+                                    cluster.getCluster().devices.size())))
+      return failure();
+  return success();
 }
 
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
@@ -271,6 +281,7 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (failed(checkMain(module, main)) ||
       failed(addCluster(module, options.cluster)) ||
+      failed(checkAttributes(module)) ||
       failed(checkRanks(module, options.target)) ||
       failed(setStrategy(module, options.strategy)) ||
       failed(setMicroBatches(module, options.microBatches)) ||

@@ -246,7 +246,7 @@ func.func @b(%x: tensor<8xf32> {whale.placement = #two,
 // -----
 
 #one = #whale.placement<[8] on [0]>
-// expected-error@+1 {{argument #0 has a 'whale.global_type' that is no tensor type}}
+// expected-error@+1 {{attribute 'whale.global_type' of argument 0 is 8 : i64, expected a tensor type}}
 func.func @a(%x: tensor<8xf32> {whale.placement = #one, whale.global_type = 8})
     attributes {whale.ranks = array<i64: 0>} {
   return

@@ -83,7 +83,7 @@ func.func @ranks() attributes {whale.ranks = 0} {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.ranks' is array<i64>, expected at least one rank}}
+// expected-error@+1 {{attribute 'whale.ranks': there is no rank}}
 func.func @no_ranks() attributes {whale.ranks = array<i64>} {
   return
 }
@@ -112,7 +112,7 @@ func.func @batch_dim(%x: tensor<8xf32>,
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.batch_dim' is 0 : i32, expected an i64}}
+// expected-error@+1 {{attribute 'whale.batch_dim' of argument 0 is 0 : i32, expected an i64}}
 func.func @batch_dim_type(%x: tensor<8xf32> {whale.batch_dim = 0 : i32}) {
   return
 }
@@ -126,28 +126,28 @@ func.func @fed_by(%x: tensor<8xf32> {whale.fed_by = 1}) -> tensor<8xf32> {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.fed_by' is "a", expected an i64}}
+// expected-error@+1 {{attribute 'whale.fed_by' of argument 0 is "a", expected an i64}}
 func.func @fed_by_type(%x: tensor<8xf32> {whale.fed_by = "a"}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.donated' is true, expected no value}}
+// expected-error@+1 {{attribute 'whale.donated' of argument 0 is true, expected no value}}
 func.func @donated(%x: tensor<8xf32> {whale.donated = true}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.placement' is unit, expected a #whale.placement}}
+// expected-error@+1 {{attribute 'whale.placement' of argument 0 is unit, expected a #whale.placement}}
 func.func @placement(%x: tensor<8xf32> {whale.placement}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.placement' is unit, expected a #whale.placement}}
+// expected-error@+1 {{attribute 'whale.placement' of result 0 is unit, expected a #whale.placement}}
 func.func @result(%x: tensor<8xf32>) -> (tensor<8xf32> {whale.placement}) {
   return %x : tensor<8xf32>
 }
@@ -178,5 +178,122 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.loop_bytes' is [{fixed = 1 : i64}], expected a list of {devices = array<i64: ...>, fixed = i64, kept = {NAME = i64, ...}, outside = i64}}}
-module attributes {whale.loop_bytes = [{fixed = 1 : i64}]} {}
+func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  // expected-error@+1 {{attribute 'whale.loop_bytes' is out of place: it belongs on whale.micro_batches}}
+  %0 = stablehlo.tanh %x {whale.loop_bytes = []} : tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+
+// -----
+
+// What no attribute is called is an error wherever it stands.
+
+// expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices}}
+module attributes {whale.configs = {}} {}
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'whale.batchdim' of argument 1; did you mean 'whale.batch_dim'?; an argument of a function may have whale.batch_dim, whale.fed_by, whale.donated, whale.label}}
+func.func private @unused(%x: tensor<4xf32>, %y: tensor<4xf32> {whale.batchdim = 0}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'whale.alia' of result 0; a result of a function has no attributes of this dialect}}
+func.func @result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.alia = 0}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'whale.rank'; a function has no attributes of this dialect}}
+func.func @function() attributes {whale.rank = array<i64: 0>} {
+  return
+}
+
+// -----
+
+func.func @operation(%x: tensor<4xf32>) {
+  // expected-error@+1 {{unknown attribute 'whale.something'; an operation of a function's body may have whale.strategy, whale.phase}}
+  %0 = stablehlo.tanh %x {whale.something} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// Known attributes at the wrong place.
+
+// expected-error@+1 {{attribute 'whale.batch_dim' is out of place: it belongs on an argument of a function}}
+module attributes {whale.batch_dim = 0} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.strategy' is out of place: it belongs on an operation of a function's body}}
+func.func @strategy_of_function() attributes {whale.strategy = #whale.split} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.config' of argument 0 is out of place: it belongs on the module}}
+func.func @config_of_argument(%x: tensor<4xf32> {whale.config = {}}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.donated' of result 0 is out of place: it belongs on an argument of a function}}
+func.func @donated_result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.donated}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// Values without a meaning.
+
+// expected-error@+1 {{attribute 'whale.virtual_devices': device 1 stands twice}}
+module attributes {whale.virtual_devices = [array<i64: 1, 1>]} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.virtual_devices': device -1 is negative}}
+module attributes {whale.virtual_devices = [array<i64: -1>]} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.virtual_devices': there is no device}}
+module attributes {whale.virtual_devices = [array<i64>]} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.batch_dim' of argument 0 is -1, which is no dimension of 'tensor<4xf32>'}}
+func.func @negative(%x: tensor<4xf32> {whale.batch_dim = -1}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.memory_scale' is array<f64: 0.000000e+00>, expected array<f64: ...> of positive numbers}}
+module attributes {whale.memory_scale = array<f64: 0.0>} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.arena_bytes' is -1 : i64, expected an i64 that is not negative}}
+func.func @arena() attributes {whale.arena_bytes = -1} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.alias' of result 0 is 1, the function has 1 arguments}}
+func.func @alias(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.alias = 1}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.label' of argument 0 is 3 : i64, expected a string}}
+func.func @label(%x: tensor<4xf32> {whale.label = 3}) {
+  return
+}

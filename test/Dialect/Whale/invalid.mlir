@@ -1,43 +1,43 @@
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{devices is 0, a strategy needs at least 1}}
-module attributes {whale.a = #whale.replicate<devices = 0>} {}
+module attributes {test.a = #whale.replicate<devices = 0>} {}
 
 // -----
 
 // expected-error@+1 {{devices is -2, a strategy needs at least 1}}
-module attributes {whale.a = #whale.split<devices = -2>} {}
+module attributes {test.a = #whale.split<devices = -2>} {}
 
 // -----
 
 // expected-error@+1 {{scope is -1, it can't be negative}}
-module attributes {whale.a = #whale.replicate<scope = -1>} {}
+module attributes {test.a = #whale.replicate<scope = -1>} {}
 
 // -----
 
 // expected-error@+2 {{expected one of [forward, backward, apply]}}
 // expected-error@+1 {{failed to parse Whale_PhaseAttr}}
-module attributes {whale.a = #whale.phase<sideward>} {}
+module attributes {test.a = #whale.phase<sideward>} {}
 
 // -----
 
 // expected-error@+1 {{unknown reduction 'mean', expected sum}}
-module attributes {whale.a = #whale.reduction<mean>} {}
+module attributes {test.a = #whale.reduction<mean>} {}
 
 // -----
 
 // expected-error@+1 {{invalid placement: }}
-module attributes {whale.a = #whale.placement<[8] split 0 (3, 4) on [0, 1]>} {}
+module attributes {test.a = #whale.placement<[8] split 0 (3, 4) on [0, 1]>} {}
 
 // -----
 
 // expected-error@+1 {{invalid placement: }}
-module attributes {whale.a = #whale.placement<[8] replicate 2 on [0, 0]>} {}
+module attributes {test.a = #whale.placement<[8] replicate 2 on [0, 0]>} {}
 
 // -----
 
 // expected-error@+1 {{expected '>'}}
-module attributes {whale.a = #whale.placement<[8] on "0">} {}
+module attributes {test.a = #whale.placement<[8] on "0">} {}
 
 // -----
 

@@ -9,22 +9,22 @@
 // CHECK-DAG: [[ROWS:#placement[0-9]*]] = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
 
 // CHECK: module attributes
-// CHECK-SAME: whale.a = #whale.replicate
-// CHECK-SAME: whale.b = #whale.replicate<devices = 4>
-// CHECK-SAME: whale.c = #whale.replicate<devices = 4, name = "en\22c", scope = 0>
-// CHECK-SAME: whale.d = #whale.split
-// CHECK-SAME: whale.e = #whale.split<name = "head", scope = 7>
-// CHECK-SAME: whale.f = [#whale.phase<forward>, #whale.phase<backward>, #whale.phase<apply>]
-// CHECK-SAME: whale.g = [#whale.reduction<sum>, #whale.reduction<product>
+// CHECK-SAME: test.a = #whale.replicate
+// CHECK-SAME: test.b = #whale.replicate<devices = 4>
+// CHECK-SAME: test.c = #whale.replicate<devices = 4, name = "en\22c", scope = 0>
+// CHECK-SAME: test.d = #whale.split
+// CHECK-SAME: test.e = #whale.split<name = "head", scope = 7>
+// CHECK-SAME: test.f = [#whale.phase<forward>, #whale.phase<backward>, #whale.phase<apply>]
+// CHECK-SAME: test.g = [#whale.reduction<sum>, #whale.reduction<product>
 module attributes {
-  whale.a = #whale.replicate,
-  whale.b = #whale.replicate<devices = 4>,
-  whale.c = #whale.replicate<scope = 0, name = "en\"c", devices = 4>,
-  whale.d = #whale.split,
-  whale.e = #whale.split<name = "head", scope = 7>,
-  whale.f = [#whale.phase<forward>, #whale.phase<backward>,
+  test.a = #whale.replicate,
+  test.b = #whale.replicate<devices = 4>,
+  test.c = #whale.replicate<scope = 0, name = "en\"c", devices = 4>,
+  test.d = #whale.split,
+  test.e = #whale.split<name = "head", scope = 7>,
+  test.f = [#whale.phase<forward>, #whale.phase<backward>,
              #whale.phase<apply>],
-  whale.g = [#whale.reduction<sum>, #whale.reduction<product>,
+  test.g = [#whale.reduction<sum>, #whale.reduction<product>,
              #whale.reduction<min>, #whale.reduction<max>,
              #whale.reduction<and>, #whale.reduction<or>]
 } {
@@ -47,11 +47,11 @@ module attributes {
       -> (tensor<8x16xf32>, tensor<8x16xf32>) {
     // CHECK: whale.task_graph "encoder" forward strategy
     // CHECK-SAME: <devices = 2> on @vd0 flops 1024 bytes 4096
-    // CHECK-SAME: attributes {whale.note = 1 : i64}
+    // CHECK-SAME: attributes {test.note = 1 : i64}
     // CHECK-SAME: -> tensor<8x16xf32>, tensor<8x16xf32> {
     %0:2 = whale.task_graph "encoder" forward
         strategy #whale.replicate<devices = 2> on @vd0 flops 1024 bytes 4096
-        attributes {whale.note = 1 : i64}
+        attributes {test.note = 1 : i64}
         -> tensor<8x16xf32>, tensor<8x16xf32> {
       %y = arith.addf %x, %x : tensor<8x16xf32>
       // CHECK: whale.yield %{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<8x16xf32>

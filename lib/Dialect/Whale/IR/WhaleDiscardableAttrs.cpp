@@ -6,61 +6,241 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The `whale.` attributes that stand on operations of other dialects: on the
-// module, on functions and their arguments, on StableHLO.
-// docs/dialects/whale.md lists them.
+// The table of the `whale.` attributes that stand on operations of other
+// dialects, on arguments and on results: where each may stand, and what its
+// values are. docs/dialects/whale.md lists those that annotated text may have.
 //
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace whale;
 
-static InFlightDiagnostic wrongKind(Operation *op, NamedAttribute attr,
-                                    StringRef expected) {
-  return op->emitError("attribute '")
-         << attr.getName().getValue() << "' is " << attr.getValue()
-         << ", expected " << expected;
+namespace {
+/// Where an attribute stands; bits, of which an attribute may have several.
+enum Place : unsigned {
+  kOnModule = 1,
+  kOnFunction = 2,
+  kOnArgument = 4,
+  kOnResult = 8,
+  kOnTaskGraph = 16,
+  kOnMicroBatches = 32,
+  kOnKernel = 64,
+  kOnOther = 128,
+  kOnAnyOp = kOnTaskGraph | kOnMicroBatches | kOnKernel | kOnOther,
+};
+
+/// One attribute at one place.
+struct Site {
+  Operation *op;
+  Place place;
+  /// Of the argument or result.
+  unsigned index = 0;
+  /// Of the argument or result; null if the operation is no function.
+  Type type;
+};
+
+/// What is wrong with a value, as the rest of a sentence that begins with the
+/// attribute; empty if nothing is.
+using Fault = std::string;
+
+struct KnownAttribute {
+  StringLiteral name;
+  /// The places where it may stand.
+  unsigned places;
+  Fault (*findFault)(const Site &site, Attribute value);
+  bool isInput = false;
+};
+} // namespace
+
+static Fault expected(Attribute value, const Twine &what) {
+  return llvm::formatv(" is {0}, expected {1}", value, what.str()).str();
 }
 
-static LogicalResult verifyRanks(Operation *op, NamedAttribute attr) {
-  auto ranks = dyn_cast<DenseI64ArrayAttr>(attr.getValue());
-  if (!ranks)
-    return wrongKind(op, attr, "a list of ranks as array<i64: ...>");
-  if (ranks.empty())
-    return wrongKind(op, attr, "at least one rank");
+template <typename... Kinds>
+static Fault needs(Attribute value, const Twine &what) {
+  return isa<Kinds...>(value) ? Fault() : expected(value, what);
+}
+
+static bool isI64(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger(64);
+}
+
+static Fault findUnitFault(const Site &, Attribute value) {
+  return needs<UnitAttr>(value, "no value");
+}
+
+static Fault findStringFault(const Site &, Attribute value) {
+  return needs<StringAttr>(value, "a string");
+}
+
+static Fault findStrategyFault(const Site &, Attribute value) {
+  return needs<StrategyAttr>(value, "#whale.replicate or #whale.split");
+}
+
+static Fault findPhaseFault(const Site &, Attribute value) {
+  return needs<PhaseAttr>(value, "a #whale.phase");
+}
+
+/// A number that counts something.
+static Fault findCountFault(const Site &, Attribute value) {
+  if (isI64(value) && cast<IntegerAttr>(value).getInt() >= 0)
+    return {};
+  return expected(value, "an i64 that is not negative");
+}
+
+static Fault findCountsFault(const Site &, Attribute value) {
+  auto list = dyn_cast<DenseI64ArrayAttr>(value);
+  if (list && llvm::all_of(list.asArrayRef(), [](int64_t n) { return n >= 0; }))
+    return {};
+  return expected(value, "array<i64: ...> without negative numbers");
+}
+
+static Fault findScaleFault(const Site &, Attribute value) {
+  auto list = dyn_cast<DenseF64ArrayAttr>(value);
+  if (list && llvm::all_of(list.asArrayRef(), [](double factor) {
+        return std::isfinite(factor) && factor > 0;
+      }))
+    return {};
+  return expected(value, "array<f64: ...> of positive numbers");
+}
+
+static Fault findSchedulesFault(const Site &, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (list && llvm::all_of(list, llvm::IsaPred<StringAttr>))
+    return {};
+  return expected(value, "a list of strings");
+}
+
+/// Distinct numbers of ranks or devices, at least one.
+static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
+  if (numbers.empty())
+    return (": there is no " + what).str();
   llvm::SmallSet<int64_t, 16> seen;
-  for (int64_t rank : ranks.asArrayRef())
-    if (rank < 0 || !seen.insert(rank).second)
-      return op->emitError("attribute '")
-             << attr.getName().getValue() << "': rank " << rank
-             << (rank < 0 ? " is negative" : " stands twice");
-  return success();
+  for (int64_t number : numbers)
+    if (number < 0 || !seen.insert(number).second)
+      return (": " + what + " " + Twine(number) +
+              (number < 0 ? " is negative" : " stands twice"))
+          .str();
+  return {};
+}
+
+static Fault findRanksFault(const Site &, Attribute value) {
+  auto ranks = dyn_cast<DenseI64ArrayAttr>(value);
+  return ranks ? findNumbersFault(ranks, "rank")
+               : expected(value, "a list of ranks as array<i64: ...>");
+}
+
+static Fault findVirtualDevicesFault(const Site &, Attribute value) {
+  auto lists = dyn_cast<ArrayAttr>(value);
+  if (!lists || lists.empty() ||
+      !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))
+    return expected(value, "a list of array<i64: ...>");
+  for (auto list : lists.getAsRange<DenseI64ArrayAttr>())
+    if (Fault fault = findNumbersFault(list, "device"); !fault.empty())
+      return fault;
+  return {};
+}
+
+static Fault findBatchDimFault(const Site &site, Attribute value) {
+  if (!isI64(value))
+    return expected(value, "an i64");
+  if (!site.type)
+    return {};
+  int64_t dim = cast<IntegerAttr>(value).getInt();
+  auto type = dyn_cast<RankedTensorType>(site.type);
+  if (type && dim >= 0 && dim < type.getRank())
+    return {};
+  return llvm::formatv(" is {0}, which is no dimension of '{1}'", dim,
+                       site.type)
+      .str();
+}
+
+static Fault findFedByFault(const Site &site, Attribute value) {
+  if (!isI64(value))
+    return expected(value, "an i64");
+  auto function = dyn_cast<FunctionOpInterface>(site.op);
+  int64_t result = cast<IntegerAttr>(value).getInt();
+  if (!function || (result >= 0 && result < int64_t(function.getNumResults())))
+    return {};
+  return (" is " + Twine(result) + ", the function has " +
+          Twine(function.getNumResults()) + " results")
+      .str();
+}
+
+static Fault findAliasFault(const Site &site, Attribute value) {
+  if (!isI64(value))
+    return expected(value, "an i64");
+  auto function = dyn_cast<FunctionOpInterface>(site.op);
+  int64_t argument = cast<IntegerAttr>(value).getInt();
+  if (!function ||
+      (argument >= 0 && argument < int64_t(function.getNumArguments())))
+    return {};
+  return (" is " + Twine(argument) + ", the function has " +
+          Twine(function.getNumArguments()) + " arguments")
+      .str();
+}
+
+static Fault findPlacementFault(const Site &, Attribute value) {
+  return needs<PlacementAttr>(value, "a #whale.placement");
+}
+
+static Fault findTypeFault(const Site &, Attribute value) {
+  auto type = dyn_cast<TypeAttr>(value);
+  return type && isa<RankedTensorType>(type.getValue())
+             ? Fault()
+             : expected(value, "a tensor type");
+}
+
+static Fault findStackPieceFault(const Site &, Attribute value) {
+  auto piece = dyn_cast<DictionaryAttr>(value);
+  auto begin = piece ? piece.getAs<IntegerAttr>("begin") : IntegerAttr();
+  auto whole = piece ? piece.getAs<TypeAttr>("whole") : TypeAttr();
+  auto type =
+      whole ? dyn_cast<RankedTensorType>(whole.getValue()) : RankedTensorType();
+  if (begin && isI64(begin) && type && type.getRank() > 0 &&
+      begin.getInt() >= 0 && begin.getInt() < type.getDimSize(0))
+    return {};
+  return expected(value, "{begin = i64, whole = TYPE}");
 }
 
 /// One placement for each of `types`, of its shape.
-static LogicalResult verifyPlacements(Operation *op, NamedAttribute attr,
-                                      TypeRange types) {
-  auto list = dyn_cast<ArrayAttr>(attr.getValue());
+static Fault findPlacementsFault(Attribute value, TypeRange types) {
+  auto list = dyn_cast<ArrayAttr>(value);
   if (!list || !llvm::all_of(list, llvm::IsaPred<PlacementAttr>))
-    return wrongKind(op, attr, "a list of #whale.placement");
+    return expected(value, "a list of #whale.placement");
   if (list.size() != types.size())
-    return op->emitError("attribute '")
-           << attr.getName().getValue() << "' has " << list.size()
-           << " placements, expected " << types.size();
+    return (" has " + Twine(list.size()) + " placements, expected " +
+            Twine(types.size()))
+        .str();
   for (auto [element, type] : llvm::zip(list, types)) {
     const Placement &placement = cast<PlacementAttr>(element).getValue();
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape() ||
         !placement.isViewOf(tensor.getShape()))
-      return op->emitError("attribute '")
-             << attr.getName().getValue() << "': " << placement.str()
-             << " is no placement of " << type;
+      return llvm::formatv(": {0} is no placement of '{1}'", placement.str(),
+                           type)
+          .str();
   }
-  return success();
+  return {};
+}
+
+static Fault findResultPlacementsFault(const Site &site, Attribute value) {
+  return findPlacementsFault(value, site.op->getResultTypes());
+}
+
+static Fault findOperandPlacementsFault(const Site &site, Attribute value) {
+  return findPlacementsFault(value, site.op->getOperandTypes());
 }
 
 static bool isLoopBytes(Attribute attr) {
@@ -75,83 +255,197 @@ static bool isLoopBytes(Attribute attr) {
          });
 }
 
+static Fault findLoopBytesFault(const Site &, Attribute value) {
+  auto entries = dyn_cast<ArrayAttr>(value);
+  if (entries && llvm::all_of(entries, isLoopBytes))
+    return {};
+  return expected(value, "a list of {devices = array<i64: ...>, fixed = i64, "
+                         "kept = {NAME = i64, ...}, outside = i64}");
+}
+
+static Fault findScheduleFault(const Site &, Attribute value) {
+  auto isStage = [](Attribute attr) {
+    auto entry = dyn_cast<DictionaryAttr>(attr);
+    return entry && entry.getAs<DenseI64ArrayAttr>("devices") &&
+           entry.getAs<StringAttr>("steps");
+  };
+  auto stages = dyn_cast<ArrayAttr>(value);
+  if (stages && llvm::all_of(stages, isStage))
+    return {};
+  return expected(value, "a list of {devices = array<i64: ...>, steps = "
+                         "STRING}");
+}
+
+static Fault findBuffersFault(const Site &, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (list && llvm::all_of(list, llvm::IsaPred<DictionaryAttr>))
+    return {};
+  return expected(value, "a list of dictionaries");
+}
+
+/// The dictionary's keys are checked by Config, which has their own messages.
+static Fault findConfigFault(const Site &, Attribute value) {
+  return needs<DictionaryAttr>(value, "a dictionary");
+}
+
+// In the order in which messages list them.
+static constexpr KnownAttribute kKnown[] = {
+    {"whale.batch_dim", kOnArgument, findBatchDimFault, /*isInput=*/true},
+    {"whale.fed_by", kOnArgument, findFedByFault, /*isInput=*/true},
+    {"whale.donated", kOnArgument, findUnitFault, /*isInput=*/true},
+    {"whale.label", kOnArgument, findStringFault, /*isInput=*/true},
+    {"whale.strategy", kOnAnyOp, findStrategyFault, /*isInput=*/true},
+    {"whale.phase", kOnAnyOp, findPhaseFault, /*isInput=*/true},
+    {"whale.default_strategy", kOnModule, findStrategyFault, /*isInput=*/true},
+    {Config::kAttr, kOnModule, findConfigFault, /*isInput=*/true},
+    {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
+     /*isInput=*/true},
+
+    {"whale.estimated_bytes", kOnModule, findCountsFault},
+    {"whale.argument_bytes", kOnModule, findCountsFault},
+    {"whale.memory_scale", kOnModule, findScaleFault},
+    {"whale.cut_bytes", kOnModule, findCountsFault},
+    {"whale.cut_state_bytes", kOnModule, findCountsFault},
+    {"whale.cut_scale", kOnModule, findScaleFault},
+    {"whale.stage_bytes", kOnModule, findCountsFault},
+    {"whale.replaceable_schedule", kOnModule, findStringFault},
+    {"whale.misfit_schedules", kOnModule, findSchedulesFault},
+    {"whale.schedule", kOnMicroBatches, findScheduleFault},
+    {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
+    {"whale.chunk", kOnTaskGraph, findCountFault},
+    {"whale.weight_gradient", kOnTaskGraph, findUnitFault},
+    {"whale.stack_piece", kOnArgument | kOnResult, findStackPieceFault},
+    {"whale.feedback_found", kOnFunction, findUnitFault},
+
+    {"whale.placements", kOnAnyOp, findResultPlacementsFault},
+    {"whale.operand_placements", kOnAnyOp, findOperandPlacementsFault},
+    {"whale.placement", kOnArgument | kOnResult, findPlacementFault},
+    {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
+    {kRanksAttrName, kOnFunction, findRanksFault},
+    {"whale.moment", kOnAnyOp, findCountFault},
+    {"whale.last_use", kOnArgument, findUnitFault},
+
+    {kExtentAttrName, kOnFunction, findCountFault},
+    {kFlopsAttrName, kOnFunction | kOnKernel, findCountFault},
+    {kBytesAttrName, kOnFunction | kOnKernel, findCountFault},
+    {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
+    {"whale.buffers", kOnFunction, findBuffersFault},
+    {"whale.arena_bytes", kOnFunction, findCountFault},
+    {"whale.result_buffers", kOnFunction, findCountsFault},
+    {"whale.alias", kOnResult, findAliasFault},
+    {"whale.out", kOnAnyOp, findCountsFault},
+    {"whale.copies", kOnAnyOp, findCountsFault},
+};
+
+/// What has the attributes of these places.
+static std::string describePlaces(unsigned places) {
+  if (places & kOnOther)
+    return "an operation of a function's body";
+  SmallVector<StringRef> names;
+  for (auto [place, name] : {std::pair(kOnModule, "the module"),
+                             {kOnFunction, "a function"},
+                             {kOnArgument, "an argument of a function"},
+                             {kOnResult, "a result of a function"},
+                             {kOnTaskGraph, "whale.task_graph"},
+                             {kOnMicroBatches, "whale.micro_batches"},
+                             {kOnKernel, "whale.kernel"}})
+    if (places & place)
+      names.push_back(name);
+  return llvm::join(names, " or ");
+}
+
+/// "argument 1", for a message that stands at its function.
+static std::string describe(const Site &site) {
+  if (site.place & (kOnArgument | kOnResult))
+    return ((site.place == kOnArgument ? " of argument " : " of result ") +
+            Twine(site.index))
+        .str();
+  return "";
+}
+
+static LogicalResult emitUnknown(const Site &site, StringRef name) {
+  InFlightDiagnostic error = site.op->emitError("unknown attribute '")
+                             << name << "'" << describe(site);
+  const KnownAttribute *nearest = nullptr;
+  unsigned least = 3; // More changes than this make another word.
+  SmallVector<StringRef> valid;
+  for (const KnownAttribute &known : kKnown) {
+    if (!known.isInput)
+      continue;
+    if (known.places & site.place)
+      valid.push_back(known.name);
+    unsigned distance = name.edit_distance(known.name, true, least + 1);
+    if (distance <= least && (!nearest || distance < least)) {
+      nearest = &known;
+      least = distance;
+    }
+  }
+  if (nearest)
+    error << "; did you mean '" << nearest->name << "'?";
+  if (valid.empty())
+    return error << "; " << describePlaces(site.place)
+                 << " has no attributes of this dialect";
+  return error << "; " << describePlaces(site.place) << " may have "
+               << llvm::join(valid, ", ");
+}
+
+static LogicalResult verify(const Site &site, NamedAttribute attr) {
+  StringRef name = attr.getName();
+  const KnownAttribute *known = llvm::find_if(
+      kKnown, [&](const KnownAttribute &entry) { return entry.name == name; });
+  if (known == std::end(kKnown))
+    return emitUnknown(site, name);
+  if (!(known->places & site.place))
+    return site.op->emitError("attribute '")
+           << name << "'" << describe(site) << " is out of place: it belongs "
+           << "on " << describePlaces(known->places);
+  if (Fault fault = known->findFault(site, attr.getValue()); !fault.empty())
+    return site.op->emitError("attribute '")
+           << name << "'" << describe(site) << fault;
+  return success();
+}
+
+bool whale::isInputAttribute(StringRef name) {
+  return llvm::any_of(kKnown, [&](const KnownAttribute &known) {
+    return known.isInput && known.name == name;
+  });
+}
+
+static Place placeOf(Operation *op) {
+  if (isa<ModuleOp>(op))
+    return kOnModule;
+  if (isa<FunctionOpInterface>(op))
+    return kOnFunction;
+  if (isa<TaskGraphOp>(op))
+    return kOnTaskGraph;
+  if (isa<MicroBatchesOp>(op))
+    return kOnMicroBatches;
+  return isa<KernelOp>(op) ? kOnKernel : kOnOther;
+}
+
 LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
-  StringRef name = attr.getName();
-  Attribute value = attr.getValue();
-  if (name == "whale.default_strategy" || name == "whale.strategy") {
-    if (!isa<StrategyAttr>(value))
-      return wrongKind(op, attr, "#whale.replicate or #whale.split");
-  } else if (name == "whale.phase") {
-    if (!isa<PhaseAttr>(value))
-      return wrongKind(op, attr, "a #whale.phase");
-  } else if (name == Config::kAttr) {
-    if (!isa<DictionaryAttr>(value))
-      return wrongKind(op, attr, "a dictionary");
-    return Config::verify(op, cast<DictionaryAttr>(value));
-  } else if (name == "whale.virtual_devices") {
-    auto lists = dyn_cast<ArrayAttr>(value);
-    if (!lists || !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))
-      return wrongKind(op, attr, "a list of array<i64: ...>");
-  } else if (name == "whale.loop_bytes") {
-    auto entries = dyn_cast<ArrayAttr>(value);
-    if (!entries || !llvm::all_of(entries, isLoopBytes))
-      return wrongKind(op, attr,
-                       "a list of {devices = array<i64: ...>, fixed = i64, "
-                       "kept = {NAME = i64, ...}, outside = i64}");
-  } else if (name == kRanksAttrName) {
-    return verifyRanks(op, attr);
-  } else if (name == "whale.placements") {
-    return verifyPlacements(op, attr, op->getResultTypes());
-  } else if (name == "whale.operand_placements") {
-    return verifyPlacements(op, attr, op->getOperandTypes());
-  }
-  return success();
+  if (failed(verify({op, placeOf(op), 0, Type()}, attr)))
+    return failure();
+  return attr.getName() == Config::kAttr
+             ? Config::verify(op, cast<DictionaryAttr>(attr.getValue()))
+             : success();
 }
 
 LogicalResult WhaleDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                      unsigned index,
                                                      NamedAttribute attr) {
-  StringRef name = attr.getName();
-  Attribute value = attr.getValue();
   auto function = dyn_cast<FunctionOpInterface>(op);
-  if (name == "whale.batch_dim") {
-    auto dim = dyn_cast<IntegerAttr>(value);
-    if (!dim || !dim.getType().isSignlessInteger(64))
-      return wrongKind(op, attr, "an i64");
-    auto type =
-        function
-            ? dyn_cast<RankedTensorType>(function.getArgumentTypes()[index])
-            : RankedTensorType();
-    if (function &&
-        (!type || dim.getInt() < 0 || dim.getInt() >= type.getRank()))
-      return op->emitError("attribute 'whale.batch_dim' of argument ")
-             << index << " is " << dim.getInt() << ", which is no dimension of "
-             << function.getArgumentTypes()[index];
-  } else if (name == "whale.fed_by") {
-    auto result = dyn_cast<IntegerAttr>(value);
-    if (!result || !result.getType().isSignlessInteger(64))
-      return wrongKind(op, attr, "an i64");
-    if (function && (result.getInt() < 0 ||
-                     result.getInt() >= int64_t(function.getNumResults())))
-      return op->emitError("attribute 'whale.fed_by' of argument ")
-             << index << " is " << result.getInt() << ", the function has "
-             << function.getNumResults() << " results";
-  } else if (name == "whale.donated") {
-    if (!isa<UnitAttr>(value))
-      return wrongKind(op, attr, "no value");
-  } else if (name == "whale.placement") {
-    if (!isa<PlacementAttr>(value))
-      return wrongKind(op, attr, "a #whale.placement");
-  }
-  return success();
+  return verify({op, kOnArgument, index,
+                 function ? function.getArgumentTypes()[index] : Type()},
+                attr);
 }
 
 LogicalResult WhaleDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                                        unsigned,
+                                                        unsigned index,
                                                         NamedAttribute attr) {
-  if (attr.getName() == "whale.placement" &&
-      !isa<PlacementAttr>(attr.getValue()))
-    return wrongKind(op, attr, "a #whale.placement");
-  return success();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return verify({op, kOnResult, index,
+                 function ? function.getResultTypes()[index] : Type()},
+                attr);
 }

@@ -1,0 +1,123 @@
+//===- InputAttributes.cpp - What annotated text may say ------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InputAttributes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/Attributes.h"
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+class Checker {
+public:
+  explicit Checker(int64_t devices) : devices(devices) {}
+
+  LogicalResult check(Operation *op);
+
+private:
+  LogicalResult checkName(Operation *op, NamedAttribute attr);
+  LogicalResult checkDevices(Operation *op, NamedAttribute attr);
+  LogicalResult checkFunction(func::FuncOp function);
+
+  int64_t devices;
+};
+
+} // namespace
+
+LogicalResult Checker::checkName(Operation *op, NamedAttribute attr) {
+  if (!isa_and_nonnull<WhaleDialect>(attr.getNameDialect()) ||
+      isInputAttribute(attr.getName()))
+    return success();
+  return op->emitError("attribute '")
+         << attr.getName().getValue()
+         << "' is written by the compiler, and has no meaning in its input";
+}
+
+LogicalResult Checker::checkDevices(Operation *op, NamedAttribute attr) {
+  auto emitLack = [&]() {
+    return op->emitError("attribute '") << attr.getName().getValue() << "' ";
+  };
+  if (auto strategy = dyn_cast<StrategyAttr>(attr.getValue()))
+    if (strategy.getDevices().value_or(0) > devices)
+      return emitLack() << "asks for " << *strategy.getDevices()
+                        << " devices, the cluster has " << devices;
+  if (attr.getName() == kVirtualDevicesAttr)
+    for (auto list :
+         cast<ArrayAttr>(attr.getValue()).getAsRange<DenseI64ArrayAttr>())
+      for (int64_t device : list.asArrayRef())
+        if (device >= devices)
+          return emitLack() << "names device " << device << ", the cluster has "
+                            << devices << " devices";
+  return success();
+}
+
+LogicalResult Checker::checkFunction(func::FuncOp function) {
+  bool isMain = function.getSymName() == "main" &&
+                isa<ModuleOp>(function->getParentOp()) &&
+                !function->getParentOp()->getParentOp();
+  auto check = [&](DictionaryAttr attributes) -> LogicalResult {
+    for (NamedAttribute attr :
+         attributes ? attributes.getValue() : ArrayRef<NamedAttribute>()) {
+      if (failed(checkName(function, attr)))
+        return failure();
+      if (!isMain && isInputAttribute(attr.getName()))
+        return function.emitError("attribute '")
+               << attr.getName().getValue() << "' stands on @"
+               << function.getSymName() << ": it belongs on an argument of "
+               << "@main";
+    }
+    return success();
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (failed(check(function.getArgAttrDict(i))))
+      return failure();
+    auto fedBy = function.getArgAttrOfType<IntegerAttr>(i, kFedByAttr);
+    if (fedBy && function.getArgumentTypes()[i] !=
+                     function.getResultTypes()[fedBy.getInt()])
+      return function.emitError("attribute '")
+             << kFedByAttr << "' of argument " << i << " pairs "
+             << function.getArgumentTypes()[i] << " with result "
+             << fedBy.getInt() << ", which is "
+             << function.getResultTypes()[fedBy.getInt()];
+  }
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (failed(check(function.getResultAttrDict(i))))
+      return failure();
+  return success();
+}
+
+LogicalResult Checker::check(Operation *op) {
+  for (NamedAttribute attr : op->getDiscardableAttrs())
+    if (failed(checkName(op, attr)) || failed(checkDevices(op, attr)))
+      return failure();
+  // The parser puts the outermost module into another for a while, so that the
+  // verifier can't tell it apart.
+  if (isa<ModuleOp>(op) && op->getParentOp())
+    for (NamedAttribute attr : op->getDiscardableAttrs())
+      if (isInputAttribute(attr.getName()))
+        return op->emitError("attribute '")
+               << attr.getName().getValue()
+               << "' stands on an inner module: it belongs on the outermost";
+  auto function = dyn_cast<func::FuncOp>(op);
+  return function ? checkFunction(function) : success();
+}
+
+LogicalResult checkInputAttributes(ModuleOp module, int64_t devices) {
+  Checker checker(devices);
+  WalkResult result = module->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { return WalkResult(checker.check(op)); });
+  return failure(result.wasInterrupted());
+}
+
+} // namespace whale
