@@ -491,3 +491,14 @@ func.func @batch_norm_grad_c3(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %f: tens
   "stablehlo.batch_norm_grad"(%x, %f, %f, %f, %y) <{epsilon = 0.0 : f32, feature_index = 1 : i64}> : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
 }
+
+// -----
+
+func.func @reducer_attributes(%x: tensor<4xf32>, %i: tensor<f32>) {
+  %0 = stablehlo.reduce(%x init: %i) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    // expected-error@+1 {{expected ','}}
+    reducer(%a: tensor<f32> {whale.fed_by = 0}, %b: tensor<f32>) {
+      stablehlo.return %a : tensor<f32>
+    }
+  return
+}

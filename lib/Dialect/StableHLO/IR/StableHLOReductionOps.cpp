@@ -169,7 +169,7 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> lhs, rhs;
   auto parseArgument = [&](SmallVectorImpl<OpAsmParser::Argument> &arguments) {
     return parser.parseArgument(arguments.emplace_back(), /*allowType=*/true,
-                                /*allowAttrs=*/true);
+                                /*allowAttrs=*/false);
   };
   if (parser.parseKeyword("reducer"))
     return failure();
