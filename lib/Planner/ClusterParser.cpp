@@ -11,10 +11,14 @@
 //
 
 #include "whale/Planner/Cluster.h"
+#include "whale/Planner/ClusterRanges.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -110,17 +114,28 @@ public:
   double number() const {
     if (!json.is_number())
       fail(Twine("expected a number, found ") + describe());
-    double number = json.get<double>();
-    if (!std::isfinite(number))
-      fail("the number is not finite");
-    return number;
+    return json.get<double>();
   }
 
-  double positive() const {
+  double within(NumberRange range) const {
     double value = number();
-    if (!(value > 0))
-      fail(Twine("expected a positive number, found ") + describe());
+    if (!range.contains(value))
+      fail(llvm::formatv("expected a number from {0} to {1}, found {2}",
+                         shortest(range.least), shortest(range.most),
+                         describe())
+               .str());
     return value;
+  }
+
+  /// A whole number of bytes. More than can be counted are as many as can be.
+  int64_t bytes() const {
+    double value = within(kMemoryRange);
+    if (value != std::floor(value))
+      fail(Twine("expected a whole number, found ") + describe());
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    if (value >= double(most))
+      return most;
+    return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
   }
 
   /// A whole number from 1 up to `max`, perhaps written as 16e9.
@@ -140,8 +155,21 @@ private:
     return Field(member, path.empty() ? key.str() : path + "." + key.str());
   }
 
+  /// The number as a file would have it: 1e24, 0.5, 1e-6.
+  static std::string shortest(double number) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%g", number);
+    auto [digits, exponent] = llvm::StringRef(text).split('e');
+    if (exponent.empty())
+      return text;
+    llvm::StringRef sign = exponent.starts_with("-") ? "-" : "";
+    return (digits + "e" + sign + exponent.drop_front().ltrim('0')).str();
+  }
+
   /// The value as an error message shows it.
   std::string describe() const {
+    if (json.is_number_float() && !std::isfinite(json.get<double>()))
+      return "a number that is not finite";
     if (json.is_object())
       return "an object";
     if (json.is_array())
@@ -183,24 +211,18 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
       if (!llvm::is_contained(kDTypes, llvm::StringRef(dtype)))
         peak.fail("unknown element type, expected one of " +
                   llvm::join(std::begin(kDTypes), std::end(kDTypes), ", "));
-      kind.flops[dtype] = peak.positive();
+      kind.flops[dtype] = peak.within(kRateRange);
     }
     if (kind.flops.empty())
       flops.fail("expected at least one element type");
   }
   if (!builtin || field.get("memory_bytes"))
-    kind.memoryBytes = field.need("memory_bytes").count(int64_t(1) << 50);
+    kind.memoryBytes = field.need("memory_bytes").bytes();
   if (!builtin || field.get("memory_bandwidth"))
-    kind.memoryBandwidth = field.need("memory_bandwidth").positive();
+    kind.memoryBandwidth = field.need("memory_bandwidth").within(kRateRange);
   if (std::optional<Field> efficiency = field.get("efficiency")) {
-    auto fraction = [](const Field &field) {
-      double value = field.positive();
-      if (value > 1)
-        field.fail("expected at most 1");
-      return value;
-    };
     if (efficiency->value().is_number()) {
-      kind.efficiency.fill(fraction(*efficiency));
+      kind.efficiency.fill(efficiency->within(kEfficiencyRange));
     } else {
       llvm::SmallVector<llvm::StringRef> names;
       for (size_t i = 0; i < kNumOpClasses; ++i)
@@ -208,7 +230,9 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
       efficiency->object(names);
       for (size_t i = 0; i < kNumOpClasses; ++i)
         if (std::optional<Field> value = efficiency->get(names[i]))
-          kind.efficiency[i] = fraction(*value);
+          kind.efficiency[i] = value->within(OpClass(i) == OpClass::Convolution
+                                                 ? kConvolutionEfficiencyRange
+                                                 : kEfficiencyRange);
     }
   }
   return kind;
@@ -218,12 +242,9 @@ Link Reader::readLink(const Field &field) {
   field.object({"bandwidth", "latency"});
   Link link;
   if (std::optional<Field> bandwidth = field.get("bandwidth"))
-    link.bandwidth = bandwidth->positive();
-  if (std::optional<Field> latency = field.get("latency")) {
-    link.latency = latency->number();
-    if (link.latency < 0)
-      latency->fail("expected a number that is not negative");
-  }
+    link.bandwidth = bandwidth->within(kRateRange);
+  if (std::optional<Field> latency = field.get("latency"))
+    link.latency = latency->within(kLatencyRange);
   return link;
 }
 
@@ -253,11 +274,8 @@ DeviceGroup Reader::readDevices(const Field &field) {
   group.kind = kindIndex(field.need("kind"));
   if (std::optional<Field> count = field.get("count"))
     group.count = count->count(kMaxDevices);
-  if (std::optional<Field> slowdown = field.get("slowdown")) {
-    group.slowdown = slowdown->number();
-    if (group.slowdown < 1)
-      slowdown->fail("expected a factor of at least 1");
-  }
+  if (std::optional<Field> slowdown = field.get("slowdown"))
+    group.slowdown = slowdown->within(kSlowdownRange);
   return group;
 }
 
@@ -278,8 +296,8 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
     node.link = readLink(*link);
   if (std::optional<Field> host = field.get("host")) {
     host->object({"memory_bytes", "bandwidth"});
-    node.host = HostMemory{host->need("memory_bytes").count(int64_t(1) << 50),
-                           host->need("bandwidth").positive()};
+    node.host = HostMemory{host->need("memory_bytes").bytes(),
+                           host->need("bandwidth").within(kRateRange)};
   }
   return node;
 }

@@ -11,6 +11,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace whale;
 
@@ -61,6 +62,8 @@ private:
 double RooflineModel::opSeconds(const OpCost &op, int64_t device) const {
   const DeviceKind &kind = cluster.kindOf(device);
   double rate = kind.peakFlops(op.dtype) * kind.efficiency[size_t(op.opClass)];
+  assert(rate > 0 && std::isfinite(op.flops) && std::isfinite(op.bytes) &&
+         "costs are finite");
   return std::max(op.flops / rate, op.bytes / kind.memoryBandwidth) *
          cluster.devices[device].slowdown;
 }

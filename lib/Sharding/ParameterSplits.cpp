@@ -188,9 +188,9 @@ private:
   }
 
   /// Takes these pieces if the program is cheaper with them, by more than
-  /// rounding.
+  /// rounding. What is no number is never taken, or the search would not end.
   bool take(ArrayRef<unsigned> pieces, double cost) {
-    if (cost >= choice.seconds * (1 - 1e-9))
+    if (!(cost < choice.seconds * (1 - 1e-9)))
       return false;
     choice.pieces.assign(pieces.begin(), pieces.end());
     choice.seconds = cost;

@@ -11,6 +11,7 @@
 //
 
 #include "whale/Planner/Cluster.h"
+#include "whale/Planner/ClusterRanges.h"
 #include <cmath>
 #include <cstdlib>
 
@@ -22,23 +23,23 @@ static void require(bool condition) {
 }
 
 static void checkLink(const Link &link) {
-  require(link.bandwidth > 0);
-  require(link.latency >= 0 && std::isfinite(link.latency));
+  require(kRateRange.contains(link.bandwidth) ||
+          link.bandwidth == Link().bandwidth);
+  require(kLatencyRange.contains(link.latency));
 }
 
 static void check(const Cluster &cluster) {
   require(!cluster.devices.empty());
   for (const DeviceKind &kind : cluster.kinds) {
     require(kind.memoryBytes > 0);
-    require(kind.memoryBandwidth > 0 && std::isfinite(kind.memoryBandwidth));
-    require(kind.peakFlops("bf16") > 0 &&
-            std::isfinite(kind.peakFlops("bf16")));
+    require(kRateRange.contains(kind.memoryBandwidth));
+    require(kRateRange.contains(kind.peakFlops("bf16")));
     for (double efficiency : kind.efficiency)
-      require(efficiency > 0 && efficiency <= 1);
+      require(kConvolutionEfficiencyRange.contains(efficiency));
   }
   checkLink(cluster.network);
   for (int64_t id : {size_t(0), cluster.devices.size() - 1}) {
-    require(cluster.devices[id].slowdown >= 1);
+    require(kSlowdownRange.contains(cluster.devices[id].slowdown));
     require(!cluster.kindOf(id).name.empty());
     checkLink(cluster.nodeOf(id).link);
   }

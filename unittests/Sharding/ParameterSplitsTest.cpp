@@ -8,6 +8,7 @@
 
 #include "whale/Sharding/ParameterSplits.h"
 #include "gtest/gtest.h"
+#include <cmath>
 #include <random>
 
 using namespace llvm;
@@ -46,6 +47,17 @@ TEST(ChooseSplits, TellsWhatWasWeighed) {
   EXPECT_EQ(choice.seconds, 1);
   EXPECT_EQ(choice.alternatives[0], (SmallVector<double>{1, 11}));
   EXPECT_EQ(choice.alternatives[1], (SmallVector<double>{1, 2, 3}));
+}
+
+// Any answer will do, but there must be one.
+TEST(ChooseSplits, EndsWithoutNumbers) {
+  for (double odd : {std::nan(""), HUGE_VAL, -HUGE_VAL, 5e-324, 0.0}) {
+    auto seconds = [&](ArrayRef<unsigned> pieces) {
+      return pieces[0] == pieces[1] ? odd : 1.0;
+    };
+    SplitChoice choice = chooseSplits(groupsOf({3, 3}), seconds);
+    EXPECT_EQ(choice.pieces.size(), 2u);
+  }
 }
 
 // Changing one alone is worse: both must change together.

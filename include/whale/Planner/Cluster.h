@@ -42,7 +42,7 @@ struct DeviceKind {
   int64_t memoryBytes = 0;
   /// Bytes per second between the device and its memory.
   double memoryBandwidth = 0;
-  /// The part of the peak that an operation class reaches, in (0, 1].
+  /// The part of the peak that an operation class reaches (ClusterRanges.h).
   std::array<double, kNumOpClasses> efficiency = {1, 1, 1, 1, 1};
 
   /// Peak FLOP/s for an element type. A type that isn't listed runs like f32;
