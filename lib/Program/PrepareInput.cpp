@@ -103,13 +103,21 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   return failure();
 }
 
-/// Whether the tensor's size in bytes is a number.
-static bool isAddressable(RankedTensorType type) {
-  int64_t bytes = 16; // of the largest element type
+/// Bytes of one tensor at most, and of all values of a program together: more
+/// than any cluster has, and sums, a few times over, are numbers of 64 bits.
+static constexpr int64_t kMostTensorBytes = int64_t(1) << 56;
+static constexpr int64_t kMostBytes = int64_t(1) << 60;
+
+/// Bytes of a tensor of the largest element type, which is how large it may
+/// become on the way to a program. Extents of 0 are passed over: what is
+/// computed with the others must be a number, too. None where it is too much.
+static std::optional<int64_t> boundBytes(RankedTensorType type) {
+  int64_t bytes = 16;
   for (int64_t extent : type.getShape())
-    if (extent != 0 && llvm::MulOverflow(bytes, extent, bytes))
-      return false;
-  return true;
+    if (extent > 0 &&
+        (llvm::MulOverflow(bytes, extent, bytes) || bytes > kMostTensorBytes))
+      return std::nullopt;
+  return bytes;
 }
 
 static LogicalResult checkType(Location loc, Type type, const Twine &what) {
@@ -119,7 +127,7 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   if (!tensor.hasStaticShape())
     return emitError(loc) << what << " has a symbolic shape, whose sizes are "
                           << "not known before the program runs: " << type;
-  if (!isAddressable(tensor))
+  if (!boundBytes(tensor))
     return emitError(loc) << what
                           << " has more bytes than can be counted: " << type;
   if (getElementBytes(tensor.getElementType()) == 0)
@@ -129,17 +137,31 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
 }
 
 /// Sizes in bytes must be numbers, in everything that is computed.
-static LogicalResult checkSizes(func::FuncOp main) {
-  WalkResult result = main.walk([](Operation *op) {
-    for (Type type : op->getResultTypes()) {
-      auto tensor = dyn_cast<RankedTensorType>(type);
-      if (!tensor || !tensor.hasStaticShape())
-        continue;
-      if (!isAddressable(tensor)) {
-        op->emitError("result has more bytes than can be counted: ") << type;
+static LogicalResult checkSizes(ModuleOp module) {
+  int64_t sum = 0;
+  auto check = [&](Operation *op, Type type, StringRef what) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return success();
+    std::optional<int64_t> bytes = boundBytes(tensor);
+    if (!bytes)
+      return op->emitError(what)
+             << " has more bytes than can be counted: " << type;
+    sum += *bytes;
+    if (sum > kMostBytes)
+      return op->emitError(what) << " and the values before it together have "
+                                 << "more bytes than can be counted: " << type;
+    return success();
+  };
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (failed(check(op, type, "result")))
         return WalkResult::interrupt();
-      }
-    }
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          if (failed(check(op, type, "argument")))
+            return WalkResult::interrupt();
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -157,7 +179,7 @@ static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
   for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
     if (failed(checkType(main.getLoc(), type, "result " + Twine(i))))
       return failure();
-  return checkSizes(main);
+  return checkSizes(module);
 }
 
 /// An option stands in for what the text doesn't say; it can't say otherwise.

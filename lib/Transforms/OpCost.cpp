@@ -154,6 +154,15 @@ int64_t addCosts(int64_t a, int64_t b) {
   return llvm::AddOverflow(a, b, sum) ? kLargest : sum;
 }
 
+int64_t toBytes(double bytes) {
+  constexpr double most = double(int64_t(1) << 61);
+  return std::clamp(bytes, -most, most);
+}
+
+double repeatCost(double times, double cost) {
+  return std::min(times * cost, 1e60);
+}
+
 int64_t opFlops(Operation *op) {
   if (std::optional<int64_t> cost = controlFlowCost(op, opFlops))
     return *cost;

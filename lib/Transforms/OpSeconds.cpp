@@ -63,9 +63,9 @@ Region &longestBranch(Operation *branch, const CostModel &model,
 
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
-    return double(tripCount(loop).value_or(1)) *
-           (regionSeconds(loop.getCond(), model, device) +
-            regionSeconds(loop.getBody(), model, device));
+    return repeatCost(double(tripCount(loop).value_or(1)),
+                      regionSeconds(loop.getCond(), model, device) +
+                          regionSeconds(loop.getBody(), model, device));
   if (stablehlo::isBranch(op))
     return findLongestBranch(op, model, device).second;
   // Nothing is left of these but an index or a splat.

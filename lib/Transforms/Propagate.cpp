@@ -20,6 +20,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;
@@ -143,15 +144,16 @@ private:
       SmallVector<NamedAttribute> kept;
       for (const auto &[name, each] : bytes.kept) {
         fixed -= each * double(pipeline.getInFlight(name));
-        kept.push_back(
-            builder.getNamedAttr(name, builder.getI64IntegerAttr(each)));
+        kept.push_back(builder.getNamedAttr(
+            name, builder.getI64IntegerAttr(toBytes(each))));
       }
       devicesWith
           [builder.getDictionaryAttr(
-               {builder.getNamedAttr("fixed", builder.getI64IntegerAttr(fixed)),
+               {builder.getNamedAttr("fixed",
+                                     builder.getI64IntegerAttr(toBytes(fixed))),
                 builder.getNamedAttr("kept", builder.getDictionaryAttr(kept)),
-                builder.getNamedAttr(
-                    "outside", builder.getI64IntegerAttr(bytes.outside))})]
+                builder.getNamedAttr("outside", builder.getI64IntegerAttr(
+                                                    toBytes(bytes.outside)))})]
               .push_back(device);
     }
     SmallVector<Attribute> list;

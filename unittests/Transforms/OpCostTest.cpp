@@ -12,7 +12,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Planner/CostModel.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace whale;
@@ -39,6 +42,40 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
 };
+
+// Loops of 2^62 rounds in one another are computed more often than a number
+// says.
+TEST_F(OpCostTest, SecondsOfNestedLoopsAreFinite) {
+  constexpr int kDepth = 18;
+  std::string text = R"(
+    func.func @f(%x: tensor<4xf32>, %zero: tensor<i64>) {
+      %one = stablehlo.constant dense<1> : tensor<i64>
+      %start = stablehlo.constant dense<0> : tensor<i64>
+      %many = stablehlo.constant dense<4611686018427387904> : tensor<i64>)";
+  for (int i = 0; i < kDepth; ++i)
+    text += llvm::formatv(R"(
+      %r{0} = stablehlo.while(%i{0} = %start) : tensor<i64>
+      cond {{
+        %c{0} = stablehlo.compare LT, %i{0}, %many
+            : (tensor<i64>, tensor<i64>) -> tensor<i1>
+        stablehlo.return %c{0} : tensor<i1>
+      } do {{)",
+                          i)
+                .str();
+  text += "%y = stablehlo.tanh %x : tensor<4xf32>\n";
+  for (int i = kDepth; i-- > 0;)
+    text += llvm::formatv(R"(
+        %n{0} = stablehlo.add %i{0}, %one : tensor<i64>
+        stablehlo.return %n{0} : tensor<i64>
+      })",
+                          i)
+                .str();
+  Operation *op = parse(text + "return }");
+  Cluster cluster = llvm::cantFail(Cluster::ofRanks(1));
+  double seconds = opSeconds(op, *createRooflineModel(cluster), 0);
+  EXPECT_GT(seconds, 1e50);
+  EXPECT_TRUE(std::isfinite(seconds * seconds));
+}
 
 TEST_F(OpCostTest, Products) {
   Operation *op = parse(R"(

@@ -120,7 +120,7 @@ double AxisCosts::repeats(Operation *op) {
     count = double(tripCount(loop).value_or(1));
   else if (auto loop = dyn_cast<MicroBatchesOp>(parent))
     count = double(loop.getNumMoments(region));
-  count *= repeats(parent);
+  count = repeatCost(count, repeats(parent));
   return regionRepeats[region] = count;
 }
 

@@ -8,6 +8,8 @@
 
 #include "MemoryRoom.h"
 
+#include "whale/Transforms/OpCost.h"
+
 using namespace mlir;
 
 namespace whale {
@@ -93,11 +95,11 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
 }
 
 int64_t MemoryRoom::peakBytes(int64_t device) const {
-  return peakOf(seats[device], scaleOf(device)).bytes;
+  return toBytes(peakOf(seats[device], scaleOf(device)).bytes);
 }
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
-  return peakOf(seats[device], 0).bytes;
+  return toBytes(peakOf(seats[device], 0).bytes);
 }
 
 LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,

@@ -151,7 +151,7 @@ void StepLoads::addWork() {
       Operation *parent = op->getParentOp();
       count = times.lookup(parent);
       if (auto loop = dyn_cast<hlo::WhileOp>(parent))
-        count *= double(tripCount(loop).value_or(1));
+        count = repeatCost(double(tripCount(loop).value_or(1)), count);
       if (hlo::isBranch(parent)) {
         Region *&branch = branches[parent];
         if (!branch)

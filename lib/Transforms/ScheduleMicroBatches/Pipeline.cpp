@@ -11,6 +11,7 @@
 #include "StageCosts.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
@@ -241,7 +242,9 @@ ScheduleProblem Pipeline::getProblem() {
         continue;
       // All places of a stage share what is always there.
       int64_t fixed = isCounted[place.stage] ? 0 : it->second.fixed;
-      int64_t kept = it->second.kept[index];
+      // All of them together can be counted.
+      int64_t kept = toBytes(it->second.kept[index] * problem.microBatches) /
+                     problem.microBatches;
       int64_t memory = cluster.kindOf(device).memoryBytes;
       int64_t room = memory - fixed - kept;
       if (room >= least)
@@ -308,7 +311,7 @@ void Pipeline::correctBytes(const Schedule &schedule,
       }
     }
     bytes[device] =
-        std::max<int64_t>(expected.outside, expected.fixed + int64_t(most));
+        std::max<int64_t>(expected.outside, expected.fixed + toBytes(most));
   }
 }
 

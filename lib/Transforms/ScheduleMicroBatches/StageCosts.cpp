@@ -71,7 +71,7 @@ double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
       if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
         double rounds = double(tripCount(loop).value_or(1));
         for (Region &region : op.getRegions())
-          visit(region.front(), times * rounds);
+          visit(region.front(), repeatCost(rounds, times));
         continue;
       }
       if (stablehlo::isBranch(&op)) {
