@@ -21,7 +21,9 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Runtime/Limits.h"
 #include "whale/Transforms/Attributes.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 namespace whale {
@@ -390,6 +392,34 @@ void Contraction::replace() {
   }
 }
 
+/// Whether the runtime takes such windows; what is larger is a kernel.
+bool isLibraryWindow(ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                     ArrayRef<int64_t> lhsDilation,
+                     ArrayRef<int64_t> rhsDilation,
+                     stablehlo::ConvolutionOp op) {
+  constexpr int64_t most = runtime::mostWindow;
+  auto isSmall = [](int64_t number) {
+    return number >= -most && number <= most;
+  };
+  auto numbers = op.getDimensionNumbers();
+  auto mayDilate = [](Value value, ArrayRef<int64_t> dims,
+                      ArrayRef<int64_t> dilation) {
+    auto shape = cast<ShapedType>(value.getType()).getShape();
+    return llvm::all_of_zip(dims, dilation, [&](int64_t dim, int64_t factor) {
+      int64_t extent;
+      return !llvm::MulOverflow(shape[dim] - 1, factor, extent) &&
+             extent < runtime::mostDilated;
+    });
+  };
+  return llvm::all_of(strides, isSmall) && llvm::all_of(padding, isSmall) &&
+         llvm::all_of(lhsDilation, isSmall) &&
+         llvm::all_of(rhsDilation, isSmall) &&
+         mayDilate(op.getLhs(), numbers.getInputSpatialDimensions(),
+                   lhsDilation) &&
+         mayDilate(op.getRhs(), numbers.getKernelSpatialDimensions(),
+                   rhsDilation);
+}
+
 /// Replaces a convolution by a whale.convolution; failure if the library has
 /// no such one.
 LogicalResult lowerConvolution(RewriterBase &rewriter,
@@ -403,9 +433,6 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
     rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
   }
-  if (!isLibraryType(type.getElementType()) ||
-      !makeLibraryTypes(rewriter, op, lhs, rhs))
-    return failure();
   auto numbers = op.getDimensionNumbers();
   size_t rank = numbers.getInputSpatialDimensions().size();
   auto orOnes = [&](std::optional<ArrayRef<int64_t>> values) {
@@ -415,6 +442,12 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
   SmallVector<int64_t> padding(2 * rank, 0);
   if (auto attribute = op.getPadding())
     padding = llvm::to_vector(attribute->getValues<int64_t>());
+  if (!isLibraryWindow(orOnes(op.getWindowStrides()), padding,
+                       orOnes(op.getLhsDilation()), orOnes(op.getRhsDilation()),
+                       op) ||
+      !isLibraryType(type.getElementType()) ||
+      !makeLibraryTypes(rewriter, op, lhs, rhs))
+    return failure();
   SmallVector<bool> reversal(rank, false);
   if (auto attribute = op.getWindowReversal())
     reversal.assign(attribute->begin(), attribute->end());

@@ -8,6 +8,7 @@
 
 #include "Numeric.h"
 #include "program/Reader.h"
+#include "whale/Runtime/Limits.h"
 
 namespace whale::runtime {
 
@@ -33,7 +34,7 @@ static Convolution::Dimensions readDimensions(const Field &numbers,
 }
 
 static void readWindows(const Field &field, Convolution &convolution) {
-  constexpr int64_t most = int64_t(1) << 40;
+  constexpr int64_t most = mostWindow;
   size_t rank = convolution.windows.size();
   auto readList = [&](const char *key, auto assign) {
     auto list = field.find(key);
@@ -72,7 +73,7 @@ static int64_t dilated(const Field &field, int64_t extent, int64_t dilation) {
   if (extent == 0)
     return 0;
   if (__builtin_mul_overflow(extent - 1, dilation, &result) ||
-      result >= (int64_t(1) << 60))
+      result >= mostDilated)
     field.fail("the dilated extent is too large");
   return result + 1;
 }

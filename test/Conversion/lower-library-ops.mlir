@@ -274,3 +274,19 @@ func.func private @micro_batch(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>,
   %3 = stablehlo.add %other, %2 : tensor<4x16xf32>
   return %1, %3 : tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// -----
+
+// The runtime takes numbers of windows up to 2^40.
+// CHECK-LABEL: @far_windows
+// CHECK-NOT: whale.convolution
+// CHECK: stablehlo.convolution
+func.func @far_windows(%x: tensor<1x8x2xf32>, %k: tensor<3x2x3xf32>)
+    -> tensor<1x1x3xf32> {
+  %0 = stablehlo.convolution(%x, %k)
+      dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+      window = {stride = [4611686018427387904]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x8x2xf32>, tensor<3x2x3xf32>) -> tensor<1x1x3xf32>
+  return %0 : tensor<1x1x3xf32>
+}

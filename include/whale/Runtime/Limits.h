@@ -19,6 +19,10 @@ namespace whale::runtime {
 
 /// Ranks of a program that runs.
 inline constexpr int64_t mostRanks = 4096;
+/// Strides, dilations and, of either sign, padding of a convolution; and one
+/// less than a bound of its extents after dilation.
+inline constexpr int64_t mostWindow = int64_t(1) << 40;
+inline constexpr int64_t mostDilated = int64_t(1) << 60;
 
 /// How many times longer than it could a rank may be made to take.
 inline constexpr double mostSlowdown = 1e6;
