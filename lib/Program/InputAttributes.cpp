@@ -44,21 +44,36 @@ LogicalResult Checker::checkName(Operation *op, NamedAttribute attr) {
          << "' is written by the compiler, and has no meaning in its input";
 }
 
+/// Where an error of the operation is shown: JAX gives modules no location, but
+/// what is in them.
+static Location locate(Operation *op) {
+  Location found = op->getLoc();
+  if (isa<UnknownLoc>(found))
+    op->walk<WalkOrder::PreOrder>([&](Operation *nested) {
+      if (isa<UnknownLoc>(nested->getLoc()) || nested->getNumResults() == 0)
+        return WalkResult::advance();
+      found = nested->getLoc();
+      return WalkResult::interrupt();
+    });
+  return found;
+}
+
 LogicalResult Checker::checkDevices(Operation *op, NamedAttribute attr) {
-  auto emitLack = [&]() {
-    return op->emitError("attribute '") << attr.getName().getValue() << "' ";
-  };
   if (auto strategy = dyn_cast<StrategyAttr>(attr.getValue()))
     if (strategy.getDevices().value_or(0) > devices)
-      return emitLack() << "asks for " << *strategy.getDevices()
-                        << " devices, the cluster has " << devices;
-  if (attr.getName() == kVirtualDevicesAttr)
-    for (auto list :
-         cast<ArrayAttr>(attr.getValue()).getAsRange<DenseI64ArrayAttr>())
-      for (int64_t device : list.asArrayRef())
-        if (device >= devices)
-          return emitLack() << "names device " << device << ", the cluster has "
-                            << devices << " devices";
+      return emitError(locate(op), "attribute '")
+             << attr.getName().getValue() << "' asks for "
+             << *strategy.getDevices() << " devices, the cluster has "
+             << devices;
+  if (attr.getName() != kVirtualDevicesAttr)
+    return success();
+  auto lists = cast<ArrayAttr>(attr.getValue()).getAsRange<DenseI64ArrayAttr>();
+  for (auto [index, list] : llvm::enumerate(lists))
+    for (int64_t device : list.asArrayRef())
+      if (device >= devices)
+        return emitError(locate(op), "attribute '")
+               << kVirtualDevicesAttr << "': virtual device " << index
+               << " names device " << device << ", the cluster has " << devices;
   return success();
 }
 
@@ -90,6 +105,18 @@ LogicalResult Checker::checkFunction(func::FuncOp function) {
              << function.getArgumentTypes()[i] << " with result "
              << fedBy.getInt() << ", which is "
              << function.getResultTypes()[fedBy.getInt()];
+  }
+  // Of JAX: which result takes the argument's memory.
+  constexpr StringLiteral alias = "tf.aliasing_output";
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    Attribute value = function.getArgAttr(i, alias);
+    auto result = dyn_cast_or_null<IntegerAttr>(value);
+    if (isMain && value &&
+        (!result || !result.getType().isSignlessInteger() ||
+         result.getValue().uge(function.getNumResults())))
+      return function.emitError("attribute '")
+             << alias << "' of argument " << i << " is " << value
+             << ", the function has " << function.getNumResults() << " results";
   }
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     if (failed(check(function.getResultAttrDict(i))))
