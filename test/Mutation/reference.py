@@ -1,0 +1,102 @@
+"""What XLA computes: run as a process of its own, which may crash or hang.
+
+Reads a pickled (text, arguments) from standard input for each request, and
+writes a pickled answer: ("results", arrays, arrays of arguments changed in the
+last bits) or ("refused", message).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import numpy as np
+from jax._src.interpreters import mlir as jax_mlir
+from jax._src.lib import xla_client
+from jax._src.lib.mlir import ir
+
+
+def strip(operation: Any) -> None:
+    """Removes Whale's attributes, which mean nothing to XLA."""
+    for name in list(operation.attributes.keys()):
+        if name.startswith("whale."):
+            del operation.attributes[name]
+        elif name in ("arg_attrs", "res_attrs"):
+            operation.attributes[name] = ir.ArrayAttr.get([
+                ir.DictAttr.get({
+                    entry.name: entry.attr
+                    for entry in ir.DictAttr(dictionary)
+                    if not entry.name.startswith("whale.")
+                })
+                for dictionary in ir.ArrayAttr(operation.attributes[name])
+            ])  # fmt: skip
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                strip(inner.operation)
+
+
+def changed(arguments: list[np.ndarray], size: float) -> list[np.ndarray]:
+    """The arguments, each float a little off, as reassociation makes it."""
+    rng = np.random.default_rng(1)
+    result = []
+    for value in arguments:
+        if value.dtype.kind in "iub":
+            result.append(value)
+            continue
+        factor = 1 + size * rng.choice([-1, 1], value.shape)
+        with np.errstate(all="ignore"):
+            wide = value.astype(
+                np.complex128 if value.dtype.kind == "c" else np.float64
+            )
+            result.append((wide * factor).astype(value.dtype))
+    return result
+
+
+def run(text: str, arguments: list[np.ndarray]) -> tuple:
+    device = jax.devices("cpu")[0]
+    with jax_mlir.make_ir_context() as context:
+        context.allow_unregistered_dialects = True
+        try:
+            module = ir.Module.parse(text)
+            strip(module.operation)
+            # Donation means nothing here, and a wrong one is an error.
+            executable = device.client.compile_and_load(
+                module,
+                xla_client.DeviceList((device,)),
+                xla_client.CompileOptions(),
+            )
+        except Exception as error:  # Whatever it says, it is refused.
+            return ("refused", str(error))
+    runs = []
+    with jax.enable_x64(True):
+        for size in (0, 1e-6):
+            values = changed(arguments, size) if size else arguments
+            buffers = [jax.device_put(value, device) for value in values]
+            try:
+                outs = executable.execute(buffers)
+                runs.append([np.asarray(out) for out in outs])
+            except Exception as error:
+                return ("refused", str(error))
+    return ("results", *runs)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # Whatever libraries print isn't an answer.
+    while True:
+        try:
+            request = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(run(*request), answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Tensors of every type in safetensors files, and how close they are."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+
+from whale.dtypes import element_name, numpy_dtype  # noqa: E402
+
+# Relative to the largest number: what is added in another order, and fused
+# otherwise, differs by so much.
+TOLERANCES = {
+    "f64": 1e-9, "f32": 1e-4, "f16": 1e-2, "bf16": 4e-2,
+    "complex<f64>": 1e-9, "complex<f32>": 1e-4,
+}  # fmt: skip
+
+
+def random_tensor(
+    rng: np.random.Generator, shape: list[int], dtype: str
+) -> np.ndarray:
+    kind = numpy_dtype(dtype)
+    if dtype == "i1":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.lstrip("u").startswith("i"):
+        return np.asarray(rng.integers(0, 4, shape)).astype(kind)
+    value = np.asarray(rng.normal(size=shape) * 0.5)
+    if dtype.startswith("complex"):
+        value = value + 1j * rng.normal(size=shape)
+    return value.astype(kind)
+
+
+# Element types that a file names otherwise; each of the rest, of a byte or
+# less, stands there as bytes.
+_NAMES = {
+    "i1": "BOOL", "complex<f32>": "C64", "complex<f64>": "F64",
+    "f8E4M3FN": "F8_E4M3", "f8E4M3FNUZ": "F8_E4M3FNUZ", "f8E5M2": "F8_E5M2",
+    "f8E5M2FNUZ": "F8_E5M2FNUZ", "f8E8M0FNU": "F8_E8M0", "i2": "I8", "i4": "I8",
+    **{f"ui{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
+    **{name: name.upper()
+       for name in ("i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64")},
+}  # fmt: skip
+
+
+def write(path: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
+    header, data = {}, b""
+    for name, value in tensors.items():
+        content = np.ascontiguousarray(value).tobytes()
+        dtype = element_name(value.dtype)
+        header[name] = {
+            "dtype": _NAMES.get(dtype, "U8"),
+            "shape": list(value.shape) + [2] * (dtype == "complex<f64>"),
+            "data_offsets": [len(data), len(data) + len(content)],
+        }
+        data += content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def read(path: pathlib.Path) -> dict[str, bytes]:
+    """The bytes of each tensor."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header, body = json.loads(content[8 : 8 + length]), content[8 + length :]
+    return {
+        name: body[slice(*entry["data_offsets"])]
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
+
+
+def _wide(value: np.ndarray) -> np.ndarray:
+    return value.astype(
+        np.complex128 if value.dtype.kind == "c" else np.float64
+    )
+
+
+def difference(
+    actual: np.ndarray, expected: np.ndarray, nearby: np.ndarray
+) -> str:
+    """What is wrong with a result; nothing if it is as close to what XLA gives
+    as precision allows. `nearby` is what XLA gives of arguments a little
+    different: numbers that change much with them say nothing."""
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return (
+            f"{actual.dtype}{actual.shape}, "
+            f"not {expected.dtype}{expected.shape}"
+        )
+    if not actual.size:
+        return ""
+    with np.errstate(all="ignore"):
+        if expected.dtype.kind in "iub" or "int" in expected.dtype.name:
+            wrong = (actual != expected) & (expected == nearby)
+        else:
+            a, e, n = _wide(actual), _wide(expected), _wide(nearby)
+            name = element_name(expected.dtype)
+            tolerance = TOLERANCES.get(name, 0.3)
+            finite = np.abs(e[np.isfinite(e)])
+            largest = finite.max() if finite.size else 0.0
+            room = tolerance * largest + 1e-30
+            wrong = ~(
+                (np.abs(a - e) <= room) | (a == e) | (np.isnan(a) & np.isnan(e))
+            )
+            wrong &= np.abs(e - n) <= room / 10
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return (
+        f"{list(at)}: {actual[at]}, not {expected[at]}; "
+        f"{int(wrong.sum())} of {wrong.size}"
+    )
