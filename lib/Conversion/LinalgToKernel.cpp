@@ -24,6 +24,7 @@
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -427,9 +428,16 @@ void LoopNest::findInplace(KernelOp kernel) {
 }
 
 void LoopNest::countCosts(KernelOp kernel) {
+  // What is more than a number says is the largest one.
+  auto multiply = [](int64_t a, int64_t b) {
+    int64_t product;
+    return llvm::MulOverflow(a, b, product)
+               ? std::numeric_limits<int64_t>::max()
+               : product;
+  };
   int64_t iterations = 1;
   for (int64_t size : sizes)
-    iterations *= size;
+    iterations = multiply(iterations, size);
   int64_t operations = 0;
   op.getRegion().walk([&](Operation *inner) {
     if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
@@ -451,7 +459,7 @@ void LoopNest::countCosts(KernelOp kernel) {
              getStoredBits(buffer.getElementType()) / 8;
   }
   kernel->setAttr(kFlopsAttrName,
-                  rewriter.getI64IntegerAttr(operations * iterations));
+                  rewriter.getI64IntegerAttr(multiply(operations, iterations)));
   kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
 }
 

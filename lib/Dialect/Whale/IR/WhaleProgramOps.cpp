@@ -16,6 +16,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -212,11 +213,20 @@ LogicalResult MatmulOp::verify() {
   return verifyBounds(*this, "the result", getOutput().getType(), out);
 }
 
+/// The product, or the largest number where it is larger.
+static int64_t countFlops(ArrayRef<int64_t> factors) {
+  int64_t product = 1;
+  for (int64_t factor : factors)
+    if (llvm::MulOverflow(product, factor, product))
+      return std::numeric_limits<int64_t>::max();
+  return product;
+}
+
 int64_t MatmulOp::getFlops() {
-  int64_t flops = 2 * getM()[0] * getN()[0] * getK()[0];
+  SmallVector<int64_t> factors = {2, getM()[0], getN()[0], getK()[0]};
   for (size_t i = 0; i < getBatch().size(); i += 4)
-    flops *= getBatch()[i];
-  return flops;
+    factors.push_back(getBatch()[i]);
+  return countFlops(factors);
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,7 +263,8 @@ int64_t ConvolutionOp::getFlops() {
   int64_t features = kernel.getDimSize(getKernelOutputFeatureDimension());
   if (features == 0)
     return 0;
-  return 2 * output.getNumElements() * (kernel.getNumElements() / features);
+  return countFlops(
+      {2, output.getNumElements(), kernel.getNumElements() / features});
 }
 
 #define GET_OP_CLASSES
