@@ -97,7 +97,7 @@ void LoopNest::findSums() {
       return;
     ordered |= dependsOnOrder(combiner);
     bits = std::max(bits, getBits(combiner->getResult(0).getType()));
-    sums.push_back({number, combiner, {}});
+    sums.push_back({number, combiner, {}, {}});
   }
   SmallVector<bool> reduced;
   for (utils::IteratorType iterator : op.getIteratorTypesArray())

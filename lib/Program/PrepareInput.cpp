@@ -60,8 +60,8 @@ static LogicalResult checkRanks(ModuleOp module, StringRef target) {
 /// What the text says must fit the cluster.
 static LogicalResult checkAttributes(ModuleOp module) {
   for (ClusterOp cluster : module.getOps<ClusterOp>())
-    if (failed(checkInputAttributes(module,
-                                    cluster.getCluster().devices.size())))
+    if (failed(
+            checkInputAttributes(module, cluster.getCluster().devices.size())))
       return failure();
   return success();
 }
