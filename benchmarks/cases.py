@@ -11,9 +11,10 @@ class Case:
     """A training step of `model` (a function of models.py) on some ranks.
 
     What is measured of it is its time and memory or, with `compile_only`, the
-    time to compile it. `target` is how many times faster than JAX it shall be;
-    `own` names another case and how many times as long as that one this one
-    may take.
+    time to compile it. Without a strategy (`none`) every rank computes all.
+    `target` is how many times faster than JAX it shall be; `own` names another
+    case and how many times as long as that one, and how many seconds more, this
+    one may take.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Case:
     plan_only: bool = False
     target: float | None = None
     own: tuple[str, float] | None = None
+    own_extra: float = 0.0
 
 
 _DEEP = {"layers": 24, "width": 1024, "heads": 16}
@@ -62,6 +64,37 @@ CASES = (
     Case("convnet-4", "convolution net", "convnet", ranks=4, target=1.5),
     Case("moe", "mixture of experts", "moe", target=1.5),
     Case("moe-4", "mixture of experts", "moe", ranks=4, target=1.5),
+    Case("rope", "RoPE/GQA transformer", "rope_transformer", target=1.5),
+    Case(
+        "rope-4",
+        "RoPE/GQA transformer",
+        "rope_transformer",
+        ranks=4,
+        target=1.5,
+    ),
+    Case("classifier", "convolution classifier", "classifier", target=1.8),
+    Case(
+        "classifier-4",
+        "convolution classifier",
+        "classifier",
+        ranks=4,
+        target=1.5,
+    ),
+    Case(
+        "small-none-4",
+        "200 small parameters, no strategy",
+        "small_parameters",
+        ranks=4,
+        strategy="none",
+    ),
+    Case(
+        "small-4",
+        "200 small parameters",
+        "small_parameters",
+        ranks=4,
+        own=("small-none-4", 1.5),
+        own_extra=1e-3,
+    ),
     Case(
         "compile-gpt",
         "compile GPT, 4 layers",

@@ -33,6 +33,7 @@ class Workload:
     init: Callable[[jax.Array], Params]
     loss: Callable[[Params, Any], jax.Array]
     batch: Any
+    optimizer: optax.GradientTransformation = optax.adam(1e-3)
 
     def train_step(self) -> Callable[..., Any]:
         """``step(params, state, batch) -> (params, state, loss)``, a function
@@ -40,15 +41,10 @@ class Workload:
 
         def step(params: Params, state: Any, batch: Any) -> Any:
             loss, grads = jax.value_and_grad(self.loss)(params, batch)
-            updates, state = optimizer().update(grads, state, params)
+            updates, state = self.optimizer.update(grads, state, params)
             return optax.apply_updates(params, updates), state, loss
 
         return step
-
-
-def optimizer() -> optax.GradientTransformation:
-    """The optimizer of every workload."""
-    return optax.adam(1e-3)
 
 
 def gpt(
@@ -233,3 +229,175 @@ def moe(
         random.standard_normal((batch, context, width), np.float32),
     )
     return Workload(init, loss, rows)
+
+
+def small_parameters(
+    annotate: bool, batch: int = 32, width: int = 16, layers: int = 100
+) -> Workload:
+    """Two vectors a layer: a step that is all small gradients."""
+
+    def init(key: jax.Array) -> Params:
+        scale, bias = jax.random.normal(key, (2, layers, width))
+        return [
+            {"scale": scale[number], "bias": bias[number]}
+            for number in range(layers)
+        ]
+
+    def loss(params: Params, x: jax.Array) -> jax.Array:
+        for layer in params:
+            x = jnp.tanh(x * layer["scale"] + layer["bias"])
+        return jnp.square(x).mean()
+
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((batch, width), np.float32)
+    return Workload(init, loss, rows, optax.sgd(1e-3))
+
+
+def rope_transformer(
+    annotate: bool,
+    layers: int = 4,
+    width: int = 256,
+    heads: int = 8,
+    pairs: int = 4,
+    hidden: int = 704,
+    vocabulary: int = 4096,
+    batch: int = 16,
+    context: int = 128,
+) -> Workload:
+    """Rotary positions, `pairs` heads of keys and values for `heads` of
+    queries, RMS norms, SwiGLU and an output layer of its own."""
+    head = width // heads
+    frequencies = 1e4 ** (-np.arange(0, head, 2, dtype=np.float32) / head)
+    angles = np.arange(context, dtype=np.float32)[:, None] * frequencies
+    cosine, sine = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    mask = np.tril(np.ones((context, context), bool))
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, 2 + 7 * layers))
+
+        def weight(*shape: int) -> jax.Array:
+            return jax.random.normal(next(keys), shape) * 0.02
+
+        return {
+            "tokens": weight(vocabulary, width),
+            "blocks": [
+                {
+                    "norm1": jnp.ones(width),
+                    "query": weight(width, heads, head),
+                    "key": weight(width, pairs, head),
+                    "value": weight(width, pairs, head),
+                    "out": weight(heads, head, width),
+                    "norm2": jnp.ones(width),
+                    "gate": weight(width, hidden),
+                    "up": weight(width, hidden),
+                    "down": weight(hidden, width),
+                }
+                for _ in range(layers)
+            ],
+            "norm": jnp.ones(width),
+            "head": weight(width, vocabulary),
+        }
+
+    def norm(scale: jax.Array, x: jax.Array) -> jax.Array:
+        mean = jnp.square(x).mean(-1, keepdims=True)
+        return x * jax.lax.rsqrt(mean + 1e-6) * scale
+
+    def rotate(x: jax.Array) -> jax.Array:
+        """Turns each pair of features by its angle; x is [batch, time, heads,
+        head]."""
+        first, second = jnp.split(x, 2, axis=-1)
+        turned = first * cosine - second * sine, second * cosine + first * sine
+        return jnp.concatenate(turned, axis=-1)
+
+    def attend(block: Params, x: jax.Array) -> jax.Array:
+        query = rotate(jnp.einsum("btd,dhk->bthk", x, block["query"]))
+        key = rotate(jnp.einsum("btd,dpk->btpk", x, block["key"]))
+        value = jnp.einsum("btd,dpk->btpk", x, block["value"])
+        shape = *x.shape[:2], pairs, heads // pairs, head
+        scores = jnp.einsum("bqpgk,btpk->bpgqt", query.reshape(shape), key)
+        scores = jnp.where(mask, scores / np.sqrt(head), -1e9)
+        weights = jax.nn.softmax(scores)
+        mixed = jnp.einsum("bpgqt,btpk->bqpgk", weights, value)
+        mixed = mixed.reshape(*x.shape[:2], heads, head)
+        return jnp.einsum("bthk,hkd->btd", mixed, block["out"])
+
+    def loss(params: Params, rows: jax.Array) -> jax.Array:
+        inputs, targets = rows[:, :-1], rows[:, 1:]
+        x = params["tokens"][inputs]
+        for block in params["blocks"]:
+            x = x + attend(block, norm(block["norm1"], x))
+            now = norm(block["norm2"], x)
+            gate = jax.nn.silu(now @ block["gate"])
+            x = x + (gate * (now @ block["up"])) @ block["down"]
+        logits = norm(params["norm"], x) @ params["head"]
+        return optax.softmax_cross_entropy_with_integer_labels(
+            logits, targets
+        ).mean()
+
+    random = np.random.default_rng(0)
+    rows = random.integers(0, vocabulary, (batch, context + 1), np.int32)
+    return Workload(init, loss, rows, optax.adamw(1e-3))
+
+
+def classifier(
+    annotate: bool, batch: int = 64, image: int = 24, classes: int = 10000
+) -> Workload:
+    """Convolutions with batch norm and a wide output layer."""
+    # By layer: kernel, channels, stride.
+    layers = ((5, 16, 2), (3, 128, 1), (1, 128, 1))
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, len(layers) + 1))
+        kernels, fan = [], 3
+        for size, channels, _ in layers:
+            shape = (size, size, fan, channels)
+            kernels.append(jax.random.normal(next(keys), shape) * 0.1)
+            fan = channels
+        return {
+            "kernels": kernels,
+            "norms": [
+                {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+                for width in (layers[0][1], fan)
+            ],
+            "head": jax.random.normal(next(keys), (fan, classes)) * 0.1,
+        }
+
+    def convolve(x: jax.Array, kernel: jax.Array, stride: int) -> jax.Array:
+        return jax.lax.conv_general_dilated(
+            x,
+            kernel,
+            (stride, stride),
+            "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+
+    def norm(params: Params, x: jax.Array) -> jax.Array:
+        mean = x.mean((0, 1, 2))
+        variance = jnp.square(x - mean).mean((0, 1, 2))
+        x = (x - mean) * jax.lax.rsqrt(variance + 1e-5)
+        return x * params["scale"] + params["bias"]
+
+    def loss(params: Params, rows: Any) -> jax.Array:
+        x, labels = rows
+        strides = [stride for *_, stride in layers]
+        first, second, third = params["kernels"]
+        x = convolve(x, first, strides[0])
+        x = jax.nn.relu(norm(params["norms"][0], x))
+        window = (1, 3, 3, 1)
+        x = jax.lax.reduce_window(
+            x, -jnp.inf, jax.lax.max, window, (1, 2, 2, 1), "SAME"
+        )
+        x = jax.nn.relu(convolve(x, second, strides[1]))
+        x = convolve(x, third, strides[2])
+        x = jax.nn.relu(norm(params["norms"][1], x))
+        logits = x.mean((1, 2)) @ params["head"]
+        return optax.softmax_cross_entropy_with_integer_labels(
+            logits, labels
+        ).mean()
+
+    random = np.random.default_rng(0)
+    rows = (
+        random.standard_normal((batch, image, image, 3), np.float32),
+        random.integers(0, classes, batch, np.int32),
+    )
+    return Workload(init, loss, rows, optax.sgd(1e-2, momentum=0.9))

@@ -30,8 +30,8 @@ class Whale:
         self.workload = getattr(models, case.model)(
             annotate=case.ranks > 1, **case.options
         )
-        strategy = getattr(wh, case.strategy)
-        wh.set_default_strategy(strategy())
+        if case.strategy != "none":
+            wh.set_default_strategy(getattr(wh, case.strategy)())
 
     def compile(self) -> dict[str, Any]:
         """Compiles anew; shardings are the split dimension of each leaf."""
@@ -129,13 +129,13 @@ class Jax:
 def arguments(workload: models.Workload) -> tuple[Any, Any, Any]:
     """Parameters, state of the optimizer, mini-batch."""
     params = jax.jit(workload.init)(jax.random.key(0))
-    return params, models.optimizer().init(params), workload.batch
+    return params, workload.optimizer.init(params), workload.batch
 
 
 def abstract_arguments(workload: models.Workload) -> tuple[Any, Any, Any]:
     """Their shapes."""
     params = jax.eval_shape(workload.init, jax.random.key(0))
-    state = jax.eval_shape(models.optimizer().init, params)
+    state = jax.eval_shape(workload.optimizer.init, params)
     batch = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
         workload.batch,
