@@ -441,11 +441,20 @@ private:
     if (producer->use_empty())
       rewriter.eraseOp(producer);
     auto fused = cast<GenericOp>(result->fusedOp);
-    // A long row of reversals would leave an expression as long.
     auto maps =
-        llvm::map_to_vector(fused.getIndexingMapsArray(), simplifyAffineMap);
+        llvm::map_to_vector(fused.getIndexingMapsArray(), simplifyLinear);
     fused.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
     return fused;
+  }
+
+  /// A long row of reversals would leave an expression as long. The remainders
+  /// that slices take would become quotients, which kernels don't read.
+  static AffineMap simplifyLinear(AffineMap map) {
+    bool isLinear = true;
+    map.walkExprs([&](AffineExpr expr) {
+      isLinear &= expr.getKind() != AffineExprKind::Mod;
+    });
+    return isLinear ? simplifyAffineMap(map) : map;
   }
 
   Properties properties;

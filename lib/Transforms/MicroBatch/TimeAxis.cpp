@@ -173,7 +173,8 @@ Value TimeAxis::cloneWhole(Value value) {
     }
     Operation *op = missing.back().getDefiningOp();
     size_t count = missing.size();
-    for (Value read : llvm::reverse(getReads(op)))
+    llvm::SetVector<Value> reads = getReads(op);
+    for (Value read : llvm::reverse(reads))
       if (!find(read))
         missing.push_back(read);
     if (missing.size() == count)
