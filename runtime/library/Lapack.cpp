@@ -1,4 +1,4 @@
-//===- Lapack.cpp - Factorizations and eigenvalues --------------*- C++ -*-===//
+//===- Lapack.cpp - Factorizations ------------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,72 +11,46 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "library/Matrices.h"
+#include "library/Lapack.h"
 #include "whale/Runtime/Error.h"
 
-#include <complex>
-#define lapack_complex_float std::complex<float>
-#define lapack_complex_double std::complex<double>
-#include <lapacke.h>
-
-#include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace whale::runtime {
 
-// One name for the four types of a routine.
-#define WHALE_LAPACK(NAME)                                                     \
-  template <typename T, typename... Args>                                      \
-  static lapack_int NAME(Args... args) {                                       \
-    if constexpr (std::is_same_v<T, float>)                                    \
-      return LAPACKE_s##NAME(LAPACK_ROW_MAJOR, args...);                       \
-    else if constexpr (std::is_same_v<T, double>)                              \
-      return LAPACKE_d##NAME(LAPACK_ROW_MAJOR, args...);                       \
-    else if constexpr (std::is_same_v<T, std::complex<float>>)                 \
-      return LAPACKE_c##NAME(LAPACK_ROW_MAJOR, args...);                       \
-    else                                                                       \
-      return LAPACKE_z##NAME(LAPACK_ROW_MAJOR, args...);                       \
-  }
-// Routines with other names for real and for complex matrices.
-#define WHALE_LAPACK_PAIR(NAME, REAL, COMPLEX)                                 \
-  template <typename T, typename... Args>                                      \
-  static lapack_int NAME(Args... args) {                                       \
-    if constexpr (std::is_same_v<T, float>)                                    \
-      return LAPACKE_s##REAL(LAPACK_ROW_MAJOR, args...);                       \
-    else if constexpr (std::is_same_v<T, double>)                              \
-      return LAPACKE_d##REAL(LAPACK_ROW_MAJOR, args...);                       \
-    else if constexpr (std::is_same_v<T, std::complex<float>>)                 \
-      return LAPACKE_c##COMPLEX(LAPACK_ROW_MAJOR, args...);                    \
-    else                                                                       \
-      return LAPACKE_z##COMPLEX(LAPACK_ROW_MAJOR, args...);                    \
-  }
 WHALE_LAPACK(potrf)
 WHALE_LAPACK(getrf)
 WHALE_LAPACK(geqrf)
 WHALE_LAPACK(geqp3)
-WHALE_LAPACK(gesdd)
 WHALE_LAPACK(gehrd)
 WHALE_LAPACK(gtsv)
 WHALE_LAPACK_PAIR(orgqr, orgqr, ungqr)
 WHALE_LAPACK_PAIR(ormqr, ormqr, unmqr)
-WHALE_LAPACK_PAIR(syevd, syevd, heevd)
 WHALE_LAPACK_PAIR(sytrd, sytrd, hetrd)
-#undef WHALE_LAPACK
-#undef WHALE_LAPACK_PAIR
 
-namespace {
-using Int = lapack_int;
-
-/// Extents as LAPACK wants them: the leading dimension is never 0.
-Int lead(int64_t extent) {
-  return static_cast<Int>(std::max<int64_t>(extent, 1));
+Int checkInfo(const char *routine, Int info,
+              std::initializer_list<Int> operands) {
+  if (info >= 0 ||
+      std::find(operands.begin(), operands.end(), -info) != operands.end())
+    return info;
+  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
+    throw Error(std::string(routine) + ": out of memory for its workspace");
+  throw Error(std::string(routine) + ": LAPACK refuses argument " +
+              std::to_string(-int64_t(info)));
 }
 
-/// A routine whose operand becomes its first result.
+namespace {
+/// The results of an operand with NaNs, of a routine that gives no `info`.
 template <typename T>
-T *copyFirst(const MatrixCall &call, int64_t count) {
-  std::copy_n(call.in<T>(0), count, call.out<T>(0));
-  return call.out<T>(0);
+void fillNaN(T *result, int64_t count) {
+  std::fill_n(result, count, T(std::numeric_limits<Real<T>>::quiet_NaN()));
+}
+
+/// Extents that no operand's check bounds.
+void requireInt(const char *routine, std::initializer_list<int64_t> extents) {
+  if (std::max(extents) > std::numeric_limits<Int>::max())
+    throw Error(std::string(routine) + ": the matrix is too large");
 }
 
 template <typename T>
@@ -88,7 +62,8 @@ LibraryFunction prepareCholeskyOf(const LibraryRequest &request) {
   batch.output<T>({n, n});
   return batch.finish([=](const MatrixCall &call) {
     T *a = copyFirst<T>(call, n * n);
-    Int info = potrf<T>(lower ? 'L' : 'U', Int(n), a, lead(n));
+    Int info = checkInfo("cholesky",
+                         potrf<T>(lower ? 'L' : 'U', Int(n), a, lead(n)), {4});
     for (int64_t row = 0; row < n; ++row)
       for (int64_t column = 0; column < n; ++column) {
         bool inside = lower ? column <= row : column >= row;
@@ -109,8 +84,9 @@ LibraryFunction preparePotrf(const LibraryRequest &request) {
   batch.output<T>({n, n});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
-    *call.out<int32_t>(1) =
-        potrf<T>(uplo, Int(n), copyFirst<T>(call, n * n), lead(n));
+    *call.out<int32_t>(1) = checkInfo(
+        "lapack.potrf",
+        potrf<T>(uplo, Int(n), copyFirst<T>(call, n * n), lead(n)), {4});
   });
 }
 
@@ -123,8 +99,12 @@ LibraryFunction prepareGetrf(const LibraryRequest &request) {
   batch.output<int32_t>({std::min(m, n)});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
-    *call.out<int32_t>(2) = getrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n),
-                                     lead(n), call.out<int32_t>(1));
+    Int *pivots = call.out<int32_t>(1);
+    Int info =
+        getrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n), pivots);
+    if (checkInfo("lapack.getrf", info, {4}) < 0)
+      std::iota(pivots, pivots + std::min(m, n), 1);
+    *call.out<int32_t>(2) = info;
   });
 }
 
@@ -136,8 +116,12 @@ LibraryFunction prepareGeqrf(const LibraryRequest &request) {
   batch.output<T>({m, n});
   batch.output<T>({std::min(m, n)});
   return batch.finish([=](const MatrixCall &call) {
-    geqrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
-             call.out<T>(1));
+    Int info = geqrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
+                        call.out<T>(1));
+    if (checkInfo("lapack.geqrf", info, {4}) < 0) {
+      fillNaN(call.out<T>(0), m * n);
+      fillNaN(call.out<T>(1), std::min(m, n));
+    }
   });
 }
 
@@ -152,8 +136,14 @@ LibraryFunction prepareGeqp3(const LibraryRequest &request) {
   batch.output<T>({std::min(m, n)});
   return batch.finish([=](const MatrixCall &call) {
     std::copy_n(call.in<int32_t>(1), n, call.out<int32_t>(1));
-    geqp3<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
-             call.out<int32_t>(1), call.out<T>(2));
+    Int *pivots = call.out<int32_t>(1);
+    Int info = geqp3<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
+                        pivots, call.out<T>(2));
+    if (checkInfo("lapack.geqp3", info, {4}) < 0) {
+      fillNaN(call.out<T>(0), m * n);
+      std::iota(pivots, pivots + n, 1);
+      fillNaN(call.out<T>(2), std::min(m, n));
+    }
   });
 }
 
@@ -164,12 +154,15 @@ LibraryFunction prepareOrgqr(const LibraryRequest &request) {
   int64_t k = request.inputs.size() > 1 && !request.inputs[1].shape.empty()
                   ? request.inputs[1].shape.back()
                   : 0;
+  requireInt("lapack.orgqr", {k});
   batch.input<T>({m, n});
   batch.input<T>({k});
   batch.output<T>({m, n});
   return batch.finish([=](const MatrixCall &call) {
-    orgqr<T>(Int(m), Int(n), Int(k), copyFirst<T>(call, m * n), lead(n),
-             call.in<T>(1));
+    Int info = orgqr<T>(Int(m), Int(n), Int(k), copyFirst<T>(call, m * n),
+                        lead(n), call.in<T>(1));
+    if (checkInfo("lapack.orgqr", info, {5, 7}) < 0)
+      fillNaN(call.out<T>(0), m * n);
   });
 }
 
@@ -190,6 +183,7 @@ LibraryFunction prepareOrmqr(const LibraryRequest &request) {
   int64_t m = extent(2, 2), n = extent(2, 1);
   bool left = batch.flag("left"), transpose = batch.flag("transpose");
   int64_t order = left ? m : n;
+  requireInt("lapack.ormqr", {m, n, k});
   batch.input<T>({order, columns});
   batch.input<T>({k});
   batch.input<T>({m, n});
@@ -201,58 +195,13 @@ LibraryFunction prepareOrmqr(const LibraryRequest &request) {
   char how = !transpose ? 'N' : isComplexType<T> ? 'C' : 'T';
   return batch.finish([=](const MatrixCall &call) {
     std::copy_n(call.in<T>(2), m * n, call.out<T>(0));
-    if (m > 0 && n > 0)
-      ormqr<T>(left ? 'L' : 'R', how, Int(m), Int(n), Int(k), call.in<T>(0),
-               lead(columns), call.in<T>(1), call.out<T>(0), lead(n));
-  });
-}
-
-template <typename T>
-LibraryFunction prepareGesdd(const LibraryRequest &request) {
-  MatrixBatch batch(request, "lapack.gesdd");
-  int64_t m = batch.extent(0), n = batch.extent(1), k = std::min(m, n);
-  char mode = batch.letter("mode", "ASN");
-  int64_t columns = mode == 'A' ? m : k, rows = mode == 'A' ? n : k;
-  // Without vectors their results have any shape, and nothing in them.
-  auto sizeOf = [&](size_t result, Shape usual) {
-    if (mode != 'N' || request.outputs.size() <= result ||
-        request.outputs[result].shape.size() < 2)
-      return usual;
-    const Shape &shape = request.outputs[result].shape;
-    return Shape(shape.end() - 2, shape.end());
-  };
-  Shape left = sizeOf(2, {m, columns}), right = sizeOf(3, {rows, n});
-  batch.input<T>({m, n});
-  batch.output<T>({m, n});
-  batch.output<Real<T>>({k});
-  batch.output<T>(left);
-  batch.output<T>(right);
-  batch.output<int32_t>({});
-  return batch.finish([=](const MatrixCall &call) {
-    if (mode == 'N') {
-      std::fill_n(call.out<T>(2), elementCount(left), T(0));
-      std::fill_n(call.out<T>(3), elementCount(right), T(0));
-    }
-    *call.out<int32_t>(4) =
-        gesdd<T>(mode, Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
-                 call.out<Real<T>>(1), call.out<T>(2), lead(columns),
-                 call.out<T>(3), lead(n));
-  });
-}
-
-template <typename T>
-LibraryFunction prepareSyevd(const LibraryRequest &request) {
-  MatrixBatch batch(request, "lapack.syevd");
-  int64_t n = batch.extent(0);
-  char mode = batch.letter("mode", "NV"), uplo = batch.letter("uplo", "LU");
-  batch.input<T>({n, n});
-  batch.output<T>({n, n});
-  batch.output<Real<T>>({n});
-  batch.output<int32_t>({});
-  return batch.finish([=](const MatrixCall &call) {
-    *call.out<int32_t>(2) =
-        syevd<T>(mode, uplo, Int(n), copyFirst<T>(call, n * n), lead(n),
-                 call.out<Real<T>>(1));
+    if (m == 0 || n == 0)
+      return;
+    Int info =
+        ormqr<T>(left ? 'L' : 'R', how, Int(m), Int(n), Int(k), call.in<T>(0),
+                 lead(columns), call.in<T>(1), call.out<T>(0), lead(n));
+    if (checkInfo("lapack.ormqr", info, {7, 9, 10}) < 0)
+      fillNaN(call.out<T>(0), m * n);
   });
 }
 
@@ -268,9 +217,10 @@ LibraryFunction prepareSytrd(const LibraryRequest &request) {
   batch.output<T>({less});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
-    *call.out<int32_t>(4) =
+    Int info =
         sytrd<T>(uplo, Int(n), copyFirst<T>(call, n * n), lead(n),
                  call.out<Real<T>>(1), call.out<Real<T>>(2), call.out<T>(3));
+    *call.out<int32_t>(4) = checkInfo("lapack.sytrd", info, {4});
   });
 }
 
@@ -284,8 +234,9 @@ LibraryFunction prepareGehrd(const LibraryRequest &request) {
   batch.output<T>({less});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
-    *call.out<int32_t>(2) = gehrd<T>(
-        Int(n), low, high, copyFirst<T>(call, n * n), lead(n), call.out<T>(1));
+    Int info = gehrd<T>(Int(n), low, high, copyFirst<T>(call, n * n), lead(n),
+                        call.out<T>(1));
+    *call.out<int32_t>(2) = checkInfo("lapack.gehrd", info, {5});
   });
 }
 
@@ -297,6 +248,7 @@ LibraryFunction prepareGtsv(const LibraryRequest &request) {
       request.inputs.size() > 3 && !request.inputs[3].shape.empty()
           ? request.inputs[3].shape.back()
           : 0;
+  requireInt("lapack.gtsv", {columns});
   for (int i = 0; i < 3; ++i)
     batch.input<T>({n});
   batch.input<T>({n, columns});
@@ -308,142 +260,16 @@ LibraryFunction prepareGtsv(const LibraryRequest &request) {
     for (size_t i = 0; i < 4; ++i)
       std::copy_n(call.in<T>(i), i < 3 ? n : n * columns, call.out<T>(i));
     // The first element of the lower diagonal stands for nothing.
-    *call.out<int32_t>(4) =
-        n == 0
-            ? 0
-            : gtsv<T>(Int(n), Int(columns), call.out<T>(0) + 1, call.out<T>(1),
-                      call.out<T>(2), call.out<T>(3), lead(columns));
+    Int info = n == 0 ? 0
+                      : gtsv<T>(Int(n), Int(columns), call.out<T>(0) + 1,
+                                call.out<T>(1), call.out<T>(2), call.out<T>(3),
+                                lead(columns));
+    *call.out<int32_t>(4) = checkInfo("lapack.gtsv", info, {4, 5, 6, 7});
   });
 }
 
-/// Eigenvectors that LAPACK gives as real and imaginary columns.
-template <typename T>
-void joinPairs(int64_t n, const T *imaginary, const T *packed,
-               std::complex<T> *vectors) {
-  for (int64_t column = 0; column < n; ++column) {
-    bool pair = imaginary[column] != 0 && column + 1 < n;
-    for (int64_t row = 0; row < n; ++row) {
-      T re = packed[row * n + column];
-      T im = pair ? packed[row * n + column + 1] : T(0);
-      vectors[row * n + column] = {re, im};
-      if (pair)
-        vectors[row * n + column + 1] = {re, -im};
-    }
-    column += pair;
-  }
-}
-
-Int callGeev(char l, char r, Int n, std::complex<float> *a,
-             std::complex<float> *w, std::complex<float> *vl,
-             std::complex<float> *vr) {
-  return LAPACKE_cgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
-                       vr, lead(n));
-}
-Int callGeev(char l, char r, Int n, std::complex<double> *a,
-             std::complex<double> *w, std::complex<double> *vl,
-             std::complex<double> *vr) {
-  return LAPACKE_zgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
-                       vr, lead(n));
-}
-Int callGeev(char l, char r, Int n, float *a, float *re, float *im, float *vl,
-             float *vr) {
-  return LAPACKE_sgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), re, im, vl,
-                       lead(n), vr, lead(n));
-}
-Int callGeev(char l, char r, Int n, double *a, double *re, double *im,
-             double *vl, double *vr) {
-  return LAPACKE_dgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), re, im, vl,
-                       lead(n), vr, lead(n));
-}
-
-template <typename T>
-LibraryFunction prepareGeev(const LibraryRequest &request) {
-  using Complex = std::complex<Real<T>>;
-  MatrixBatch batch(request, "lapack.geev");
-  int64_t n = batch.extent(0);
-  char left = batch.letter("compute_left", "NV");
-  char right = batch.letter("compute_right", "NV");
-  batch.input<T>({n, n});
-  batch.output<T>({n});
-  if constexpr (!isComplexType<T>)
-    batch.output<T>({n});
-  batch.output<Complex>({n, n});
-  batch.output<Complex>({n, n});
-  batch.output<int32_t>({});
-  return batch.finish([=](const MatrixCall &call) {
-    std::vector<T> a(call.in<T>(0), call.in<T>(0) + n * n);
-    if constexpr (isComplexType<T>) {
-      *call.out<int32_t>(3) =
-          callGeev(left, right, Int(n), a.data(), call.out<T>(0),
-                   call.out<T>(1), call.out<T>(2));
-    } else {
-      std::vector<T> vl(n * n), vr(n * n);
-      T *im = call.out<T>(1);
-      *call.out<int32_t>(4) =
-          callGeev(left, right, Int(n), a.data(), call.out<T>(0), im, vl.data(),
-                   vr.data());
-      joinPairs<T>(n, im, vl.data(), call.out<Complex>(2));
-      joinPairs<T>(n, im, vr.data(), call.out<Complex>(3));
-    }
-  });
-}
-
-Int callGees(char mode, Int n, std::complex<float> *a, Int *sdim,
-             std::complex<float> *w, std::complex<float> *vs) {
-  return LAPACKE_cgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
-                       sdim, w, vs, lead(n));
-}
-Int callGees(char mode, Int n, std::complex<double> *a, Int *sdim,
-             std::complex<double> *w, std::complex<double> *vs) {
-  return LAPACKE_zgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
-                       sdim, w, vs, lead(n));
-}
-Int callGees(char mode, Int n, float *a, Int *sdim, float *re, float *im,
-             float *vs) {
-  return LAPACKE_sgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
-                       sdim, re, im, vs, lead(n));
-}
-Int callGees(char mode, Int n, double *a, Int *sdim, double *re, double *im,
-             double *vs) {
-  return LAPACKE_dgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
-                       sdim, re, im, vs, lead(n));
-}
-
-template <typename T>
-LibraryFunction prepareGees(const LibraryRequest &request) {
-  MatrixBatch batch(request, "lapack.gees");
-  int64_t n = batch.extent(0);
-  char mode = batch.letter("mode", "NV");
-  batch.letter("sort", "N");
-  batch.input<T>({n, n});
-  batch.output<T>({n, n});
-  batch.output<T>({n, n});
-  batch.output<T>({n});
-  if constexpr (!isComplexType<T>)
-    batch.output<T>({n});
-  batch.output<int32_t>({});
-  batch.output<int32_t>({});
-  return batch.finish([=](const MatrixCall &call) {
-    T *a = copyFirst<T>(call, n * n);
-    std::fill_n(call.out<T>(1), n * n, T(0));
-    if constexpr (isComplexType<T>)
-      *call.out<int32_t>(4) = callGees(mode, Int(n), a, call.out<int32_t>(3),
-                                       call.out<T>(2), call.out<T>(1));
-    else
-      *call.out<int32_t>(5) =
-          callGees(mode, Int(n), a, call.out<int32_t>(4), call.out<T>(2),
-                   call.out<T>(3), call.out<T>(1));
-  });
-}
 } // namespace
 
-// A factory for each routine, whatever the elements.
-#define WHALE_PREPARE(NAME, FUNCTION)                                          \
-  static LibraryFunction prepare##NAME##Any(const LibraryRequest &request) {   \
-    return dispatchNumber(request, FUNCTION, [&]<typename T>() {               \
-      return prepare##NAME<T>(request);                                        \
-    });                                                                        \
-  }
 WHALE_PREPARE(CholeskyOf, "cholesky")
 WHALE_PREPARE(Potrf, "lapack.potrf")
 WHALE_PREPARE(Getrf, "lapack.getrf")
@@ -451,24 +277,23 @@ WHALE_PREPARE(Geqrf, "lapack.geqrf")
 WHALE_PREPARE(Geqp3, "lapack.geqp3")
 WHALE_PREPARE(Orgqr, "lapack.orgqr")
 WHALE_PREPARE(Ormqr, "lapack.ormqr")
-WHALE_PREPARE(Gesdd, "lapack.gesdd")
-WHALE_PREPARE(Syevd, "lapack.syevd")
 WHALE_PREPARE(Sytrd, "lapack.sytrd")
 WHALE_PREPARE(Gehrd, "lapack.gehrd")
 WHALE_PREPARE(Gtsv, "lapack.gtsv")
-WHALE_PREPARE(Geev, "lapack.geev")
-WHALE_PREPARE(Gees, "lapack.gees")
-#undef WHALE_PREPARE
 
 std::map<std::string, LibraryFactory> lapackFunctions() {
-  return {
-      {"cholesky", prepareCholeskyOfAny}, {"lapack.potrf", preparePotrfAny},
-      {"lapack.getrf", prepareGetrfAny},  {"lapack.geqrf", prepareGeqrfAny},
-      {"lapack.geqp3", prepareGeqp3Any},  {"lapack.orgqr", prepareOrgqrAny},
-      {"lapack.gesdd", prepareGesddAny},  {"lapack.syevd", prepareSyevdAny},
-      {"lapack.sytrd", prepareSytrdAny},  {"lapack.gehrd", prepareGehrdAny},
-      {"lapack.gtsv", prepareGtsvAny},    {"lapack.geev", prepareGeevAny},
-      {"lapack.gees", prepareGeesAny},    {"lapack.ormqr", prepareOrmqrAny}};
+  std::map<std::string, LibraryFactory> functions = eigenvalueFunctions();
+  functions.insert({{"cholesky", prepareCholeskyOfAny},
+                    {"lapack.potrf", preparePotrfAny},
+                    {"lapack.getrf", prepareGetrfAny},
+                    {"lapack.geqrf", prepareGeqrfAny},
+                    {"lapack.geqp3", prepareGeqp3Any},
+                    {"lapack.orgqr", prepareOrgqrAny},
+                    {"lapack.ormqr", prepareOrmqrAny},
+                    {"lapack.sytrd", prepareSytrdAny},
+                    {"lapack.gehrd", prepareGehrdAny},
+                    {"lapack.gtsv", prepareGtsvAny}});
+  return functions;
 }
 
 } // namespace whale::runtime
