@@ -140,6 +140,15 @@ bool WideReducer::isWide(unsigned number) const {
   return getType(number) != elements[number];
 }
 
+bool WideReducer::roundsTerms() const {
+  if (isChoice(const_cast<Region &>(region).front()))
+    return false;
+  for (auto [number, element] : llvm::enumerate(elements))
+    if (isa<FloatType, ComplexType>(element) && !isWide(number))
+      return true;
+  return false;
+}
+
 Value WideReducer::widen(OpBuilder &b, Location loc, Value value,
                          unsigned number) const {
   return convertScalar(b, loc, value, elements[number], getType(number));

@@ -38,6 +38,9 @@ public:
   mlir::Type getType(unsigned number) const;
   /// Whether that is not the operand's.
   bool isWide(unsigned number) const;
+  /// Whether floats are rounded to the precision of the terms each time: the
+  /// error then grows with their number, unless blocks are accumulated apart.
+  bool roundsTerms() const;
 
   /// A stored scalar of operand `number` as the reducer takes it, and back.
   mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,

@@ -277,20 +277,33 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
     joinInner(k, type.getShape().take_front(axis + 1), inside, elements.size());
     int64_t width = std::min(inside, kMaxLine);
     SmallVector<Value> inits = loadInits(k, reducer, elements);
-    SmallVector<Value> line;
-    if (inside > 1)
+    auto makeLine = [&] {
+      SmallVector<Value> line;
       for (Value init : inits)
         line.push_back(memref::AllocaOp::create(
             k.b, k.loc, MemRefType::get({width}, init.getType()),
             k.b.getI64IntegerAttr(64)));
+      return line;
+    };
+    bool blocks = size > kSumBlock && reducer.roundsTerms();
+    SmallVector<Value> line;
+    if (inside > 1 && !blocks)
+      line = makeLine();
+    SmallVector<RunningLevel> levels;
+    for (int64_t unit = 1; blocks && unit < size; unit *= kSumBlock)
+      levels.push_back({makeLine(), makeLine(), unit});
     bool good = true;
-    auto step = [&](ValueRange outer, Value position, Value inner,
-                    ValueRange carried) {
+    auto indicesAt = [&](ValueRange outer, Value position, Value inner) {
       if (reversed)
         position =
             arith::SubIOp::create(k.b, k.loc, k.index(size - 1), position);
       SmallVector<Value> indices(outer);
       indices.append({position, inner});
+      return indices;
+    };
+    auto step = [&](ValueRange outer, Value position, Value inner,
+                    ValueRange carried) {
+      SmallVector<Value> indices = indicesAt(outer, position, inner);
       auto next = combine(k, reducer, carried, indices, elements);
       good &= succeeded(next);
       if (!good)
@@ -321,14 +334,24 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
         });
       });
     };
+    auto inBlocks = [&](ValueRange outer, Value first, int64_t count) {
+      auto visit = [&](Value position, Value column) {
+        return indicesAt(outer, position, k.add(first, column));
+      };
+      good &= succeeded(
+          emitBlocks(k, reducer, levels, size, count, inits, elements, visit));
+    };
     auto along = [&](ValueRange outer) {
       if (inside == 1)
-        return inRegisters(outer);
+        return blocks ? inBlocks(outer, k.index(0), 1) : inRegisters(outer);
+      auto columns = [&](Value first, int64_t count) {
+        blocks ? inBlocks(outer, first, count) : inLines(outer, first, count);
+      };
       k.loop(k.index(0), k.index(inside / width), [&](Value number) {
-        inLines(outer, k.mul(number, k.index(width)), width);
+        columns(k.mul(number, k.index(width)), width);
       });
       if (int64_t rest = inside % width)
-        inLines(outer, k.index(inside - rest), rest);
+        columns(k.index(inside - rest), rest);
     };
     if (axis == 0) {
       along({});
@@ -345,6 +368,104 @@ struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
   }
 
   static constexpr int64_t kMaxLine = 512;
+
+  /// A running reduction in blocks of kSumBlock steps of `unit` elements each,
+  /// for a line of columns: what is before the block, and what the steps of it
+  /// reduce to so far. A step of level n is a block of level n - 1.
+  struct RunningLevel {
+    SmallVector<Value> before, within;
+    int64_t unit;
+  };
+
+  /// Each result reduces what is before its blocks, from the outermost in, and
+  /// then its block, so that an error grows with the logarithm of the length.
+  /// The initial value is taken once.
+  static LogicalResult
+  emitBlocks(KernelBuilder &k, WideReducer &reducer,
+             ArrayRef<RunningLevel> levels, int64_t size, int64_t count,
+             ArrayRef<Value> inits, ArrayRef<Type> elements,
+             function_ref<SmallVector<Value>(Value, Value)> indicesAt) {
+    bool good = true;
+    auto load = [&](ArrayRef<Value> line, Value column) {
+      SmallVector<Value> values;
+      for (Value memory : line)
+        values.push_back(memref::LoadOp::create(k.b, k.loc, memory, column));
+      return values;
+    };
+    auto store = [&](ArrayRef<Value> values, ArrayRef<Value> line,
+                     Value column) {
+      for (auto [value, memory] : llvm::zip_equal(values, line))
+        memref::StoreOp::create(k.b, k.loc, value, memory, column);
+    };
+    auto join = [&](SmallVector<Value> arguments, ArrayRef<Value> more) {
+      SmallVector<Value> before = arguments;
+      llvm::append_range(arguments, more);
+      auto result = reducer.emit(k.b, arguments);
+      good &= succeeded(result);
+      return good ? *result : before;
+    };
+    auto choose = [&](Value condition, ArrayRef<Value> yes,
+                      ArrayRef<Value> no) {
+      SmallVector<Value> chosen;
+      for (auto [a, b] : llvm::zip_equal(yes, no))
+        chosen.push_back(arith::SelectOp::create(k.b, k.loc, condition, a, b));
+      return chosen;
+    };
+    auto overColumns = [&](function_ref<void(Value)> body) {
+      if (count == 1)
+        body(k.index(0));
+      else
+        k.loop(k.index(0), k.index(count), body);
+    };
+    auto scan = [&](auto &scan, size_t number, Value begin) -> void {
+      const RunningLevel &level = levels[number];
+      Value end = k.index(size);
+      if (level.unit * kSumBlock < size)
+        end = arith::MinUIOp::create(
+            k.b, k.loc, end, k.add(begin, k.index(level.unit * kSumBlock)));
+      auto loop =
+          scf::ForOp::create(k.b, k.loc, begin, end, k.index(level.unit));
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(loop.getBody());
+      Value position = loop.getInductionVar();
+      Value isFirst = k.compare(arith::CmpIPredicate::eq, position, begin);
+      auto accumulate = [&](ArrayRef<Value> term, Value column) {
+        SmallVector<Value> sum = join(load(level.within, column), term);
+        sum = choose(isFirst, term, sum);
+        store(sum, level.within, column);
+        return sum;
+      };
+      if (number == 0) {
+        overColumns([&](Value column) {
+          SmallVector<Value> indices = indicesAt(position, column), term;
+          for (auto [operand, element] : llvm::enumerate(elements))
+            term.push_back(reducer.widen(
+                k.b, k.loc, k.loadScalar(operand, indices, element), operand));
+          SmallVector<Value> sum = accumulate(term, column);
+          storeResults(k, reducer, join(load(level.before, column), sum),
+                       indices);
+        });
+        return;
+      }
+      const RunningLevel &below = levels[number - 1];
+      overColumns([&](Value column) {
+        SmallVector<Value> before = load(level.before, column);
+        store(choose(isFirst, before, join(before, load(level.within, column))),
+              below.before, column);
+      });
+      scan(scan, number - 1, position);
+      overColumns([&](Value column) {
+        accumulate(load(below.within, column), column);
+      });
+    };
+    overColumns([&](Value column) {
+      store(inits, levels.back().before, column);
+      for (const RunningLevel &level : levels)
+        store(inits, level.within, column);
+    });
+    scan(scan, levels.size() - 1, k.index(0));
+    return success(good);
+  }
 
   /// Lets `count` operands and as many results be seen with dimensions `outer`
   /// and one of `inside`.

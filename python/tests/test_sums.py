@@ -146,6 +146,41 @@ def test_running_sum_of_ones():
     assert run(jnp.cumsum, ones)[-1] == 600
 
 
+def test_running_sums_without_a_wider_type():
+    rng = np.random.default_rng(0)
+    line, columns = rng.random(20000), rng.random((300, 3))
+    five = np.float64(5)
+
+    def step(line, columns):
+        return (
+            jnp.cumsum(line),
+            lax.cumsum(line, reverse=True),
+            lax.cumlogsumexp(line[:4000]),
+            # The initial value is part of each sum once.
+            lax.reduce_window(
+                columns, five, lax.add, (300, 1), (1, 1), ((299, 0), (0, 0))
+            ),
+            jnp.cumsum(columns[:257] * 1j, 0).imag,
+        )
+
+    with jax.enable_x64(True):
+        results = run(step, line, columns)
+    wide, tall = line.astype(np.longdouble), columns.astype(np.longdouble)
+    for result, exact in zip(
+        results,
+        (
+            wide.cumsum(),
+            wide[::-1].cumsum()[::-1],
+            np.log(np.exp(wide[:4000]).cumsum()),
+            5 + tall.cumsum(0),
+            tall[:257].cumsum(0),
+        ),
+    ):
+        # Added in order, the last of the first is 72 ulp off.
+        assert result.dtype == np.float64
+        assert np.all(np.abs(result - exact) < 5 * np.spacing(result))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_scatter_rounds_as_xla(dtype):
     rng = np.random.default_rng(0)

@@ -127,7 +127,10 @@ def exact_f64(v: Values) -> Values:
     windows = np.lib.stride_tricks.sliding_window_view
     a, b = (v[name].astype(np.longdouble) for name in "ab")
     exps = np.exp(x)
-    # Running sums have no wider type to be formed in.
+
+    def backwards(x: np.ndarray) -> np.ndarray:
+        return np.cumsum(x[:, ::-1], 1)[:, ::-1]
+
     return {
         "sum of all": x.sum(),
         "sum of lines": x.sum(1),
@@ -144,7 +147,13 @@ def exact_f64(v: Values) -> Values:
         "logsumexp": np.log(exps.sum(1)),
         "softmax": exps / exps.sum(1, keepdims=True),
         "norm": np.sqrt((x * x).sum(1)),
+        "cumsum": np.cumsum(x, 1),
+        "cumsum of columns": np.cumsum(x, 1).T,
+        "cumsum, reversed": backwards(x),
+        "cumprod": np.cumprod(z, 1),
+        "cumlogsumexp": np.log(np.cumsum(exps, 1)),
         "cummax": np.maximum.accumulate(x, 1),
+        "gradient of cumsum": backwards(y),
         "reduce_window, sum": windows(x, 32, 1).sum(-1),
         "reduce_window, product": windows(z, 32, 1).prod(-1),
         "average pool": windows(x, 5, 1)[:, ::3].sum(-1) / 5,
