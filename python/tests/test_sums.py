@@ -34,48 +34,67 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("kind, shape, axis", CASES)
-def test_order_is_not_that_of_the_fused_loop(kind, shape, axis):
-    rng = np.random.default_rng(0)
+def operand(rng, kind, shape):
     x = rng.standard_normal(shape).astype(np.float32)
     if kind == "prod":
         x = 1 + x / 16
     if kind == "complex":
         x = x + 1j * rng.standard_normal(shape).astype(np.float32)
+    return x
+
+
+def reduction(kind, axis):
     total = jnp.prod if kind == "prod" else jnp.sum
-    turn = tuple(reversed(range(len(shape))))
-    ones = np.ones(shape, x.dtype)
-    lines = np.zeros((*shape[:-1], 1), x.dtype)
-    columns = np.zeros(shape[-1:], x.dtype)
+    return lambda x: total(x, axis=axis)
 
-    def all_at_once(x, half, turned, longer, ones, lines, columns):
-        by = lambda x: total(x, axis=axis)  # noqa: E731
-        kept = x * ones
-        return [
-            by(half + half),
-            by(turned.transpose(turn)),
-            by(longer[1:]),
-            by(x + lines),
-            by(x + columns),
-            by(jnp.where(jnp.arange(shape[-1]) < 0, 0, x)),
-            (by(kept), kept, jnp.sin(kept)),
-            (lambda s: (s, s * 2, x - s.sum()))(by(x)),
-        ]
 
-    alone = run(lambda x: total(x, axis=axis), x)
-    fused = run(
-        all_at_once,
-        x,
-        x / 2,
-        np.ascontiguousarray(x.transpose(turn)),
-        np.concatenate([x[:1], x]),
-        ones,
-        lines,
-        columns,
+def variants(case, v):
+    """One reduction of the same terms, fused with all sorts of neighbours."""
+    kind, shape, axis = case
+    by = reduction(kind, axis)
+    x = v["x"]
+    kept = x * v["ones"]
+    return [
+        by(v["half"] + v["half"]),
+        by(v["turned"].transpose(tuple(reversed(range(len(shape)))))),
+        by(v["longer"][1:]),
+        by(x + v["lines"]),
+        by(x + v["columns"]),
+        by(jnp.where(jnp.arange(shape[-1]) < 0, 0, x)),
+        (by(kept), kept, jnp.sin(kept)),
+        (lambda s: (s, s * 2, x - s.sum()))(by(x)),
+    ]
+
+
+def test_order_is_not_that_of_the_fused_loop():
+    rng = np.random.default_rng(0)
+    xs = [operand(rng, kind, shape) for kind, shape, _ in CASES]
+    # All in two programs, as each compilation takes long.
+    alone = run(
+        lambda xs: [
+            reduction(kind, axis)(x) for (kind, _, axis), x in zip(CASES, xs)
+        ],
+        xs,
     )
-    for number, result in enumerate(fused):
-        result = result[0] if isinstance(result, tuple) else result
-        assert result.tobytes() == alone.tobytes(), number
+    inputs = [
+        {
+            "x": x,
+            "half": x / 2,
+            "turned": np.ascontiguousarray(x.T),
+            "longer": np.concatenate([x[:1], x]),
+            "ones": np.ones(x.shape, x.dtype),
+            "lines": np.zeros((*x.shape[:-1], 1), x.dtype),
+            "columns": np.zeros(x.shape[-1:], x.dtype),
+        }
+        for x in xs
+    ]
+    fused = run(
+        lambda inputs: [variants(c, v) for c, v in zip(CASES, inputs)], inputs
+    )
+    for case, expected, results in zip(CASES, alone, fused):
+        for number, result in enumerate(results):
+            result = result[0] if isinstance(result, tuple) else result
+            assert result.tobytes() == expected.tobytes(), (case, number)
 
 
 def test_long_sums():
