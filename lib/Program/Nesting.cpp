@@ -45,6 +45,8 @@ private:
   void open(char bracket);
   void close(char bracket);
   void visitAlias();
+  void visitWord();
+  void noteOperator();
   void endLine();
   void fail(const std::string &what);
   bool startsWith(StringRef prefix) const {
@@ -70,6 +72,9 @@ private:
   llvm::SmallVector<char, 64> brackets;
   /// How many minus signs are in front of it: each is of what follows.
   unsigned signs = 0;
+  /// How many operators of arithmetic are before it in the same expression,
+  /// however that is bracketed.
+  unsigned operators = 0;
   /// The last character that is neither space nor in a comment; '>' of an
   /// arrow is '-'.
   char last = 0;
@@ -98,6 +103,23 @@ void Scanner::skipString() {
 void Scanner::open(char bracket) {
   brackets.push_back(bracket);
   noteDepth(0);
+}
+
+void Scanner::noteOperator() {
+  if (++operators > mostAffineOperators)
+    fail("has an expression of more than " +
+         std::to_string(mostAffineOperators) + " operators");
+}
+
+/// At a letter, which may begin the name of an operator.
+void Scanner::visitWord() {
+  size_t begin = at;
+  while (at < text.size() && (llvm::isAlnum(text[at]) || text[at] == '_' ||
+                              text[at] == '.' || text[at] == '$'))
+    ++at;
+  StringRef word = text.slice(begin, at);
+  if (word == "floordiv" || word == "ceildiv" || word == "mod")
+    noteOperator();
 }
 
 // '<' and '>' stand for comparisons, too: one alone says nothing.
@@ -173,6 +195,7 @@ void Scanner::step() {
   if (c == '-' && !startsWith("->")) {
     ++signs;
     noteDepth(0);
+    noteOperator();
     last = c;
     ++at;
     return;
@@ -186,7 +209,13 @@ void Scanner::step() {
     at += 2;
   } else if (c == '#' || c == '!') {
     visitAlias();
+  } else if (llvm::isAlpha(c) || c == '_') {
+    visitWord();
   } else {
+    if (c == '+' || c == '*')
+      noteOperator();
+    else if (StringRef(",:=<[{").contains(c))
+      operators = 0;
     if (StringRef("([{<").contains(c))
       open(c);
     else if (StringRef(")]}>").contains(c))

@@ -56,6 +56,26 @@ TEST(Nesting, ComparisonsAndArrowsCloseNothing) {
   EXPECT_FALSE(findDeepNesting(repeat("( < )", 1000)));
 }
 
+TEST(Nesting, CountsTheOperatorsOfAnExpression) {
+  for (llvm::StringRef sign : {"+", "*", "-", "floordiv", "ceildiv", "mod"}) {
+    std::string term = " " + sign.str() + " d0";
+    std::string most = repeat(term, mostAffineOperators);
+    EXPECT_FALSE(findDeepNesting("affine_map<(d0) -> (d0" + most + ")>"));
+    auto error = findDeepNesting("[%i\n" + most + term + "]");
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->line, 2u);
+    EXPECT_EQ(error->message,
+              "the text has an expression of more than 4096 operators");
+    // However it is bracketed.
+    EXPECT_TRUE(findDeepNesting(repeat("(d0" + term + ")" + term, 3000)));
+    // In several expressions.
+    EXPECT_FALSE(findDeepNesting("(d0" + most + ", d0" + most + ")"));
+  }
+  EXPECT_FALSE(
+      findDeepNesting(repeat("%mod = %a.mod -> \"+\" modulo\n", 9000)));
+  EXPECT_FALSE(findDeepNesting(repeat("-1.0e+5, ", 9000)));
+}
+
 /// Aliases that each name the one before.
 std::string chain(llvm::StringRef before, llvm::StringRef after,
                   unsigned count) {

@@ -8,9 +8,10 @@
 //
 // MLIR's parser, printer and verifiers follow regions, attributes, types and
 // locations by recursion, so a text that is nested deep enough ends them by a
-// stack overflow. Aliases nest without brackets, and can stand for a value of
-// any size: `#b = [#a, #a]`, `#c = [#b, #b]`. Both are found here, before
-// anything is parsed, with margins for a stack of 8 MiB.
+// stack overflow. So do the terms of an affine expression. Aliases nest without
+// brackets, and can stand for a value of any size: `#b = [#a, #a]`,
+// `#c = [#b, #b]`. All are found here, before anything is parsed, with margins
+// for a stack of 8 MiB.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +31,9 @@ inline constexpr unsigned mostBrackets = 512;
 /// The same of an alias with those that it names: the frames of a Python
 /// stack in a location.
 inline constexpr unsigned mostAliasBrackets = 4096;
+/// Operators in one affine expression, which is a tree as deep as a sum is
+/// long.
+inline constexpr unsigned mostAffineOperators = 4096;
 
 struct NestingError {
   /// Both from 1.

@@ -156,6 +156,13 @@ def aliases(n: int) -> str:
     return program(lines, "%r") + "\n".join(locations)
 
 
+def terms(n: int) -> str:
+    """An affine expression of n terms."""
+    expression = " + ".join(["d0 mod 3", "d1"] * (n // 2))
+    value = f"affine_map<(d0, d1) -> ({expression})>"
+    return f"module attributes {{a.b = {value}}} {{}}"
+
+
 KINDS: dict[str, Callable[[int], str]] = {
     "chain": chain,
     "reversals": reversals,
@@ -167,6 +174,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "pieces": pieces,
     "brackets": brackets,
     "modules": modules,
+    "terms": terms,
     "aliases": aliases,
 }
 
