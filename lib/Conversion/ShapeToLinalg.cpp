@@ -249,8 +249,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
-  /// Pieces that are copied in one block.
-  static constexpr size_t kMostInBlock = 32;
+  /// More than these are copied in one loop.
+  static constexpr size_t kMostLoops = 32;
 
   LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
                                 PatternRewriter &rewriter) const override {
@@ -329,44 +329,87 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
                                 RankedTensorType type, ArrayRef<Value> sources,
                                 int64_t dim, PatternRewriter &rewriter) {
     int64_t extent = dim == 0 ? 1 : type.getDimSize(0);
-    auto kernel = makeKernel(
-        rewriter, op.getLoc(), type, sources, extent,
-        [&](KernelBuilder &k) -> LogicalResult {
-          int64_t offset = 0;
-          for (auto [number, source] : llvm::enumerate(sources)) {
-            SmallVector<int64_t> shape(
-                cast<ShapedType>(source.getType()).getShape());
-            auto copy = [&](ArrayRef<Value> outer, ValueRange inner) {
-              SmallVector<Value> from(outer);
-              llvm::append_range(from, inner);
-              SmallVector<Value> to(from);
-              to[dim] = k.add(to[dim], k.index(offset));
-              k.store(k.load(number, from), sources.size(), to);
-            };
-            auto copyAll = [&] {
-              k.nest(shape, [&](ValueRange all) { copy({}, all); });
-            };
-            // Along the first dimension the loop is run once. It ends a block
-            // of instructions, which take time by the square of their number
-            // to be compiled.
-            if (dim == 0 && sources.size() <= kMostInBlock)
-              copyAll();
-            else if (dim == 0)
-              k.loop(k.begin, k.end, [&](Value) { copyAll(); });
-            else
-              k.loop(k.begin, k.end, [&](Value outer) {
-                k.nest(ArrayRef(shape).drop_front(),
-                       [&](ValueRange inner) { copy(outer, inner); });
-              });
-            offset += shape[dim];
-          }
-          return success();
-        });
+    auto kernel = makeKernel(rewriter, op.getLoc(), type, sources, extent,
+                             [&](KernelBuilder &k) -> LogicalResult {
+                               if (sources.size() > kMostLoops)
+                                 copyInOneLoop(k, dim);
+                               else
+                                 copyInTurn(k, dim);
+                               return success();
+                             });
     if (failed(kernel))
       return failure();
     (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
+  }
+
+  /// A loop for each piece.
+  static void copyInTurn(KernelBuilder &k, int64_t dim) {
+    int64_t offset = 0;
+    for (Value piece : ArrayRef(k.buffers).drop_back()) {
+      copyPiece(k, piece, k.index(offset), dim);
+      offset += cast<MemRefType>(piece.getType()).getDimSize(dim);
+    }
+  }
+
+  /// One loop for all pieces, of which each turn chooses one: the time to
+  /// compile a loop for each would grow by more than their number.
+  static void copyInOneLoop(KernelBuilder &k, int64_t dim) {
+    ArrayRef<Value> pieces = ArrayRef(k.buffers).drop_back();
+    auto type = cast<MemRefType>(pieces.front().getType());
+    if (!llvm::all_equal(ValueRange(pieces).getTypes())) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = ShapedType::kDynamic;
+      type = MemRefType::Builder(type).setShape(shape);
+    }
+    auto cases = llvm::to_vector(llvm::seq<int64_t>(0, pieces.size() - 1));
+    k.loop(k.index(0), k.index(pieces.size()), [&](Value turn) {
+      auto chosen = scf::IndexSwitchOp::create(
+          k.b, k.loc, TypeRange{type, k.b.getIndexType()}, turn, cases,
+          cases.size());
+      int64_t offset = 0;
+      for (auto [number, piece] : llvm::enumerate(pieces)) {
+        OpBuilder::InsertionGuard guard(k.b);
+        k.b.createBlock(number < cases.size() ? &chosen.getCaseRegions()[number]
+                                              : &chosen.getDefaultRegion());
+        Value same = piece;
+        if (piece.getType() != type)
+          same = memref::CastOp::create(k.b, k.loc, type, piece);
+        scf::YieldOp::create(k.b, k.loc, ValueRange{same, k.index(offset)});
+        offset += cast<MemRefType>(piece.getType()).getDimSize(dim);
+      }
+      copyPiece(k, chosen.getResult(0), chosen.getResult(1), dim);
+    });
+  }
+
+  /// Copies a piece to where it begins in the last buffer. The rows of the
+  /// first dimension are those of this call if another one is concatenated.
+  static void copyPiece(KernelBuilder &k, Value piece, Value offset,
+                        int64_t dim) {
+    auto type = cast<MemRefType>(piece.getType());
+    SmallVector<Value> from;
+    std::function<void()> nest = [&] {
+      int64_t d = from.size();
+      if (d == type.getRank()) {
+        SmallVector<Value> to(from);
+        to[dim] = k.add(to[dim], offset);
+        k.store(memref::LoadOp::create(k.b, k.loc, piece, from),
+                k.buffers.size() - 1, to);
+        return;
+      }
+      bool isShared = d == 0 && dim != 0;
+      Value begin = isShared ? k.begin : k.index(0);
+      Value end = isShared ? k.end
+                  : type.isDynamicDim(d)
+                      ? memref::DimOp::create(k.b, k.loc, piece, d).getResult()
+                      : k.index(type.getDimSize(d));
+      k.loop(begin, end, [&](Value counter) {
+        from.push_back(counter);
+        nest();
+      });
+    };
+    nest();
   }
 };
 
