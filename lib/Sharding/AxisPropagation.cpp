@@ -39,6 +39,34 @@ AxisState AxisPropagation::getRequired(OpOperand &operand) const {
   return it == required.end() ? AxisState() : it->second;
 }
 
+void AxisPropagation::setRequired(OpOperand &operand, AxisState state) {
+  forgetRequired(operand);
+  required[&operand] = state;
+  if (!isa<YieldOp>(operand.getOwner()))
+    ++moveOf(operand, state).count;
+}
+
+void AxisPropagation::forgetRequired(OpOperand &operand) {
+  auto it = required.find(&operand);
+  if (it == required.end())
+    return;
+  if (!isa<YieldOp>(operand.getOwner()))
+    --moveOf(operand, it->second).count;
+  required.erase(it);
+}
+
+AxisPropagation::Move &AxisPropagation::moveOf(OpOperand &operand,
+                                               AxisState state) {
+  const void *devices = options.devices(operand.getOwner());
+  SmallVector<Move, 1> &all = moves[operand.get()];
+  auto *move = llvm::find_if(all, [&](const Move &move) {
+    return move.devices == devices && move.state == state;
+  });
+  if (move != all.end())
+    return *move;
+  return all.emplace_back(Move{state, devices});
+}
+
 std::optional<SubFactor> AxisPropagation::getChoice(Operation *op) const {
   auto it = choices.find(op);
   if (it == choices.end())

@@ -55,7 +55,7 @@ void AxisPropagation::finish(size_t count) {
     Task task = tasks.pop_back_val();
     switch (task.kind) {
     case Task::Require:
-      required[task.operand] = task.state;
+      setRequired(*task.operand, task.state);
       startDemand(task.operand->get(), task.state);
       break;
     case Task::Demand:
@@ -147,7 +147,7 @@ void AxisPropagation::startSingle(Operation *op) {
 }
 
 void AxisPropagation::require(OpOperand &operand, AxisState state) {
-  required[&operand] = state;
+  setRequired(operand, state);
   demand(operand.get(), state);
 }
 

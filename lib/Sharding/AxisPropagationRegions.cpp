@@ -30,7 +30,7 @@ void AxisPropagation::clear(Region &region) {
       for (Value argument : inner.getArguments())
         states.erase(argument);
     for (OpOperand &operand : op->getOpOperands())
-      required.erase(&operand);
+      forgetRequired(operand);
     choices.erase(op);
     costs.erase(op);
   });

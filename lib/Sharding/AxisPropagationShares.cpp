@@ -173,15 +173,42 @@ bool AxisPropagation::anyUse(
   return false;
 }
 
+/// The value, and the results of TaskGraphs and micro-batches that stand for
+/// it.
+const AxisPropagation::Names &AxisPropagation::namesOf(Value value) {
+  Value root = lookThroughTaskGraph(value);
+  auto [it, isNew] = names.try_emplace(root);
+  Names &all = it->second;
+  if (!isNew)
+    return all;
+  all.insert(root);
+  for (size_t i = 0; i < all.size(); ++i)
+    for (OpOperand &use : all[i].getUses())
+      if (isa<YieldOp>(use.getOwner()))
+        all.insert_range(resultsOfYielded(use));
+  return all;
+}
+
 /// Whether the value is brought into this layout already, for another operation
 /// on the same devices.
 bool AxisPropagation::isMovedAnyway(Operation *op, Value value,
-                                    AxisState wanted) const {
-  return anyUse(value, op, [&](OpOperand &use) {
-    auto it = required.find(&use);
-    return it != required.end() && it->second == wanted &&
-           options.devices(use.getOwner()) == options.devices(op);
-  });
+                                    AxisState wanted) {
+  const void *devices = options.devices(op);
+  const Names &all = namesOf(value);
+  size_t count = 0;
+  for (Value name : all)
+    if (auto it = moves.find(name); it != moves.end())
+      for (const Move &move : it->second)
+        if (move.devices == devices && move.state == wanted)
+          count += move.count;
+  if (count == 0 || count > op->getNumOperands())
+    return count != 0;
+  for (OpOperand &operand : op->getOpOperands())
+    if (all.contains(operand.get()))
+      if (auto it = required.find(&operand);
+          it != required.end() && it->second == wanted)
+        --count;
+  return count != 0;
 }
 
 /// Whether somebody but `except` wants a partial value reduced, so that its

@@ -212,6 +212,8 @@ private:
 
   void demand(mlir::Value value, AxisState state);
   void require(mlir::OpOperand &operand, AxisState state);
+  void setRequired(mlir::OpOperand &operand, AxisState state);
+  void forgetRequired(mlir::OpOperand &operand);
   static void forEachInput(mlir::Operation *root,
                            llvm::function_ref<void(mlir::Value)> visit);
   bool canBeMadeWhole(mlir::Value value);
@@ -268,8 +270,9 @@ private:
                          AxisState to) const;
   bool anyUse(mlir::Value value, mlir::Operation *except,
               llvm::function_ref<bool(mlir::OpOperand &)> accepts) const;
-  bool isMovedAnyway(mlir::Operation *op, mlir::Value value,
-                     AxisState wanted) const;
+  using Names = llvm::SmallSetVector<mlir::Value, 1>;
+  const Names &namesOf(mlir::Value value);
+  bool isMovedAnyway(mlir::Operation *op, mlir::Value value, AxisState wanted);
   bool isReducedAnyway(mlir::Value value, mlir::Operation *except);
   bool wantsReduced(mlir::OpOperand &use, mlir::Value root);
   double outlookSeconds(mlir::Operation *op, mlir::Value result,
@@ -281,6 +284,18 @@ private:
   Options options;
   llvm::DenseMap<mlir::Value, AxisState> states;
   llvm::DenseMap<mlir::OpOperand *, AxisState> required;
+  /// How many operands of operations on the same devices require a value so.
+  struct Move {
+    AxisState state;
+    const void *devices;
+    size_t count = 0;
+  };
+  Move &moveOf(mlir::OpOperand &operand, AxisState state);
+  /// What `required` says of each value, but for operands of whale.yield: a
+  /// value may have as many users as the program has operations.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Move, 1>> moves;
+  /// See namesOf.
+  llvm::DenseMap<mlir::Value, Names> names;
   llvm::DenseMap<mlir::Operation *, SubFactor> choices;
   /// Seconds of computation in a step.
   llvm::DenseMap<mlir::Operation *, double> costs;
