@@ -33,18 +33,16 @@ static bool saysWhale(std::string_view text) {
   return false;
 }
 
-/// Whether there is nothing, or what is left of a program whose manifest was
-/// lost.
-static bool isEmptyOrDamaged(const fs::path &directory) {
-  constexpr std::string_view names[] = {"kernels.so", "constants.bin",
-                                        "checksums.txt", "python.json"};
+/// Whether all that stands in a directory is what programs are made of.
+static bool holdsProgramFilesAlone(const fs::path &directory) {
+  constexpr std::string_view names[] = {"manifest.json", "kernels.so",
+                                        "constants.bin", "checksums.txt",
+                                        "python.json"};
   std::error_code error;
   fs::directory_iterator it(directory, error);
   return !error && std::all_of(it, fs::directory_iterator(), [&](auto &entry) {
-    std::string name = entry.path().filename().string();
-    if (name == "manifest.json")
-      return fs::file_size(entry.path(), error) == 0;
-    return std::ranges::count(names, name) != 0;
+    return entry.is_regular_file(error) &&
+           std::ranges::count(names, entry.path().filename().string()) != 0;
   });
 }
 
@@ -52,12 +50,14 @@ bool mayHoldProgram(const fs::path &path) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error)))
     return true;
-  if (!fs::is_directory(path, error))
+  if (!fs::is_directory(path, error) || !holdsProgramFilesAlone(path))
     return false;
-  if (isEmptyOrDamaged(path))
+  fs::path manifest = path / "manifest.json";
+  // Without it, there is nothing, or what is left of a program.
+  if (!fs::exists(manifest, error) || fs::file_size(manifest, error) == 0)
     return true;
   try {
-    return saysWhale(MappedFile(path / "manifest.json").text());
+    return saysWhale(MappedFile(manifest).text());
   } catch (const Error &) {
     return false;
   }

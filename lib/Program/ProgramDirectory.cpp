@@ -34,7 +34,8 @@ ProgramDirectory::create(llvm::StringRef target) {
     directory.staging = std::make_unique<runtime::Staging>(target.str());
     if (!runtime::mayHoldProgram(directory.staging->target()))
       return failure(directory.target,
-                     "something that is no program stands there");
+                     "something that is no program, or holds other files too, "
+                     "stands there");
     std::filesystem::create_directory(directory.staging->place());
   } catch (const std::system_error &error) {
     return failure(directory.target, error.code().message());

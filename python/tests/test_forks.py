@@ -15,13 +15,20 @@ def test_forks(tmp_path):
 import multiprocessing
 step = wh.jit(lambda s, x: (s + x @ x, x.sum()), cluster=2, donate_argnums=0)
 x = np.ones((64, 64), np.float32)
+
+# JAX lowers loops with threads of its own.
+def twice(x):
+    return jax.lax.fori_loop(0, 2, lambda _, x: jnp.tanh(x @ x), x), x.sum()
+
+wh.jit(twice, cluster=2).lower(x)
 program = step.lower(x, x).compile()
 state, total = program(x, x)
 
 def child(state):
     state, total = program(state, x)
     np.testing.assert_array_equal(state, x * 129)
-    np.testing.assert_array_equal(wh.jit(lambda x: x + 1, cluster=2)(x), x + 1)
+    total = wh.jit(lambda x: twice(x)[1] + 1, cluster=2)(x)
+    np.testing.assert_array_equal(total, 4097)
 
 pid = os.fork()
 if pid == 0:

@@ -151,7 +151,10 @@ class Program:
         """
         path = os.path.abspath(path)
         if not native.extension().may_hold_program(path):
-            raise FileExistsError(f"{path} exists and is not a Whale program")
+            raise FileExistsError(
+                f"{path} exists and is not a Whale program, or holds other "
+                "files too"
+            )
         signature = json.dumps(self._signature.to_json(), indent=1)
         with files.staged_program(path) as fresh:
             shutil.copytree(self._path, fresh)

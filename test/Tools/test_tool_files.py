@@ -143,11 +143,16 @@ def test_a_link_is_followed(texts: Any, place: Any) -> None:
     assert names(place / "elsewhere") == ["link"]
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "extension", "link"])
+@pytest.mark.parametrize(
+    "kind", ["file", "folder", "extension", "link", "program and notes"]
+)
 def test_what_is_no_program_stays(texts: Any, tmp_path: Any, kind: str) -> None:
     other = tmp_path / "other"
     if kind == "file":
         other.write_text("precious")
+    elif kind == "program and notes":
+        good(compile_(texts / "multiply.mlir", other))
+        (other / "notes").write_text("precious")
     else:
         other.mkdir()
         name = "manifest.json" if kind == "extension" else "file"
