@@ -401,7 +401,8 @@ def test_full_disks(texts: Any, tmp_path: Any, size: int) -> None:
         text=True,
         timeout=HANG,
     )
-    if result.returncode == 77 or "unshare failed" in result.stderr:
+    # `unshare` fails in a chroot too, before it runs anything.
+    if result.returncode == 77 or result.stderr.startswith("unshare: "):
         pytest.skip(f"no file system can be mounted: {result.stderr}")
     assert result.returncode == 0, result.stdout + result.stderr
     for line in result.stderr.splitlines():
