@@ -26,6 +26,25 @@ import model as gpt_model  # noqa: E402
 Params = Any
 
 
+def mean_loss(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """The mean cross-entropy with labels that are class numbers."""
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits, labels
+    ).mean()
+
+
+def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
+    """Images [N, H, W, C] by a kernel [H, W, C, features], padded so that a
+    stride of 1 keeps their size."""
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel,
+        (stride, stride),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """A model with its mini-batch: what a training step is made of."""
@@ -106,9 +125,7 @@ def lstm(
             jnp.swapaxes(x, 0, 1),
         )
         logits = jnp.swapaxes(hidden, 0, 1) @ params["head"]
-        return optax.softmax_cross_entropy_with_integer_labels(
-            logits, labels
-        ).mean()
+        return mean_loss(logits, labels)
 
     random = np.random.default_rng(0)
     rows = (
@@ -138,13 +155,7 @@ def convnet(annotate: bool, batch: int = 128, image: int = 32) -> Workload:
     def loss(params: Params, rows: Any) -> jax.Array:
         x, labels = rows
         for number, layer in enumerate(params["layers"]):
-            x = jax.lax.conv_general_dilated(
-                x,
-                layer["kernel"],
-                (1, 1),
-                "SAME",
-                dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            )
+            x = convolve(x, layer["kernel"])
             x = jax.nn.relu(x + layer["bias"])
             if number < 2:
                 x = jax.lax.reduce_window(
@@ -156,9 +167,7 @@ def convnet(annotate: bool, batch: int = 128, image: int = 32) -> Workload:
                     "VALID",
                 )
         logits = x.mean((1, 2)) @ params["head"]
-        return optax.softmax_cross_entropy_with_integer_labels(
-            logits, labels
-        ).mean()
+        return mean_loss(logits, labels)
 
     random = np.random.default_rng(0)
     rows = (
@@ -330,9 +339,7 @@ def rope_transformer(
             gate = jax.nn.silu(now @ block["gate"])
             x = x + (gate * (now @ block["up"])) @ block["down"]
         logits = norm(params["norm"], x) @ params["head"]
-        return optax.softmax_cross_entropy_with_integer_labels(
-            logits, targets
-        ).mean()
+        return mean_loss(logits, targets)
 
     random = np.random.default_rng(0)
     rows = random.integers(0, vocabulary, (batch, context + 1), np.int32)
@@ -362,15 +369,6 @@ def classifier(
             "head": jax.random.normal(next(keys), (fan, classes)) * 0.1,
         }
 
-    def convolve(x: jax.Array, kernel: jax.Array, stride: int) -> jax.Array:
-        return jax.lax.conv_general_dilated(
-            x,
-            kernel,
-            (stride, stride),
-            "SAME",
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )
-
     def norm(params: Params, x: jax.Array) -> jax.Array:
         mean = x.mean((0, 1, 2))
         variance = jnp.square(x - mean).mean((0, 1, 2))
@@ -391,9 +389,7 @@ def classifier(
         x = convolve(x, third, strides[2])
         x = jax.nn.relu(norm(params["norms"][1], x))
         logits = x.mean((1, 2)) @ params["head"]
-        return optax.softmax_cross_entropy_with_integer_labels(
-            logits, labels
-        ).mean()
+        return mean_loss(logits, labels)
 
     random = np.random.default_rng(0)
     rows = (

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+from models import mean_loss
 
 import whale as wh
 
@@ -47,13 +48,6 @@ def make_step(
     params = jax.eval_shape(init, jax.random.key(0))
     state = jax.eval_shape(optimizer.init, params)
     return Step(train_step, (params, state, batch))
-
-
-def mean_loss(logits: jax.Array, targets: jax.Array) -> jax.Array:
-    """The mean cross-entropy of each token given those before it."""
-    return optax.softmax_cross_entropy_with_integer_labels(
-        logits, targets
-    ).mean()
 
 
 def gpt(scopes: tuple[Callable[..., Any], ...] = ()) -> Step:

@@ -11,8 +11,8 @@
 #include "Io.h"
 #include "executor/Executor.h"
 #include "program/Kernels.h"
+#include "whale/Planner/ClusterRanges.h"
 #include "whale/Runtime/Checksum.h"
-#include "whale/Runtime/Limits.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
 
@@ -259,7 +259,7 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
     throw Error("there are " + std::to_string(options.slowdowns.size()) +
                 " slowdowns for " + std::to_string(rankCount) + " ranks");
   for (double slowdown : options.slowdowns)
-    if (!(slowdown >= 1 && slowdown <= mostSlowdown))
+    if (!kSlowdownRange.contains(slowdown))
       throw Error("a slowdown of " + std::to_string(slowdown) +
                   " is no number from 1 to 1000000");
 

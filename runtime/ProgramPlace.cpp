@@ -35,14 +35,12 @@ static bool saysWhale(std::string_view text) {
 
 /// Whether all that stands in a directory is what programs are made of.
 static bool holdsProgramFilesAlone(const fs::path &directory) {
-  constexpr std::string_view names[] = {"manifest.json", "kernels.so",
-                                        "constants.bin", "checksums.txt",
-                                        "python.json"};
   std::error_code error;
   fs::directory_iterator it(directory, error);
   return !error && std::all_of(it, fs::directory_iterator(), [&](auto &entry) {
     return entry.is_regular_file(error) &&
-           std::ranges::count(names, entry.path().filename().string()) != 0;
+           std::ranges::count(kProgramFiles,
+                              entry.path().filename().string()) != 0;
   });
 }
 

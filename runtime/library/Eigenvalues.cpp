@@ -42,35 +42,34 @@ bool hasNaN(char uplo, Int n, const std::complex<double> *a) {
 /// The number of LAPACKE's argument with the matrix.
 constexpr Int kMatrix = 5;
 
+/// Asks `call(work, count)` for the workspace it wants, by a count of -1, and
+/// calls it with that.
+template <typename T, typename Call>
+Int callWithWorkspace(Workspace least, Call call) {
+  T asked = 0;
+  if (Int info = call(&asked, -1))
+    return info;
+  int64_t count = workspaceSize(least.elements, std::real(asked));
+  return call(allocate<T>(count).get(), count);
+}
+
 template <typename T>
 Int callSyevd(Workspace least, char mode, char uplo, Int n, T *a, Real<T> *w) {
   if (hasNaN(uplo, n, a))
     return -kMatrix;
   auto integers = allocate<Int>(least.integers);
-  T asked = 0;
-  if constexpr (isComplexType<T>) {
-    auto reals = allocate<Real<T>>(least.reals);
-    auto call = [&](T *work, int64_t count) {
-      bool query = count < 0;
+  auto reals = allocate<Real<T>>(least.reals);
+  auto call = [&](T *work, int64_t count) {
+    auto unlessAsked = [&](int64_t size) { return Int(count < 0 ? -1 : size); };
+    if constexpr (isComplexType<T>)
       return syevdWork<T>(mode, uplo, n, a, lead(n), w, work, Int(count),
-                          reals.get(), Int(query ? -1 : least.reals),
-                          integers.get(), Int(query ? -1 : least.integers));
-    };
-    if (Int info = call(&asked, -1))
-      return info;
-    int64_t count = workspaceSize(least.elements, asked.real());
-    return call(allocate<T>(count).get(), count);
-  } else {
-    auto call = [&](T *work, int64_t count) {
-      bool query = count < 0;
+                          reals.get(), unlessAsked(least.reals), integers.get(),
+                          unlessAsked(least.integers));
+    else
       return syevdWork<T>(mode, uplo, n, a, lead(n), w, work, Int(count),
-                          integers.get(), Int(query ? -1 : least.integers));
-    };
-    if (Int info = call(&asked, -1))
-      return info;
-    int64_t count = workspaceSize(least.elements, asked);
-    return call(allocate<T>(count).get(), count);
-  }
+                          integers.get(), unlessAsked(least.integers));
+  };
+  return callWithWorkspace<T>(least, call);
 }
 
 template <typename T>
@@ -88,11 +87,7 @@ Int callGesdd(Workspace least, char mode, Int m, Int n, T *a, Real<T> *s, T *u,
       return gesddWork<T>(mode, m, n, a, lead(n), s, u, leadOfU, vt, lead(n),
                           work, Int(count), integers.get());
   };
-  T asked = 0;
-  if (Int info = call(&asked, -1))
-    return info;
-  int64_t count = workspaceSize(least.elements, std::real(asked));
-  return call(allocate<T>(count).get(), count);
+  return callWithWorkspace<T>(least, call);
 }
 
 template <typename T>

@@ -12,8 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Io.h"
-#include "whale/Runtime/Limits.h"
+#include "whale/Planner/ClusterRanges.h"
 #include "whale/Runtime/Program.h"
+#include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
@@ -240,8 +241,7 @@ static void checkFiles(const Options &options) {
       throw Error(flag + ": " + path + " is the file of " + other->second +
                   " too");
   };
-  for (const char *file : {"manifest.json", "checksums.txt", "kernels.so",
-                           "constants.bin", "python.json"})
+  for (std::string_view file : kProgramFiles)
     usedAs.try_emplace(place(options.program) / file, "the program");
   // Both may be read from one file.
   if (!options.inputs.empty())
@@ -276,7 +276,7 @@ static CLI::Validator slowdown() {
       [](std::string &text) -> std::string {
         char *end = nullptr;
         double value = std::strtod(text.c_str(), &end);
-        if (!text.empty() && !*end && value >= 1 && value <= mostSlowdown)
+        if (!text.empty() && !*end && whale::kSlowdownRange.contains(value))
           return "";
         return "Value " + text + " not in range 1 to 1000000";
       },

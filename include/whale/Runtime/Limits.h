@@ -24,9 +24,6 @@ inline constexpr int64_t mostRanks = 4096;
 inline constexpr int64_t mostWindow = int64_t(1) << 40;
 inline constexpr int64_t mostDilated = int64_t(1) << 60;
 
-/// How many times longer than it could a rank may be made to take.
-inline constexpr double mostSlowdown = 1e6;
-
 /// Loops and branches inside one another: far more than JAX can trace, and few
 /// enough for functions that follow them by recursion.
 inline constexpr int64_t mostNested = 128;

@@ -10,9 +10,15 @@
 #define WHALE_RUNTIME_PROGRAMPLACE_H
 
 #include <filesystem>
+#include <string_view>
 #include <sys/types.h>
 
 namespace whale::runtime {
+
+/// What a program's directory may hold; all but the first may be missing.
+inline constexpr std::string_view kProgramFiles[] = {
+    "manifest.json", "kernels.so", "constants.bin", "checksums.txt",
+    "python.json"};
 
 /// Whether a program may take the place of what stands there: a program, whole
 /// or damaged, an empty directory, or nothing.

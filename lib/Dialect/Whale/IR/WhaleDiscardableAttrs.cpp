@@ -166,29 +166,31 @@ static Fault findBatchDimFault(const Site &site, Attribute value) {
       .str();
 }
 
+/// Of a number of one of the `count` results or arguments of a function.
+static Fault findNumberFault(Attribute value, int64_t count, StringRef things) {
+  int64_t number = cast<IntegerAttr>(value).getInt();
+  if (number >= 0 && number < count)
+    return {};
+  return llvm::formatv(" is {0}, the function has {1} {2}", number, count,
+                       things)
+      .str();
+}
+
 static Fault findFedByFault(const Site &site, Attribute value) {
   if (!isI64(value))
     return expected(value, "an i64");
   auto function = dyn_cast<FunctionOpInterface>(site.op);
-  int64_t result = cast<IntegerAttr>(value).getInt();
-  if (!function || (result >= 0 && result < int64_t(function.getNumResults())))
-    return {};
-  return (" is " + Twine(result) + ", the function has " +
-          Twine(function.getNumResults()) + " results")
-      .str();
+  return function ? findNumberFault(value, function.getNumResults(), "results")
+                  : Fault();
 }
 
 static Fault findAliasFault(const Site &site, Attribute value) {
   if (!isI64(value))
     return expected(value, "an i64");
   auto function = dyn_cast<FunctionOpInterface>(site.op);
-  int64_t argument = cast<IntegerAttr>(value).getInt();
-  if (!function ||
-      (argument >= 0 && argument < int64_t(function.getNumArguments())))
-    return {};
-  return (" is " + Twine(argument) + ", the function has " +
-          Twine(function.getNumArguments()) + " arguments")
-      .str();
+  return function
+             ? findNumberFault(value, function.getNumArguments(), "arguments")
+             : Fault();
 }
 
 static Fault findPlacementFault(const Site &, Attribute value) {
