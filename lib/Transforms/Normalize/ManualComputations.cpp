@@ -13,11 +13,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ManualCollectives.h"
 #include "Patterns.h"
-#include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
-#include "whale/Sharding/ShardingHints.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -28,106 +27,6 @@ using namespace mlir;
 namespace whale::normalize {
 
 namespace {
-
-bool isCollective(Operation *op) {
-  return isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp,
-             stablehlo::AllToAllOp, stablehlo::CollectiveBroadcastOp,
-             stablehlo::CollectivePermuteOp, stablehlo::ReduceScatterOp>(op);
-}
-
-bool isManual(sdy::ManualAxesAttr manual, StringRef axis) {
-  return llvm::any_of(manual.getValue(),
-                      [&](StringAttr name) { return name.getValue() == axis; });
-}
-
-/// The mesh of a manual computation, its devices in row-major order.
-struct Devices {
-  sdy::MeshAttr mesh;
-
-  int64_t count() const {
-    int64_t count = 1;
-    for (sdy::MeshAxisAttr axis : mesh.getAxes())
-      count *= axis.getSize();
-    return count;
-  }
-
-  /// The number that programs know the device at `position` by.
-  int64_t id(int64_t position) const {
-    ArrayRef<int64_t> ids = mesh.getDeviceIds();
-    return ids.empty() ? position : ids[position];
-  }
-
-  /// (coordinate, size) of a device along an axis, or a part of one.
-  std::pair<int64_t, int64_t> along(int64_t position,
-                                    sdy::AxisRefAttr ref) const {
-    int64_t minor = 1;
-    for (sdy::MeshAxisAttr axis : llvm::reverse(mesh.getAxes())) {
-      if (axis.getName() != ref.getName()) {
-        minor *= axis.getSize();
-        continue;
-      }
-      int64_t coordinate = position / minor % axis.getSize();
-      if (sdy::SubAxisInfoAttr part = ref.getSubAxisInfo()) {
-        int64_t inner = axis.getSize() / (part.getPreSize() * part.getSize());
-        return {coordinate / inner % part.getSize(), part.getSize()};
-      }
-      return {coordinate, axis.getSize()};
-    }
-    return {0, 1};
-  }
-
-  /// Which block of dimension `dim` a device holds, of how many. Axes that are
-  /// not `manual` leave the dimension whole.
-  std::pair<int64_t, int64_t> block(int64_t position,
-                                    sdy::TensorShardingAttr sharding,
-                                    int64_t dim,
-                                    sdy::ManualAxesAttr manual) const {
-    int64_t index = 0, count = 1;
-    if (dim < int64_t(sharding.getDimShardings().size()))
-      for (sdy::AxisRefAttr ref : sharding.getDimShardings()[dim].getAxes()) {
-        if (!isManual(manual, ref.getName()))
-          continue;
-        auto [coordinate, size] = along(position, ref);
-        index = index * size + coordinate;
-        count *= size;
-      }
-    return {index, count};
-  }
-
-  /// The first device that differs from this one along manual axes alone.
-  int64_t firstPeer(int64_t position, sdy::ManualAxesAttr manual) const {
-    int64_t minor = 1, peer = position;
-    for (sdy::MeshAxisAttr axis : llvm::reverse(mesh.getAxes())) {
-      if (isManual(manual, axis.getName()))
-        peer -= position / minor % axis.getSize() * minor;
-      minor *= axis.getSize();
-    }
-    return peer;
-  }
-};
-
-/// The mesh that all shardings of a computation name.
-FailureOr<sdy::MeshAttr> meshOf(sdy::ManualComputationOp op) {
-  sdy::MeshAttr found;
-  for (sdy::TensorShardingPerValueAttr list :
-       {op.getInShardings(), op.getOutShardings()})
-    for (sdy::TensorShardingAttr sharding : list.getShardings()) {
-      sdy::MeshAttr mesh = whale::findMesh(op, sharding);
-      if (!mesh)
-        return op.emitOpError("names a mesh that is not there");
-      if (found && found != mesh)
-        return op.emitOpError("names several meshes");
-      found = mesh;
-    }
-  if (!found)
-    return op.emitOpError("names no mesh");
-  return found;
-}
-
-/// A value on each device.
-using Values = SmallVector<Value>;
-
-bool agree(ArrayRef<Value> values) { return llvm::all_equal(values); }
 
 /// Writes out a manual computation, and those inside of it.
 class Expander {
@@ -153,15 +52,9 @@ private:
   LogicalResult emitTogether(Operation *inner, Map &map);
   LogicalResult emitWhile(stablehlo::WhileOp loop, Map &map);
   LogicalResult emitBranches(Operation *inner, Map &map);
-  LogicalResult emitCollective(Operation *inner, Map &map);
   void emitEach(Operation *inner, Map &map);
   Operation *cloneFor(int64_t device, Operation *inner, Map &map);
 
-  Value slice(Value value, int64_t dim, int64_t index, int64_t size);
-  Value concatenate(ArrayRef<Value> values, int64_t dim);
-  FailureOr<Value> combine(Block &reducer, Value lhs, Value rhs);
-  FailureOr<Value> reduceGroup(Block &reducer, ArrayRef<int64_t> group,
-                               const Values &values);
   Value assemble(sdy::TensorShardingAttr sharding, sdy::ManualAxesAttr manual,
                  ArrayRef<int64_t> peers, const Values &values,
                  SmallVector<int64_t> &at);
@@ -177,172 +70,6 @@ private:
   int64_t count;
   OpBuilder b;
 };
-
-Value Expander::slice(Value value, int64_t dim, int64_t index, int64_t size) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getDimSize(dim) == size)
-    return value;
-  SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
-  SmallVector<int64_t> limits(type.getShape()), shape(type.getShape());
-  starts[dim] = index * size;
-  limits[dim] = starts[dim] + size;
-  shape[dim] = size;
-  return stablehlo::SliceOp::create(b, op.getLoc(), type.clone(shape), value,
-                                    starts, limits, strides);
-}
-
-Value Expander::concatenate(ArrayRef<Value> values, int64_t dim) {
-  if (values.size() == 1)
-    return values[0];
-  auto type = cast<RankedTensorType>(values[0].getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] *= values.size();
-  return stablehlo::ConcatenateOp::create(b, op.getLoc(), type.clone(shape),
-                                          values, dim);
-}
-
-/// The scalar code of a reducer on whole tensors.
-FailureOr<Value> Expander::combine(Block &reducer, Value lhs, Value rhs) {
-  auto type = cast<RankedTensorType>(lhs.getType());
-  IRMapping mapping;
-  mapping.map(reducer.getArguments(), ValueRange{lhs, rhs});
-  for (Operation &inner : reducer.without_terminator()) {
-    if (isa<sdy::ShardingConstraintOp>(inner)) {
-      mapping.map(inner.getResult(0),
-                  mapping.lookupOrDefault(inner.getOperand(0)));
-      continue;
-    }
-    if (inner.getNumRegions() != 0 || inner.getNumResults() != 1)
-      return inner.emitOpError("is not supported in a collective's reducer");
-    Type result = type.clone(getElementTypeOrSelf(inner.getResult(0)));
-    Operation *cloned = b.clone(inner, mapping);
-    if (auto constant = dyn_cast<stablehlo::ConstantOp>(cloned))
-      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
-                                .resizeSplat(cast<ShapedType>(result)));
-    cloned->getResult(0).setType(result);
-    mapping.map(inner.getResult(0), cloned->getResult(0));
-  }
-  return mapping.lookupOrDefault(reducer.getTerminator()->getOperand(0));
-}
-
-FailureOr<Value> Expander::reduceGroup(Block &reducer, ArrayRef<int64_t> group,
-                                       const Values &values) {
-  Value result = values[group.front()];
-  for (int64_t member : group.drop_front()) {
-    FailureOr<Value> next = combine(reducer, result, values[member]);
-    if (failed(next))
-      return failure();
-    result = *next;
-  }
-  return result;
-}
-
-LogicalResult Expander::emitCollective(Operation *inner, Map &map) {
-  // Its reducer is written out where nothing of the body around it is.
-  if (failed(closeRegions(inner)))
-    return failure();
-  SmallVector<int64_t> positionOf(count);
-  for (int64_t position = 0; position < count; ++position) {
-    if (devices.id(position) < 0 || devices.id(position) >= count)
-      return inner->emitOpError("runs on a mesh of unknown devices");
-    positionOf[devices.id(position)] = position;
-  }
-  // The groups as positions; a device in none is a group of its own.
-  SmallVector<SmallVector<int64_t>> groups;
-  SmallVector<int64_t> groupOf(count, -1), placeOf(count, 0);
-  auto read = [&](StringRef name) -> DenseIntElementsAttr {
-    return dyn_cast_or_null<DenseIntElementsAttr>(
-        inner->getPropertiesAsAttribute()
-            ? cast<DictionaryAttr>(inner->getPropertiesAsAttribute()).get(name)
-            : inner->getAttr(name));
-  };
-  bool permutes = isa<stablehlo::CollectivePermuteOp>(inner);
-  auto ids = read(permutes ? "source_target_pairs" : "replica_groups");
-  if (!ids)
-    return inner->emitOpError("does not say between which devices it goes");
-  int64_t width = ids.getType().getShape().back();
-  SmallVector<int64_t> flat =
-      llvm::map_to_vector(ids.getValues<APInt>(),
-                          [](const APInt &id) { return id.getSExtValue(); });
-  for (int64_t id : flat)
-    if (id >= count)
-      return inner->emitOpError("names device ")
-             << id << " of a mesh of " << count;
-  for (size_t begin = 0; begin < flat.size(); begin += width) {
-    SmallVector<int64_t> group;
-    for (int64_t id : ArrayRef(flat).slice(begin, width))
-      if (id >= 0)
-        group.push_back(positionOf[id]);
-    if (!permutes)
-      for (auto [place, position] : llvm::enumerate(group)) {
-        groupOf[position] = groups.size();
-        placeOf[position] = place;
-      }
-    groups.push_back(group);
-  }
-  if (!permutes)
-    for (int64_t position = 0; position < count; ++position)
-      if (groupOf[position] < 0) {
-        groupOf[position] = groups.size();
-        groups.push_back({position});
-      }
-
-  for (auto [operand, result] :
-       llvm::zip_equal(inner->getOperands(), inner->getResults())) {
-    Values from = lookup(operand, map), to(count);
-    auto type = cast<RankedTensorType>(result.getType());
-    if (permutes) {
-      Value zero = stablehlo::ConstantOp::create(
-          b, inner->getLoc(), cast<DenseElementsAttr>(b.getZeroAttr(type)));
-      to.assign(count, zero);
-      for (ArrayRef<int64_t> pair : groups)
-        to[pair[1]] = from[pair[0]];
-      map[result] = to;
-      continue;
-    }
-    for (ArrayRef<int64_t> group : groups) {
-      int64_t size = group.size();
-      if (isa<stablehlo::AllReduceOp, stablehlo::ReduceScatterOp>(inner)) {
-        FailureOr<Value> sum =
-            reduceGroup(inner->getRegion(0).front(), group, from);
-        if (failed(sum))
-          return failure();
-        auto scatter = dyn_cast<stablehlo::ReduceScatterOp>(inner);
-        for (int64_t member : group) {
-          to[member] = *sum;
-          if (scatter) {
-            int64_t dim = scatter.getScatterDimension();
-            to[member] =
-                slice(*sum, dim, placeOf[member], type.getDimSize(dim));
-          }
-        }
-      } else if (auto gather = dyn_cast<stablehlo::AllGatherOp>(inner)) {
-        Values parts;
-        for (int64_t member : group)
-          parts.push_back(from[member]);
-        Value whole = concatenate(parts, gather.getAllGatherDim());
-        for (int64_t member : group)
-          to[member] = whole;
-      } else if (auto exchange = dyn_cast<stablehlo::AllToAllOp>(inner)) {
-        int64_t dim = exchange.getSplitDimension();
-        int64_t extent =
-            cast<RankedTensorType>(operand.getType()).getDimSize(dim);
-        for (int64_t member : group) {
-          Values parts;
-          for (int64_t other : group)
-            parts.push_back(
-                slice(from[other], dim, placeOf[member], extent / size));
-          to[member] = concatenate(parts, exchange.getConcatDimension());
-        }
-      } else {
-        for (int64_t member : group)
-          to[member] = from[group.front()];
-      }
-    }
-    map[result] = to;
-  }
-  return success();
-}
 
 Operation *Expander::cloneFor(int64_t device, Operation *inner, Map &map) {
   IRMapping mapping;
@@ -492,8 +219,17 @@ LogicalResult Expander::emitBranches(Operation *inner, Map &map) {
 
 /// An operation in which devices meet.
 LogicalResult Expander::emitTogether(Operation *inner, Map &map) {
-  if (isCollective(inner))
-    return emitCollective(inner, map);
+  if (isCollective(inner)) {
+    auto operands = llvm::map_to_vector(
+        inner->getOperands(), [&](Value value) { return lookup(value, map); });
+    FailureOr<SmallVector<Values>> results =
+        emitCollective(b, inner, devices, operands);
+    if (failed(results))
+      return failure();
+    for (auto [result, values] : llvm::zip_equal(inner->getResults(), *results))
+      map[result] = values;
+    return success();
+  }
   if (auto manual = dyn_cast<sdy::ManualComputationOp>(inner))
     return emitManual(manual, map);
   if (auto loop = dyn_cast<stablehlo::WhileOp>(inner))
@@ -542,7 +278,7 @@ Value Expander::assemble(sdy::TensorShardingAttr sharding,
     parts.push_back(assemble(sharding, manual, peers, values, at));
     at.pop_back();
   }
-  return concatenate(parts, dim);
+  return concatenate(b, op.getLoc(), parts, dim);
 }
 
 /// Each device cuts its block out of its operands, and joins its results with
@@ -569,7 +305,8 @@ LogicalResult Expander::emitManual(sdy::ManualComputationOp inner, Map &map) {
       if (!shard) {
         shard = from[device];
         for (int64_t dim = 0; dim < local.getRank(); ++dim)
-          shard = slice(shard, dim, at[dim], local.getDimSize(dim));
+          shard =
+              slice(b, op.getLoc(), shard, dim, at[dim], local.getDimSize(dim));
       }
       to.push_back(shard);
     }
