@@ -177,7 +177,7 @@ class Setting(contextlib.ContextDecorator):
         _state.settings.remove(self)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        return isinstance(other, type(self)) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((self.kind, self._key()))

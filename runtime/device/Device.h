@@ -37,7 +37,8 @@ public:
   virtual void copy(void *dst, const void *src, int64_t bytes) = 0;
 
   /// The least seconds for so much arithmetic (in products of `product`, else
-  /// in f32) and so many bytes, at peaks that are measured when first asked for.
+  /// in f32) and so many bytes, at peaks that are measured when first asked
+  /// for.
   virtual double leastSeconds(double flops, double bytes,
                               std::optional<DType> product) = 0;
 

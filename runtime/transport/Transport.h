@@ -35,9 +35,9 @@ public:
 
   /// This rank's part of a collective; returns when `dst` is complete and no
   /// peer reads `src` any more. A rank that only sends doesn't wait for its
-  /// peers: they receive in the order in which it sent. Called on the rank's thread. Throws Aborted
-  /// when the run was aborted, Error when the ranks wait for one another in a
-  /// circle.
+  /// peers: they receive in the order in which it sent. Called on the rank's
+  /// thread. Throws Aborted when the run was aborted, Error when the ranks wait
+  /// for one another in a circle.
   virtual Traffic run(int64_t rank, const Channel &channel, const void *src,
                       void *dst) = 0;
 

@@ -1,4 +1,4 @@
-//===- Passes.td - Whale Conversion passes -----------------------*- tablegen -*-===//
+//===- Passes.td - Whale Conversion passes -----------------*- tablegen -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,8 +20,8 @@ def LowerLibraryOps
     that transposed operands are read where they lie and results that are only
     transposed are written so. Dimensions of one group that do not lie one
     behind the other in an operand need a `stablehlo.transpose` first. A product
-    that is added, in f32, to another one or to a sum that a loop carries is added
-    to it in its buffer. A `stablehlo.convolution` becomes a
+    that is added, in f32, to another one or to a sum that a loop carries is
+    added to it in its buffer. A `stablehlo.convolution` becomes a
     `whale.convolution`.
 
     Example:
@@ -120,10 +120,10 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each linalg operation becomes a loop nest over buffers, together with the
     operation that fills its initial value and the
-    `stablehlo.dynamic_update_slice`s that store its results. Each nest, and each
-    `whale.kernel`, moves into a function of the module `@kernels`; the same
-    nest is emitted once. In its place stands a `whale.launch`. Casts between
-    signed and unsigned integers disappear.
+    `stablehlo.dynamic_update_slice`s that store its results. Each nest, and
+    each `whale.kernel`, moves into a function of the module `@kernels`; the
+    same nest is emitted once. In its place stands a `whale.launch`. Casts
+    between signed and unsigned integers disappear.
 
     Example:
 

@@ -1,4 +1,4 @@
-//===- Passes.h - Whale Transforms passes ---------------------------*- C++ -*-===//
+//===- Passes.h - Whale Transforms passes -----------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
