@@ -15,10 +15,43 @@
 namespace whale {
 
 #define GEN_PASS_DECL
-#include "whale/Transforms/Passes.h.inc"
+#include "whale/Transforms/Import/Passes.h.inc"
+
+#define GEN_PASS_DECL
+#include "whale/Transforms/TaskGraphs/Passes.h.inc"
+
+#define GEN_PASS_DECL
+#include "whale/Transforms/Placed/Passes.h.inc"
+
+#define GEN_PASS_DECL
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+#define GEN_PASS_DECL
+#include "whale/Transforms/Schedule/Passes.h.inc"
 
 #define GEN_PASS_REGISTRATION
-#include "whale/Transforms/Passes.h.inc"
+#include "whale/Transforms/Import/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "whale/Transforms/TaskGraphs/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "whale/Transforms/Placed/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "whale/Transforms/Schedule/Passes.h.inc"
+
+/// All of them.
+inline void registerWhaleTransformsPasses() {
+  registerWhaleImportPasses();
+  registerWhaleTaskGraphsPasses();
+  registerWhalePlacedPasses();
+  registerWhalePartitionPasses();
+  registerWhaleSchedulePasses();
+}
 
 } // namespace whale
 

@@ -8,7 +8,7 @@
 
 #include "MomentOrder.h"
 
-#include "../ScheduleMicroBatches/Pipeline.h"
+#include "../Placed/Pipeline.h"
 #include "mlir/IR/SymbolTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_TRANSFORMS_PARTITION_MOMENTORDER_H
-#define WHALE_TRANSFORMS_PARTITION_MOMENTORDER_H
+#ifndef WHALE_LIB_TRANSFORMS_PARTITION_MOMENTORDER_H
+#define WHALE_LIB_TRANSFORMS_PARTITION_MOMENTORDER_H
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Placement.h"
@@ -52,4 +52,4 @@ private:
 
 } // namespace whale
 
-#endif // WHALE_TRANSFORMS_PARTITION_MOMENTORDER_H
+#endif // WHALE_LIB_TRANSFORMS_PARTITION_MOMENTORDER_H

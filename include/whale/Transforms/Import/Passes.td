@@ -1,0 +1,324 @@
+//===- Passes.td - Whale import passes ---------------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TRANSFORMS_IMPORT_PASSES_TD
+#define WHALE_TRANSFORMS_IMPORT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "inline every function into @main";
+  let description = [{
+    JAX outlines functions (`jit`, `closed_call`, the bodies of scans) whose
+    operations hold names relative to their call. Every `func.call` and
+    `stablehlo.composite`, inside regions too, is replaced by the body of what
+    it calls, and the name paths of the call and of each operation are composed
+    into one. A function that is called from several places is inlined into
+    each; the ids of its scopes then get the number of the call as a suffix, so
+    that each call's scope is its own. Functions that nothing refers to any
+    more are removed. Recursion is an error, and so are functions that become
+    more than 262144 operations, and 32 times what is written, and loops and
+    branches that are nested more than 128 deep.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("jit(s)/jit(f)")
+      return %0 : tensor<8xf32>
+    }
+    func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32> loc("whale:split:2:0:/neg")
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32>
+          loc("jit(s)/jit(f)/whale:split:2:0:/neg")
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
+def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
+  let summary = "read strategies and phases from name paths";
+  let description = [{
+    Sets `whale.strategy` and `whale.phase` on every operation of `@main`, also
+    inside while loops and branches. What is written by hand on an operation
+    wins. Else the innermost scope `whale:KIND:COUNT:ID:NAME` of its name path
+    is its strategy, and it is backward if `transpose(` stands in the path and
+    no `jvp(` before it.
+    Scopes of one name are one TaskGraph, and so are the forward and backward
+    operations of one scope without a name; the attribute's `scope` numbers the
+    TaskGraphs in order of first use.
+
+    Where nothing is backward, everything is forward. Else operations that are
+    neither forward nor backward by their path (no `jvp(`) are `apply` if they
+    use gradients, or if they only serve the update of an argument whose next
+    value is a result (`whale.fed_by`, or the first order-preserving match).
+
+    Operations outside of every scope take the module's
+    `whale.default_strategy`; without one they join the TaskGraph of their
+    latest producer. Operations of the apply phase follow the parameter that
+    they update, constants their users. A loop outside of scopes has the one
+    that most of its operations have; what a scan stores in stacks belongs to
+    the scope that reads it.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.tanh %x : tensor<8xf32>
+        loc("jit(s)/jvp(whale:split:4:7:head)/tanh")
+    %1 = stablehlo.negate %0 : tensor<8xf32>
+        loc("jit(s)/transpose(jvp(whale:split:4:7:head))/neg")
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+        : tensor<8xf32>
+    %1 = stablehlo.negate %0 {whale.phase = #whale.phase<backward>,
+        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+        : tensor<8xf32>
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", /*default=*/"\"none\"",
+           "default strategy of text without one: replicate, split or none">
+  ];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
+  let summary = "replace the operations of chlo by StableHLO";
+  let description = [{
+    JAX leaves some functions to the compiler as operations of the `chlo`
+    dialect. They become formulas with the accuracy of XLA's own: `f64` is
+    computed in `f64`, every other float type in `f32`. `chlo.top_k` becomes a
+    stable sort and a slice, `chlo.ragged_dot` a masked `dot_general`. Complex
+    numbers are computed in f64. So are custom calls that stand for operations:
+    `@ApproxTopK`, and those of exported texts (`@mhlo.erf`).
+    An operation without an expansion is an error.
+
+    Example:
+    ```mlir
+    %0 = chlo.square %x : tensor<8xf32> -> tensor<8xf32>
+    %1 = chlo.is_inf %0 : tensor<8xf32> -> tensor<8xi1>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.multiply %x, %x : tensor<8xf32>
+    %cst = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
+    %1 = stablehlo.abs %0 : tensor<8xf32>
+    %2 = stablehlo.compare EQ, %1, %cst, FLOAT
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    ```
+  }];
+  let dependentDialects = ["::mlir::chlo::ChloDialect",
+                           "::mlir::stablehlo::StablehloDialect"];
+}
+
+def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
+  let summary = "rewrite programs into what partitioning expects";
+  let description = [{
+    - Operands of a reduction whose region works in a wider type are converted
+      to it first.
+    - Reductions start from the identity of their operation, so that a partial
+      result holds an initial value never instead of once a device; outside of
+      loops, adding scatters start from zeros, for the same reason.
+    - Constants that the region of a reduction or a sort uses from outside come
+      inside; any other value from outside is an error.
+    - Carried values that a while loop returns as they came (the constants of
+      `lax.scan`) become values from outside.
+    - Branches with a constant index are inlined, optimization barriers, no-op
+      converts, reshapes, transposes and broadcasts removed, chains of them
+      merged, constants re-shaped; dead code is removed.
+    - What JAX's own sharding prints stays as a hint for whale-propagate if the
+      program has no strategies and a mesh has as many devices as the cluster:
+      the `sdy.mesh`, the `sdy.sharding` of arguments and each
+      `sdy.sharding_constraint`, which shardings of results become too.
+      Otherwise it is dropped, with a remark for each kind that says why.
+    - `sdy.manual_computation` (`shard_map`, `pmap`) is written out for all
+      devices of its mesh, with its collectives; Whale then places the parts.
+    - Operations of dynamic shape become static ones where types and constants
+      say the sizes; tuples are taken apart.
+    - Gathers and scatters one index of which counts along, as in
+      `x[jnp.arange(n), i]`, are batched in that dimension.
+    - Collectives of a program for one process give what they were given;
+      `batch_norm_*` and `dot` are written out.
+    - What a partitioned step can't do (callbacks, other custom calls, infeed,
+      collectives elsewhere, dynamic shapes) is an error that names it.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    %1 = stablehlo.add %init, %0 : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
+  let summary = "cut a step into the stages that num_task_graph asks for";
+  let description = [{
+    Where `whale.config` has `num_task_graph = N`, cuts the forward operations
+    of `@main` in topological order into N TaskGraphs `stage0`, `stage1`, ...
+    Each takes a copy of the default strategy; where that names no number of
+    devices, or there is none, the devices of the cluster are divided evenly,
+    and each stage is a `replicate`. The cut is the one whose slowest stage
+    takes the least time, computation in proportion to the speed of the stage's
+    devices and the values that cross into and out of it included, within the
+    memory of the devices. A remark for each stage says what it holds.
+
+    Operations of the backward stand with the earliest of the gradients and
+    forward values that they use, those of the optimizer with the parameter
+    that they update; what depends on no argument is copied into each stage
+    that uses it. A counted loop is cut between two iterations, and the loop of
+    its backward between the same: each becomes several loops.
+
+    A text with scopes is left alone if these make N TaskGraphs, and is an
+    error else.
+
+    Example, for two devices:
+    ```mlir
+    module attributes {whale.config = {num_task_graph = 2 : i64}} {
+      func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = stablehlo.tanh %x : tensor<8xf32>
+        %1 = stablehlo.sine %0 : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+        %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+            whale.strategy = #whale.replicate<devices = 1, name = "stage0">}
+            : tensor<8xf32>
+        %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>,
+            whale.strategy = #whale.replicate<devices = 1, name = "stage1">}
+            : tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
+  let summary = "store stacked layers in the stages that use them";
+  let description = [{
+    Where stages with devices of their own use different rows of an argument, as
+    the parameters of layers under `lax.scan` once the loop is cut, each gets an
+    argument of its rows (`whale.stack_piece`), and so do the results that are
+    the argument's next value. whale-join-stacks makes one of them again, so
+    that a stage stores its rows and nothing else.
+
+    The operations on the way are divided at the same rows: casts before the
+    layers, and the optimizer with its state. A reduction over the rows, as in
+    the norm of all gradients, becomes one of each stage's rows and of their
+    terms. An argument whose next value can't be computed row by row stays
+    whole. A remark for each argument says who has which rows.
+
+    Example, of rows that "stage0" and "stage1" use:
+    ```mlir
+    func.func @main(%ws: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = stablehlo.slice %ws [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
+      %1 = stablehlo.slice %ws [2:4, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
+      ...
+      %g = stablehlo.concatenate %g0, %g1, dim = 0
+          : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+      %next = stablehlo.subtract %ws, %g : tensor<4x8xf32>
+      return %next : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(
+        %w0: tensor<2x8xf32> {whale.fed_by = 0, whale.stack_piece =
+            {begin = 0 : i64, whole = tensor<4x8xf32>}},
+        %w1: tensor<2x8xf32> {whale.fed_by = 1, whale.stack_piece =
+            {begin = 2 : i64, whole = tensor<4x8xf32>}})
+        -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+      ...
+      %next0 = stablehlo.subtract %w0, %g0 : tensor<2x8xf32>
+      %next1 = stablehlo.subtract %w1, %g1 : tensor<2x8xf32>
+      return %next0, %next1 : tensor<2x8xf32>, tensor<2x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
+  let summary = "compute the step one micro-batch at a time";
+  let description = [{
+    With `num_micro_batch = M` in `whale.config`, the mini-batch (the arguments
+    with `whale.batch_dim`) is split along an axis of M moments, and what
+    follows it goes into a `whale.micro_batches`: batch arguments are cut before
+    it, sums over the samples accumulated, values of each sample joined behind
+    it. Moments differ in size by one sample at most.
+
+    - What depends on batch arguments alone and is needed whole (the count of a
+      masked mean) is computed once, before the loop.
+    - Where the backward pass needs a sum over the forward pass of all samples
+      (a balance loss), all forwards come before all backwards: two loops.
+    - Where the forward pass needs one (batch statistics, logits of all samples
+      with all), micro-batches would compute something else: an error.
+
+    Example, with M = 2:
+    ```mlir
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %x0 = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>
+    %x1 = stablehlo.slice %x [4:8] : (tensor<8xf32>) -> tensor<4xf32>
+    %0 = whale.micro_batches [0, 0] (%x0, %x1)
+        reduce [#whale.reduction<sum>] batch_dims [0]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32> {
+    ^bb0(%m: tensor<4xf32>):
+      %1 = stablehlo.reduce(%m init: %zero) applies stablehlo.add
+          across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      whale.yield %1 : tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
+  let summary = "read the cluster file into a whale.cluster";
+  let description = [{
+    Puts a `whale.cluster @cluster` at the start of the module that says what
+    the cluster file says, with the built-in kinds that it uses written out.
+    Instead of a file, `ranks` stands for that many CPU ranks of one machine.
+    A mistake in the file is an error at its line that names the field.
+
+    Example: `whale-load-cluster{ranks=2}` on an empty module gives
+    ```mlir
+    whale.cluster @cluster {
+      kinds = {cpu = {flops = {f32 = 1.0e12, f64 = 5.0e11},
+                      memory_bytes = 274877906944, memory_bandwidth = 1.0e11}},
+      nodes = [{name = "local", devices = [{kind = "cpu", count = 2} ]} ]}
+    ```
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "", "The cluster file to read">,
+    Option<"ranks", "ranks", "int64_t", "0", "A number of CPU ranks">,
+  ];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+#endif // WHALE_TRANSFORMS_IMPORT_PASSES_TD

@@ -1,0 +1,140 @@
+//===- Passes.td - Whale placement passes ------------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TRANSFORMS_PLACED_PASSES_TD
+#define WHALE_TRANSFORMS_PLACED_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------===//
+
+def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
+  let summary = "Give each TaskGraph its virtual device";
+  let description = [{
+    Groups the devices of the cluster sequentially, in the order in which
+    TaskGraphs are first used: one group has the devices that all TaskGraphs ask
+    for together (or, where the cluster has fewer, the most that one asks for,
+    shared by all), and is repeated as often as it fits (nested data
+    parallelism). Inside a group, a TaskGraph with devices of its own gets such
+    of one node if it can, and in a pipeline (`num_micro_batch` above 1, or
+    `num_task_graph`) the earlier TaskGraphs those with more memory, as they
+    keep more micro-batches in flight. With `whale.stage_bytes` on the module,
+    what a device of each stage needs, the one that needs most gets them.
+    `whale.virtual_devices` on the module takes the place of all this. A task
+    graph without a strategy gets none: every device computes it. Every other
+    task graph of the same name gets the same `whale.virtual_device`. A scope
+    inside of a loop or branch has to be on the devices of the task graph around
+    it.
+
+    Example: two TaskGraphs that ask for two devices each, on eight devices.
+    ```mlir
+    whale.virtual_device @vd0 [[0, 1], [4, 5]]
+    whale.virtual_device @vd1 [[2, 3], [6, 7]]
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
+  let summary = "Decide where every value is placed";
+  let description = [{
+    Reads the rule of each operation (how its dimensions correspond and which
+    are reduced) and carries layouts from the arguments through the program:
+    the mini-batch through replicate TaskGraphs, the parameters' splits through
+    split ones. Which dimension of each parameter is split is chosen so that
+    communication and computation of the whole program cost least; a remark
+    tells it. Sizes are in proportion to the speed of the devices.
+
+    A program that has an `sdy.mesh` (see whale-normalize) is propagated along
+    each axis of the mesh, from the shardings of its arguments and its sharding
+    constraints; all devices get equal shares.
+
+    Writes `whale.placement` on arguments, `whale.placements` and
+    `whale.operand_placements` on operations; whale-insert-reshards makes the
+    differences explicit.
+
+    Example: a matrix product whose left operand carries the mini-batch, on two
+    devices of speed 1 and 3.
+    ```mlir
+    #placement = #whale.placement<[8, 4] split 0 (2, 6) on [0, 1]>
+    #placement1 = #whale.placement<[4, 16] replicate 2 on [0, 1]>
+    #placement2 = #whale.placement<[8, 16] split 0 (2, 6) on [0, 1]>
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      {whale.operand_placements = [#placement, #placement1],
+       whale.placements = [#placement2]}
+      : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def PrintRules : Pass<"whale-print-rules"> {
+  let summary = "Show the sharding rule of every operation";
+  let description = [{
+    Emits a remark for each operation that can be sharded: the factors of every
+    dimension of its operands and results, their extents, and what splitting
+    one means where it isn't plain: `sum` (results are partial), `lookup` and
+    `update` (gather and scatter along a split dimension), `whole` (it can't
+    be split).
+
+    Example:
+    ```
+    remark: [a, b], [b, c] -> [a, c] where a=8, b=4 sum, c=16
+    ```
+  }];
+}
+
+def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
+  let summary = "Make changes of placement explicit";
+  let description = [{
+    Puts a `whale.reshard` after each value that some operation wants in another
+    placement than it is produced in, one for each such placement; users share
+    it, and loops do not repeat it. Sharding constraints have been honoured then
+    and go. Afterwards `whale.reshard` is the only operation that changes a
+    placement.
+
+    Example: a gradient that every device has a part of is made whole for the
+    optimizer.
+    ```mlir
+    %1 = whale.reshard %0 from #placement to #placement1 : tensor<4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
+def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
+  let summary = "Check that operands and results of each operation agree";
+  let description = [{
+    Changes nothing. An error where, after whale-insert-reshards,
+    - a value has no placement, one of another shape, or one on a device that
+      the cluster doesn't have;
+    - a `whale.reshard` is not from where its operand is;
+    - the operands and results of an operation disagree, on any device, about
+      the part of a dimension that its rule says they share, or cut one that it
+      needs whole;
+    - a partial operand enters an operation that is not linear in it, or a
+      dimension is reduced in parts and the result is not partial;
+    - a loop or branch carries a value from one placement to another.
+
+    Example: this sum is refused, as its operands are cut differently.
+    ```mlir
+    #even = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    #uneven = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    func.func @main(%a: tensor<8xf32> {whale.placement = #even},
+                    %b: tensor<8xf32> {whale.placement = #uneven})
+        -> tensor<8xf32> {
+      %0 = stablehlo.add %a, %b {whale.placements = [#even]} : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
+#endif // WHALE_TRANSFORMS_PLACED_PASSES_TD

@@ -1,0 +1,157 @@
+//===- Passes.td - Whale scheduling passes -----------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TRANSFORMS_SCHEDULE_PASSES_TD
+#define WHALE_TRANSFORMS_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
+  let summary = "Compute nothing of what a rank has no samples of";
+  let description = [{
+    In the functions with `whale.ranks`, a product, sum or scatter over no
+    elements is the constant zero, and so is what moves, scales or adds up such
+    zeros. Where one is added to something else, that stays. So a rank without
+    samples of a micro-batch has no code for it but what it communicates.
+    Operations without a use disappear.
+
+    Example: nothing is added to the gradient.
+    ```mlir
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+        : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
+    %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
+    return %1 : tensor<4x8xf32>
+    ```
+    becomes
+    ```mlir
+    return %before : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def OutlineMicroBatches
+    : Pass<"whale-outline-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "Make functions of what a rank class repeats";
+  let description = [{
+    What a function with `whale.ranks` computes of one micro-batch at a time
+    (operations of one `whale.moment` that stand together) becomes a call of a
+    function `@micro_batch_N`. What is the same operation by operation,
+    location by location, is one function, so that it is lowered once,
+    for all micro-batches and for all rank classes. Cheap values from before
+    (little arithmetic, broadcasts) are computed again in it, as
+    whale-fuse-kernels would do. A sum
+    that is added to, and that nothing else uses, has `whale.last_use`.
+
+    Example:
+    ```mlir
+    %0 = stablehlo.tanh %x0 {whale.moment = 0 : i64} : tensor<8xf32>
+    %1 = stablehlo.tanh %x1 {whale.moment = 1 : i64} : tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+    with
+    ```mlir
+    func.func private @micro_batch_0(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+def InlineMicroBatches
+    : Pass<"whale-inline-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "Put what was lowered once in the place of each call";
+  let description = [{
+    Undoes whale-outline-micro-batches: every call in a function with
+    `whale.ranks` is replaced by the body of what it calls, and these functions
+    disappear.
+
+    Example:
+    ```mlir
+    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = whale.launch @k0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = whale.launch @k0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+}
+
+def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
+  let summary = "Order instructions so that less is alive at once";
+  let description = [{
+    Moves the instructions of the functions with `whale.ranks` between the
+    collectives that they stand between. Collectives stay where they are, and an
+    instruction that writes in place stays behind those that read its operand.
+    The order is the best of three: the given one, one that always takes next
+    what adds the least memory, and one that does so from the end. The given one
+    stays where the others are no better.
+
+    Example: what is large is used up before the next large value is made.
+    ```mlir
+    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
+    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
+    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
+    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
+    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
+    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
+    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
+def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "Give every value of a rank class a place in memory";
+  let description = [{
+    Assigns a buffer to each value of the functions with `whale.ranks`, and
+    writes the plan as attributes:
+    - on the function `whale.buffers`, the list of buffers (in the arena at an
+      offset, an argument's or result's own, a constant), `whale.arena_bytes`,
+      and `whale.result_buffers`, the buffer of each result;
+    - on a result `whale.alias`, the donated argument whose buffer it takes;
+    - on an operation `whale.out`, the buffers of its results. Argument i of the
+      function has buffer i, arguments of a loop's regions have those of the
+      loop's results;
+    - on an operation `whale.copies`, pairs of buffers (from, to) to copy
+      before it; on a terminator, at its place.
+
+    Values share buffers where one ends as the other begins: in place where a
+    kernel allows it, loop-carried values from one iteration to the next,
+    results in the buffers of donated arguments after their last read. The
+    plan is checked by running it on symbols.
+
+    Example: two kernels, the second in place.
+    ```mlir
+    func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
+        attributes {whale.arena_bytes = 64 : i64, whale.buffers = [
+          {argument = 0 : i64, bytes = 16 : i64},
+          {arena = 0 : i64, bytes = 16 : i64},
+          {bytes = 4 : i64, result = 0 : i64} ],
+        whale.ranks = array<i64: 0>, whale.result_buffers = array<i64: 2>} {
+      %0 = whale.launch @k0(%arg0) {whale.out = array<i64: 1>}
+        : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = whale.launch @k1(%0) {inplace = array<i64: 0>,
+        whale.out = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+      ...
+    ```
+  }];
+}
+
+#endif // WHALE_TRANSFORMS_SCHEDULE_PASSES_TD

@@ -1,0 +1,339 @@
+//===- CutTaskGraphs.cpp - Automatic stages -------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../DeviceRequests.h"
+#include "CutTaskGraphs/CutCosts.h"
+#include "CutTaskGraphs/SplitLoop.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/Format.h"
+
+namespace whale {
+#define GEN_PASS_DEF_CUTTASKGRAPHS
+#include "whale/Transforms/Import/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
+  using CutTaskGraphsBase::CutTaskGraphsBase;
+
+  void runOnOperation() override {
+    module = getOperation();
+    std::optional<int64_t> wanted = Config(module).getNumTaskGraphs();
+    if (!wanted)
+      return;
+    count = *wanted;
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    FailureOr<func::FuncOp> found = getMainFunction(module);
+    if (failed(found))
+      return failure();
+    main = *found;
+    defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
+    for (Operation &op : main.front().without_terminator())
+      step[&op].phase = phaseOf(&op);
+    FailureOr<bool> hasScopes = checkScopes();
+    if (failed(hasScopes))
+      return failure();
+    if (*hasScopes)
+      return success();
+
+    StepUnits units = findUnits(step, main);
+    int64_t counted = llvm::count_if(
+        units.operations, [](Operation *op) { return opFlops(op) > 0; });
+    if (counted == 0)
+      return failWithoutUnits();
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster))
+      return failure();
+    Location first = units.operations.front()->getLoc();
+    if (count > counted)
+      return emitError(first)
+             << "num_task_graph = " << count << ": can't cut " << counted
+             << " forward operations with FLOPs into " << count
+             << " task graphs; set num_task_graph to at most " << counted;
+    constexpr int64_t kMost = 1024;
+    if (count > kMost)
+      return emitError(first) << "num_task_graph = " << count
+                              << " is more than " << kMost << " task graphs";
+    makeStrategies(cluster->devices.size());
+    llvm::Expected<std::vector<VirtualDevice>> devices = devicesOf(*cluster);
+    if (!devices)
+      return emitError(first) << "num_task_graph = " << count << ": "
+                              << llvm::toString(devices.takeError());
+    CutProblem problem =
+        makeCutProblem(step, units, main, *cluster, *devices,
+                       isa_and_nonnull<SplitAttr>(defaultStrategy),
+                       Config(module).getNumMicroBatches().value_or(1));
+    auto scale = module->getAttrOfType<DenseF64ArrayAttr>(kCutScaleAttr);
+    if (scale && scale.size() == int64_t(cluster->devices.size()))
+      for (CutStage &stage : problem.stages)
+        for (CutDevice &device : stage.devices)
+          device.memoryScale = scale[device.id];
+    llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
+    if (!loads)
+      return emitError(first) << "num_task_graph = " << count << ": "
+                              << llvm::toString(loads.takeError());
+    if (scale)
+      writeNeeds(needsOf(problem, *loads), cluster->devices.size());
+    explain(*loads, units, *devices);
+    assign(*loads, units);
+    copyFree();
+    return success();
+  }
+
+  /// There is nothing to cut, mostly as a loop computes the gradients.
+  LogicalResult failWithoutUnits() {
+    Operation *loop = nullptr;
+    for (auto op : main.getOps<stablehlo::WhileOp>())
+      if (opFlops(op) > 0 && (!loop || opFlops(op) > opFlops(loop)))
+        loop = op;
+    InFlightDiagnostic error = loop ? loop->emitError() : main.emitError();
+    error << "num_task_graph = " << count
+          << ": there is no forward operation with FLOPs to cut";
+    if (loop)
+      error << " outside of this loop, which computes gradients as well and is "
+               "one piece; leave num_task_graph out, or let num_micro_batch "
+               "sum up the gradients in the place of the loop";
+    else
+      error << "; leave num_task_graph out";
+    return error;
+  }
+
+  /// Whether the text has scopes, and then as many TaskGraphs as wanted.
+  FailureOr<bool> checkScopes() {
+    llvm::SmallSetVector<StrategyAttr, 8> scopes;
+    Operation *first = nullptr;
+    main.walk([&](Operation *op) {
+      auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+      if (!strategy)
+        return;
+      scopes.insert(strategy);
+      if (strategy != defaultStrategy && !first)
+        first = op;
+    });
+    if (!first)
+      return false;
+    if (int64_t(scopes.size()) == count)
+      return true;
+    return first->emitError("num_task_graph = ")
+           << count << " cuts a step without scopes, but this operation "
+           << "stands in one, and the scopes make " << scopes.size()
+           << " task graphs; leave num_task_graph or the scopes out";
+  }
+
+  /// One strategy for each stage, like the default.
+  void makeStrategies(int64_t devices) {
+    MLIRContext *context = &getContext();
+    for (int64_t stage = 0; stage < count; ++stage) {
+      // What a stage is to have of all devices, in equal parts.
+      int64_t part = devices / count + (stage < devices % count);
+      std::optional<int64_t> wanted = std::max<int64_t>(part, 1);
+      if (defaultStrategy && defaultStrategy.getDevices())
+        wanted = defaultStrategy.getDevices();
+      std::string name = "stage" + std::to_string(stage);
+      if (isa_and_nonnull<SplitAttr>(defaultStrategy))
+        strategies.push_back(
+            SplitAttr::get(context, wanted, name, std::nullopt));
+      else
+        strategies.push_back(
+            ReplicateAttr::get(context, wanted, name, std::nullopt));
+    }
+  }
+
+  llvm::Expected<std::vector<VirtualDevice>> devicesOf(const Cluster &cluster) {
+    std::vector<DeviceRequest> requests;
+    for (StrategyAttr strategy : strategies)
+      requests.push_back({strategy.getName().str(), strategy.getDevices()});
+    return virtualDevicesOf(module, cluster, requests);
+  }
+
+  void explain(ArrayRef<StageLoad> loads, const StepUnits &units,
+               ArrayRef<VirtualDevice> devices) {
+    for (auto [stage, load] : llvm::enumerate(loads)) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      os << "stage" << stage << " on devices ";
+      llvm::interleaveComma(devices[stage], os, [&](auto &group) {
+        os << '[';
+        if (group.size() > 8)
+          os << group.front() << ", ... " << group.back() << ": "
+             << group.size() << " of them";
+        else
+          llvm::interleaveComma(group, os);
+        os << ']';
+      });
+      Operation *first = units.operations[load.begin];
+      os << ": " << load.end - load.begin << " forward operations from ";
+      if (int64_t iteration = load.begin - units.unitOf.lookup(first).first)
+        os << "iteration " << iteration << " of ";
+      os << "'" << first->getName() << "', " << llvm::format("%.4g", load.flops)
+         << " FLOPs with its backward, " << load.stateBytes
+         << " bytes of parameters and optimizer state, "
+         << llvm::format("%.0f", load.bytesIn) << " bytes over its cut, "
+         << llvm::format("%.3g", load.seconds) << " s";
+      if (load.lacksBytes > 0)
+        os << "; lacks " << load.lacksBytes << " bytes of memory";
+      emitRemark(first->getLoc()) << text;
+    }
+  }
+
+  /// For those who know better, later.
+  void writeNeeds(ArrayRef<CutNeed> needs, size_t devices) {
+    std::vector<int64_t> bytes(devices, 0), state(devices, 0);
+    for (const CutNeed &need : needs) {
+      state[need.device] = need.stateBytes;
+      bytes[need.device] = need.stateBytes + need.workingBytes;
+    }
+    Builder builder(&getContext());
+    module->setAttr(kCutBytesAttr, builder.getDenseI64ArrayAttr(bytes));
+    module->setAttr(kCutStateBytesAttr, builder.getDenseI64ArrayAttr(state));
+  }
+
+  void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {
+    SmallVector<StrategyAttr> strategyOf;
+    for (auto [load, strategy] : llvm::zip_equal(loads, strategies))
+      strategyOf.append(load.end - load.begin, strategy);
+    for (auto &[op, info] : step) {
+      info.constant = units.free.contains(op);
+      auto unit = units.unitOf.find(op);
+      info.strategy =
+          unit == units.unitOf.end() ? nullptr : strategyOf[unit->second.first];
+      annotate(op, info);
+    }
+    splitLoops(loads, units);
+    joinTaskGraphs(step, main, /*defaultStrategy=*/nullptr, [](Operation *op) {
+      return op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+    });
+    for (auto &[op, info] : step) {
+      // Nothing that has a stage depends on it, as a count of steps.
+      if (!info.strategy)
+        info.strategy = strategies.front();
+      annotate(op, info);
+    }
+  }
+
+  /// Splits the loops that several stages share, the forward ones first.
+  void splitLoops(ArrayRef<StageLoad> loads, const StepUnits &units) {
+    LoopSplitter splitter;
+    Step before;
+    std::swap(before, step);
+    llvm::SmallDenseSet<Operation *, 4> gone;
+    for (auto &[op, info] : before) {
+      auto range = units.unitOf.find(op);
+      if (range == units.unitOf.end() || units.free.contains(op))
+        continue;
+      auto [first, last] = range->second;
+      SmallVector<LoopPiece> pieces;
+      for (auto [load, strategy] : llvm::zip_equal(loads, strategies)) {
+        int64_t begin = std::max(load.begin, first) - first;
+        int64_t end = std::min(load.end, last + 1) - first;
+        int64_t trips = last - first + 1;
+        if (begin >= end)
+          continue;
+        if (info.phase == Phase::Backward)
+          pieces.insert(pieces.begin(), {trips - end, trips - begin, strategy});
+        else
+          pieces.push_back({begin, end, strategy});
+      }
+      if (pieces.size() < 2)
+        continue;
+      gone.insert(op);
+      splitter.split(cast<stablehlo::WhileOp>(op), pieces, info.strategy);
+    }
+    // What the pieces of another loop have is never put together.
+    Block &body = main.front();
+    SmallVector<Operation *> ops;
+    for (Operation &op : body.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops))
+      if (!gone.empty() && isOpTriviallyDead(op)) {
+        gone.insert(op);
+        op->erase();
+      }
+    for (Operation &op : body.without_terminator()) {
+      auto known = before.find(&op);
+      if (known != before.end() && !gone.contains(&op)) {
+        step[&op] = known->second;
+        continue;
+      }
+      StepOp &info = step[&op];
+      info.strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      info.phase = phaseOf(&op);
+      info.constant = op.hasTrait<OpTrait::ConstantLike>();
+    }
+  }
+
+  /// Writes strategy and phase; operations inside take the same strategy.
+  void annotate(Operation *op, const StepOp &info) {
+    op->setAttr(kPhaseAttr, PhaseAttr::get(&getContext(), *info.phase));
+    op->walk([&](Operation *nested) {
+      if (info.strategy && !nested->hasTrait<OpTrait::IsTerminator>() &&
+          (nested == op || nested->hasAttr(kStrategyAttr) ||
+           stablehlo::isControlFlow(nested->getParentOp())))
+        nested->setAttr(kStrategyAttr, info.strategy);
+      else
+        nested->removeAttr(kStrategyAttr);
+    });
+  }
+
+  /// Gives each stage its own copy of what no argument goes into. Constants
+  /// are copied as task graphs are formed.
+  void copyFree() {
+    Block &body = main.front();
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(body.without_terminator()))) {
+      auto it = step.find(&op);
+      if (it == step.end() || !it->second.constant || op.getNumOperands() == 0)
+        continue;
+      auto own = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      DenseMap<StrategyAttr, Operation *> copies;
+      for (OpOperand &use : llvm::make_early_inc_range(op.getUses())) {
+        Operation *user = body.findAncestorOpInBlock(*use.getOwner());
+        auto strategy = user->getAttrOfType<StrategyAttr>(kStrategyAttr);
+        if (!strategy || strategy == own)
+          continue;
+        Operation *&copy = copies[strategy];
+        if (!copy) {
+          OpBuilder builder(&getContext());
+          builder.setInsertionPointAfter(&op);
+          copy = builder.clone(op);
+          copy->walk([&](Operation *nested) {
+            if (nested->hasAttr(kStrategyAttr))
+              nested->setAttr(kStrategyAttr, strategy);
+          });
+        }
+        use.set(copy->getResult(cast<OpResult>(use.get()).getResultNumber()));
+      }
+    }
+  }
+
+  ModuleOp module;
+  func::FuncOp main;
+  int64_t count = 0;
+  StrategyAttr defaultStrategy;
+  SmallVector<StrategyAttr> strategies;
+  Step step;
+};
+
+} // namespace

@@ -1,0 +1,74 @@
+//===- LoadCluster.cpp - Reads the cluster into the module ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace whale {
+#define GEN_PASS_DEF_LOADCLUSTER
+#include "whale/Transforms/Import/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+struct LoadCluster : whale::impl::LoadClusterBase<LoadCluster> {
+  using LoadClusterBase::LoadClusterBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (file.empty() == (ranks == 0)) {
+      module.emitError("whale-load-cluster needs either a file or a number of "
+                       "ranks");
+      return signalPassFailure();
+    }
+    for (auto cluster : module.getOps<ClusterOp>()) {
+      cluster.emitError("the module has a cluster already");
+      return signalPassFailure();
+    }
+    std::optional<Cluster> cluster = load();
+    if (!cluster)
+      return signalPassFailure();
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    ClusterOp::create(builder, module.getLoc(), "cluster", *cluster);
+  }
+
+private:
+  /// Reads what the options say, or emits an error.
+  std::optional<Cluster> load() {
+    std::string text = std::to_string(ranks);
+    if (!file.empty()) {
+      auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+      if (!buffer) {
+        emitError(UnknownLoc::get(&getContext()))
+            << "can't read the cluster file '" << file
+            << "': " << buffer.getError().message();
+        return std::nullopt;
+      }
+      text = (*buffer)->getBuffer().str();
+    }
+    llvm::Expected<Cluster> cluster = Cluster::parse(text);
+    if (cluster)
+      return std::move(*cluster);
+    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+      if (file.empty())
+        emitError(UnknownLoc::get(&getContext()))
+            << "number of ranks: " << error.getMessage();
+      else
+        emitError(FileLineColLoc::get(&getContext(), file, error.getLine(),
+                                      error.getColumn()))
+            << error.getMessage();
+    });
+    return std::nullopt;
+  }
+};
+} // namespace

@@ -1,0 +1,83 @@
+//===- TimeAxis.h - What is computed micro-batch by micro-batch -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// A micro-batch is a split over time: the mini-batch is split along an axis
+// whose points are moments, and propagation says what follows it. Operations
+// with a split or partial operand or result belong to a loop over the moments;
+// the others are computed once, before, between or after the loops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_IMPORT_MICROBATCH_TIMEAXIS_H
+#define WHALE_LIB_TRANSFORMS_IMPORT_MICROBATCH_TIMEAXIS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Sharding/AxisPropagation.h"
+#include "whale/Sharding/Mesh.h"
+
+namespace whale {
+
+class TimeAxis {
+public:
+  TimeAxis(mlir::func::FuncOp main, int64_t moments);
+
+  /// Propagates. What only depends on batch arguments and is needed of the
+  /// whole mini-batch is cloned, to be computed once. Fails with an error at
+  /// the operation that mixes the samples of different micro-batches.
+  llvm::LogicalResult run();
+
+  int64_t getNumMoments() const { return moments; }
+  /// The number of loops; the second computes what needs all of the first.
+  unsigned getNumLoops() const { return loops; }
+  /// The loop of an operation of @main, or none if it is computed once.
+  std::optional<unsigned> getLoop(mlir::Operation *op) const;
+  /// For an operation that is computed once: the loop before which it is.
+  unsigned getTurn(mlir::Operation *op) const { return turns.lookup(op); }
+
+  AxisState getState(mlir::Value value) const {
+    return propagation->getState(value);
+  }
+  AxisState getRequired(mlir::OpOperand &operand) const {
+    return propagation->getRequired(operand);
+  }
+  /// A value over the moments, each of which takes an equal share, the first
+  /// ones one more where that leaves a rest.
+  Placement place(mlir::Value value, const AxisState &state) const;
+
+private:
+  llvm::LogicalResult propagate();
+  bool computeWholeValues();
+  llvm::LogicalResult assignLoops();
+  bool isInLoop(mlir::Operation *op) const;
+  bool needsWhole(mlir::OpOperand &operand) const;
+  bool isOfSums(mlir::Operation *op) const;
+  bool dependsOnBatchAlone(mlir::Value value);
+  mlir::Value cloneWhole(mlir::Value value);
+  void copyWhole(mlir::Operation *op);
+  llvm::LogicalResult checkNested(mlir::Operation *op) const;
+  mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
+  mlir::Operation *findSum(mlir::Value value) const;
+  std::pair<llvm::StringRef, llvm::StringRef>
+  explainMix(mlir::OpOperand &mix) const;
+  mlir::InFlightDiagnostic emitMixes(mlir::OpOperand &operand) const;
+
+  mlir::func::FuncOp main;
+  int64_t moments;
+  Mesh mesh;
+  std::unique_ptr<AxisPropagation> propagation;
+  llvm::DenseMap<mlir::Operation *, unsigned> loopOf;
+  llvm::DenseMap<mlir::Operation *, unsigned> turns;
+  llvm::DenseMap<mlir::Value, mlir::Value> wholeOf;
+  llvm::DenseSet<mlir::Operation *> wholeOps;
+  unsigned loops = 0;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_IMPORT_MICROBATCH_TIMEAXIS_H

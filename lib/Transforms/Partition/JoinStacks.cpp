@@ -1,0 +1,198 @@
+//===- JoinStacks.cpp - One argument of the rows of all stages ------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Makes the pieces of whale-divide-stacks one argument or result again, in the
+// functions of all rank classes: the user's signature, of which each stage
+// holds its rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Import/DivideStacks/StackPieces.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Passes.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_JOINSTACKS
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+namespace {
+
+class Joiner {
+public:
+  Joiner(func::FuncOp function, bool forgetsFeedback)
+      : function(function), body(&function.front()),
+        builder(function.getContext()), forgetsFeedback(forgetsFeedback) {
+    ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
+  }
+
+  LogicalResult run() {
+    auto argumentAttrs = [&](unsigned i) { return function.getArgAttrDict(i); };
+    auto resultAttrs = [&](unsigned i) {
+      return function.getResultAttrDict(i);
+    };
+    arguments = findStackRuns(function.getNumArguments(), argumentAttrs);
+    results = findStackRuns(function.getNumResults(), resultAttrs);
+    if (arguments.size() == function.getNumArguments() &&
+        results.size() == function.getNumResults())
+      return success();
+
+    unsigned before = function.getNumArguments();
+    SmallVector<DictionaryAttr> newArgumentAttrs, newResultAttrs;
+    SmallVector<Type> argumentTypes, resultTypes;
+    builder.setInsertionPointToStart(body);
+    for (StackRun run : arguments) {
+      FailureOr<DictionaryAttr> attributes = join(run, argumentAttrs);
+      if (failed(attributes))
+        return failure();
+      Type type = typeOf(run, *attributes, body->getArgument(run.first));
+      argumentTypes.push_back(type);
+      newArgumentAttrs.push_back(withFeedback(*attributes));
+      BlockArgument whole =
+          body->addArgument(type, body->getArgument(run.first).getLoc());
+      takePieces(run, whole);
+    }
+    body->eraseArguments(0, before);
+
+    Operation *terminator = body->getTerminator();
+    builder.setInsertionPoint(terminator);
+    SmallVector<Value> values;
+    for (StackRun run : results) {
+      FailureOr<DictionaryAttr> attributes = join(run, resultAttrs);
+      if (failed(attributes))
+        return failure();
+      Type type = typeOf(run, *attributes, terminator->getOperand(run.first));
+      resultTypes.push_back(type);
+      newResultAttrs.push_back(*attributes);
+      values.push_back(putPieces(
+          terminator->getOperands().slice(run.first, run.last - run.first),
+          cast<RankedTensorType>(type)));
+    }
+    terminator->setOperands(values);
+    function.setType(builder.getFunctionType(argumentTypes, resultTypes));
+    function.setAllArgAttrs(newArgumentAttrs);
+    function.setAllResultAttrs(newResultAttrs);
+    return success();
+  }
+
+private:
+  /// The attributes of the whole.
+  FailureOr<DictionaryAttr>
+  join(StackRun run, llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+    DictionaryAttr first = attrsOf(run.first);
+    std::optional<StackPiece> piece = getStackPiece(first);
+    if (!piece)
+      return first;
+    SmallVector<Placement> placements;
+    for (unsigned i = run.first; i < run.last; ++i) {
+      auto placement = attrsOf(i).getAs<PlacementAttr>(placementAttrName);
+      if (!placement)
+        return function.emitError("has pieces of stacks without a placement");
+      placements.push_back(placement.getValue());
+    }
+    std::optional<Placement> joined =
+        joinPlacements(piece->whole.getShape(), placements);
+    if (!joined)
+      return function.emitError("has pieces of a ")
+             << piece->whole << " whose placements can't be joined: "
+             << placements.front().str() << " and " << placements.back().str();
+    MLIRContext *context = function.getContext();
+    NamedAttrList list(first);
+    list.erase(kStackPieceAttr);
+    list.set(placementAttrName, PlacementAttr::get(context, *joined));
+    list.set(globalTypeAttrName, TypeAttr::get(piece->whole));
+    return list.getDictionary(context);
+  }
+
+  /// What the ranks of this class have of it.
+  Type typeOf(StackRun run, DictionaryAttr attributes, Value first) {
+    if (run.last == run.first + 1)
+      return first.getType();
+    auto type = cast<RankedTensorType>(
+        attributes.getAs<TypeAttr>(globalTypeAttrName).getValue());
+    const Placement &placement =
+        attributes.getAs<PlacementAttr>(placementAttrName).getValue();
+    return getLocalType(type, placement, ranks.asArrayRef().front())
+        .value_or(getAbsentType(type));
+  }
+
+  /// What feeds the argument, by its number among the wholes.
+  DictionaryAttr withFeedback(DictionaryAttr attributes) {
+    auto fedBy =
+        attributes ? attributes.getAs<IntegerAttr>(kFedByAttr) : IntegerAttr();
+    if (!fedBy)
+      return attributes;
+    NamedAttrList list(attributes);
+    auto *run = llvm::find_if(results, [&](StackRun run) {
+      return fedBy.getInt() >= run.first && fedBy.getInt() < run.last;
+    });
+    list.set(kFedByAttr, builder.getI64IntegerAttr(run - results.begin()));
+    if (forgetsFeedback)
+      list.erase(kFedByAttr);
+    return list.getDictionary(function.getContext());
+  }
+
+  /// A rank has one of the pieces, or all.
+  void takePieces(StackRun run, BlockArgument whole) {
+    int64_t at = 0;
+    for (unsigned i = run.first; i < run.last; ++i) {
+      BlockArgument piece = body->getArgument(i);
+      if (piece.getType() == whole.getType() || piece.use_empty()) {
+        piece.replaceAllUsesWith(whole);
+        continue;
+      }
+      auto type = cast<RankedTensorType>(piece.getType());
+      SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
+      SmallVector<int64_t> limits(type.getShape());
+      starts[0] = at;
+      limits[0] += at;
+      at = limits[0];
+      piece.replaceAllUsesWith(hlo::SliceOp::create(
+          builder, piece.getLoc(), type, whole, starts, limits, steps));
+    }
+  }
+
+  Value putPieces(ValueRange pieces, RankedTensorType type) {
+    // Of the others there is nothing.
+    for (Value piece : pieces)
+      if (piece.getType() == type)
+        return piece;
+    return hlo::ConcatenateOp::create(builder, pieces.front().getLoc(), type,
+                                      pieces, 0);
+  }
+
+  func::FuncOp function;
+  Block *body;
+  OpBuilder builder;
+  bool forgetsFeedback;
+  DenseI64ArrayAttr ranks;
+  SmallVector<StackRun> arguments, results;
+};
+
+struct JoinStacksPass : impl::JoinStacksBase<JoinStacksPass> {
+  using JoinStacksBase::JoinStacksBase;
+
+  void runOnOperation() final {
+    for (func::FuncOp function : getRankClasses(getOperation())) {
+      bool forgets = function->hasAttr(kFeedbackFoundAttr);
+      function->removeAttr(kFeedbackFoundAttr);
+      if (failed(Joiner(function, forgets).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,278 @@
+//===- ScheduleMicroBatches.cpp - The order of a pipeline's work ----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// TaskGraphs on the same devices are one stage. Where micro-batches run through
+// several stages there and back, the order of each stage's work is chosen and
+// written down; whale-partition unrolls the micro-batches in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../DeviceRequests.h"
+#include "../Placed/Pipeline.h"
+#include "ScheduleMicroBatches/SplitWeightGradients.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Planner/Schedule.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_SCHEDULEMICROBATCHES
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+namespace {
+
+/// The operation of `graph` that uses what `producer` makes.
+Operation *findUser(TaskGraphOp graph, TaskGraphOp producer) {
+  Operation *user = nullptr;
+  graph.walk([&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      if (lookThroughReshards(operand).getDefiningOp() == producer) {
+        user = op;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return user;
+}
+
+/// The way from a forward of a TaskGraph over other stages to a later one of
+/// the same TaskGraph, which stands last; empty if there is none.
+SmallVector<TaskGraphOp> findCycle(const Pipeline &pipeline,
+                                   MicroBatchesOp loop) {
+  for (auto end : loop.getBody(0).getOps<TaskGraphOp>()) {
+    if (end.getPhase() != Phase::Forward)
+      continue;
+    llvm::DenseMap<Operation *, TaskGraphOp> next;
+    SmallVector<TaskGraphOp> waiting = {end};
+    for (size_t i = 0; i < waiting.size(); ++i)
+      for (TaskGraphOp producer : findProducers(waiting[i])) {
+        bool isSame = producer.getName() == end.getName();
+        if ((isSame && waiting[i].getName() == end.getName()) ||
+            !next.try_emplace(producer, waiting[i]).second)
+          continue;
+        waiting.push_back(producer);
+        if (!isSame || pipeline.getPlace(producer) == pipeline.getPlace(end))
+          continue;
+        SmallVector<TaskGraphOp> cycle = {producer};
+        while (cycle.back() != end)
+          cycle.push_back(next.lookup(cycle.back()));
+        return cycle;
+      }
+  }
+  return {};
+}
+
+/// Whether somebody has drawn its bounds, where the default strategy takes what
+/// is left.
+bool isScope(TaskGraphOp graph) {
+  StrategyAttr strategy = graph.getStrategyAttr();
+  return strategy && (strategy.getScope() || !strategy.getName().empty());
+}
+
+void noteCycle(Diagnostic &diagnostic, ArrayRef<TaskGraphOp> cycle) {
+  for (size_t i = 0; i + 1 < cycle.size(); ++i) {
+    TaskGraphOp from = cycle[i], to = cycle[i + 1];
+    if (Operation *user = findUser(to, from))
+      diagnostic.attachNote(user->getLoc())
+          << "'" << user->getName() << "' in TaskGraph '" << to.getName()
+          << "' uses what '" << from.getName() << "' makes";
+  }
+}
+
+struct ScheduleMicroBatchesPass
+    : impl::ScheduleMicroBatchesBase<ScheduleMicroBatchesPass> {
+  using ScheduleMicroBatchesBase::ScheduleMicroBatchesBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> main = getMainFunction(module);
+    if (failed(main))
+      return signalPassFailure();
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster))
+      return signalPassFailure();
+    auto loops = llvm::to_vector(main->getOps<MicroBatchesOp>());
+    std::optional<ScheduleKind> wanted = Config(module).getSchedule();
+    if (wanted && !loops.empty() &&
+        llvm::all_of(loops, [&](MicroBatchesOp loop) {
+          return Pipeline(loop, *cluster).getNumStages() < 2;
+        })) {
+      loops.front().emitError("pipeline.strategy: '")
+          << stringifyScheduleKind(*wanted)
+          << "' orders the stages of a pipeline, but here all task graphs "
+             "share devices; give them devices of their own, or leave "
+             "pipeline.strategy out";
+      return signalPassFailure();
+    }
+    for (MicroBatchesOp loop : loops)
+      if (failed(schedule(loop, *cluster, wanted)))
+        return signalPassFailure();
+  }
+
+  /// The kinds but for those whose buffers have turned out too large; says
+  /// which these are.
+  std::string leaveOutMisfits(SmallVectorImpl<ScheduleKind> &among) {
+    auto misfits =
+        getOperation()->getAttrOfType<ArrayAttr>(kMisfitSchedulesAttr);
+    if (!misfits)
+      return "";
+    SmallVector<StringRef> names;
+    for (auto name : misfits.getAsRange<StringAttr>())
+      names.push_back(name);
+    for (StringRef name : scheduleKindNames())
+      if (!llvm::is_contained(names, name))
+        among.push_back(*parseScheduleKind(name));
+    return "; the buffers of " + llvm::join(names, ", ") + " don't fit";
+  }
+
+  LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster,
+                         std::optional<ScheduleKind> wanted) {
+    Pipeline pipeline(loop, cluster);
+    // One stage, or one direction: every stage takes the moments as they come.
+    if (pipeline.getNumStages() < 2)
+      return success();
+    if (!pipeline.goesBack()) {
+      if (wanted)
+        emitRemark(loop.getLoc())
+            << "pipeline: schedule '" << stringifyScheduleKind(*wanted)
+            << "' says when backwards come, and there are none: each stage "
+               "takes the micro-batches in their order";
+      return success();
+    }
+
+    SmallVector<TaskGraphOp> cycle = findCycle(pipeline, loop);
+    if (!cycle.empty()) {
+      TaskGraphOp end = cycle.back();
+      InFlightDiagnostic diagnostic =
+          isScope(end) ? emitError(end.getLoc()) : emitRemark(end.getLoc());
+      diagnostic << "pipeline: the samples come back to TaskGraph '"
+                 << end.getName()
+                 << "' after another stage has computed with what it made";
+      if (isScope(end))
+        diagnostic << "; give these operations a TaskGraph of their own";
+      else
+        diagnostic << ", so that its stage stands in line again";
+      noteCycle(*diagnostic.getUnderlyingDiagnostic(), cycle);
+      if (isScope(end))
+        return failure();
+    }
+
+    // Zero bubble, if it is chosen, needs the gradients of weights apart.
+    auto apart = cast<MicroBatchesOp>(OpBuilder(loop).clone(*loop));
+    for (Region &body : apart.getBodies())
+      splitWeightGradients(body.front());
+    Pipeline pipelineApart(apart, cluster);
+    ScheduleProblem problem = pipelineApart.getProblem();
+    SmallVector<ScheduleKind> among;
+    std::string misfits;
+    if (wanted)
+      among = {*wanted};
+    else
+      misfits = leaveOutMisfits(among);
+    llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem, among);
+    if (!choice) {
+      apart.erase();
+      InFlightDiagnostic error = emitError(loop.getLoc());
+      error << "pipeline: " << llvm::toString(choice.takeError());
+      noteCycle(*error.getUnderlyingDiagnostic(), cycle);
+      return error;
+    }
+    emitRemark(loop.getLoc()) << "pipeline: " << choice->reason << misfits;
+    if (choice->isReplaceable)
+      getOperation()->setAttr(
+          kReplaceableScheduleAttr,
+          StringAttr::get(&getContext(), stringifyScheduleKind(choice->kind)));
+    correctEstimate(pipeline, choice->schedule);
+    loop->removeAttr(kLoopBytesAttr);
+    apart->removeAttr(kLoopBytesAttr);
+    if (choice->kind == ScheduleKind::ZeroBubble) {
+      write(apart, pipelineApart, problem, *choice);
+      loop.replaceAllUsesWith(apart);
+      loop.erase();
+    } else {
+      apart.erase();
+      write(loop, pipeline, problem, *choice);
+    }
+    return success();
+  }
+
+  /// Where somebody has asked for the bytes that devices are expected to need.
+  void correctEstimate(Pipeline &pipeline, const Schedule &schedule) {
+    ModuleOp module = getOperation();
+    auto attr = module->getAttrOfType<DenseI64ArrayAttr>(kEstimatedBytesAttr);
+    if (!attr)
+      return;
+    SmallVector<int64_t> bytes(attr.asArrayRef());
+    pipeline.correctBytes(schedule, bytes);
+    module->setAttr(kEstimatedBytesAttr,
+                    DenseI64ArrayAttr::get(&getContext(), bytes));
+  }
+
+  /// Writes down the steps of all devices that stand at the same places.
+  void write(MicroBatchesOp loop, const Pipeline &pipeline,
+             const ScheduleProblem &problem, const ScheduleChoice &choice) {
+    ArrayRef<Pipeline::Place> line = pipeline.getLine();
+    llvm::MapVector<int64_t, SmallVector<int64_t>> placesOf;
+    bool hasChunks = false;
+    for (auto [index, place] : llvm::enumerate(line)) {
+      hasChunks |= place.chunk > 0;
+      for (int64_t device : place.devices)
+        placesOf[device].push_back(index);
+    }
+    llvm::MapVector<Attribute, SmallVector<int64_t>> devicesAt;
+    Builder builder(loop.getContext());
+    for (auto &[device, places] : placesOf)
+      devicesAt[builder.getDenseI64ArrayAttr(places)].push_back(device);
+
+    std::vector<std::vector<int64_t>> placesOfStage;
+    for (int64_t stage = 0; stage < problem.stages; ++stage)
+      placesOfStage.push_back(problem.taskGraphsOf(stage));
+    SmallVector<Attribute> lists;
+    for (auto &[attribute, devices] : devicesAt) {
+      ArrayRef<int64_t> places = cast<DenseI64ArrayAttr>(attribute);
+      std::string text;
+      for (const Timeline::Position &at : choice.timeline.order) {
+        const ScheduleStep &step = choice.schedule[at.stage][at.step];
+        int64_t place = placesOfStage[at.stage][step.chunk];
+        if (!llvm::is_contained(places, place))
+          continue;
+        text += text.empty() ? "" : " ";
+        text += "FBW"[step.kind];
+        if (hasChunks)
+          text += std::to_string(line[place].chunk) + ".";
+        text += std::to_string(step.microBatch);
+      }
+      llvm::sort(devices);
+      lists.push_back(builder.getDictionaryAttr(
+          {builder.getNamedAttr("devices",
+                                builder.getDenseI64ArrayAttr(devices)),
+           builder.getNamedAttr("steps", builder.getStringAttr(text))}));
+    }
+    loop->setAttr(kScheduleAttr, builder.getArrayAttr(lists));
+    if (!hasChunks)
+      return;
+    for (Region &body : loop.getBodies())
+      for (auto graph : body.getOps<TaskGraphOp>())
+        if (int64_t place = pipeline.getPlace(graph); place >= 0)
+          graph->setAttr(kChunkAttr,
+                         builder.getI64IntegerAttr(line[place].chunk));
+  }
+};
+
+} // namespace
+} // namespace whale

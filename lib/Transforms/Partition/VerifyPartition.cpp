@@ -1,0 +1,319 @@
+//===- VerifyPartition.cpp - The invariant of level 4 --------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// What no single operation can see: that the rank classes, taken together, are
+// one program. Each collective alone is checked by its own verifier.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Planner/Cluster.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_VERIFYPARTITION
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+namespace {
+
+/// One rank class and its collectives in the order in which it reaches them.
+struct RankClass {
+  func::FuncOp function;
+  ArrayRef<int64_t> ranks;
+  SmallVector<CollectiveOp> collectives = {};
+  /// By channel, which micro-batches use once each.
+  llvm::MapVector<int64_t, SmallVector<CollectiveOp>> uses = {};
+};
+
+class Verifier {
+public:
+  explicit Verifier(ModuleOp module) : module(module) {}
+
+  LogicalResult run() {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (auto ranks =
+              function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName))
+        classes.push_back({function, ranks.asArrayRef()});
+    if (classes.empty())
+      return module.emitError("has no function with '")
+             << kRanksAttrName << "'; run whale-partition first";
+    if (failed(verifyRanks()) || failed(collectChannels()))
+      return failure();
+    for (RankClass &rankClass : classes)
+      if (failed(verifySignature(rankClass.function, rankClass.ranks)))
+        return failure();
+    for (auto [i, a] : llvm::enumerate(classes))
+      for (RankClass &b : llvm::drop_begin(classes, i + 1))
+        if (failed(verifyUses(a, b)))
+          return failure();
+    return replay();
+  }
+
+private:
+  /// Every rank is in one class.
+  LogicalResult verifyRanks() {
+    for (auto [index, rankClass] : llvm::enumerate(classes))
+      for (int64_t rank : rankClass.ranks)
+        if (!classOf.try_emplace(rank, index).second)
+          return rankClass.function.emitError("rank ")
+                 << rank << " has another function too: @"
+                 << classes[classOf[rank]].function.getSymName();
+    for (ClusterOp cluster : module.getOps<ClusterOp>())
+      for (size_t rank = 0; rank < cluster.getCluster().devices.size(); ++rank)
+        if (!classOf.contains(rank))
+          return module.emitError("rank ") << rank << " has no function";
+    return success();
+  }
+
+  /// A channel is one exchange: once in each class, alike in all, and in the
+  /// class of every rank that takes part.
+  LogicalResult collectChannels() {
+    llvm::MapVector<int64_t, CollectiveOp> firstOf;
+    for (RankClass &rankClass : classes) {
+      WalkResult result =
+          rankClass.function.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
+            int64_t channel = op.getChannel();
+            rankClass.collectives.push_back(op);
+            rankClass.uses[channel].push_back(op);
+            CollectiveOp first = firstOf.insert({channel, op}).first->second;
+            return WalkResult(verifySame(first, op));
+          });
+      if (result.wasInterrupted())
+        return failure();
+    }
+    for (auto &[channel, op] : firstOf)
+      for (PlacementAttr side : {op.getFrom(), op.getTo()})
+        for (DeviceId rank : side.getValue().devices())
+          if (failed(verifyTakesPart(op, channel, rank,
+                                     side.getValue().holds(rank))))
+            return failure();
+    return success();
+  }
+
+  static LogicalResult verifySame(CollectiveOp first, CollectiveOp op) {
+    auto elementType = [](CollectiveOp op) {
+      Value value = op.getInput() ? op.getInput() : op.getOutput();
+      return value ? getElementTypeOrSelf(value) : Type();
+    };
+    StringRef what;
+    if (first->getName() != op->getName())
+      what = "another kind";
+    else if (first.getFrom() != op.getFrom() || first.getTo() != op.getTo())
+      what = "other placements";
+    else if (elementType(first) != elementType(op))
+      what = "another element type";
+    else
+      return success();
+    InFlightDiagnostic diagnostic = op.emitOpError("channel ");
+    diagnostic << int64_t(op.getChannel()) << " has " << what
+               << " in another rank class";
+    diagnostic.attachNote(first.getLoc()) << "there it is this one";
+    return diagnostic;
+  }
+
+  LogicalResult verifyTakesPart(CollectiveOp op, int64_t channel, DeviceId rank,
+                                bool holds) {
+    auto it = classOf.find(rank);
+    if (it == classOf.end())
+      return op.emitOpError("channel ")
+             << channel << " names rank " << rank << ", which has no function";
+    if (holds && !classes[it->second].uses.contains(channel))
+      return op.emitOpError("channel ")
+             << channel << " waits for rank " << rank << ", whose function @"
+             << classes[it->second].function.getSymName() << " has none";
+    return success();
+  }
+
+  /// A value's shard on each rank of the class, as the signature has it.
+  LogicalResult verifySignature(func::FuncOp function,
+                                ArrayRef<int64_t> ranks) {
+    func::FuncOp first = classes.front().function;
+    if (function.getNumArguments() != first.getNumArguments() ||
+        function.getNumResults() != first.getNumResults())
+      return function.emitError("takes ")
+             << function.getNumArguments() << " arguments and gives "
+             << function.getNumResults() << " results, and @"
+             << first.getSymName() << " " << first.getNumArguments() << " and "
+             << first.getNumResults();
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(verifyShard(
+              function, ranks, "argument", i, function.getArgumentTypes()[i],
+              function.getArgAttrDict(i), first.getArgAttrDict(i))))
+        return failure();
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (failed(verifyShard(
+              function, ranks, "result", i, function.getResultTypes()[i],
+              function.getResultAttrDict(i), first.getResultAttrDict(i))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult verifyShard(func::FuncOp function, ArrayRef<int64_t> ranks,
+                            StringRef kind, unsigned index, Type local,
+                            DictionaryAttr attributes, DictionaryAttr inFirst) {
+    auto fail = [&]() -> InFlightDiagnostic {
+      return function.emitError() << kind << " #" << index << " ";
+    };
+    auto get = [](DictionaryAttr from, StringRef name) {
+      return from ? from.get(name) : Attribute();
+    };
+    for (StringRef name :
+         {StringRef(placementAttrName), StringRef(globalTypeAttrName)}) {
+      if (!get(attributes, name))
+        return fail() << "has no '" << name << "'";
+      if (get(attributes, name) != get(inFirst, name))
+        return fail() << "has another '" << name << "' than in @"
+                      << classes.front().function.getSymName();
+    }
+    const Placement &placement =
+        cast<PlacementAttr>(get(attributes, placementAttrName)).getValue();
+    auto typeAttr = dyn_cast<TypeAttr>(get(attributes, globalTypeAttrName));
+    auto type = typeAttr ? dyn_cast<RankedTensorType>(typeAttr.getValue())
+                         : RankedTensorType();
+    if (!type || !type.hasStaticShape())
+      return fail() << "has a '" << globalTypeAttrName
+                    << "' that is no tensor type";
+    std::optional<CommonView> common =
+        commonRefinement(type.getShape(), placement.view());
+    if (!common || common->extents != placement.view())
+      return fail() << "is a " << type << ", of which " << placement.str()
+                    << " is no placement";
+    if (placement.isPartial())
+      return fail() << "is partial";
+    for (DeviceId device : placement.devices())
+      if (!classOf.contains(device))
+        return fail() << "has a part on rank " << device
+                      << ", which has no function";
+    for (int64_t rank : ranks) {
+      RankedTensorType expected =
+          getLocalType(type, placement, rank).value_or(getAbsentType(type));
+      if (local != expected)
+        return fail() << "is a " << local << ", but the shard of rank " << rank
+                      << " is a " << expected;
+    }
+    return success();
+  }
+
+  /// What two classes both take part in, they do equally often and in the same
+  /// loops and branches.
+  static LogicalResult verifyUses(RankClass &a, RankClass &b) {
+    llvm::DenseMap<Region *, Region *> regionOf;
+    for (auto &[channel, ops] : a.uses) {
+      auto it = b.uses.find(channel);
+      if (it == b.uses.end())
+        continue;
+      if (ops.size() != it->second.size())
+        return ops.front().emitOpError("channel ")
+               << channel << " is used " << ops.size() << " times, and "
+               << it->second.size() << " times in @" << b.function.getSymName();
+      for (auto [op, other] : llvm::zip(ops, it->second)) {
+        auto fail = [&]() {
+          InFlightDiagnostic diagnostic = op.emitOpError("channel ");
+          diagnostic << channel << " stands in another loop or branch in @"
+                     << b.function.getSymName();
+          diagnostic.attachNote(other.getLoc()) << "there it is this one";
+          return diagnostic;
+        };
+        Region *left = op->getParentRegion();
+        Region *right = other->getParentRegion();
+        while (left != &a.function.getBody() &&
+               right != &b.function.getBody()) {
+          Region *&known = regionOf[left];
+          if ((known && known != right) ||
+              left->getParentOp()->getName() !=
+                  right->getParentOp()->getName() ||
+              left->getRegionNumber() != right->getRegionNumber())
+            return fail();
+          known = right;
+          left = left->getParentRegion();
+          right = right->getParentRegion();
+        }
+        if (left != &a.function.getBody() || right != &b.function.getBody())
+          return fail();
+      }
+    }
+    return success();
+  }
+
+  /// Lets all classes reach their collectives in turn. One that only sends, or
+  /// takes a part of what it has, goes on; any other waits until all that take
+  /// part have come as often.
+  LogicalResult replay() {
+    llvm::DenseMap<int64_t, SmallVector<size_t>> takesPart;
+    for (auto [index, rankClass] : llvm::enumerate(classes))
+      for (auto &[channel, ops] : rankClass.uses)
+        takesPart[channel].push_back(index);
+    SmallVector<size_t> next(classes.size(), 0);
+    // How often a class has come to a channel, counting the present time.
+    std::vector<llvm::DenseMap<int64_t, size_t>> times(classes.size());
+    SmallVector<bool> hasCome(classes.size(), false);
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (auto [index, rankClass] : llvm::enumerate(classes))
+        while (next[index] < rankClass.collectives.size()) {
+          CollectiveOp op = rankClass.collectives[next[index]];
+          int64_t channel = op.getChannel();
+          if (!hasCome[index]) {
+            ++times[index][channel];
+            hasCome[index] = moved = true;
+          }
+          bool waits = op.getOutput() && !isa<LocalSliceOp>(op.getOperation());
+          if (waits && llvm::any_of(takesPart[channel], [&](size_t other) {
+                return times[other].lookup(channel) < times[index][channel];
+              }))
+            break;
+          hasCome[index] = false;
+          moved = true;
+          ++next[index];
+        }
+    }
+    for (auto [index, rankClass] : llvm::enumerate(classes)) {
+      if (next[index] == rankClass.collectives.size())
+        continue;
+      CollectiveOp op = rankClass.collectives[next[index]];
+      for (size_t other : takesPart[op.getChannel()]) {
+        if (times[other].lookup(op.getChannel()) >=
+            times[index].lookup(op.getChannel()))
+          continue;
+        InFlightDiagnostic diagnostic = op.emitOpError("channel ");
+        diagnostic << int64_t(op.getChannel())
+                   << " is reached in another order in @"
+                   << classes[other].function.getSymName();
+        if (next[other] < classes[other].collectives.size())
+          diagnostic.attachNote(
+              classes[other].collectives[next[other]].getLoc())
+              << "which waits here";
+        return diagnostic;
+      }
+    }
+    return success();
+  }
+
+  ModuleOp module;
+  SmallVector<RankClass> classes;
+  llvm::DenseMap<int64_t, size_t> classOf;
+};
+
+struct VerifyPartitionPass : impl::VerifyPartitionBase<VerifyPartitionPass> {
+  using VerifyPartitionBase::VerifyPartitionBase;
+
+  void runOnOperation() final {
+    markAllAnalysesPreserved();
+    if (failed(Verifier(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace whale

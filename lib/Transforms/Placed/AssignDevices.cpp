@@ -1,0 +1,201 @@
+//===- AssignDevices.cpp - Give each TaskGraph its virtual device --------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../DeviceRequests.h"
+#include "mlir/IR/SymbolTable.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_ASSIGNDEVICES
+#include "whale/Transforms/Placed/Passes.h.inc"
+
+namespace {
+
+struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
+  using AssignDevicesBase::AssignDevicesBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> function = getMainFunction(module);
+    if (failed(function))
+      return signalPassFailure();
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster))
+      return signalPassFailure();
+
+    findTaskGraphs(*function);
+    if (taskGraphs.empty())
+      return;
+    SmallVector<DeviceRequest> requests;
+    for (auto &[name, uses] : taskGraphs)
+      requests.push_back({name, uses.strategy.getDevices()});
+    int64_t count = cluster->devices.size();
+    llvm::Expected<std::vector<VirtualDevice>> devices =
+        virtualDevicesOf(module, *cluster, requests);
+    if (!devices) {
+      // A TaskGraph that asks for too many is at fault alone.
+      auto *tooLarge = llvm::find_if(requests, [&](const DeviceRequest &r) {
+        return r.devices && *r.devices > count;
+      });
+      auto *at = tooLarge == requests.end() ? taskGraphs.begin()
+                                            : taskGraphs.find(tooLarge->name);
+      emitError(at->second.first->getLoc())
+          << llvm::toString(devices.takeError());
+      return signalPassFailure();
+    }
+
+    OpBuilder builder(*function);
+    for (auto [index, entry] : llvm::enumerate(taskGraphs)) {
+      auto &[name, uses] = entry;
+      const VirtualDevice &lists = (*devices)[index];
+      emitRemark(uses.first->getLoc())
+          << "task graph '" << name << "' is on devices " << describe(lists);
+      if (uses.graphs.empty())
+        continue;
+      std::string symbol = ("vd" + Twine(index)).str();
+      VirtualDeviceOp::create(builder, function->getLoc(), symbol, lists);
+      for (TaskGraphOp graph : uses.graphs)
+        graph.setVirtualDevice(symbol);
+    }
+    if (failed(placeNested(*function, *devices)))
+      return signalPassFailure();
+  }
+
+private:
+  /// Where a TaskGraph is used.
+  struct Uses {
+    StrategyAttr strategy;
+    Operation *first = nullptr;
+    SmallVector<TaskGraphOp> graphs;
+  };
+
+  /// The name of a TaskGraph that may have no task graph of its own, but
+  /// operations in the loops and branches of others.
+  std::string nameOf(StrategyAttr strategy) const {
+    if (StringRef name = names.lookup(strategy); !name.empty())
+      return name.str();
+    if (!strategy.getName().empty())
+      return strategy.getName().str();
+    if (std::optional<int64_t> scope = strategy.getScope())
+      return "scope" + std::to_string(*scope);
+    return "default";
+  }
+
+  bool isDefault(StrategyAttr strategy) {
+    return strategy == getOperation()->getAttr(kDefaultStrategyAttr);
+  }
+
+  /// Task graphs of one name share devices; the first use sets the order, that
+  /// in a micro-batch where there are any: what is computed before them comes
+  /// from all over the step. One without a strategy asks for no devices: all of
+  /// them compute it.
+  void findTaskGraphs(func::FuncOp function) {
+    taskGraphs.clear();
+    names.clear();
+    function->walk([&](TaskGraphOp graph) {
+      names.try_emplace(graph.getStrategyAttr(), graph.getName());
+    });
+    auto add = [&](StrategyAttr strategy, StringRef name,
+                   Operation *op) -> Uses & {
+      Uses &uses = taskGraphs[name.str()];
+      if (!uses.first)
+        uses.first = op;
+      if (!uses.strategy || !uses.strategy.getDevices())
+        uses.strategy = strategy;
+      return uses;
+    };
+    for (bool inside : {true, false})
+      function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+        if ((op->getParentOfType<MicroBatchesOp>() != nullptr) != inside)
+          return;
+        auto nested = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+        if (auto graph = dyn_cast<TaskGraphOp>(op)) {
+          if (StrategyAttr strategy = graph.getStrategyAttr())
+            add(strategy, graph.getName(), op).graphs.push_back(graph);
+        } else if (nested && !isDefault(nested)) {
+          add(nested, nameOf(nested), op);
+        }
+      });
+  }
+
+  /// All operations of a loop or branch are on the devices of its TaskGraph. A
+  /// scope inside on the same devices says how they are parallelized, and so
+  /// does the default, which gives way where it is on others.
+  LogicalResult placeNested(func::FuncOp function,
+                            ArrayRef<VirtualDevice> devices) {
+    auto devicesOf = [&](StringRef name) -> const VirtualDevice * {
+      auto *it = taskGraphs.find(name.str());
+      return it == taskGraphs.end() ? nullptr
+                                    : &devices[it - taskGraphs.begin()];
+    };
+    WalkResult result = function->walk([&](Operation *op) {
+      auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+      auto graph = op->getParentOfType<TaskGraphOp>();
+      if (!strategy || !graph)
+        return WalkResult::advance();
+      const VirtualDevice *around = devicesOf(graph.getName());
+      const VirtualDevice *own = devicesOf(nameOf(strategy));
+      if (own && around && areSame(*own, *around))
+        return WalkResult::advance();
+      if (isDefault(strategy)) {
+        op->removeAttr(kStrategyAttr);
+        return WalkResult::advance();
+      }
+      if (!around)
+        return WalkResult::advance();
+      Operation *holder = op;
+      while (holder->getParentOp() != graph)
+        holder = holder->getParentOp();
+      InFlightDiagnostic error = op->emitError("scope '");
+      error << nameOf(strategy) << "' is on devices " << describe(*own)
+            << ", and a loop or branch is on the devices of one TaskGraph, "
+               "here '"
+            << graph.getName() << "' on " << describe(*around)
+            << "; give the scopes in it the same devices, or write it out; "
+               "where a library's loop calls the scopes, as a line search of "
+               "optax calls the loss, give it a function without scopes, or "
+               "set num_task_graph in their place";
+      error.attachNote(holder->getLoc()) << "this is the loop or branch";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Whether the groups have the same devices, in any order.
+  static bool areSame(VirtualDevice lhs, VirtualDevice rhs) {
+    for (VirtualDevice *lists : {&lhs, &rhs})
+      for (std::vector<int64_t> &list : *lists)
+        llvm::sort(list);
+    return lhs == rhs;
+  }
+
+  /// The devices of a TaskGraph, a list for each repetition of the group.
+  static std::string describe(const VirtualDevice &lists) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::interleaveComma(lists, stream, [&](ArrayRef<int64_t> list) {
+      stream << "[";
+      llvm::interleaveComma(list, stream);
+      stream << "]";
+    });
+    return text;
+  }
+
+  llvm::MapVector<std::string, Uses, std::map<std::string, unsigned>>
+      taskGraphs;
+  /// The names of the TaskGraphs of strategies.
+  llvm::DenseMap<Attribute, StringRef> names;
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,206 @@
+//===- Propagate.cpp - Decide where every value is placed ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Decides layouts, then shares, and writes the placements that both make. A
+// program without strategies that names a mesh of its own keeps to that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../DeviceRequests.h"
+#include "Pipeline.h"
+#include "Propagate/BalanceMeshes.h"
+#include "Propagate/MomentRegions.h"
+#include "Propagate/WritePlacements.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Passes.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_PROPAGATE
+#include "whale/Transforms/Placed/Passes.h.inc"
+
+namespace {
+
+/// Constants and iotas are made where they are used: each user gets its own,
+/// so that one user's layout is no other's communication.
+void separateSources(func::FuncOp function) {
+  SmallVector<Operation *> sources;
+  function.walk([&](Operation *op) {
+    auto constant = dyn_cast<hlo::ConstantOp>(op);
+    if (isa<hlo::IotaOp>(op) || (constant && constant.getValue().isSplat()))
+      sources.push_back(op);
+  });
+  for (Operation *source : sources) {
+    // Where a TaskGraph yields it, the users of the TaskGraph's result too.
+    SmallVector<Value> values{source->getResult(0)};
+    while (!values.empty()) {
+      for (OpOperand &use :
+           llvm::make_early_inc_range(values.pop_back_val().getUses())) {
+        Operation *user = use.getOwner();
+        if (isa<YieldOp>(user) && isa<TaskGraphOp>(user->getParentOp()))
+          llvm::append_range(values, resultsOfYielded(use));
+        // In a loop it would be made again in each round, but it is cheap, and
+        // a kernel absorbs it.
+        OpBuilder builder(user);
+        use.set(builder.clone(*source)->getResult(0));
+      }
+    }
+    source->erase();
+  }
+}
+
+class Placer {
+public:
+  Placer(func::FuncOp function, const Cluster &cluster)
+      : function(function), cluster(cluster), meshes(function, cluster),
+        layouts(function, cluster, meshes) {}
+
+  LogicalResult run() {
+    separateSources(function);
+    auto named = function->getParentOfType<ModuleOp>().getOps<sdy::MeshOp>();
+    if (!named.empty()) {
+      if (failed(followProgram(*named.begin())))
+        return failure();
+    } else if (followStrategies(/*mayRotate=*/true)) {
+      // Micro-batches with shares of their own have become regions of their
+      // own, in which everything is decided again.
+      followStrategies(/*mayRotate=*/false);
+    }
+    writePlacements(function, meshes, layouts);
+    return success();
+  }
+
+private:
+  /// Keeps to the mesh that whale-normalize has left, and to its shardings.
+  LogicalResult followProgram(sdy::MeshOp op) {
+    if (countDevices(op.getMesh()) != int64_t(cluster.devices.size()))
+      return op.emitOpError("has ")
+             << countDevices(op.getMesh()) << " devices and the cluster "
+             << cluster.devices.size()
+             << "; whale-normalize drops what cannot be followed";
+    ShardingHints hints(op.getMesh(), function);
+    meshes.useHints(hints);
+    layouts.followHints(hints);
+    meshes.findArgumentMeshes();
+    return success();
+  }
+
+  /// Decides all layouts and shares. True if the regions of micro-batches were
+  /// multiplied, for shares that rotate.
+  bool followStrategies(bool mayRotate) {
+    layouts.followStrategies();
+    meshes.findArgumentMeshes();
+    auto module = function->getParentOfType<ModuleOp>();
+    ArrayRef<double> scale;
+    if (auto attr = module->getAttrOfType<DenseF64ArrayAttr>(kMemoryScaleAttr);
+        attr && attr.size() == int64_t(cluster.devices.size()))
+      scale = attr;
+    StepLoads loads = readLoads();
+    MeshBalancer balancer(loads, cluster, scale);
+    SmallVector<Mesh *> list = meshes.getMeshes();
+    if (mayRotate)
+      mostVariants = countVariants(function);
+    balancer.balance(list, mostVariants);
+    // Without samples in the loops there is nothing to rotate.
+    bool canRotate = mayRotate && loads.getMoments().size() > 1;
+    if (canRotate && multiplyRegions(function, balancer.findVariants(list)))
+      return true;
+    balancer.explain(function.getLoc(), list,
+                     [&](const Mesh *mesh) { return meshes.namesOn(mesh); });
+    for (auto loop : function.getOps<MicroBatchesOp>()) {
+      Pipeline pipeline(loop, cluster);
+      if (pipeline.getNumStages() > 1 && pipeline.goesBack())
+        writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
+    }
+    if (!scale.empty()) {
+      Builder builder(module.getContext());
+      module->setAttr(kEstimatedBytesAttr,
+                      builder.getDenseI64ArrayAttr(balancer.estimateBytes()));
+      module->setAttr(kArgumentBytesAttr,
+                      builder.getDenseI64ArrayAttr(balancer.argumentBytes()));
+    }
+    return false;
+  }
+
+  /// For the choice of a schedule: what is fixed as the number of micro-batches
+  /// in flight changes, and what is not.
+  void writeLoopBytes(MicroBatchesOp loop, Pipeline &pipeline,
+                      ArrayRef<LoopBytes> devices) {
+    Builder builder(loop.getContext());
+    llvm::MapVector<Attribute, SmallVector<int64_t>> devicesWith;
+    for (auto [device, bytes] : llvm::enumerate(devices)) {
+      double fixed = bytes.inside;
+      SmallVector<NamedAttribute> kept;
+      for (const auto &[name, each] : bytes.kept) {
+        fixed -= each * double(pipeline.getInFlight(name));
+        kept.push_back(builder.getNamedAttr(
+            name, builder.getI64IntegerAttr(toBytes(each))));
+      }
+      devicesWith
+          [builder.getDictionaryAttr(
+               {builder.getNamedAttr("fixed",
+                                     builder.getI64IntegerAttr(toBytes(fixed))),
+                builder.getNamedAttr("kept", builder.getDictionaryAttr(kept)),
+                builder.getNamedAttr("outside", builder.getI64IntegerAttr(
+                                                    toBytes(bytes.outside)))})]
+              .push_back(device);
+    }
+    SmallVector<Attribute> list;
+    for (auto &[attr, ids] : devicesWith) {
+      NamedAttrList entry(cast<DictionaryAttr>(attr));
+      entry.set("devices", builder.getDenseI64ArrayAttr(ids));
+      list.push_back(entry.getDictionary(loop.getContext()));
+    }
+    loop->setAttr(kLoopBytesAttr, builder.getArrayAttr(list));
+  }
+
+  StepLoads readLoads() {
+    llvm::DenseMap<Operation *, std::unique_ptr<Pipeline>> pipelines;
+    auto inFlight = [&](Operation *op) -> int64_t {
+      auto loop = op->getParentOfType<MicroBatchesOp>();
+      TaskGraphOp graph = graphOf(op);
+      if (!loop || !graph)
+        return 1;
+      std::unique_ptr<Pipeline> &pipeline = pipelines[loop];
+      if (!pipeline)
+        pipeline = std::make_unique<Pipeline>(loop, cluster);
+      return pipeline->getInFlight(graph.getName());
+    };
+    return StepLoads(function, cluster, meshes, layouts, inFlight);
+  }
+
+  func::FuncOp function;
+  const Cluster &cluster;
+  StepMeshes meshes;
+  StepLayouts layouts;
+  /// How many kinds of micro-batches there may be.
+  int64_t mostVariants = 1;
+};
+
+struct PropagatePass : impl::PropagateBase<PropagatePass> {
+  using PropagateBase::PropagateBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> function = getMainFunction(module);
+    if (failed(function))
+      return signalPassFailure();
+    FailureOr<Cluster> cluster = getCluster(module);
+    if (failed(cluster) || failed(Placer(*function, *cluster).run()))
+      return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,77 @@
+//===- BalanceMeshes.h - How much each device takes -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Balances every mesh: speeds from the cost model and the operations that the
+// mesh computes, limits from the memory that they leave. Where one micro-batch
+// is too coarse, shares change from one to the next.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
+
+#include "MemoryRoom.h"
+
+namespace whale {
+
+class MeshBalancer {
+public:
+  /// `scale` corrects, for each device, the estimate of what it needs besides
+  /// its arguments; empty for none.
+  MeshBalancer(const StepLoads &loads, const Cluster &cluster,
+               llvm::ArrayRef<double> scale);
+
+  /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
+  /// shares rotate where that makes the step faster.
+  void balance(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+
+  /// For each micro-batch the first one with the same shares on all meshes.
+  llvm::SmallVector<int64_t> findVariants(llvm::ArrayRef<Mesh *> meshes) const;
+
+  /// Says who takes how much, how long it takes, and what it needs.
+  /// `nameOf` says of whom.
+  void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes,
+               llvm::function_ref<std::string(const Mesh *)> nameOf) const;
+
+  /// Bytes that each device will need, as far as can be told, and those of its
+  /// arguments alone.
+  std::vector<int64_t> estimateBytes() const;
+  std::vector<int64_t> argumentBytes() const;
+  /// Those of micro-batches, for each device.
+  std::vector<LoopBytes> loopBytes(MicroBatchesOp loop) const;
+
+private:
+  MeshBalance speedsOf(const Mesh &mesh, const MeshLoad &load) const;
+  void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
+  std::vector<Seats> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
+  std::vector<Seats> realShares(llvm::ArrayRef<Mesh *> meshes) const;
+  void useShares(std::vector<Seats> seats) {
+    room.emplace(cluster, scale, std::move(seats));
+  }
+  void limit(llvm::ArrayRef<Mesh *> meshes);
+  void rotate(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+  void rotateTogether(llvm::ArrayRef<Mesh *> stages,
+                      llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+  double finishOf(const Mesh &mesh) const;
+  std::string describe(const Mesh &mesh, const MeshLoad &load, size_t group,
+                       size_t index, llvm::ArrayRef<Extents> samples) const;
+  /// Samples of a step that each device of the mesh takes.
+  std::vector<Extents> samplesOf(const Mesh &mesh) const;
+
+  const StepLoads &loads;
+  const Cluster &cluster;
+  llvm::ArrayRef<double> scale;
+  /// Of each mesh; null for those that do nothing.
+  std::vector<const MeshLoad *> loadOf;
+  /// With the shares that were looked at last.
+  std::optional<MemoryRoom> room;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H

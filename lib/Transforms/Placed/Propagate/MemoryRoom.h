@@ -1,0 +1,85 @@
+//===- MemoryRoom.h - How large a share devices have memory for -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H
+
+#include "StepLoads.h"
+
+namespace whale {
+
+/// What a device does on one of the meshes that it belongs to.
+struct Seat {
+  const MeshLoad *load;
+  LoadShares shares;
+  bool operator<(const Seat &other) const {
+    return std::tie(load, shares) < std::tie(other.load, other.shares);
+  }
+};
+using Seats = std::vector<Seat>;
+
+/// Bytes that a device needs with the shares that it has.
+struct LoopBytes {
+  /// At most, before and after a loop of micro-batches, and meanwhile.
+  double outside = 0, inside = 0;
+  /// Of the latter, what each micro-batch keeps, by TaskGraph.
+  std::map<llvm::StringRef, double> kept;
+};
+
+/// Bytes that devices need, by the shares that they take.
+class MemoryRoom {
+public:
+  /// `seats[d]` is what device d does. `scale` corrects, for each device, the
+  /// estimate of what it needs besides its arguments; empty for none. Both the
+  /// cluster and `scale` must outlive this.
+  MemoryRoom(const Cluster &cluster, llvm::ArrayRef<double> scale,
+             std::vector<Seats> seats)
+      : cluster(cluster), scale(scale), seats(std::move(seats)) {}
+
+  const Seats &getSeats(int64_t device) const { return seats[device]; }
+  /// The largest share of a mesh with this load, of the mini-batch or inside of
+  /// a group, that a device has memory for: between 0 and 1.
+  double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
+  /// Bytes that a device needs with the shares that it has.
+  int64_t peakBytes(int64_t device) const;
+  /// Those of its arguments alone.
+  int64_t argumentBytes(int64_t device) const;
+  /// Those of a loop that stands at these positions.
+  LoopBytes loopBytes(int64_t device, mlir::Operation *loop,
+                      std::pair<unsigned, unsigned> range) const;
+
+private:
+  /// A peak, as it depends on one of the shares of one mesh.
+  struct Slope {
+    double fixed = 0, bytes = 0;
+  };
+  /// The most bytes that are needed, and before which operation.
+  struct Peak {
+    double bytes = 0;
+    unsigned at = 0;
+  };
+
+  double scaleOf(int64_t device) const {
+    return scale.empty() ? 1 : scale[device];
+  }
+  Peak peakOf(const Seats &seats, double scale) const;
+  static void forEachMoment(const Seats &seats, double scale,
+                            llvm::function_ref<void(unsigned, double)> visit);
+  Slope slopeAt(const Seats &seats, double scale, const MeshLoad *load,
+                bool inner, unsigned at) const;
+
+  const Cluster &cluster;
+  llvm::ArrayRef<double> scale;
+  std::vector<Seats> seats;
+  /// Many devices do the same.
+  mutable std::map<std::pair<Seats, double>, Peak> peaks;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H

@@ -1,0 +1,288 @@
+//===- StepLayouts.cpp - Layouts along the axes of devices ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepLayouts.h"
+
+#include "../../Import/DivideStacks/StackPieces.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/ShardingPattern.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Feedback.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+StepLayouts::StepLayouts(func::FuncOp function, const Cluster &cluster,
+                         const StepMeshes &meshes)
+    : function(function), meshes(meshes), costs(cluster),
+      feeds(findFedArguments(function)) {}
+
+void StepLayouts::followStrategies() {
+  axes.clear();
+  costs.forgetOperations();
+  Factorization factorization(function, feeds);
+  seedBatch(factorization);
+  AxisPropagation &batch = propagate(batchOptions());
+  AxisPropagation::Options options = innerOptions(batch, factorization);
+  chooseParameterSplits(factorization, options);
+  propagate(std::move(options));
+}
+
+void StepLayouts::followHints(const ShardingHints &hints) {
+  axes.clear();
+  Factorization factorization(function, feeds);
+  size_t count = hints.getSizes().size();
+  std::vector<llvm::DenseMap<Value, AxisState>> seeds(count), wishes(count);
+  auto follow = [&](Value value, Value shape, sdy::TensorShardingAttr sharding,
+                    auto &states, const Twine &what) {
+    SmallVector<StringRef> dropped;
+    SmallVector<AxisState> given =
+        hints.getStates(shape, sharding, factorization, dropped);
+    for (auto [axis, state] : llvm::enumerate(given))
+      if (!state.isFree())
+        states[axis][value] = state;
+    for (StringRef axis : dropped)
+      emitRemark(value.getLoc())
+          << what << " is not sharded along \"" << axis
+          << "\": the pieces that its dimension is used in are too few";
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (auto sharding = function.getArgAttrOfType<sdy::TensorShardingAttr>(
+            number, shardingAttrName)) {
+      follow(argument, argument, sharding, seeds, "argument " + Twine(number));
+      function.removeArgAttr(number, shardingAttrName);
+    }
+  }
+  function.walk([&](sdy::ShardingConstraintOp op) {
+    follow(op.getResult(), op.getInput(), op.getSharding(), wishes, "value");
+  });
+  for (size_t axis = 0; axis < count; ++axis) {
+    AxisPropagation::Options options = commonOptions(axis);
+    options.policy = [](Operation *) { return AxisPolicy::Cheapest; };
+    options.parts = [this, axis](Operation *) {
+      return meshes.getWholeCluster()->getNumParts(axis);
+    };
+    options.pieces = [&factorization](Value value) {
+      return factorization.getPieces(value);
+    };
+    options.seeds = seeds[axis];
+    options.constraints = wishes[axis];
+    propagate(std::move(options));
+  }
+}
+
+AxisPropagation &StepLayouts::propagate(AxisPropagation::Options options) {
+  axes.push_back(
+      std::make_unique<AxisPropagation>(function, std::move(options)));
+  axes.back()->run();
+  return *axes.back();
+}
+
+/// The policy of the axis inside a group.
+AxisPolicy StepLayouts::policyOf(Operation *op) const {
+  StrategyAttr strategy = strategyOf(op);
+  if (isa_and_nonnull<ReplicateAttr>(strategy))
+    return AxisPolicy::Batch;
+  if (isa_and_nonnull<SplitAttr>(strategy))
+    return AxisPolicy::Cheapest;
+  return AxisPolicy::Whole;
+}
+
+/// Of propagation along an axis of the meshes.
+AxisPropagation::Options StepLayouts::commonOptions(unsigned axis) {
+  AxisPropagation::Options options;
+  options.devices = [this](Operation *op) -> const void * {
+    return meshes.meshOf(op);
+  };
+  auto isApplied = [](Operation *op) {
+    TaskGraphOp graph = op ? graphOf(op) : TaskGraphOp();
+    return graph && graph.getPhase() == Phase::Apply;
+  };
+  options.passesPartial = [isApplied](Operation *op, Value value) {
+    return !isApplied(op) ||
+           isApplied(lookThroughTaskGraph(value).getDefiningOp());
+  };
+  options.feeds = feeds;
+  options.work = [this, axis](Operation *op) {
+    return costs.work(op, *meshes.meshOf(op), axis);
+  };
+  options.exchange = [this, axis](Operation *op, Exchange::Kind kind,
+                                  double bytes) {
+    return costs.exchange(kind, bytes, *meshes.meshOf(op), axis);
+  };
+  options.halo = [this, axis](Operation *op, double partBytes,
+                              double haloBytes) {
+    return costs.halo(partBytes, haloBytes, *meshes.meshOf(op), axis);
+  };
+  options.repeats = [this](Operation *op) { return costs.repeats(op); };
+  return options;
+}
+
+/// The largest piece of a dimension that the program keeps together, and
+/// that micro-batches are not cut across.
+AxisState StepLayouts::batchState(Value value, int64_t dim,
+                                  Factorization &factorization) {
+  for (const DimPiece &piece : factorization.getPieces(value)) {
+    bool isCut = llvm::any_of(value.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      std::optional<OpRule> rule;
+      if (isa<hlo::SliceOp>(user))
+        rule = getOpRule(user);
+      if (!rule)
+        return isa<hlo::SliceOp>(user);
+      std::optional<SubFactor> sub =
+          findSubFactor(*rule, rule->operands[0], piece);
+      return !sub || rule->factors[sub->factor].kind == FactorKind::Blocked;
+    });
+    if (int64_t(piece.dim) == dim && !isCut)
+      return AxisState::split(piece);
+  }
+  return AxisState::replicated();
+}
+
+/// The layouts of what carries the mini-batch: arguments of the function, and
+/// of the regions of micro-batches.
+void StepLayouts::seedBatch(Factorization &factorization) {
+  batchSeeds.clear();
+  for (BlockArgument argument : function.getArguments())
+    if (auto dim = function.getArgAttrOfType<IntegerAttr>(
+            argument.getArgNumber(), kBatchDimAttr))
+      batchSeeds[argument] = batchState(argument, dim.getInt(), factorization);
+  function.walk([&](MicroBatchesOp loop) {
+    for (Region &body : loop.getBodies()) {
+      auto samples = llvm::make_filter_range(
+          llvm::zip(body.getArguments(), loop.getBatchDims()),
+          [](auto pair) { return std::get<1>(pair) >= 0; });
+      // A single sample is computed by a single device.
+      bool isSingle = llvm::any_of(samples, [](auto pair) {
+        auto [argument, dim] = pair;
+        return cast<ShapedType>(argument.getType()).getDimSize(dim) == 1;
+      });
+      for (auto [argument, dim] : samples)
+        batchSeeds[argument] = isSingle
+                                   ? AxisState::single()
+                                   : batchState(argument, dim, factorization);
+    }
+  });
+}
+
+/// Everything follows the mini-batch: the layout along the repetitions of
+/// groups, and what operations of replicate TaskGraphs do inside one.
+AxisPropagation::Options StepLayouts::batchOptions() {
+  AxisPropagation::Options options = commonOptions(/*axis=*/1);
+  options.policy = [this](Operation *op) {
+    return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
+                                             : AxisPolicy::Batch;
+  };
+  options.parts = [this](Operation *op) {
+    const Mesh *mesh = meshes.meshOf(op);
+    return std::max(mesh->getNumParts(0), mesh->getNumParts(1));
+  };
+  options.seeds = batchSeeds;
+  return options;
+}
+
+AxisPropagation::Options
+StepLayouts::innerOptions(const AxisPropagation &batch,
+                          Factorization &factorization) {
+  AxisPropagation::Options options = commonOptions(/*axis=*/1);
+  options.pieces = [&factorization](Value value) {
+    return factorization.getPieces(value);
+  };
+  options.policy = [this](Operation *op) { return policyOf(op); };
+  options.parts = [this](Operation *op) {
+    return meshes.meshOf(op)->getNumParts(1);
+  };
+  options.batchChoices = &batch.getChoices();
+  // The mini-batch is stored in shares where a replicate TaskGraph reads it,
+  // and whole where only others do.
+  for (auto [value, state] : batchSeeds) {
+    bool isShared = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return user
+          ->walk([&](Operation *op) {
+            return policyOf(op) == AxisPolicy::Batch ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+          })
+          .wasInterrupted();
+    });
+    options.seeds[value] = isShared ? state : AxisState::replicated();
+  }
+  return options;
+}
+
+/// A remark for each parameter: the way to split it, and what the step's
+/// share of computation and communication is with this one and the others.
+static void explainSplit(const ParameterGroup &group, unsigned chosen,
+                         ArrayRef<double> seconds) {
+  auto describe = [&](unsigned index) {
+    const DimPiece &piece = group.pieces[index];
+    std::string text = llvm::formatv("along dimension {0} in {1} grains",
+                                     piece.dim, piece.extent);
+    std::optional<ShardingPattern> pattern =
+        group.isSpatial(index) ? getSpatialPattern()
+                               : findPattern(group.parameters.front(), piece);
+    if (pattern)
+      text +=
+          llvm::formatv(" ({0}: {1})", pattern->name, pattern->communication);
+    llvm::raw_string_ostream(text)
+        << ", " << llvm::format("%.4g s", seconds[index]);
+    return text;
+  };
+  std::string text = "split " + describe(chosen);
+  for (unsigned index = 0; index < group.pieces.size(); ++index)
+    if (index != chosen)
+      text += "; not " + describe(index);
+  for (BlockArgument parameter : group.parameters)
+    emitRemark(parameter.getLoc())
+        << "argument "
+        << getWholeArgument(
+               cast<func::FuncOp>(parameter.getOwner()->getParentOp()),
+               parameter.getArgNumber())
+        << " is " << text;
+}
+
+void StepLayouts::chooseParameterSplits(Factorization &factorization,
+                                        AxisPropagation::Options &options) {
+  SmallVector<ParameterGroup> groups = findSplitParameters(
+      function, factorization,
+      [&](Operation *op) -> int64_t {
+        return policyOf(op) == AxisPolicy::Cheapest
+                   ? meshes.meshOf(op)->getNumParts(1)
+                   : 1;
+      },
+      [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
+  auto seed = [&](ArrayRef<unsigned> choice) {
+    AxisPropagation::Options seeded = options;
+    for (auto [group, piece] : llvm::zip(groups, choice))
+      for (BlockArgument parameter : group.parameters) {
+        seeded.seeds[parameter] = AxisState::split(group.pieces[piece]);
+        (group.isSpatial(piece) ? seeded.gathered : seeded.parameters)
+            .insert(parameter);
+      }
+    return seeded;
+  };
+  bool isNew = !splits;
+  if (isNew)
+    splits = chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
+      AxisPropagation propagation(function, seed(candidate));
+      propagation.run();
+      return propagation.getSeconds();
+    });
+  options = seed(splits->pieces);
+  for (size_t group = 0; isNew && group < groups.size(); ++group)
+    explainSplit(groups[group], splits->pieces[group],
+                 splits->alternatives[group]);
+}
+
+} // namespace whale

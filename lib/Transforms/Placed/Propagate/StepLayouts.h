@@ -1,0 +1,69 @@
+//===- StepLayouts.h - Layouts along the axes of devices --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Propagates layouts along both axes of the devices (repetitions of the group,
+// devices inside one) from the strategies of TaskGraphs, and chooses how
+// parameters of split TaskGraphs are cut; or along the axes of a mesh that the
+// program names, from the shardings that it gives.
+//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLAYOUTS_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLAYOUTS_H
+
+#include "AxisCosts.h"
+#include "StepMeshes.h"
+#include "whale/Sharding/Factorization.h"
+#include "whale/Sharding/ParameterSplits.h"
+
+namespace whale {
+
+class StepLayouts {
+public:
+  /// Cluster and meshes must outlive this.
+  StepLayouts(mlir::func::FuncOp function, const Cluster &cluster,
+              const StepMeshes &meshes);
+
+  /// Decides all layouts as the strategies say. May be called again after
+  /// regions were multiplied; the cuts of parameters then stay.
+  void followStrategies();
+  /// Decides them as the program's own shardings say, and removes these.
+  void followHints(const ShardingHints &hints);
+
+  /// What was decided along each axis of the meshes.
+  llvm::ArrayRef<std::unique_ptr<AxisPropagation>> getAxes() const {
+    return axes;
+  }
+  /// For each result the argument that it feeds, or -1.
+  llvm::ArrayRef<int64_t> getFeeds() const { return feeds; }
+
+private:
+  AxisPropagation &propagate(AxisPropagation::Options options);
+  AxisPolicy policyOf(mlir::Operation *op) const;
+  AxisPropagation::Options commonOptions(unsigned axis);
+  AxisState batchState(mlir::Value value, int64_t dim,
+                       Factorization &factorization);
+  void seedBatch(Factorization &factorization);
+  AxisPropagation::Options batchOptions();
+  AxisPropagation::Options innerOptions(const AxisPropagation &batch,
+                                        Factorization &factorization);
+  void chooseParameterSplits(Factorization &factorization,
+                             AxisPropagation::Options &options);
+
+  mlir::func::FuncOp function;
+  const StepMeshes &meshes;
+  AxisCosts costs;
+  llvm::SmallVector<int64_t> feeds;
+  std::vector<std::unique_ptr<AxisPropagation>> axes;
+  llvm::DenseMap<mlir::Value, AxisState> batchSeeds;
+  /// How the parameters of split TaskGraphs are cut, once that is decided.
+  std::optional<SplitChoice> splits;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLAYOUTS_H

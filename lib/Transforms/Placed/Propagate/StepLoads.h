@@ -1,0 +1,141 @@
+//===- StepLoads.h - What a step asks of each device ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Time and memory that the devices of each mesh need, by what they are
+// proportional to: nothing, the share of the mini-batch, or that of a
+// parameter. Read from the layouts that propagation has decided, before any
+// share is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLOADS_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLOADS_H
+
+#include "StepLayouts.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace whale {
+
+/// What an amount is proportional to.
+enum class LoadKind {
+  /// Every device has all of it.
+  Whole,
+  /// A device has its share of the mini-batch.
+  Batch,
+  /// Each device of a group has the group's share of the mini-batch.
+  Group,
+  /// A device has its share of what its group has.
+  Inner,
+  /// The same, of the group's share of the mini-batch.
+  GroupInner,
+};
+inline constexpr size_t kNumLoadKinds = 5;
+
+/// Seconds or bytes by what they are proportional to.
+struct LoadAmounts {
+  std::array<double, kNumLoadKinds> amounts = {};
+
+  double &operator[](LoadKind kind) { return amounts[size_t(kind)]; }
+  double operator[](LoadKind kind) const { return amounts[size_t(kind)]; }
+  LoadAmounts &operator+=(const LoadAmounts &other) {
+    for (size_t kind = 0; kind < kNumLoadKinds; ++kind)
+      amounts[kind] += other.amounts[kind];
+    return *this;
+  }
+  /// What follows a group's share of the mini-batch.
+  double ofGroup() const {
+    return (*this)[LoadKind::Group] + (*this)[LoadKind::GroupInner];
+  }
+  /// What follows a share of the mini-batch.
+  double ofSamples() const { return (*this)[LoadKind::Batch] + ofGroup(); }
+};
+
+/// The parts that a device takes, between 0 and 1.
+struct LoadShares {
+  double batch = 1, group = 1, inner = 1;
+  bool operator<(const LoadShares &other) const {
+    return std::tie(batch, group, inner) <
+           std::tie(other.batch, other.group, other.inner);
+  }
+
+  double of(LoadKind kind) const;
+  double of(const LoadAmounts &amounts) const;
+};
+
+/// The loads of one mesh.
+struct MeshLoad {
+  /// Seconds of a step, forward and backward, on a device of each speed class
+  /// that takes all of it.
+  std::vector<LoadAmounts> seconds;
+  /// The same of what is cut into so many pieces inside of a group.
+  std::map<int64_t, std::vector<double>> innerSeconds;
+  /// Into how many pieces that is cut which takes the longest; none where
+  /// nothing is cut inside of a group.
+  std::optional<int64_t> costliestCut() const;
+  /// Bytes of arguments, which are there from the start to the end.
+  LoadAmounts argumentBytes;
+  /// By how much the bytes of everything else change before each operation.
+  std::map<unsigned, LoadAmounts> changes;
+  /// Of these, what a micro-batch of a loop keeps for its backward, by the name
+  /// of the TaskGraph whose forward made it.
+  std::map<mlir::Operation *, std::map<llvm::StringRef, LoadAmounts>> kept;
+};
+
+class StepLoads {
+public:
+  /// `inFlight` tells how many micro-batches the devices of an operation keep
+  /// at a time.
+  StepLoads(mlir::func::FuncOp function, const Cluster &cluster,
+            const StepMeshes &stepMeshes, const StepLayouts &layouts,
+            llvm::function_ref<int64_t(mlir::Operation *)> inFlight);
+
+  const llvm::MapVector<const Mesh *, MeshLoad> &getMeshes() const {
+    return meshes;
+  }
+  /// The speed class of a device, an index into MeshLoad::seconds.
+  unsigned getSpeedClass(int64_t device) const { return classOf[device]; }
+  /// Where an operation and those inside of it stand, first and last.
+  std::pair<unsigned, unsigned> getRange(mlir::Operation *op) const {
+    return {positions.lookup(op), ends.lookup(op)};
+  }
+  /// What is shared out of each micro-batch, or of the mini-batch, in grains.
+  llvm::ArrayRef<int64_t> getMoments() const { return moments; }
+  /// How many samples the program keeps together, as one that is shared out.
+  int64_t getGrain() const { return grain; }
+
+private:
+  void findSpeedClasses();
+  void findMoments();
+  void number();
+  void addWork();
+  void addMemory();
+  void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
+                unsigned last);
+  LoadKind kindOf(const Mesh *mesh, const AxisState &outer,
+                  const AxisState &inner) const;
+  unsigned useOf(mlir::Operation *user, mlir::Value value) const;
+
+  mlir::func::FuncOp function;
+  const Cluster &cluster;
+  const StepMeshes &stepMeshes;
+  const AxisPropagation &batch, &inner;
+  llvm::function_ref<int64_t(mlir::Operation *)> inFlight;
+  /// A device of each speed class.
+  std::vector<int64_t> speedClasses;
+  std::vector<unsigned> classOf;
+  std::vector<int64_t> moments;
+  int64_t grain = 1;
+  /// All operations whose values have a place, in the order of the program.
+  std::vector<mlir::Operation *> ops;
+  llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
+  llvm::MapVector<const Mesh *, MeshLoad> meshes;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STEPLOADS_H

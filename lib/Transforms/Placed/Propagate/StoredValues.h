@@ -1,0 +1,35 @@
+//===- StoredValues.h - Which values are written to memory ------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What whale-fuse-kernels will make of a step, as far as can be told before
+// there are kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STOREDVALUES_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STOREDVALUES_H
+
+#include "StepMeshes.h"
+
+namespace whale {
+
+/// Whether an operation runs its regions.
+bool isLoop(mlir::Operation *op);
+
+/// Whether an operation's result is written to memory: what is computed element
+/// by element becomes part of the kernel that uses it.
+bool isStored(mlir::Operation *op, const StepMeshes &meshes);
+
+/// The same of an argument of micro-batches: a slice of the mini-batch that is
+/// taken when it is needed, for one micro-batch. Other pieces are stored
+/// outside.
+bool isStoredSlice(mlir::BlockArgument argument);
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_STOREDVALUES_H

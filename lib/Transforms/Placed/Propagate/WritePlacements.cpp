@@ -1,0 +1,170 @@
+//===- WritePlacements.cpp - Layouts and shares as attributes -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WritePlacements.h"
+
+#include "../../Import/DivideStacks/StackPieces.h"
+#include "MomentRegions.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Sharding/PlacementAttrs.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+namespace {
+
+class Writer {
+public:
+  Writer(func::FuncOp function, const StepMeshes &meshes,
+         const StepLayouts &layouts)
+      : function(function), meshes(meshes), layouts(layouts) {}
+
+  void writeArguments() {
+    SmallVector<Attribute> placements;
+    for (BlockArgument argument : function.getArguments())
+      placements.push_back(
+          place(meshes.meshOfValue(argument), argument, std::nullopt));
+    makeJoinable(placements,
+                 [&](unsigned i) { return function.getArgAttrDict(i); });
+    for (auto [index, placement] : llvm::enumerate(placements))
+      function.setArgAttr(index, placementAttrName, placement);
+  }
+
+  void writeOperations() {
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      bool endsMoment =
+          isa<YieldOp>(op) && !isa<TaskGraphOp>(op->getParentOp());
+      if (op == function || isa<TaskGraphOp>(op) ||
+          (isa<YieldOp>(op) && !endsMoment))
+        return WalkResult::advance();
+      if (auto loop = dyn_cast<MicroBatchesOp>(op)) {
+        writeLoop(loop);
+        return WalkResult::advance();
+      }
+      if (endsMoment) {
+        writeEndOfMoment(op);
+        return WalkResult::advance();
+      }
+      writeOperation(op);
+      // The bodies of reductions work on scalars.
+      if (hlo::isControlFlow(op))
+        return WalkResult::advance();
+      return WalkResult::skip();
+    });
+  }
+
+private:
+  /// What enters and leaves a loop over micro-batches is where it is used and
+  /// made.
+  void writeLoop(MicroBatchesOp loop) {
+    SmallVector<Attribute> operands, results;
+    for (OpOperand &piece : loop->getOpOperands())
+      operands.push_back(
+          place(meshes.meshOfPiece(piece), piece, momentOf(piece)));
+    for (OpResult result : loop->getResults())
+      results.push_back(
+          place(meshes.meshOfValue(result), result, momentOf(result)));
+    write(loop, operands, results);
+  }
+
+  void writeEndOfMoment(Operation *yield) {
+    SmallVector<Attribute> operands;
+    for (OpOperand &operand : yield->getOpOperands())
+      operands.push_back(
+          place(meshes.meshOfValue(operand.get()), operand, momentOf(yield)));
+    write(yield, operands, {});
+  }
+
+  void writeOperation(Operation *op) {
+    const Mesh *mesh = meshes.meshOf(op);
+    std::optional<int64_t> moment = momentOf(op);
+    SmallVector<Attribute> operands, results;
+    bool isEnd = op == function.front().getTerminator();
+    for (OpOperand &operand : op->getOpOperands())
+      operands.push_back(
+          place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
+    if (isEnd)
+      makeJoinable(operands,
+                   [&](unsigned i) { return function.getResultAttrDict(i); });
+    for (Value result : op->getResults())
+      results.push_back(place(mesh, result, moment));
+    write(op, operands, results);
+  }
+
+  static void
+  makeJoinable(SmallVectorImpl<Attribute> &attributes,
+               llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+    SmallVector<Placement> placements;
+    for (Attribute attribute : attributes)
+      placements.push_back(cast<PlacementAttr>(attribute).getValue());
+    whale::makeJoinable(placements, attrsOf);
+    for (auto [attribute, placement] : llvm::zip_equal(attributes, placements))
+      attribute = PlacementAttr::get(attribute.getContext(), placement);
+  }
+
+  static void write(Operation *op, ArrayRef<Attribute> operands,
+                    ArrayRef<Attribute> results) {
+    bool isEdge = isa<MicroBatchesOp, YieldOp>(op);
+    Builder builder(op->getContext());
+    if (isEdge || !operands.empty())
+      op->setAttr(operandPlacementsAttrName, builder.getArrayAttr(operands));
+    if (isEdge || !results.empty())
+      op->setAttr(placementsAttrName, builder.getArrayAttr(results));
+  }
+
+  /// Results stay on the devices that make them, unless they feed an argument.
+  const Mesh *meshOfResult(OpOperand &operand) const {
+    int64_t fed = layouts.getFeeds()[operand.getOperandNumber()];
+    return meshes.meshOfValue(fed >= 0 ? Value(function.getArgument(fed))
+                                       : operand.get());
+  }
+
+  /// Where a value is made.
+  PlacementAttr place(const Mesh *mesh, Value value,
+                      std::optional<int64_t> moment) const {
+    return place(mesh, value, moment, [&](const AxisPropagation &axis) {
+      return axis.getState(value);
+    });
+  }
+
+  /// Where it is wanted.
+  PlacementAttr place(const Mesh *mesh, OpOperand &operand,
+                      std::optional<int64_t> moment) const {
+    return place(mesh, operand.get(), moment, [&](const AxisPropagation &axis) {
+      return axis.getRequired(operand);
+    });
+  }
+
+  PlacementAttr
+  place(const Mesh *mesh, Value value, std::optional<int64_t> moment,
+        llvm::function_ref<AxisState(const AxisPropagation &)> stateOf) const {
+    SmallVector<AxisState> states;
+    for (const auto &axis : layouts.getAxes())
+      states.push_back(stateOf(*axis));
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(value.getType()).getShape();
+    return PlacementAttr::get(function.getContext(),
+                              mesh->place(shape, states, moment));
+  }
+
+  mutable func::FuncOp function;
+  const StepMeshes &meshes;
+  const StepLayouts &layouts;
+};
+
+} // namespace
+
+void writePlacements(func::FuncOp function, const StepMeshes &meshes,
+                     const StepLayouts &layouts) {
+  Writer writer(function, meshes, layouts);
+  writer.writeArguments();
+  writer.writeOperations();
+}
+
+} // namespace whale

@@ -1,0 +1,389 @@
+//===- OrderInstructions.cpp - whale-order-instructions -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Instructions between two collectives are a segment: what is alive at its ends
+// does not depend on the order within, so each segment is ordered by itself. Of
+// three orders (as it is, greedy from the front, greedy from the back) the one
+// with the lowest peak stays.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Threading.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Passes.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_ORDERINSTRUCTIONS
+#include "whale/Transforms/Schedule/Passes.h.inc"
+
+namespace {
+
+/// Of more instructions that could come next only the first ones are compared.
+constexpr unsigned kMaxCandidates = 256;
+
+/// The value whose buffer `value` is a view of.
+Value getRoot(Value value) {
+  while (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>())
+    value = reshape.getOperand();
+  return value;
+}
+
+bool communicates(Operation *op) {
+  return op->walk([](CollectiveOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// The instructions of one segment with what they depend on.
+class Segment {
+public:
+  /// `handOver` names, for a value of the block's arguments, the value that
+  /// takes over its buffer in the end.
+  Segment(ArrayRef<Operation *> ops,
+          const llvm::DenseMap<Value, Value> &handOver);
+
+  /// The order with the lowest peak, as indices of the operations given.
+  SmallVector<unsigned> chooseOrder() const;
+
+private:
+  /// A value that is read or made here.
+  struct Root {
+    int64_t bytes = 0;
+    SmallVector<unsigned> readers;
+    std::optional<unsigned> maker;
+    /// Stays alive behind the segment, or has a place of its own.
+    bool lasting = false;
+  };
+  struct Instruction {
+    SmallVector<unsigned> reads;
+    SmallVector<unsigned> makes;
+    /// By position in `makes`: the roots whose buffer it may take.
+    SmallVector<SmallVector<unsigned, 1>> takes;
+    llvm::SmallSetVector<unsigned, 4> before;
+    llvm::SmallSetVector<unsigned, 4> after;
+  };
+  /// What is alive while instructions run one by one.
+  struct Memory {
+    int64_t live = 0;
+    int64_t peak = 0;
+    SmallVector<unsigned> pending;
+  };
+
+  unsigned getRootNumber(Value value);
+  void read(Value value, unsigned reader);
+  void order(unsigned first, unsigned second) {
+    instructions[first].after.insert(second);
+    instructions[second].before.insert(first);
+  }
+  int64_t run(unsigned number, Memory &memory, bool commit) const;
+  Memory start() const;
+  int64_t peakOf(ArrayRef<unsigned> order) const;
+  SmallVector<unsigned> fromFront() const;
+  SmallVector<unsigned> fromBack() const;
+  int64_t gainFromBack(unsigned number, const llvm::BitVector &alive) const;
+
+  std::vector<Instruction> instructions;
+  std::vector<Root> roots;
+  llvm::DenseMap<Value, unsigned> numbers;
+  llvm::SmallPtrSet<Operation *, 16> members;
+};
+
+unsigned Segment::getRootNumber(Value value) {
+  auto [it, isNew] = numbers.try_emplace(value, roots.size());
+  if (!isNew)
+    return it->second;
+  Root root;
+  if (!value.getDefiningOp<stablehlo::ConstantOp>() &&
+      !value.getDefiningOp<ShardOffsetOp>())
+    root.bytes = getTensorBytes(value.getType());
+  // Buffers of arguments are no part of the arena; a loop's are.
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    root.lasting = isa<func::FuncOp>(argument.getOwner()->getParentOp());
+  roots.push_back(root);
+  return it->second;
+}
+
+void Segment::read(Value value, unsigned reader) {
+  unsigned number = getRootNumber(getRoot(value));
+  SmallVector<unsigned> &readers = roots[number].readers;
+  if (readers.empty() || readers.back() != reader) {
+    readers.push_back(reader);
+    instructions[reader].reads.push_back(number);
+  }
+}
+
+Segment::Segment(ArrayRef<Operation *> ops,
+                 const llvm::DenseMap<Value, Value> &handOver)
+    : instructions(ops.size()) {
+  members.insert(ops.begin(), ops.end());
+  llvm::DenseMap<Operation *, unsigned> places;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    places[op] = number;
+    forEachRead(op, [&](Value value) {
+      read(value, number);
+      if (auto it = places.find(value.getDefiningOp()); it != places.end())
+        order(it->second, number);
+    });
+    if (isa<stablehlo::ReshapeOp>(op))
+      continue;
+    for (Value result : op->getResults()) {
+      unsigned root = getRootNumber(result);
+      instructions[number].makes.push_back(root);
+      roots[root].maker = number;
+    }
+    SmallVector<SmallVector<unsigned, 1>> takes(op->getNumResults());
+    if (auto inPlace = dyn_cast<InPlaceOp>(op))
+      for (const InPlacePair &pair : inPlace.getInPlacePairs()) {
+        unsigned root = getRootNumber(getRoot(op->getOperand(pair.operand)));
+        takes[pair.result].push_back(root);
+        // Written before its other readers, the operand would be copied.
+        if (pair.required)
+          for (unsigned reader : roots[root].readers)
+            if (reader != number)
+              order(reader, number);
+      }
+    if (isa<stablehlo::WhileOp>(op))
+      for (auto [result, operand] : llvm::enumerate(op->getOperands()))
+        takes[result].push_back(getRootNumber(getRoot(operand)));
+    instructions[number].takes = std::move(takes);
+  }
+  // What is read elsewhere too, itself or through a view, outlives this.
+  for (auto &[value, number] : numbers) {
+    SmallVector<Value> views = {value};
+    while (!views.empty()) {
+      for (Operation *user : views.pop_back_val().getUsers()) {
+        Operation *here = value.getParentBlock()->findAncestorOpInBlock(*user);
+        if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(user))
+          views.push_back(reshape.getResult());
+        if (!here || members.contains(here))
+          continue;
+        if (here->isBeforeInBlock(ops.front()))
+          continue;
+        roots[number].lasting = true;
+      }
+    }
+  }
+  // What takes over an argument's buffer comes after those who read it.
+  for (auto [argument, last] : handOver) {
+    auto from = numbers.find(argument), to = numbers.find(last);
+    if (from == numbers.end() || to == numbers.end() ||
+        !roots[to->second].maker)
+      continue;
+    unsigned maker = *roots[to->second].maker;
+    for (unsigned reader : roots[from->second].readers)
+      if (reader < maker)
+        order(reader, maker);
+  }
+}
+
+Segment::Memory Segment::start() const {
+  Memory memory;
+  for (const Root &root : roots) {
+    memory.pending.push_back(root.readers.size());
+    if (!root.maker && !root.lasting)
+      memory.live += root.bytes;
+  }
+  memory.peak = memory.live;
+  return memory;
+}
+
+/// What an instruction adds to the memory that is alive; changes `memory` only
+/// to `commit`.
+int64_t Segment::run(unsigned number, Memory &memory, bool commit) const {
+  const Instruction &instruction = instructions[number];
+  SmallVector<unsigned, 4> ending;
+  for (unsigned root : instruction.reads)
+    if (memory.pending[root] == 1)
+      ending.push_back(root);
+  int64_t added = 0, freed = 0;
+  for (auto [position, root] : llvm::enumerate(instruction.makes)) {
+    const auto *taken =
+        llvm::find_if(instruction.takes[position], [&](unsigned other) {
+          return llvm::is_contained(ending, other) &&
+                 roots[other].bytes == roots[root].bytes;
+        });
+    if (taken != instruction.takes[position].end())
+      llvm::erase(ending, *taken);
+    else
+      added += roots[root].bytes;
+    if (roots[root].readers.empty() && !roots[root].lasting)
+      freed += roots[root].bytes;
+  }
+  for (unsigned root : ending)
+    if (!roots[root].lasting)
+      freed += roots[root].bytes;
+  if (commit) {
+    memory.peak = std::max(memory.peak, memory.live + added);
+    memory.live += added - freed;
+    for (unsigned root : instruction.reads)
+      --memory.pending[root];
+  }
+  return added - freed;
+}
+
+int64_t Segment::peakOf(ArrayRef<unsigned> order) const {
+  Memory memory = start();
+  for (unsigned number : order)
+    run(number, memory, /*commit=*/true);
+  return memory.peak;
+}
+
+/// Next comes what adds the least, the earlier one of two.
+SmallVector<unsigned> Segment::fromFront() const {
+  Memory memory = start();
+  SmallVector<unsigned> missing, order;
+  std::set<unsigned> ready;
+  for (auto [number, instruction] : llvm::enumerate(instructions)) {
+    missing.push_back(instruction.before.size());
+    if (instruction.before.empty())
+      ready.insert(number);
+  }
+  while (!ready.empty()) {
+    unsigned best = *ready.begin(), seen = 0;
+    int64_t least = run(best, memory, /*commit=*/false);
+    for (unsigned number : ready) {
+      if (++seen > kMaxCandidates)
+        break;
+      int64_t added = run(number, memory, /*commit=*/false);
+      if (added < least) {
+        best = number;
+        least = added;
+      }
+    }
+    run(best, memory, /*commit=*/true);
+    ready.erase(best);
+    order.push_back(best);
+    for (unsigned next : instructions[best].after)
+      if (--missing[next] == 0)
+        ready.insert(next);
+  }
+  return order;
+}
+
+/// What would be alive less before the instruction than after it.
+int64_t Segment::gainFromBack(unsigned number,
+                              const llvm::BitVector &alive) const {
+  int64_t gain = 0;
+  for (unsigned root : instructions[number].makes)
+    gain += roots[root].bytes;
+  for (unsigned root : instructions[number].reads)
+    if (!alive.test(root))
+      gain -= roots[root].bytes;
+  return gain;
+}
+
+/// Last comes what needs the least before it, the later one of two.
+SmallVector<unsigned> Segment::fromBack() const {
+  llvm::BitVector alive(roots.size());
+  for (auto [number, root] : llvm::enumerate(roots))
+    if (root.lasting)
+      alive.set(number);
+  SmallVector<unsigned> missing, order;
+  std::set<unsigned, std::greater<>> ready;
+  for (auto [number, instruction] : llvm::enumerate(instructions)) {
+    missing.push_back(instruction.after.size());
+    if (instruction.after.empty())
+      ready.insert(number);
+  }
+  while (!ready.empty()) {
+    unsigned best = *ready.begin(), seen = 0;
+    int64_t most = gainFromBack(best, alive);
+    for (unsigned number : ready) {
+      if (++seen > kMaxCandidates)
+        break;
+      int64_t gain = gainFromBack(number, alive);
+      if (gain > most) {
+        best = number;
+        most = gain;
+      }
+    }
+    for (unsigned root : instructions[best].reads)
+      alive.set(root);
+    ready.erase(best);
+    order.push_back(best);
+    for (unsigned next : instructions[best].before)
+      if (--missing[next] == 0)
+        ready.insert(next);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+SmallVector<unsigned> Segment::chooseOrder() const {
+  SmallVector<unsigned> best =
+      llvm::to_vector(llvm::seq<unsigned>(0, instructions.size()));
+  int64_t least = peakOf(best);
+  for (SmallVector<unsigned> order : {fromFront(), fromBack()}) {
+    int64_t peak = peakOf(order);
+    if (peak < least) {
+      best = std::move(order);
+      least = peak;
+    }
+  }
+  return best;
+}
+
+struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
+    parallelForEach(&getContext(), functions, [](func::FuncOp function) {
+      function.walk([](Block *block) { orderBlock(*block); });
+    });
+  }
+
+  static void orderBlock(Block &block) {
+    llvm::DenseMap<Value, Value> handOver;
+    Operation *end = block.getTerminator();
+    Operation *parent = block.getParentOp();
+    for (BlockArgument argument : block.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (auto function = dyn_cast<func::FuncOp>(parent)) {
+        auto fed = function.getArgAttrOfType<IntegerAttr>(number, kFedByAttr);
+        if (fed && fed.getInt() < end->getNumOperands())
+          handOver[argument] = getRoot(end->getOperand(fed.getInt()));
+      } else if (number < end->getNumOperands()) {
+        handOver[argument] = getRoot(end->getOperand(number));
+      }
+    }
+    SmallVector<Operation *> segment, ordered;
+    auto flush = [&](Operation *before) {
+      if (segment.size() > 2)
+        for (unsigned number : Segment(segment, handOver).chooseOrder())
+          ordered.push_back(segment[number]);
+      else
+        llvm::append_range(ordered, segment);
+      ordered.push_back(before);
+      segment.clear();
+    };
+    for (Operation &op : block.without_terminator()) {
+      if (communicates(&op))
+        flush(&op);
+      else
+        segment.push_back(&op);
+    }
+    flush(end);
+    // Moved at last: segments ask which of two operations comes first, and a
+    // block that changes is numbered again for it.
+    for (Operation *op : ordered)
+      op->moveBefore(&block, block.end());
+  }
+};
+
+} // namespace
+} // namespace whale
