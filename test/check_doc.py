@@ -55,13 +55,11 @@ def execute(
 
 
 def explain(arguments: list[str], text: str, folder: str) -> str:
-    """The remarks of whale-compile."""
+    """What whale-compile says of its decisions."""
     pathlib.Path(folder, "step.mlir").write_text(text)
     command = ["whale-compile", "step.mlir", *arguments, "--explain"]
     command += ["--target=none", "-o", "step.whale"]
-    output = execute(command, folder=folder).replace(f"{folder}/", "")
-    lines = output.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("plan: "))
+    return execute(command, folder=folder).replace(f"{folder}/", "")
 
 
 class Page:

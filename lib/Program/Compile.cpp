@@ -28,6 +28,7 @@
 #include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/SourceLines.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -41,46 +42,12 @@ using namespace mlir;
 namespace whale {
 namespace {
 
-/// The file position in a location, through names, calls and fusions.
-std::optional<FileLineColLoc> findPosition(Location loc) {
-  std::optional<FileLineColLoc> found;
-  loc->walk([&](Location part) {
-    if (auto position = dyn_cast<FileLineColLoc>(part)) {
-      found = position;
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return found;
-}
-
 std::string describe(FileLineColLoc position) {
   if (position.getLine() == 0)
     return position.getFilename().str();
   return (Twine(position.getFilename().getValue()) + ":" +
           Twine(position.getLine()) + ":" + Twine(position.getColumn()))
       .str();
-}
-
-/// Where the user's code calls the installed Python package that a location
-/// lies in; nothing for one that lies in none.
-std::optional<FileLineColLoc> findCaller(Location loc) {
-  bool first = true;
-  std::optional<FileLineColLoc> found;
-  loc->walk([&](Location part) {
-    auto position = dyn_cast<FileLineColLoc>(part);
-    if (!position)
-      return WalkResult::advance();
-    StringRef file = position.getFilename();
-    if (file.contains("/site-packages/") || file.contains("/dist-packages/")) {
-      first = false;
-      return WalkResult::advance();
-    }
-    if (!first)
-      found = position;
-    return WalkResult::interrupt();
-  });
-  return found;
 }
 
 std::string describe(Location loc) {

@@ -80,7 +80,9 @@ def test_remarks(tmp_path, temporary_files, monkeypatch, capfd):
     compile_text("p.whale", explain=True, dump_phases_to="phases")
     out, err = capfd.readouterr()
     assert out == "" and err
-    assert all("remark: " in line for line in err.splitlines())
+    remarks, _, table = err.partition("task graph  ")
+    assert all("remark: " in line for line in remarks.splitlines())
+    assert table.splitlines()[-1].startswith("collectives of a step: ")
     assert (tmp_path / "p.whale" / "manifest.json").exists()
     assert (tmp_path / "phases" / "00-input.mlir").exists()
 

@@ -140,6 +140,9 @@ def _read(output: bytes) -> tuple[list[str], list[str], str]:
         if "pass" in message:
             last_pass = message["pass"]
             continue
+        if "table" in message:
+            notes += message["table"].splitlines()
+            continue
         where = f"{message['location']}: " if message["location"] else ""
         said = f"{where}{message['severity']}: {message['text']}"
         (errors if message["severity"] == "error" else notes).append(said)

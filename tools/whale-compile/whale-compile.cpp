@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Program/Compile.h"
+#include "whale/Program/PlanTable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 
@@ -115,7 +116,7 @@ static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
     for (const CompileMessage &remark : remarks)
       outs() << remark.location << (remark.location.empty() ? "" : ": ")
              << "remark: " << remark.text << "\n";
-    outs() << "plan: " << plan << "\n";
+    outs() << whale::makePlanTable(plan);
     return;
   }
   json::Array list;
@@ -208,7 +209,9 @@ int main(int argc, char **argv) {
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, options,
                                    output, handler, &plan)))
     return 1;
-  if (options.explain && !asJson)
+  if (options.explain && asJson)
+    printJson(json::Object{{"table", whale::makePlanTable(plan)}});
+  else if (options.explain)
     printExplanation(remarks, plan, explain == "json");
   return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

@@ -11,6 +11,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/TaskGraphNames.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -79,18 +80,6 @@ private:
     SmallVector<TaskGraphOp> graphs;
   };
 
-  /// The name of a TaskGraph that may have no task graph of its own, but
-  /// operations in the loops and branches of others.
-  std::string nameOf(StrategyAttr strategy) const {
-    if (StringRef name = names.lookup(strategy); !name.empty())
-      return name.str();
-    if (!strategy.getName().empty())
-      return strategy.getName().str();
-    if (std::optional<int64_t> scope = strategy.getScope())
-      return "scope" + std::to_string(*scope);
-    return "default";
-  }
-
   bool isDefault(StrategyAttr strategy) {
     return strategy == getOperation()->getAttr(kDefaultStrategyAttr);
   }
@@ -101,10 +90,9 @@ private:
   /// them compute it.
   void findTaskGraphs(func::FuncOp function) {
     taskGraphs.clear();
-    names.clear();
-    function->walk([&](TaskGraphOp graph) {
-      names.try_emplace(graph.getStrategyAttr(), graph.getName());
-    });
+    names = TaskGraphNames(
+        function,
+        getOperation()->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr));
     auto add = [&](StrategyAttr strategy, StringRef name,
                    Operation *op) -> Uses & {
       Uses &uses = taskGraphs[name.str()];
@@ -123,7 +111,7 @@ private:
           if (StrategyAttr strategy = graph.getStrategyAttr())
             add(strategy, graph.getName(), op).graphs.push_back(graph);
         } else if (nested && !isDefault(nested)) {
-          add(nested, nameOf(nested), op);
+          add(nested, names.nameOf(nested), op);
         }
       });
   }
@@ -144,7 +132,7 @@ private:
       if (!strategy || !graph)
         return WalkResult::advance();
       const VirtualDevice *around = devicesOf(graph.getName());
-      const VirtualDevice *own = devicesOf(nameOf(strategy));
+      const VirtualDevice *own = devicesOf(names.nameOf(strategy));
       if (own && around && areSame(*own, *around))
         return WalkResult::advance();
       if (isDefault(strategy)) {
@@ -157,7 +145,7 @@ private:
       while (holder->getParentOp() != graph)
         holder = holder->getParentOp();
       InFlightDiagnostic error = op->emitError("scope '");
-      error << nameOf(strategy) << "' is on devices " << describe(*own)
+      error << names.nameOf(strategy) << "' is on devices " << describe(*own)
             << ", and a loop or branch is on the devices of one TaskGraph, "
                "here '"
             << graph.getName() << "' on " << describe(*around)
@@ -193,8 +181,7 @@ private:
 
   llvm::MapVector<std::string, Uses, std::map<std::string, unsigned>>
       taskGraphs;
-  /// The names of the TaskGraphs of strategies.
-  llvm::DenseMap<Attribute, StringRef> names;
+  TaskGraphNames names;
 };
 
 } // namespace

@@ -13,9 +13,9 @@
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/ScopePath.h"
+#include "whale/Transforms/TaskGraphNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FORMTASKGRAPHS
@@ -48,7 +48,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     });
     if (formed.wasInterrupted())
       return signalPassFailure();
-    reserveNames(main);
+    names = TaskGraphNames(main, defaultStrategy);
     formIn(main.front());
   }
 
@@ -160,7 +160,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     MLIRContext *context = builder.getContext();
     auto graph = TaskGraphOp::create(
         builder, placeOf(piece), ValueRange(outputs).getTypes(),
-        builder.getStringAttr(nameOf(key.strategy)),
+        builder.getStringAttr(names.nameOf(key.strategy)),
         PhaseAttr::get(context, key.phase), key.strategy,
         /*virtual_device=*/FlatSymbolRefAttr(),
         builder.getI64IntegerAttr(flops), builder.getI64IntegerAttr(bytes));
@@ -185,39 +185,9 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
       op->removeAttr(kPhaseAttr);
   }
 
-  /// The name that the task graphs of one TaskGraph share, and no others.
-  std::string nameOf(StrategyAttr strategy) {
-    auto [it, isNew] = names.try_emplace(strategy);
-    if (!isNew)
-      return it->second;
-    std::string base = "default";
-    if (strategy && !strategy.getName().empty())
-      return it->second = strategy.getName().str();
-    if (strategy && strategy.getScope())
-      base = "scope" + std::to_string(*strategy.getScope());
-    else if (strategy != defaultStrategy)
-      base = isa<SplitAttr>(strategy) ? "split" : "replicate";
-    std::string name = base;
-    for (int i = 1; used.contains(name); ++i)
-      name = base + "_" + std::to_string(i);
-    used.insert(name);
-    return it->second = name;
-  }
-
-  /// Names of scopes are the user's; all others give way to them.
-  void reserveNames(func::FuncOp main) {
-    if (defaultStrategy)
-      used.insert(defaultStrategy.getName());
-    main.walk([&](Operation *op) {
-      if (auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr))
-        used.insert(strategy.getName());
-    });
-  }
-
   Block *body = nullptr;
   StrategyAttr defaultStrategy;
-  DenseMap<Attribute, std::string> names;
-  llvm::StringSet<> used;
+  TaskGraphNames names;
 };
 
 } // namespace

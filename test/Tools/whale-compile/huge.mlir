@@ -5,7 +5,7 @@
 // RUN: echo '{"kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1e24, "memory_bandwidth": 1}}, "nodes": [{"devices": [{"kind": "k", "slowdown": 1e6}, {"kind": "k"}]}]}' > %t.json
 // RUN: whale-compile %s --cluster=%t.json --strategy=replicate --target=none --explain -o %t.whale | FileCheck %s --implicit-check-not='{{[^a-z](inf|nan)[^a-z]}}'
 // RUN: whale-compile %s --cluster=%t.json --strategy=split --target=none --explain -o %t.whale | FileCheck %s --implicit-check-not='{{[^a-z](inf|nan)[^a-z]}}'
-// CHECK: plan:
+// CHECK: collectives of a step:
 
 func.func @main(%w: tensor<16x16xf32>, %x: tensor<16x16xf32> {whale.batch_dim = 0}, %a: tensor<30000000x10000000xf32>, %b: tensor<10000000x30000000xf32>) -> (tensor<16x16xf32>, tensor<30000000x30000000xf32>) {
   %zero = stablehlo.constant dense<0> : tensor<i64>

@@ -89,3 +89,21 @@ module attributes {whale.default_strategy = #whale.replicate<devices = 8>} {
     return %0#0 : tensor<4x4xf32>
   }
 }
+
+// -----
+
+// Scopes without names are called by the lines where they stand, two on one
+// line by line and number, one without a line by its id. What has only joined
+// a scope (the first operation) is not where it stands.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         whale.task_graph "model.py:7" forward strategy #whale.replicate<scope = 4>
+// CHECK:         whale.task_graph "model.py:7_1" forward strategy #whale.split<scope = 5>
+// CHECK:         whale.task_graph "scope6" forward strategy #whale.split<scope = 6>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>, whale.strategy = #whale.replicate<scope = 4>} : tensor<8xf32> loc("jit(f)/tanh"("/home/me/model.py":3:4))
+  %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>, whale.strategy = #whale.replicate<scope = 4>} : tensor<8xf32> loc("jit(f)/whale:replicate:*:4:/sin"(callsite("layer"("/usr/lib/python3/site-packages/flax/layer.py":90:4) at "step"("/home/me/model.py":7:4))))
+  %2 = stablehlo.cosine %1 {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<scope = 5>} : tensor<8xf32> loc("jit(f)/whale:split:*:5:/cos"("/home/me/model.py":7:30))
+  %3 = stablehlo.negate %2 {whale.phase = #whale.phase<forward>, whale.strategy = #whale.split<scope = 6>} : tensor<8xf32> loc("jit(f)/whale:split:*:6:/neg")
+  return %3 : tensor<8xf32>
+}

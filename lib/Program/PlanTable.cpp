@@ -1,0 +1,141 @@
+//===- PlanTable.cpp - A plan at a glance ---------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Program/PlanTable.h"
+
+#include "Json.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <array>
+
+using namespace llvm;
+
+namespace whale {
+namespace {
+
+/// "1.5 M": three digits.
+std::string scaled(double number, StringRef unit) {
+  static constexpr const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  for (; number >= 999.5 && prefix + 1 < std::size(prefixes); ++prefix)
+    number /= 1000;
+  int decimals = prefix == 0 || number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
+  std::string digits(32, '\0');
+  digits.resize(
+      std::snprintf(digits.data(), digits.size(), "%.*f", decimals, number));
+  std::string suffix = prefixes[prefix] + unit.str();
+  return suffix.empty() ? digits : digits + " " + suffix;
+}
+
+/// "0-3, 6": ascending numbers.
+std::string ranges(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
+    for (end = begin + 1;
+         end < numbers.size() && numbers[end] == numbers[end - 1] + 1; ++end)
+      ;
+    text += (text.empty() ? "" : ", ") + std::to_string(numbers[begin]);
+    if (end > begin + 1)
+      text += "-" + std::to_string(numbers[end - 1]);
+  }
+  return text;
+}
+
+/// The devices of each group, or how many there are.
+std::string describeDevices(const Json &groups) {
+  constexpr size_t widest = 24;
+  std::string text;
+  int64_t count = 0;
+  for (const Json &group : groups) {
+    auto numbers = group.get<std::vector<int64_t>>();
+    count += static_cast<int64_t>(numbers.size());
+    text += (text.empty() ? "" : " | ") + ranges(numbers);
+  }
+  if (text.size() <= widest)
+    return text;
+  text = std::to_string(count) + " devices";
+  if (groups.size() > 1)
+    text += " in " + std::to_string(groups.size()) + " groups";
+  return text;
+}
+
+/// "#whale.split<devices = 2, scope = 1>" -> "split".
+StringRef kindOf(StringRef strategy) {
+  return strategy.take_until([](char c) { return c == '<'; })
+      .rsplit('.')
+      .second;
+}
+
+constexpr std::array<const char *, 3> kPhases = {"forward", "backward",
+                                                 "apply"};
+
+struct Row {
+  std::string strategy, devices;
+  std::array<double, kPhases.size()> flops = {};
+};
+
+/// Rows of cells as text, columns as wide as their widest cell.
+std::string align(ArrayRef<std::vector<std::string>> rows) {
+  std::vector<size_t> widths;
+  for (const auto &row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (auto [width, cell] : zip(widths, row))
+      width = std::max(width, cell.size());
+  }
+  std::string text;
+  for (const auto &row : rows) {
+    std::string line;
+    for (auto [width, cell] : zip(widths, row))
+      line += cell + std::string(width - cell.size() + 2, ' ');
+    text += StringRef(line).rtrim().str() + "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+std::string makePlanTable(StringRef text) {
+  Json plan = Json::parse(text.begin(), text.end());
+  MapVector<std::string, Row, std::map<std::string, unsigned>> graphs;
+  for (const Json &graph : plan["task_graphs"]) {
+    Row &row = graphs[graph["name"].get<std::string>()];
+    if (graph.contains("strategy"))
+      row.strategy = kindOf(graph["strategy"].get<std::string>()).str();
+    if (graph.contains("devices"))
+      row.devices = describeDevices(graph["devices"]);
+    const auto *phase = find(kPhases, graph["phase"].get<std::string>());
+    if (phase != kPhases.end())
+      row.flops[phase - kPhases.begin()] += graph.value("flops", 0.0);
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"task graph", "strategy", "devices"}};
+  for (const char *phase : kPhases)
+    rows[0].push_back(phase + std::string(" FLOP"));
+  for (const auto &[name, row] : graphs) {
+    rows.push_back({name, row.strategy, row.devices});
+    for (double flops : row.flops)
+      rows.back().push_back(flops > 0 ? scaled(flops, "") : "-");
+  }
+  std::string table = align(rows);
+
+  std::vector<std::string> collectives;
+  for (const auto &[kind, total] : plan["collectives"].items())
+    collectives.push_back(formatv("{0} {1} ({2})",
+                                  total["count"].get<int64_t>(), kind,
+                                  scaled(total["bytes"].get<double>(), "B"))
+                              .str());
+  table += "collectives of a step: " +
+           (collectives.empty() ? "none" : join(collectives, ", ")) + "\n";
+  return table;
+}
+
+} // namespace whale
