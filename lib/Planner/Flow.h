@@ -77,6 +77,10 @@ struct Match {
 /// The best single collective from `flow.from` to `flow.to`.
 Match matchStep(const Flow &flow, const Topology &topology);
 
+/// The same by who sends to whom: for values that stay partial, and sides
+/// without a common view.
+Match matchTraffic(const Flow &flow, const Topology &topology);
+
 /// The table, with owners in the receiver's group preferred.
 CellTable buildTable(const Flow &flow, const Topology &topology,
                      std::vector<llvm::SmallVector<DeviceId>> groups,

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CoverBoxes.h"
 #include "Flow.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -46,61 +47,6 @@ static Box normalized(Box box) {
     box.size.assign(box.size.size(), 0);
   }
   return box;
-}
-
-/// Adds to `corners` the mixed difference of the box's indicator function: two
-/// lists of boxes cover every element equally often iff the sums are equal.
-static void addCorners(const Box &box, ArrayRef<unsigned> dims, int sign,
-                       std::vector<std::pair<Extents, int>> &corners) {
-  if (box.empty())
-    return;
-  for (unsigned bits = 0; bits != 1u << dims.size(); ++bits) {
-    Extents corner;
-    int parity = sign;
-    for (auto [i, d] : llvm::enumerate(dims)) {
-      bool end = bits >> i & 1;
-      corner.push_back(box.start[d] + (end ? box.size[d] : 0));
-      parity = end ? -parity : parity;
-    }
-    corners.push_back({std::move(corner), parity});
-  }
-}
-
-/// Whether two lists of boxes cover every element equally often.
-static bool coverAlike(ArrayRef<const Box *> a, ArrayRef<const Box *> b) {
-  const Box *first = nullptr;
-  SmallVector<unsigned> dims;
-  auto boxes = llvm::concat<const Box *const>(a, b);
-  for (const Box *box : boxes)
-    if (!first && !box->empty())
-      first = box;
-  if (!first)
-    return true;
-  for (unsigned d = 0, e = first->start.size(); d != e; ++d)
-    if (llvm::any_of(boxes, [&](const Box *box) {
-          return !box->empty() && (box->start[d] != first->start[d] ||
-                                   box->size[d] != first->size[d]);
-        }))
-      dims.push_back(d);
-  std::vector<std::pair<Extents, int>> corners;
-  for (const Box *box : a)
-    addCorners(*box, dims, 1, corners);
-  for (const Box *box : b)
-    addCorners(*box, dims, -1, corners);
-  llvm::sort(corners);
-  for (size_t i = 0, j; i != corners.size(); i = j) {
-    int sum = 0;
-    for (j = i; j != corners.size() && corners[j].first == corners[i].first;
-         ++j)
-      sum += corners[j].second;
-    if (sum != 0)
-      return false;
-  }
-  return true;
-}
-
-static bool tiles(ArrayRef<const Box *> parts, const Box &whole) {
-  return coverAlike(parts, {&whole});
 }
 
 /// Sorts replicas so that those with the same position in lists of several
@@ -453,87 +399,6 @@ static std::optional<Match> matchBroadcast(const Flow &flow,
   // One sender and one receiver each is a message, not a broadcast.
   if (!kept)
     return std::nullopt;
-  return match;
-}
-
-/// Recognises collectives by who sends to whom: for values that stay partial.
-static Match matchTraffic(const Flow &flow, const Topology &topology) {
-  CellTable table = buildTable(flow, topology, {}, StepKind::SendRecv);
-  EquivalenceClasses<DeviceId> classes;
-  bool remote = false;
-  for (const Receiver &receiver : table.receivers)
-    for (const Cell &cell : receiver.cells)
-      for (const Contribution &contribution : cell.contributions)
-        if (contribution.peer != receiver.device) {
-          classes.unionSets(contribution.peer, receiver.device);
-          remote = true;
-        }
-  if (!remote) {
-    if (flow.from.isPartial() && !flow.to.isPartial())
-      return {};
-    for (const Receiver &receiver : table.receivers)
-      for (const Cell &cell : receiver.cells)
-        if (cell.contributions.size() > 1)
-          return {};
-    return {StepKind::LocalSlice, {}};
-  }
-  if (flow.flat)
-    return {};
-  Match match;
-  std::optional<StepKind> kind;
-  for (const Shard &first : flow.from.shards()) {
-    if (classes.findLeader(first.device) == classes.member_end() ||
-        llvm::any_of(match.groups, [&](const Group &group) {
-          return llvm::is_contained(group, first.device);
-        }))
-      continue;
-    Group group;
-    SmallVector<const Box *> before, after;
-    for (const Shard &shard : flow.from.shards())
-      if (classes.isEquivalent(first.device, shard.device)) {
-        group.push_back(shard.device);
-        before.push_back(&shard.box);
-      }
-    size_t fewest = ~size_t(0), most = 0, receivers = 0;
-    for (auto [shard, receiver] :
-         llvm::zip(flow.to.shards(), table.receivers)) {
-      if (!classes.isEquivalent(first.device, shard.device))
-        continue;
-      ++receivers;
-      if (!llvm::is_contained(group, shard.device))
-        return {};
-      after.push_back(&shard.box);
-      for (const Cell &cell : receiver.cells) {
-        fewest = std::min(fewest, cell.contributions.size());
-        most = std::max(most, cell.contributions.size());
-      }
-    }
-    auto alike = [](ArrayRef<const Box *> boxes) {
-      return llvm::all_of(boxes,
-                          [&](auto *box) { return *box == *boxes.front(); });
-    };
-    std::optional<StepKind> own;
-    if (receivers != group.size() || fewest != most)
-      return {};
-    if (most == group.size() && alike(before)) {
-      if (alike(after) && *after.front() == *before.front())
-        own = StepKind::AllReduce;
-      else if (tiles(after, *before.front()))
-        own = StepKind::ReduceScatter;
-    } else if (most == 1) {
-      if (alike(after) && tiles(before, *after.front()))
-        own = StepKind::AllGather;
-      else if (coverAlike(before, after))
-        own = StepKind::AllToAll;
-    }
-    if (!own || kind.value_or(*own) != *own)
-      return {};
-    kind = own;
-    match.groups.push_back(std::move(group));
-  }
-  if (!kind)
-    return {};
-  match.kind = *kind;
   return match;
 }
 

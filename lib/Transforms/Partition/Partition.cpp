@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MomentOrder.h"
+#include "RankClasses.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
@@ -42,14 +43,6 @@ namespace whale {
 
 namespace {
 
-/// A reshard with the collectives that carry it out, or an earlier one that has
-/// brought the same value to the same place.
-struct ResolvedReshard {
-  int64_t firstChannel = 0;
-  std::vector<Step> steps;
-  Operation *earlier = nullptr;
-};
-using ResolvedReshards = llvm::DenseMap<Operation *, ResolvedReshard>;
 using MomentOrders = llvm::DenseMap<Operation *, MomentOrder>;
 
 /// Writes the function of one rank class, with the shapes of its first rank.
@@ -369,97 +362,12 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
       topology = Topology::of(cluster.getCluster());
       deviceCount = cluster.getCluster().devices.size();
     }
-
-    ResolvedReshards reshards;
-    llvm::SetVector<Attribute> placements;
-    int64_t channel = 0;
-    std::map<std::tuple<void *, const void *, Operation *>, Operation *> done;
-    // Layers repeat the same few resharding steps.
-    using Case = std::tuple<Attribute, Attribute, Type>;
-    llvm::DenseMap<Case, std::vector<Step>> known;
-    main->walk([&](ReshardOp reshard) {
-      const Placement &from = reshard.getFromAttr().getValue();
-      const Placement &to = reshard.getToAttr().getValue();
-      ResolvedReshard &resolved = reshards[reshard];
-      // TaskGraphs are flattened, so what one of them has moved is there for
-      // all that follow in the same loop or branch.
-      Operation *scope = reshard->getParentOp();
-      while (isa<TaskGraphOp>(scope))
-        scope = scope->getParentOp();
-      Value source = lookThroughTaskGraph(reshard.getInput());
-      Operation *&first =
-          done[{source.getAsOpaquePointer(),
-                reshard.getToAttr().getAsOpaquePointer(), scope}];
-      if (first) {
-        resolved.earlier = first;
-        return;
-      }
-      first = reshard;
-      resolved.firstChannel = channel;
-      auto type = cast<RankedTensorType>(reshard.getType());
-      // Sums of half precision are rounded once, so not in two steps.
-      ResolveOptions options;
-      options.hierarchical =
-          !type.getElementType().isBF16() && !type.getElementType().isF16();
-      auto [it, isNew] = known.try_emplace(
-          Case(reshard.getFromAttr(), reshard.getToAttr(), type));
-      if (isNew)
-        it->second = resolve(type.getShape(), from, to, topology, options);
-      resolved.steps = it->second;
-      channel += resolved.steps.size();
-      for (const Step &step : resolved.steps) {
-        placements.insert(PlacementAttr::get(&getContext(), step.from));
-        placements.insert(PlacementAttr::get(&getContext(), step.to));
-      }
-    });
-    collectPlacements(*main, placements);
-
-    MomentOrders orders;
-    for (auto loop : main->getOps<MicroBatchesOp>()) {
-      FailureOr<MomentOrder> order = MomentOrder::create(loop);
-      if (failed(order))
-        return signalPassFailure();
-      orders.try_emplace(loop, std::move(*order));
-    }
-
-    // Ranks with equal local sizes under every placement are one class, if the
-    // parts of images that they hold are padded alike.
-    std::vector<std::vector<int64_t>> paddings =
-        collectPaddings(*main, deviceCount);
-    std::map<std::vector<int64_t>, std::vector<int64_t>> ranksOf;
-    std::vector<std::vector<int64_t>> order;
-    for (int64_t rank = 0; rank < deviceCount; ++rank) {
-      std::vector<int64_t> key;
-      for (Attribute attribute : placements) {
-        std::optional<Box> box =
-            cast<PlacementAttr>(attribute).getValue().box(rank);
-        key.push_back(box ? int64_t(box->size.size()) : -1);
-        if (box)
-          llvm::append_range(key, box->size);
-      }
-      llvm::append_range(key, paddings[rank]);
-      auto [it, isNew] = ranksOf.try_emplace(key);
-      if (isNew)
-        order.push_back(key);
-      it->second.push_back(rank);
-    }
-    std::vector<func::FuncOp> functions(order.size());
-    auto build = [&](size_t index) -> LogicalResult {
-      OpBuilder builder(&getContext());
-      FailureOr<func::FuncOp> function =
-          RankClassBuilder(builder, *main, ranksOf.at(order[index]), reshards,
-                           orders)
-              .build(("rank_class_" + Twine(index)).str());
-      if (succeeded(function))
-        functions[index] = *function;
-      return function;
-    };
-    LogicalResult built =
-        failableParallelForEachN(&getContext(), 0, order.size(), build);
-    for (func::FuncOp function : functions)
-      if (function)
-        module.push_back(function);
-    if (failed(built))
+    ResolvedReshards reshards = resolveReshards(*main, topology);
+    FailureOr<MomentOrders> orders = createMomentOrders(*main);
+    if (failed(orders))
+      return signalPassFailure();
+    if (failed(build(*main, findRankClasses(*main, reshards, deviceCount),
+                     reshards, *orders)))
       return signalPassFailure();
     main->erase();
     for (VirtualDeviceOp device :
@@ -468,6 +376,39 @@ struct PartitionPass : impl::PartitionBase<PartitionPass> {
   }
 
 private:
+  static FailureOr<MomentOrders> createMomentOrders(func::FuncOp main) {
+    MomentOrders orders;
+    for (auto loop : main.getOps<MicroBatchesOp>()) {
+      FailureOr<MomentOrder> order = MomentOrder::create(loop);
+      if (failed(order))
+        return failure();
+      orders.try_emplace(loop, std::move(*order));
+    }
+    return orders;
+  }
+
+  /// Adds the function of each class to the module.
+  LogicalResult build(func::FuncOp main, ArrayRef<std::vector<int64_t>> classes,
+                      const ResolvedReshards &reshards,
+                      const MomentOrders &orders) {
+    std::vector<func::FuncOp> functions(classes.size());
+    auto buildOne = [&](size_t index) -> LogicalResult {
+      OpBuilder builder(&getContext());
+      FailureOr<func::FuncOp> function =
+          RankClassBuilder(builder, main, classes[index], reshards, orders)
+              .build(("rank_class_" + Twine(index)).str());
+      if (succeeded(function))
+        functions[index] = *function;
+      return function;
+    };
+    LogicalResult built =
+        failableParallelForEachN(&getContext(), 0, classes.size(), buildOne);
+    for (func::FuncOp function : functions)
+      if (function)
+        getOperation().push_back(function);
+    return built;
+  }
+
   /// Everything must have been placed, and every operand as it is wanted.
   LogicalResult checkPlacements(func::FuncOp main) {
     auto result = main.walk([&](Operation *op) {
@@ -487,37 +428,6 @@ private:
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
-  }
-
-  /// For each rank the padding of its parts of images in every convolution.
-  static std::vector<std::vector<int64_t>>
-  collectPaddings(func::FuncOp main, int64_t deviceCount) {
-    std::vector<std::vector<int64_t>> paddings(deviceCount);
-    main.walk([&](hlo::ConvolutionOp op) {
-      std::optional<OpRule> rule = getOpRule(op);
-      if (!rule || rule->windows.empty())
-        return;
-      SmallVector<Placement> operands;
-      for (Value operand : op->getOperands())
-        operands.push_back(getPlacement(operand).getValue());
-      for (auto [rank, list] : llvm::enumerate(paddings)) {
-        SmallVector<int64_t> own = getLocalPadding(
-            op, *rule, operands, getPlacement(op).getValue(), rank);
-        list.push_back(int64_t(own.size()));
-        llvm::append_range(list, own);
-      }
-    });
-    return paddings;
-  }
-
-  static void collectPlacements(func::FuncOp main,
-                                llvm::SetVector<Attribute> &placements) {
-    for (BlockArgument argument : main.getArguments())
-      placements.insert(getPlacement(argument));
-    main.walk([&](Operation *op) {
-      if (auto list = op->getAttrOfType<ArrayAttr>(placementsAttrName))
-        placements.insert(list.begin(), list.end());
-    });
   }
 };
 

@@ -1,0 +1,71 @@
+//===- ResolveReshards.cpp - Reshards as collectives ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResolveReshards.h"
+
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Sharding/PlacementAttrs.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace whale {
+
+/// The loop, branch or function that holds an operation: task graphs are
+/// flattened, so what one of them has moved is there for all that follow.
+static Operation *getScope(Operation *op) {
+  Operation *scope = op->getParentOp();
+  while (isa<TaskGraphOp>(scope))
+    scope = scope->getParentOp();
+  return scope;
+}
+
+static std::vector<Step> resolve(ReshardOp reshard, const Topology &topology) {
+  auto type = cast<RankedTensorType>(reshard.getType());
+  // Sums of half precision are rounded once, so not in two steps.
+  ResolveOptions options;
+  options.hierarchical =
+      !type.getElementType().isBF16() && !type.getElementType().isF16();
+  return resolve(type.getShape(), reshard.getFromAttr().getValue(),
+                 reshard.getToAttr().getValue(), topology, options);
+}
+
+ResolvedReshards resolveReshards(Operation *function,
+                                 const Topology &topology) {
+  ResolvedReshards reshards;
+  int64_t channel = 0;
+  // By value, placement and scope: what has brought it there.
+  std::map<std::tuple<const void *, const void *, Operation *>, Operation *>
+      done;
+  // Layers repeat the same few resharding steps.
+  using Case = std::tuple<Attribute, Attribute, Type>;
+  llvm::DenseMap<Case, std::vector<Step>> known;
+  function->walk([&](ReshardOp reshard) {
+    ResolvedReshard &resolved = reshards[reshard];
+    Value source = lookThroughTaskGraph(reshard.getInput());
+    auto [first, isFirst] = done.try_emplace(
+        {source.getAsOpaquePointer(), reshard.getToAttr().getAsOpaquePointer(),
+         getScope(reshard)},
+        reshard);
+    if (!isFirst) {
+      resolved.earlier = first->second;
+      return;
+    }
+    auto [steps, isNew] = known.try_emplace(
+        Case(reshard.getFromAttr(), reshard.getToAttr(), reshard.getType()));
+    if (isNew)
+      steps->second = resolve(reshard, topology);
+    resolved.firstChannel = channel;
+    resolved.steps = steps->second;
+    channel += resolved.steps.size();
+  });
+  return reshards;
+}
+
+} // namespace whale
