@@ -228,98 +228,98 @@ static Region *bodyOf(MicroBatchesOp loop, Operation *op) {
   return op->getParentRegion();
 }
 
-namespace {
-struct Range {
-  unsigned first = std::numeric_limits<unsigned>::max(), last = 0;
-  /// Where nothing makes the value: the layout in which it arrives.
-  LoadKind kind = LoadKind::Whole;
-  /// Not by its producer's reckoning but as it is read.
-  bool isRead = false;
+void StepLoads::LiveRange::extend(unsigned position) {
+  first = std::min(first, position);
+  last = std::max(last, position);
+}
 
-  void extend(unsigned position) {
-    first = std::min(first, position);
-    last = std::max(last, position);
+/// Extends the ranges of what `op` reads and makes. Operations come last to
+/// first: how long its results are needed is known.
+void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
+  unsigned position = positions.at(op);
+  bool isMoments = isa<MicroBatchesOp>(op);
+  // What leaves the step or a micro-batch stays where it was made.
+  bool isEdge = isMoments || isa<YieldOp, func::ReturnOp>(op);
+  const Mesh *mesh = stepMeshes.meshOf(op);
+  // A value that isn't stored keeps what it is computed from.
+  bool stored =
+      op->hasTrait<OpTrait::IsTerminator>() || isStored(op, stepMeshes);
+  unsigned last = isMoments ? ends.at(op) : position;
+  if (!stored)
+    for (Value result : op->getResults())
+      if (auto it = ranges.find({result, mesh}); it != ranges.end())
+        last = std::max(last, it->second.last);
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (isa<func::ReturnOp>(op) &&
+        updatedInPlace.contains(operand.getOperandNumber()))
+      continue;
+    Value value = lookThroughTaskGraph(operand.get());
+    const Mesh *reader = isEdge ? stepMeshes.meshOfValue(value) : mesh;
+    LiveRange &range = ranges[{value, reader}];
+    range.extend(std::max(useOf(op, value), last));
+    range.first = std::min(range.first, position);
+    range.kind =
+        kindOf(reader, batch.getRequired(operand), inner.getRequired(operand));
   }
-};
-} // namespace
-
-void StepLoads::addMemory() {
-  llvm::MapVector<std::pair<Value, const Mesh *>, Range> ranges;
-  unsigned end = ops.size() - 1;
-  SmallVector<std::optional<unsigned>> next = findFeedback(function);
-  llvm::DenseSet<unsigned> inPlace;
-  for (auto [argument, result] : llvm::enumerate(next))
-    if (result && function.getArgAttr(argument, "whale.donated"))
-      inPlace.insert(*result);
-  for (Operation *op : llvm::reverse(ops)) {
-    if (op == function || isa<TaskGraphOp>(op))
-      continue;
-    if (auto yield = dyn_cast<YieldOp>(op);
-        yield && isa<TaskGraphOp>(yield->getParentOp()))
-      continue;
-    unsigned position = positions[op];
-    bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
-    bool isMoments = isa<MicroBatchesOp>(op);
-    // What leaves the step or a micro-batch stays where it was made.
-    bool isEdge = isMoments || isa<YieldOp, func::ReturnOp>(op);
-    const Mesh *mesh = stepMeshes.meshOf(op);
-    // A value that isn't stored keeps what it is computed from.
-    bool stored = isEnd || isStored(op, stepMeshes);
-    unsigned last = isMoments ? ends[op] : position;
-    if (!stored)
-      for (Value result : op->getResults())
-        if (auto it = ranges.find({result, mesh}); it != ranges.end())
-          last = std::max(last, it->second.last);
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value value = lookThroughTaskGraph(operand.get());
-      const Mesh *reader = isEdge ? stepMeshes.meshOfValue(value) : mesh;
-      if (isa<func::ReturnOp>(op) &&
-          inPlace.contains(operand.getOperandNumber()))
-        continue;
-      Range &range = ranges[{value, reader}];
-      range.extend(std::max(useOf(op, value), last));
-      range.first = std::min(range.first, position);
-      range.kind = kindOf(reader, batch.getRequired(operand),
-                          inner.getRequired(operand));
-      range.isRead = true;
-    }
-    if (!stored)
-      continue;
+  if (stored)
     for (Value result : op->getResults())
       ranges[{result, stepMeshes.meshOfValue(result)}].extend(position);
+}
+
+/// Adds the bytes of a value on a mesh where it is made or read.
+void StepLoads::addRange(Value value, const Mesh *mesh,
+                         const LiveRange &range) {
+  auto bytes = double(getTensorBytes(value.getType()));
+  LoadKind own = kindOf(mesh, batch.getState(value), inner.getState(value));
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isMadeHere = stepMeshes.meshOfValue(value) == mesh;
+  if (argument && argument.getOwner() == &function.front() && isMadeHere) {
+    meshes[mesh].argumentBytes[own] += bytes;
+    return;
   }
-  for (auto &[key, range] : ranges) {
-    auto [value, mesh] = key;
-    double bytes = double(getTensorBytes(value.getType()));
-    LoadKind own = kindOf(mesh, batch.getState(value), inner.getState(value));
-    auto argument = dyn_cast<BlockArgument>(value);
-    bool isMadeHere = stepMeshes.meshOfValue(value) == mesh;
-    if (argument && argument.getOwner() == &function.front() && isMadeHere) {
-      meshes[mesh].argumentBytes[own] += bytes;
-      continue;
-    }
-    // What a region is given is stored outside.
-    if (argument && !isStoredSlice(argument))
-      continue;
-    Operation *op = argument ? ops[range.first] : value.getDefiningOp();
-    if (op && !argument && !isStored(op, stepMeshes))
-      continue;
-    unsigned first =
-        isMadeHere && op && !argument ? positions[op] : range.first;
-    LoadKind kind = isMadeHere && !argument ? own : range.kind;
-    addBytes(mesh, kind, bytes, first, std::max(first, range.last));
-    // What a micro-batch keeps for its backward, all do that are in flight.
-    auto loop = op ? op->getParentOfType<MicroBatchesOp>() : MicroBatchesOp();
-    if (!loop || graphPhaseOf(op) != Phase::Forward ||
-        graphPhaseOf(ops[std::min(range.last, end)]) != Phase::Backward)
-      continue;
-    // Micro-batches of each region in their proportion.
-    bytes *= double(loop.getNumMoments(bodyOf(loop, op))) /
-             double(loop.getNumMoments());
-    meshes[mesh].kept[loop][graphOf(op).getName()][kind] += bytes;
-    if (int64_t more = inFlight(op) - 1; more > 0)
-      addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
+  // What a region is given is stored outside.
+  if (argument && !isStoredSlice(argument))
+    return;
+  Operation *op = argument ? ops[range.first] : value.getDefiningOp();
+  if (op && !argument && !isStored(op, stepMeshes))
+    return;
+  unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
+  LoadKind kind = isMadeHere && !argument ? own : range.kind;
+  addBytes(mesh, kind, bytes, first, std::max(first, range.last));
+  if (op)
+    addInFlight(op, mesh, kind, bytes, range.last);
+}
+
+/// Adds what `op` makes for the backward of its micro-batch, up to position
+/// `last`: every micro-batch in flight keeps its own.
+void StepLoads::addInFlight(Operation *op, const Mesh *mesh, LoadKind kind,
+                            double bytes, unsigned last) {
+  auto loop = op->getParentOfType<MicroBatchesOp>();
+  Operation *reader = ops[std::min<size_t>(last, ops.size() - 1)];
+  if (!loop || graphPhaseOf(op) != Phase::Forward ||
+      graphPhaseOf(reader) != Phase::Backward)
+    return;
+  // Micro-batches of each region in their proportion.
+  bytes *= double(loop.getNumMoments(bodyOf(loop, op))) /
+           double(loop.getNumMoments());
+  meshes[mesh].kept[loop][graphOf(op).getName()][kind] += bytes;
+  if (int64_t more = inFlight(op) - 1; more > 0)
+    addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
+}
+
+void StepLoads::addMemory() {
+  for (auto [argument, result] : llvm::enumerate(findFeedback(function)))
+    if (result && function.getArgAttr(argument, "whale.donated"))
+      updatedInPlace.insert(*result);
+  LiveRanges ranges;
+  for (Operation *op : llvm::reverse(ops)) {
+    auto yield = dyn_cast<YieldOp>(op);
+    if (op != function && !isa<TaskGraphOp>(op) &&
+        !(yield && isa<TaskGraphOp>(yield->getParentOp())))
+      addUses(op, ranges);
   }
+  for (auto &[key, range] : ranges)
+    addRange(key.first, key.second, range);
   // Arguments that nobody reads.
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())

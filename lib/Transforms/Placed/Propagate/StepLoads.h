@@ -114,6 +114,21 @@ private:
   void number();
   void addWork();
   void addMemory();
+
+  /// The positions from which and up to which a mesh holds a value.
+  struct LiveRange {
+    unsigned first = std::numeric_limits<unsigned>::max(), last = 0;
+    /// Where nothing makes the value: the layout in which it arrives.
+    LoadKind kind = LoadKind::Whole;
+
+    void extend(unsigned position);
+  };
+  using LiveRanges =
+      llvm::MapVector<std::pair<mlir::Value, const Mesh *>, LiveRange>;
+  void addUses(mlir::Operation *op, LiveRanges &ranges) const;
+  void addRange(mlir::Value value, const Mesh *mesh, const LiveRange &range);
+  void addInFlight(mlir::Operation *op, const Mesh *mesh, LoadKind kind,
+                   double bytes, unsigned last);
   void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
                 unsigned last);
   LoadKind kindOf(const Mesh *mesh, const AxisState &outer,
@@ -133,6 +148,8 @@ private:
   /// All operations whose values have a place, in the order of the program.
   std::vector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
+  /// Results that are written over the donated arguments that they feed.
+  llvm::DenseSet<unsigned> updatedInPlace;
   llvm::MapVector<const Mesh *, MeshLoad> meshes;
 };
 
