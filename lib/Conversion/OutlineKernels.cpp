@@ -208,6 +208,14 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
+  /// Where an operation comes from and all that was fused into it.
+  static Location getAllLocations(linalg::GenericOp op) {
+    SmallVector<Location> locations = {op.getLoc()};
+    for (Operation &inner : op.getRegion().front())
+      locations.push_back(inner.getLoc());
+    return FusedLoc::get(op.getContext(), locations);
+  }
+
   /// From the last to the first, so that what fills an initial value is still
   /// a linalg operation when its user takes it in.
   static void convertGenerics(IRRewriter &rewriter, func::FuncOp function,
@@ -215,10 +223,12 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     SmallVector<linalg::GenericOp> generics;
     function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
     for (linalg::GenericOp op : llvm::reverse(generics)) {
-      if (op->use_empty())
+      if (op->use_empty()) {
         rewriter.eraseOp(op);
-      else if (!replaceByConstant(rewriter, op))
+      } else if (!replaceByConstant(rewriter, op)) {
+        op->setLoc(getAllLocations(op));
         convertToKernel(rewriter, op, cache);
+      }
     }
     function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
         [&](Operation *op) {
