@@ -8,7 +8,8 @@
 
 #include "whale/Runtime/Array.h"
 
-#include "whale/Runtime/Error.h"
+#include "CopyBox.h"
+#include "whale/Runtime/Types.h"
 
 #include <algorithm>
 #include <cassert>

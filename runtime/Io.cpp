@@ -8,7 +8,7 @@
 
 #include "Io.h"
 
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <cerrno>
 #include <charconv>

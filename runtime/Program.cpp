@@ -12,7 +12,8 @@
 #include "executor/Executor.h"
 #include "program/Kernels.h"
 #include "whale/Planner/ClusterRanges.h"
-#include "whale/Runtime/Checksum.h"
+#include "whale/ProgramFormat/Checksum.h"
+#include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
 
@@ -28,8 +29,8 @@ namespace whale::runtime {
 
 /// What runs a program in one process.
 struct Program::Engine {
-  Engine(const Manifest &manifest, char *constants, int64_t threadsPerRank)
-      : executor(manifest, constants, threadsPerRank) {}
+  Engine(const BoundProgram &bound, char *constants, int64_t threadsPerRank)
+      : executor(bound, constants, threadsPerRank) {}
 
   Executor executor;
   std::timed_mutex mutex;
@@ -43,7 +44,7 @@ struct Program::State {
   // In the order of use: what stands later refers to what stands before.
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
-  std::unique_ptr<Manifest> manifest;
+  std::unique_ptr<const BoundProgram> bound;
   int64_t threadsPerRank = 0;
   std::atomic<Engine *> engine = nullptr;
 
@@ -59,7 +60,7 @@ Program::Engine &Program::State::getEngine() {
   if (current && current->process == getpid())
     return *current;
   auto fresh = std::make_unique<Engine>(
-      *manifest, constants ? constants->data() : nullptr, threadsPerRank);
+      *bound, constants ? constants->data() : nullptr, threadsPerRank);
   if (engine.compare_exchange_strong(current, fresh.get()))
     return *fresh.release();
   return *current; // Another thread was faster.
@@ -127,7 +128,7 @@ std::unique_ptr<MappedFile> ProgramFiles::open(const std::string &file,
   auto mapped = std::make_unique<MappedFile>(directory / file);
   if (!checksums && hash.empty())
     return mapped;
-  std::string found = Checksum::of(mapped->text());
+  std::string found = format::Checksum::of(mapped->text());
   auto fail = [&](const char *what) {
     throw Error((directory / file).string() + what);
   };
@@ -163,24 +164,25 @@ Program::State::load(const std::filesystem::path &directory,
   ProgramFiles files(directory);
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
-  ManifestContext context;
-  context.file = (directory / "manifest.json").string();
-  context.openKernels = [&](const std::string &file, const std::string &hash) {
-    files.open(file, hash);
-    state->kernels = std::make_unique<KernelLibrary>(directory / file);
-    return state->kernels.get();
-  };
-  context.constantsSize = [&](const std::string &file,
-                              const std::string &hash) {
-    state->constants = files.open(file, hash);
-    return static_cast<int64_t>(state->constants->size());
-  };
-  state->manifest = readManifest(text->text(), context);
+  std::string file = (directory / "manifest.json").string();
+  format::Program program = format::readProgram(text->text(), file);
+  checkTarget(program, file);
+  if (program.kernels) {
+    files.open(program.kernels->name, program.kernels->hash);
+    state->kernels =
+        std::make_unique<KernelLibrary>(directory / program.kernels->name);
+  }
+  if (program.constants)
+    state->constants =
+        files.open(program.constants->name, program.constants->hash);
+  state->bound = bindProgram(
+      std::move(program), file, state->kernels.get(),
+      state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
 
   state->threadsPerRank = options.threadsPerRank;
   if (state->threadsPerRank <= 0)
-    state->threadsPerRank =
-        threadsOfRanks(static_cast<int64_t>(state->manifest->classOf.size()));
+    state->threadsPerRank = threadsOfRanks(
+        static_cast<int64_t>(state->bound->program.ranks.size()));
   try {
     state->getEngine();
   } catch (const std::exception &error) {
@@ -189,15 +191,15 @@ Program::State::load(const std::filesystem::path &directory,
   return state;
 }
 
-const std::string &Program::name() const { return state->manifest->name; }
-size_t Program::rankCount() const { return state->manifest->classOf.size(); }
+const std::string &Program::name() const { return state->bound->program.name; }
+size_t Program::rankCount() const { return state->bound->program.ranks.size(); }
 const std::vector<Parameter> &Program::arguments() const {
-  return state->manifest->arguments;
+  return state->bound->program.arguments;
 }
 const std::vector<Parameter> &Program::results() const {
-  return state->manifest->results;
+  return state->bound->program.results;
 }
-const std::string &Program::plan() const { return state->manifest->plan; }
+const std::string &Program::plan() const { return state->bound->program.plan; }
 
 /// "arg3 (params['w'])".
 static std::string describe(const Parameter &parameter) {
@@ -247,13 +249,13 @@ static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
 
 std::vector<Array> Program::run(std::span<const Array> arguments,
                                 const RunOptions &options) const {
-  const Manifest &manifest = *state->manifest;
+  const format::Program &program = state->bound->program;
   Engine &engine = state->getEngine();
   std::unique_lock lock(engine.mutex, std::defer_lock);
   while (!lock.try_lock_for(std::chrono::milliseconds(30)))
     if (options.interrupted && options.interrupted())
       throw Interrupted("the run was interrupted");
-  checkArguments(manifest.arguments, arguments);
+  checkArguments(program.arguments, arguments);
   size_t rankCount = this->rankCount();
   if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
     throw Error("there are " + std::to_string(options.slowdowns.size()) +
@@ -265,21 +267,21 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
 
   Bindings inputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    Array array = arguments[i].relayout(manifest.arguments[i].layout);
+    Array array = arguments[i].relayout(program.arguments[i].layout);
     auto &shards = inputs.emplace_back();
     for (size_t rank = 0; rank < rankCount; ++rank)
       shards.push_back(array.shard(rank));
   }
   auto donate = [&](const std::string &to) {
     for (size_t i = 0; options.donate && i < arguments.size(); ++i)
-      if (manifest.arguments[i].donated)
+      if (program.arguments[i].donated)
         arguments[i].donate("donated to " + to);
   };
   donate("a program");
 
   Bindings outputs;
   try {
-    for (const Parameter &result : manifest.results) {
+    for (const Parameter &result : program.results) {
       auto &shards = outputs.emplace_back();
       for (size_t rank = 0; rank < rankCount; ++rank) {
         const std::optional<Box> &box = result.layout->boxes[rank];
@@ -304,7 +306,7 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
 
   std::vector<Array> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Parameter &result = manifest.results[i];
+    const Parameter &result = program.results[i];
     results.push_back(Array::fromShards(result.dtype, result.shape,
                                         result.layout, std::move(outputs[i])));
   }

@@ -9,7 +9,7 @@
 #include "whale/Runtime/ProgramPlace.h"
 
 #include "Io.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 #include "whale/Runtime/Staging.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 #include "Io.h"
 #include "whale/Runtime/Array.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/Staging.h"
 
-#include "whale/Runtime/Checksum.h"
+#include "whale/ProgramFormat/Checksum.h"
 
 #include <cerrno>
 #include <chrono>
@@ -43,7 +43,7 @@ static std::string prefixOf(const fs::path &target) {
   // A name may have 255 bytes.
   constexpr size_t longest = 200;
   if (name.size() > longest)
-    name = name.substr(0, longest) + "-" + Checksum::of(name);
+    name = name.substr(0, longest) + "-" + format::Checksum::of(name);
   return "." + name + ".whale-";
 }
 

@@ -21,7 +21,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Runtime/Limits.h"
+#include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -397,7 +397,7 @@ bool isLibraryWindow(ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
                      ArrayRef<int64_t> lhsDilation,
                      ArrayRef<int64_t> rhsDilation,
                      stablehlo::ConvolutionOp op) {
-  constexpr int64_t most = runtime::mostWindow;
+  constexpr int64_t most = format::mostWindow;
   auto isSmall = [](int64_t number) {
     return number >= -most && number <= most;
   };
@@ -408,7 +408,7 @@ bool isLibraryWindow(ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
     return llvm::all_of_zip(dims, dilation, [&](int64_t dim, int64_t factor) {
       int64_t extent;
       return !llvm::MulOverflow(shape[dim] - 1, factor, extent) &&
-             extent < runtime::mostDilated;
+             extent < format::mostDilated;
     });
   };
   return llvm::all_of(strides, isSmall) && llvm::all_of(padding, isSmall) &&

@@ -15,7 +15,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
-#include "whale/Runtime/Limits.h"
+#include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -41,10 +41,10 @@ static LogicalResult checkRanks(ModuleOp module, StringRef target) {
     return success();
   auto check = [&](size_t ranks, Location loc,
                    StringRef what) -> LogicalResult {
-    if (int64_t(ranks) <= runtime::mostRanks)
+    if (int64_t(ranks) <= format::mostRanks)
       return success();
     return emitError(loc) << what << ranks << " devices, and a program runs on "
-                          << runtime::mostRanks
+                          << format::mostRanks
                           << " at most; --target=none plans for more";
   };
   for (ClusterOp cluster : module.getOps<ClusterOp>())

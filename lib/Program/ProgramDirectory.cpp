@@ -8,7 +8,7 @@
 
 #include "ProgramDirectory.h"
 
-#include "whale/Runtime/Checksum.h"
+#include "whale/ProgramFormat/Checksum.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Support/WriteFile.h"
 
@@ -52,8 +52,7 @@ llvm::Error ProgramDirectory::write(llvm::StringRef file,
   auto write = [&](llvm::raw_ostream &stream) { stream << contents; };
   if (std::error_code error = writeFile(path(file), write))
     return failure(target + "/" + file, error.message());
-  hashes[file.str()] =
-      runtime::Checksum::of({contents.data(), contents.size()});
+  hashes[file.str()] = format::Checksum::of({contents.data(), contents.size()});
   return llvm::Error::success();
 }
 
@@ -63,14 +62,14 @@ llvm::Error ProgramDirectory::add(llvm::StringRef file) {
   if (!buffer)
     return failure(target + "/" + file, buffer.getError().message());
   llvm::StringRef bytes = (*buffer)->getBuffer();
-  hashes[file.str()] = runtime::Checksum::of({bytes.data(), bytes.size()});
+  hashes[file.str()] = format::Checksum::of({bytes.data(), bytes.size()});
   return llvm::Error::success();
 }
 
 llvm::Error ProgramDirectory::commit() {
   std::string checksums;
   for (const auto &[file, hash] : hashes)
-    checksums += runtime::checksumLine(file, hash);
+    checksums += format::checksumLine(file, hash);
   if (llvm::Error error = write("checksums.txt", checksums))
     return error;
   try {

@@ -13,7 +13,7 @@
 
 #include "whale/Runtime/Array.h"
 #include "Module.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_DEVICE_H
 #define WHALE_RUNTIME_DEVICE_DEVICE_H
 
-#include "program/Manifest.h"
+#include "program/BoundProgram.h"
 
 namespace whale::runtime {
 

@@ -17,11 +17,11 @@
 
 namespace whale::runtime {
 
-Executor::Executor(const Manifest &manifest, char *constants,
+Executor::Executor(const BoundProgram &bound, char *constants,
                    int64_t threadsPerRank)
-    : manifest(manifest), constants(constants), ranks(manifest.classOf.size()),
-      transport(createLocalTransport(manifest)),
-      threads(static_cast<int64_t>(manifest.classOf.size())) {
+    : program(bound), constants(constants), ranks(bound.program.ranks.size()),
+      transport(createLocalTransport(bound.program)),
+      threads(static_cast<int64_t>(ranks.size())) {
   for (Rank &rank : ranks)
     rank.device = createCpuDevice(threadsPerRank);
   threads.run([&](int64_t rank) { ranks[rank].device->attachThread(); });
@@ -102,7 +102,7 @@ void Executor::runRank(int64_t rank, const Run &run) {
   auto begin = Trace::Clock::now();
   bind(rank, run.arguments, run.results);
   self.slow.begin();
-  execute(rank, manifest.classes[manifest.classOf[rank]].instructions);
+  execute(rank, program.instructions[program.program.ranks[rank].rankClass]);
   self.slow.wait();
   transport->finish(rank);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
@@ -117,7 +117,7 @@ void Executor::runRank(int64_t rank, const Run &run) {
 void Executor::bind(int64_t rank, const Bindings &arguments,
                     const Bindings &results) {
   Rank &self = ranks[rank];
-  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  const format::RankClass &rankClass = program.classOf(rank);
   if (!self.arena)
     self.arena = Buffer::allocate(rankClass.arenaBytes);
   auto position =
@@ -153,7 +153,7 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
 
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
                                 const Bindings &results) const {
-  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  const format::RankClass &rankClass = program.classOf(rank);
   std::set<const void *> counted;
   int64_t bytes = rankClass.arenaBytes;
   for (const Bindings *bindings : {&arguments, &results})
@@ -237,15 +237,16 @@ void Executor::communicate(int64_t rank, const Comm &comm) {
   Rank &self = ranks[rank];
   self.slow.wait();
   auto begin = Trace::Clock::now();
-  Traffic traffic = transport->run(rank, *comm.channel,
+  Traffic traffic = transport->run(rank, comm.channel,
                                    comm.src ? self.memory[*comm.src] : nullptr,
                                    comm.dst ? self.memory[*comm.dst] : nullptr);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.slow.begin();
   // Taking a part of what the rank holds is no communication.
-  if (comm.channel->kind == "local_slice")
+  const std::string &kind = program.program.channels.at(comm.channel)->kind;
+  if (kind == "local_slice")
     return;
-  CollectiveStats &stats = self.stats.collectives[comm.channel->kind];
+  CollectiveStats &stats = self.stats.collectives[kind];
   ++stats.count;
   stats.bytesSent += traffic.sent;
   stats.bytesReceived += traffic.received;
@@ -255,7 +256,7 @@ void Executor::communicate(int64_t rank, const Comm &comm) {
 void Executor::execute(int64_t rank, const Instruction &instruction) {
   Rank &self = ranks[rank];
   const std::vector<void *> &memory = self.memory;
-  const RankClass &rankClass = manifest.classes[manifest.classOf[rank]];
+  const format::RankClass &rankClass = program.classOf(rank);
   auto gather = [&](const std::vector<BufferIndex> &buffers, size_t at) {
     self.list.resize(std::max(self.list.size(), at + buffers.size()));
     for (BufferIndex buffer : buffers)
@@ -268,13 +269,17 @@ void Executor::execute(int64_t rank, const Instruction &instruction) {
   } else if (auto *copy = std::get_if<Copy>(&instruction.operation)) {
     self.device->copy(memory[copy->dst], memory[copy->src],
                       rankClass.buffers[copy->dst].bytes);
-  } else if (auto *matmul = std::get_if<Matmul>(&instruction.operation)) {
-    self.device->matmul(*matmul, memory[matmul->lhs], memory[matmul->rhs],
-                        memory[matmul->out]);
+  } else if (auto *given =
+                 std::get_if<const Matmul *>(&instruction.operation)) {
+    const Matmul &matmul = **given;
+    self.device->matmul(matmul, memory[matmul.lhs], memory[matmul.rhs],
+                        memory[matmul.out]);
     self.stats.productFlops += instruction.flops;
-  } else if (auto *conv = std::get_if<Convolution>(&instruction.operation)) {
-    self.device->convolution(*conv, memory[conv->lhs], memory[conv->rhs],
-                             memory[conv->out]);
+  } else if (auto *given =
+                 std::get_if<const Convolution *>(&instruction.operation)) {
+    const Convolution &convolution = **given;
+    self.device->convolution(convolution, memory[convolution.lhs],
+                             memory[convolution.rhs], memory[convolution.out]);
     self.stats.productFlops += instruction.flops;
   } else if (auto *call = std::get_if<Call>(&instruction.operation)) {
     gather(call->inputs, 0);

@@ -13,6 +13,7 @@
 #include "executor/RankThreads.h"
 #include "executor/SlowRank.h"
 #include "transport/Transport.h"
+#include "whale/Runtime/Program.h"
 
 namespace whale::runtime {
 
@@ -22,8 +23,9 @@ using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 /// Walks each rank's instructions on a thread of its own.
 class Executor {
 public:
-  /// `manifest` and `constants` outlive the executor.
-  Executor(const Manifest &manifest, char *constants, int64_t threadsPerRank);
+  /// `program` and `constants` outlive the executor.
+  Executor(const BoundProgram &program, char *constants,
+           int64_t threadsPerRank);
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
@@ -61,7 +63,7 @@ private:
   /// Keeps the first error of a run and stops all ranks.
   void fail(const std::string &what);
 
-  const Manifest &manifest;
+  const BoundProgram &program;
   char *constants;
   std::vector<Rank> ranks;
   std::unique_ptr<Transport> transport;

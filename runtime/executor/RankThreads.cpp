@@ -8,7 +8,7 @@
 
 #include "executor/RankThreads.h"
 
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <cassert>
 #include <chrono>

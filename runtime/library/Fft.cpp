@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Library.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 

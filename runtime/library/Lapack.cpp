@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Lapack.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <limits>
 #include <numeric>

@@ -15,8 +15,7 @@
 #ifndef WHALE_RUNTIME_LIBRARY_LIBRARY_H
 #define WHALE_RUNTIME_LIBRARY_LIBRARY_H
 
-#include "whale/Runtime/DType.h"
-#include "whale/Runtime/Layout.h"
+#include "whale/Runtime/Types.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Matrices.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,7 @@
 
 #include "Numeric.h"
 #include "library/Library.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 

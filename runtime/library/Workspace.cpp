@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Workspace.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <algorithm>
 

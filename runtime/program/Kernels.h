@@ -9,7 +9,9 @@
 #ifndef WHALE_RUNTIME_PROGRAM_KERNELS_H
 #define WHALE_RUNTIME_PROGRAM_KERNELS_H
 
-#include "program/Manifest.h"
+#include "program/BoundProgram.h"
+
+#include <filesystem>
 
 namespace whale::runtime {
 

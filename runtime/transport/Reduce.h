@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_TRANSPORT_REDUCE_H
 #define WHALE_RUNTIME_TRANSPORT_REDUCE_H
 
-#include "program/Manifest.h"
+#include "program/Format.h"
 
 namespace whale::runtime {
 

@@ -13,7 +13,7 @@
 #ifndef WHALE_RUNTIME_TRANSPORT_TRANSPORT_H
 #define WHALE_RUNTIME_TRANSPORT_TRANSPORT_H
 
-#include "program/Manifest.h"
+#include "program/Format.h"
 
 namespace whale::runtime {
 
@@ -33,12 +33,12 @@ class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// This rank's part of a collective; returns when `dst` is complete and no
+  /// This rank's part of a channel; returns when `dst` is complete and no
   /// peer reads `src` any more. A rank that only sends doesn't wait for its
   /// peers: they receive in the order in which it sent. Called on the rank's
   /// thread. Throws Aborted when the run was aborted, Error when the ranks wait
   /// for one another in a circle.
-  virtual Traffic run(int64_t rank, const Channel &channel, const void *src,
+  virtual Traffic run(int64_t rank, int64_t channel, const void *src,
                       void *dst) = 0;
 
   /// The rank executes no more collectives in this run.
@@ -53,8 +53,9 @@ public:
   virtual void reset() = 0;
 };
 
-/// Ranks are threads of this process and read one another's buffers.
-std::unique_ptr<Transport> createLocalTransport(const Manifest &manifest);
+/// Ranks are threads of this process and read one another's buffers. `program`
+/// outlives the transport.
+std::unique_ptr<Transport> createLocalTransport(const format::Program &program);
 
 } // namespace whale::runtime
 

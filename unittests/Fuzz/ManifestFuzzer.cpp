@@ -6,29 +6,29 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Any bytes are a program or an error; nothing runs. Programs with kernels are
-// left to TamperTest, which has some.
+// Any bytes are a program or an error. What is read is written, and read again
+// as the same.
 //
 //===----------------------------------------------------------------------===//
 
-#include "program/Kernels.h"
-#include "program/Manifest.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/ProgramFormat/WriteProgram.h"
 
-using namespace whale::runtime;
+#include <cstdlib>
+
+using namespace whale::format;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  ManifestContext context;
-  context.file = "manifest.json";
-  context.openKernels = [](const std::string &file,
-                           const std::string &) -> const KernelLibrary * {
-    throw Error(file + ": missing");
-  };
-  context.constantsSize = [](const std::string &, const std::string &) {
-    return 4096;
-  };
+  Program program;
   try {
-    readManifest({reinterpret_cast<const char *>(data), size}, context);
+    program =
+        readProgram({reinterpret_cast<const char *>(data), size}, "manifest");
   } catch (const Error &) {
+    return 0;
   }
+  std::string text = writeProgram(program);
+  if (writeProgram(readProgram(text, "written")) != text)
+    std::abort();
   return 0;
 }

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Error.h"
 #include "whale/Runtime/Safetensors.h"
+#include "whale/Runtime/Types.h"
 
 using namespace whale::runtime;
 

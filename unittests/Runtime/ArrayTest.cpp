@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/Array.h"
 
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 
@@ -93,22 +93,6 @@ TEST(ArrayTest, DonationInvalidatesAllHandles) {
   EXPECT_TRUE(array.isDonated());
   EXPECT_THROW(array.toHost(values.data()), Error);
   EXPECT_THROW(array.shard(0), Error);
-}
-
-TEST(LayoutTest, Covers) {
-  auto box = [](Shape start, Shape size) {
-    return std::optional<Box>(Box{start, size});
-  };
-  std::vector<std::optional<Box>> boxes = {box({0, 0}, {2, 2}),
-                                           box({0, 2}, {2, 1}), std::nullopt};
-  EXPECT_TRUE(covers({2, 3}, boxes));
-  EXPECT_FALSE(covers({2, 4}, boxes));
-  boxes.push_back(box({1, 1}, {1, 3}));
-  EXPECT_FALSE(covers({2, 4}, boxes));
-  boxes.push_back(box({0, 3}, {1, 1}));
-  EXPECT_TRUE(covers({2, 4}, boxes));
-  EXPECT_TRUE(covers({0, 4}, {}));
-  EXPECT_FALSE(covers({}, {}));
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Library.h"
-#include "whale/Runtime/Checksum.h"
+#include "whale/ProgramFormat/Checksum.h"
 #include "whale/Runtime/Program.h"
 
 #include "ProgramFiles.h"
@@ -435,7 +435,8 @@ TEST_F(ExecutorTest, ChecksumsFindDamage) {
   richProgram(directory.path());
   std::string sums;
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"})
-    sums += checksumLine(file, Checksum::of(readFile(directory.path() / file)));
+    sums += whale::format::checksumLine(
+        file, whale::format::Checksum::of(readFile(directory.path() / file)));
   writeFile(directory.path() / "checksums.txt", sums);
   EXPECT_NO_THROW(Program::load(directory.path()));
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"}) {

@@ -9,7 +9,7 @@
 #ifndef WHALE_UNITTESTS_RUNTIME_PROGRAMFILES_H
 #define WHALE_UNITTESTS_RUNTIME_PROGRAMFILES_H
 
-#include <nlohmann/json.hpp>
+#include "Manifests.h"
 
 #include <filesystem>
 #include <string>
@@ -38,22 +38,13 @@ void compileKernels(const std::filesystem::path &directory,
 /// `scale` (f32, 1 -> 1, times two), `less` (i32, 2 -> i1), `increment` (i32).
 extern const char *const kernelSource;
 
-/// A manifest of `ranks` ranks of one class, without arguments, results,
-/// buffers and instructions.
-nlohmann::json emptyManifest(size_t ranks);
+using format::test::arenaBuffer;
+using format::test::emptyManifest;
+using format::test::replicated;
+using format::test::richManifest;
+using format::test::shardBuffer;
 
-/// An argument or result held whole by every rank.
-nlohmann::json replicated(const std::string &name, const std::string &dtype,
-                          const std::vector<int64_t> &shape, size_t ranks);
-
-nlohmann::json arenaBuffer(int64_t offset, const std::string &dtype,
-                           const std::vector<int64_t> &shape);
-nlohmann::json shardBuffer(const std::string &space, int64_t index,
-                           const std::string &dtype,
-                           const std::vector<int64_t> &shape);
-
-/// A valid program of four ranks in two classes that uses every kind of buffer
-/// and instruction; writes kernels and constants too.
+/// The program of `richManifest`, with its kernels and constants.
 nlohmann::json richProgram(const std::filesystem::path &directory);
 
 } // namespace whale::runtime::test

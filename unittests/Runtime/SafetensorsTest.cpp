@@ -9,7 +9,7 @@
 #include "whale/Runtime/Safetensors.h"
 
 #include "ProgramFiles.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 

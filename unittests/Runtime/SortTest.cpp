@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Library.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

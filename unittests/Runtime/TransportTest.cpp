@@ -91,8 +91,8 @@ int64_t flatten(const Shape &index, const Shape &shape) {
 
 /// One channel with its buffers by rank.
 struct Scenario {
-  Manifest manifest;
-  Channel *channel;
+  whale::format::Program program;
+  std::shared_ptr<Collective> channel;
   std::vector<Bytes> src, dst;
   bool inPlace = false;
 
@@ -100,7 +100,7 @@ struct Scenario {
   void run();
 };
 
-void reduceElement(const Channel &channel, const std::vector<Bytes> &src,
+void reduceElement(const Collective &channel, const std::vector<Bytes> &src,
                    std::span<const std::pair<int64_t, int64_t>> from,
                    uint8_t *out) {
   dispatch(channel.dtype, [&]<typename T>() {
@@ -135,7 +135,7 @@ void Scenario::oracle(std::vector<Bytes> &out) const {
         reduceElement(*channel, src, from, &out[rank][i * bytes]);
       }
   for (const auto &[rank, cells] : channel->cells)
-    for (const Cell &cell : cells)
+    for (const Cell &cell : *cells)
       for (int64_t i = 0; i < elementCount(cell.size); ++i) {
         Shape index(cell.size.size());
         for (int64_t rest = i, d = static_cast<int64_t>(index.size()); d-- > 0;
@@ -163,7 +163,7 @@ void Scenario::run() {
   std::vector<Bytes> expected;
   oracle(expected);
   std::vector<Bytes> source = src;
-  auto transport = createLocalTransport(manifest);
+  auto transport = createLocalTransport(program);
   std::vector<Traffic> traffic(src.size());
   for (int round = 0; round < 2; ++round) {
     src = source;
@@ -172,9 +172,9 @@ void Scenario::run() {
     for (int64_t rank : channel->participants)
       threads.emplace_back([&, rank] {
         void *to = inPlace ? src[rank].data() : dst[rank].data();
-        traffic[rank] = transport->run(rank, *channel, src[rank].data(), to);
+        traffic[rank] = transport->run(rank, 5, src[rank].data(), to);
         if (!inPlace)
-          traffic[rank] = transport->run(rank, *channel, src[rank].data(), to);
+          traffic[rank] = transport->run(rank, 5, src[rank].data(), to);
         transport->finish(rank);
       });
     for (std::thread &thread : threads)
@@ -194,10 +194,10 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   Scenario scenario;
   int64_t ranks = 1 + pick(8);
-  scenario.manifest.classOf.assign(ranks, 0);
-  Channel &channel = scenario.manifest.channels[5];
-  scenario.channel = &channel;
-  channel.number = 5;
+  scenario.program.ranks.resize(ranks);
+  scenario.channel = std::make_shared<Collective>();
+  scenario.program.channels[5] = {scenario.channel};
+  Collective &channel = *scenario.channel;
   channel.kind = "all_to_all";
   channel.dtype = dtype;
   channel.reduction = reduction;
@@ -241,6 +241,7 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
       continue;
     const Shape &dstShape = channel.dstShapes[rank];
     int64_t end = dims ? dstShape[0] : 1, begin = 0;
+    std::vector<Cell> cells;
     while (begin < end) {
       Cell cell;
       int64_t contributions = reduction ? 1 + pick(ranks) : 1;
@@ -264,8 +265,9 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
         cell.from.push_back({peer, start});
       }
       begin += dims ? std::max<int64_t>(cell.size[0], 1) : 1;
-      channel.cells[rank].push_back(std::move(cell));
+      cells.push_back(std::move(cell));
     }
+    channel.cells[rank] = std::make_shared<std::vector<Cell>>(std::move(cells));
   }
   return scenario;
 }
@@ -291,26 +293,25 @@ TEST(TransportTest, RandomCollectives) {
 }
 
 /// Two ranks, two channels between them.
-Manifest twoChannels() {
-  Manifest manifest;
-  manifest.classOf = {0, 0};
-  for (int64_t number : {1, 2}) {
-    Channel &channel = manifest.channels[number];
-    channel.number = number;
-    channel.kind = "all_reduce";
-    channel.dtype = DType::F32;
-    channel.reduction = Reduction::Sum;
-    channel.participants = {0, 1};
-    channel.groups = {{0, 1}};
-    for (int64_t rank : {0, 1})
-      channel.srcShapes[rank] = channel.dstShapes[rank] = {1};
-  }
-  return manifest;
+whale::format::Program twoChannels() {
+  Collective collective;
+  collective.kind = "all_reduce";
+  collective.dtype = DType::F32;
+  collective.reduction = Reduction::Sum;
+  collective.participants = {0, 1};
+  collective.groups = {{0, 1}};
+  for (int64_t rank : {0, 1})
+    collective.srcShapes[rank] = collective.dstShapes[rank] = {1};
+  whale::format::Program program;
+  program.ranks.resize(2);
+  program.channels[1] = program.channels[2] =
+      std::make_shared<Collective>(std::move(collective));
+  return program;
 }
 
 TEST(TransportTest, DifferentOrderIsAnErrorNotAHang) {
-  Manifest manifest = twoChannels();
-  auto transport = createLocalTransport(manifest);
+  whale::format::Program program = twoChannels();
+  auto transport = createLocalTransport(program);
   transport->reset();
   std::atomic<int> errors = 0, aborts = 0;
   std::vector<std::thread> threads;
@@ -318,7 +319,7 @@ TEST(TransportTest, DifferentOrderIsAnErrorNotAHang) {
     threads.emplace_back([&, rank] {
       float x = 1, y = 0;
       try {
-        transport->run(rank, manifest.channels.at(rank ? 1 : 2), &x, &y);
+        transport->run(rank, rank ? 1 : 2, &x, &y);
       } catch (const Error &) {
         ++errors;
         transport->abort();
@@ -333,14 +334,14 @@ TEST(TransportTest, DifferentOrderIsAnErrorNotAHang) {
 }
 
 TEST(TransportTest, MissingPartnerIsAnErrorNotAHang) {
-  Manifest manifest = twoChannels();
-  auto transport = createLocalTransport(manifest);
+  whale::format::Program program = twoChannels();
+  auto transport = createLocalTransport(program);
   transport->reset();
   std::atomic<int> stopped = 0;
   std::thread waiting([&] {
     float x = 1, y = 0;
     try {
-      transport->run(0, manifest.channels.at(1), &x, &y);
+      transport->run(0, 1, &x, &y);
     } catch (const std::exception &) {
       ++stopped;
       transport->abort();
@@ -360,14 +361,14 @@ TEST(TransportTest, MissingPartnerIsAnErrorNotAHang) {
 }
 
 TEST(TransportTest, AbortWakesWaitingRanks) {
-  Manifest manifest = twoChannels();
-  auto transport = createLocalTransport(manifest);
+  whale::format::Program program = twoChannels();
+  auto transport = createLocalTransport(program);
   transport->reset();
   std::atomic<bool> aborted = false;
   std::thread waiting([&] {
     float x = 1, y = 0;
     try {
-      transport->run(0, manifest.channels.at(1), &x, &y);
+      transport->run(0, 1, &x, &y);
     } catch (const Aborted &) {
       aborted = true;
     }

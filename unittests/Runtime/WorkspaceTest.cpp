@@ -8,7 +8,7 @@
 
 #include "library/Workspace.h"
 #include "library/Lapack.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 

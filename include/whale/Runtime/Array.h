@@ -15,8 +15,7 @@
 #ifndef WHALE_RUNTIME_ARRAY_H
 #define WHALE_RUNTIME_ARRAY_H
 
-#include "whale/Runtime/DType.h"
-#include "whale/Runtime/Layout.h"
+#include "whale/Runtime/Types.h"
 
 #include <memory>
 #include <string>

@@ -9,10 +9,11 @@
 #ifndef WHALE_RUNTIME_PROGRAM_H
 #define WHALE_RUNTIME_PROGRAM_H
 
+#include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Array.h"
-#include "whale/Runtime/Error.h"
 #include "whale/Runtime/Stats.h"
 #include "whale/Runtime/Trace.h"
+#include "whale/Runtime/Types.h"
 
 #include <filesystem>
 #include <functional>
@@ -25,32 +26,8 @@
 
 namespace whale::runtime {
 
-/// What an argument is for.
-enum class Role : uint8_t { State, Batch, Input };
-
-/// An argument or a result of a program.
-struct Parameter {
-  /// "arg0", "result0": its name in tensor files.
-  std::string name;
-  /// What the user calls it ("params['w']"); may be empty.
-  std::string label;
-  DType dtype;
-  /// Of the whole tensor.
-  Shape shape;
-  std::shared_ptr<const Layout> layout;
-
-  /// Arguments only, like the next three.
-  Role role = Role::Input;
-  /// The dimension that carries the mini-batch.
-  std::optional<int64_t> batchDim;
-  /// The result that is the next step's value of this argument.
-  std::optional<int64_t> fedBy;
-  /// Running the program takes the array over.
-  bool donated = false;
-
-  /// Results only: the donated argument whose memory the result takes.
-  std::optional<int64_t> alias;
-};
+using format::Parameter;
+using format::Role;
 
 struct LoadOptions {
   /// Threads of each rank; 0 shares the machine's cores out among the ranks.

@@ -18,8 +18,7 @@
 #ifndef WHALE_RUNTIME_SAFETENSORS_H
 #define WHALE_RUNTIME_SAFETENSORS_H
 
-#include "whale/Runtime/DType.h"
-#include "whale/Runtime/Layout.h"
+#include "whale/Runtime/Types.h"
 
 #include <filesystem>
 #include <functional>

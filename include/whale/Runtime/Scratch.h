@@ -14,7 +14,7 @@
 #ifndef WHALE_RUNTIME_SCRATCH_H
 #define WHALE_RUNTIME_SCRATCH_H
 
-#include "whale/Runtime/Products.h"
+#include "whale/ProgramFormat/Products.h"
 
 #include <array>
 #include <span>
@@ -35,7 +35,7 @@ struct ScratchSizes : std::array<int64_t, 4> {
   int64_t sum() const;
 };
 
-using Product = std::variant<Matmul, Convolution>;
+using Product = std::variant<format::Matmul, format::Convolution>;
 
 /// What each of the products asks for on this machine, with so many threads.
 /// Their buffers don't matter.

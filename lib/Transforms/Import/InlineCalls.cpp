@@ -9,7 +9,7 @@
 #include "InlineBody.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Runtime/Limits.h"
+#include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/ScopePath.h"
 
@@ -154,10 +154,10 @@ class InlineCalls : public whale::impl::InlineCallsBase<InlineCalls> {
         deepest = op;
       }
     });
-    if (callee.depth > runtime::mostNested)
+    if (callee.depth > format::mostNested)
       return deepest->emitError("loops and branches are nested ")
              << callee.depth << " deep, functions that are called included, "
-             << "and a program can hold " << runtime::mostNested;
+             << "and a program can hold " << format::mostNested;
     if (callee.operations > mostOperations)
       return function.emitError("function @")
              << function.getSymName() << " has more than " << mostOperations

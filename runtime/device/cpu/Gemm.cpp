@@ -9,7 +9,7 @@
 #include "device/cpu/Gemm.h"
 
 #include "device/cpu/Parallel.h"
-#include "whale/Runtime/Error.h"
+#include "whale/Runtime/Types.h"
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -10,7 +10,7 @@
 #define WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H
 
 #include "device/cpu/Scratch.h"
-#include "program/Manifest.h"
+#include "program/Format.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
 

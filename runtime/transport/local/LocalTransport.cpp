@@ -17,12 +17,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyBox.h"
 #include "transport/Reduce.h"
 #include "transport/Transport.h"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -33,9 +35,9 @@ namespace whale::runtime {
 namespace {
 class LocalTransport : public Transport {
 public:
-  explicit LocalTransport(const Manifest &manifest);
+  explicit LocalTransport(const format::Program &program);
 
-  Traffic run(int64_t rank, const Channel &channel, const void *src,
+  Traffic run(int64_t rank, int64_t channel, const void *src,
               void *dst) override;
   void finish(int64_t rank) override;
   void abort() override;
@@ -55,7 +57,7 @@ private:
     int64_t arrived = 0;
     int64_t reduced = 0;
   };
-  /// One participant of a channel.
+  /// One participant of a collective.
   struct Member {
     // What the channel's tables say.
     std::vector<int64_t> sources; ///< other ranks that it reads from
@@ -73,6 +75,7 @@ private:
     std::map<int64_t, Letter> letters; ///< by time
   };
   struct Meeting {
+    const Collective *collective = nullptr;
     std::unordered_map<int64_t, Member> members;
     std::vector<std::unique_ptr<Group>> groups;
   };
@@ -83,45 +86,46 @@ private:
     bool finished = false;
   };
 
-  void addCells(const Channel &channel, Meeting &meeting);
-  void addGroups(const Channel &channel, Meeting &meeting);
+  void addCells(Meeting &meeting);
+  void addGroups(Meeting &meeting);
   void wait(std::unique_lock<std::mutex> &lock, int64_t rank,
             const std::function<bool()> &condition);
   void wakeOthers();
   bool isStuck() const;
-  void pullCells(int64_t rank, const Channel &channel,
+  void pullCells(int64_t rank, const Collective &collective,
                  const std::map<int64_t, const void *> &sources, void *dst);
-  void send(int64_t rank, const Channel &channel, Member &self);
+  void send(int64_t rank, const Collective &collective, Member &self);
   void allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
-                 const Channel &channel, Meeting &meeting, Member &self);
+                 Meeting &meeting, Member &self);
 
   std::mutex mutex;
   std::atomic<bool> stopped = false;
-  std::unordered_map<const Channel *, Meeting> meetings;
+  std::unordered_map<int64_t, Meeting> meetings; ///< by channel
   std::vector<std::unique_ptr<Waiter>> waiters;
 };
 } // namespace
 
-LocalTransport::LocalTransport(const Manifest &manifest) {
-  for (size_t i = 0; i < manifest.classOf.size(); ++i)
+LocalTransport::LocalTransport(const format::Program &program) {
+  for (size_t i = 0; i < program.ranks.size(); ++i)
     waiters.push_back(std::make_unique<Waiter>());
-  for (const auto &[number, channel] : manifest.channels) {
-    Meeting &meeting = meetings[&channel];
-    for (int64_t rank : channel.participants)
+  for (const auto &[number, collective] : program.channels) {
+    Meeting &meeting = meetings[number];
+    meeting.collective = collective.get();
+    for (int64_t rank : collective->participants)
       meeting.members[rank];
-    if (channel.groups.empty())
-      addCells(channel, meeting);
+    if (collective->groups.empty())
+      addCells(meeting);
     else
-      addGroups(channel, meeting);
+      addGroups(meeting);
   }
 }
 
-void LocalTransport::addCells(const Channel &channel, Meeting &meeting) {
-  int64_t elementBytes = byteSize(channel.dtype);
-  for (const auto &[rank, cells] : channel.cells) {
+void LocalTransport::addCells(Meeting &meeting) {
+  int64_t elementBytes = byteSize(meeting.collective->dtype);
+  for (const auto &[rank, cells] : meeting.collective->cells) {
     Member &self = meeting.members.at(rank);
     std::set<int64_t> sources;
-    for (const Cell &cell : cells)
+    for (const Cell &cell : *cells)
       for (const Cell::Contribution &from : cell.from) {
         if (from.peer == rank)
           continue;
@@ -131,7 +135,7 @@ void LocalTransport::addCells(const Channel &channel, Meeting &meeting) {
         meeting.members.at(from.peer).traffic.sent += bytes;
       }
     self.sources.assign(sources.begin(), sources.end());
-    self.receives = !cells.empty();
+    self.receives = !cells->empty();
     for (int64_t peer : sources)
       ++meeting.members.at(peer).readers;
   }
@@ -152,9 +156,10 @@ static std::pair<int64_t, int64_t> sliceOf(int64_t count, int64_t members,
           std::min(bound(position + 1), count)};
 }
 
-void LocalTransport::addGroups(const Channel &channel, Meeting &meeting) {
-  int64_t elementBytes = byteSize(channel.dtype);
-  for (const auto &group : channel.groups) {
+void LocalTransport::addGroups(Meeting &meeting) {
+  const Collective &collective = *meeting.collective;
+  int64_t elementBytes = byteSize(collective.dtype);
+  for (const auto &group : collective.groups) {
     auto size = static_cast<int64_t>(group.size());
     meeting.groups.push_back(std::make_unique<Group>());
     meeting.groups.back()->ranks = group;
@@ -163,7 +168,7 @@ void LocalTransport::addGroups(const Channel &channel, Meeting &meeting) {
       Member &self = meeting.members.at(rank);
       self.group = meeting.groups.back().get();
       self.position = position;
-      int64_t count = elementCount(channel.dstShapes.at(rank));
+      int64_t count = elementCount(collective.dstShapes.at(rank));
       auto [begin, end] = sliceOf(count, size, position);
       int64_t own = end - begin;
       // It takes its slice from the others and gives them theirs, then gives
@@ -206,26 +211,26 @@ void LocalTransport::wakeOthers() {
       waiter->wake.notify_one();
 }
 
-void LocalTransport::pullCells(int64_t rank, const Channel &channel,
+void LocalTransport::pullCells(int64_t rank, const Collective &collective,
                                const std::map<int64_t, const void *> &given,
                                void *dst) {
-  auto it = channel.cells.find(rank);
-  if (it == channel.cells.end() || it->second.empty())
+  auto it = collective.cells.find(rank);
+  if (it == collective.cells.end() || it->second->empty())
     return;
-  const Shape &dstShape = channel.dstShapes.at(rank);
-  int64_t elementBytes = byteSize(channel.dtype);
+  const Shape &dstShape = collective.dstShapes.at(rank);
+  int64_t elementBytes = byteSize(collective.dtype);
   std::vector<BoxSource> sources;
-  for (const Cell &cell : it->second) {
+  for (const Cell &cell : *it->second) {
     sources.clear();
     for (const Cell::Contribution &from : cell.from)
-      sources.push_back(
-          {given.at(from.peer), &channel.srcShapes.at(from.peer), &from.start});
+      sources.push_back({given.at(from.peer),
+                         &collective.srcShapes.at(from.peer), &from.start});
     if (sources.size() == 1)
       copyBox(dst, dstShape, cell.dstStart, sources[0].data, *sources[0].shape,
               *sources[0].start, cell.size, elementBytes);
     else
-      reduceBox(channel.dtype, *channel.reduction, dst, dstShape, cell.dstStart,
-                cell.size, sources);
+      reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
+                cell.dstStart, cell.size, sources);
   }
 }
 
@@ -233,8 +238,8 @@ void LocalTransport::pullCells(int64_t rank, const Channel &channel,
 /// the others' results. In between nobody writes what another still reads, even
 /// where source and destination are one buffer.
 void LocalTransport::allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
-                               const Channel &channel, Meeting &meeting,
-                               Member &self) {
+                               Meeting &meeting, Member &self) {
+  const Collective &collective = *meeting.collective;
   int64_t time = self.arrived;
   Group &group = *self.group;
   auto size = static_cast<int64_t>(group.ranks.size());
@@ -244,14 +249,14 @@ void LocalTransport::allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
   // Nobody comes a second time before all have left the first.
   wait(lock, rank, [&] { return group.arrived >= time * size; });
   lock.unlock();
-  int64_t elementBytes = byteSize(channel.dtype);
-  int64_t count = elementCount(channel.dstShapes.at(rank));
+  int64_t elementBytes = byteSize(collective.dtype);
+  int64_t count = elementCount(collective.dstShapes.at(rank));
   auto [begin, end] = sliceOf(count, size, self.position);
   std::vector<const void *> sources;
   for (Member *member : members)
     sources.push_back(static_cast<const char *>(member->src) +
                       begin * elementBytes);
-  reduce(channel.dtype, *channel.reduction,
+  reduce(collective.dtype, *collective.reduction,
          static_cast<char *>(self.dst) + begin * elementBytes, sources,
          end - begin);
 
@@ -277,16 +282,17 @@ void LocalTransport::allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
   wait(lock, rank, [&] { return self.reads >= time * (size - 1); });
 }
 
-void LocalTransport::send(int64_t rank, const Channel &channel, Member &self) {
+void LocalTransport::send(int64_t rank, const Collective &collective,
+                          Member &self) {
   const auto *bytes = static_cast<const char *>(self.src);
   int64_t size =
-      elementCount(channel.srcShapes.at(rank)) * byteSize(channel.dtype);
+      elementCount(collective.srcShapes.at(rank)) * byteSize(collective.dtype);
   self.letters[self.arrived] = {{bytes, bytes + size}, self.readers};
 }
 
-Traffic LocalTransport::run(int64_t rank, const Channel &channel,
-                            const void *src, void *dst) {
-  Meeting &meeting = meetings.at(&channel);
+Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
+                            void *dst) {
+  Meeting &meeting = meetings.at(channel);
   Member &self = meeting.members.at(rank);
   std::unique_lock lock(mutex);
   if (stopped)
@@ -298,10 +304,10 @@ Traffic LocalTransport::run(int64_t rank, const Channel &channel,
     ++self.group->arrived;
   bool onlySends = self.readers > 0 && !self.receives && !self.group;
   if (onlySends)
-    send(rank, channel, self);
+    send(rank, *meeting.collective, self);
   wakeOthers();
   if (self.group) {
-    allReduce(lock, rank, channel, meeting, self);
+    allReduce(lock, rank, meeting, self);
     return self.traffic;
   }
   if (onlySends)
@@ -321,7 +327,7 @@ Traffic LocalTransport::run(int64_t rank, const Channel &channel,
                                                  : letter->second.bytes.data();
   }
   lock.unlock();
-  pullCells(rank, channel, given, dst);
+  pullCells(rank, *meeting.collective, given, dst);
   lock.lock();
   for (Member *member : sources) {
     ++member->reads;
@@ -370,8 +376,9 @@ void LocalTransport::reset() {
   }
 }
 
-std::unique_ptr<Transport> createLocalTransport(const Manifest &manifest) {
-  return std::make_unique<LocalTransport>(manifest);
+std::unique_ptr<Transport>
+createLocalTransport(const format::Program &program) {
+  return std::make_unique<LocalTransport>(program);
 }
 
 } // namespace whale::runtime

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_LAYOUT_H
-#define WHALE_RUNTIME_LAYOUT_H
+#ifndef WHALE_PROGRAMFORMAT_LAYOUT_H
+#define WHALE_PROGRAMFORMAT_LAYOUT_H
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace whale::runtime {
+namespace whale::format {
 
 using Shape = std::vector<int64_t>;
 
@@ -62,14 +62,6 @@ std::optional<Box> intersect(const Box &a, const Box &b);
 /// Whether the boxes cover every element of `view`.
 bool covers(const Shape &view, std::span<const std::optional<Box>> boxes);
 
-/// Copies a box of `size` between two dense row-major buffers of the shapes
-/// `dstShape` and `srcShape`, each from its own start.
-void copyBox(void *dst, std::span<const int64_t> dstShape,
-             std::span<const int64_t> dstStart, const void *src,
-             std::span<const int64_t> srcShape,
-             std::span<const int64_t> srcStart, std::span<const int64_t> size,
-             int64_t elementBytes);
+} // namespace whale::format
 
-} // namespace whale::runtime
-
-#endif // WHALE_RUNTIME_LAYOUT_H
+#endif // WHALE_PROGRAMFORMAT_LAYOUT_H

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Numeric.h"
-#include "program/Reader.h"
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/Numeric.h"
 
 #include <cstring>
 
-namespace whale::runtime {
+namespace whale::format {
 
 namespace {
 /// Writes a JSON number as an element of a dtype.
@@ -102,31 +103,25 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
   }
 }
 
-/// An offset such that `bytes` from it lie within `size`, aligned for `dtype`.
-static int64_t readOffset(const Field &field, const BufferInfo &buffer,
-                          int64_t size, const std::string &what) {
+/// An offset that is aligned for the buffer's elements.
+static int64_t readOffset(const Field &field, const BufferInfo &buffer) {
   int64_t offset = field.integer();
-  if (offset > size || buffer.bytes > size - offset)
-    field.fail("the buffer's " + std::to_string(buffer.bytes) +
-               " bytes reach out of the " + what + " of " +
-               std::to_string(size));
   if (offset % byteSize(buffer.dtype))
     field.fail("must be a multiple of the element size");
   return offset;
 }
 
-static BufferInfo readBuffer(const Field &field, const ManifestReader &reader,
-                             const RankClass &rankClass) {
-  const Manifest &manifest = reader.manifest;
+BufferInfo ProgramReader::readBuffer(const Field &field,
+                                     const RankClass &rankClass) {
   BufferInfo buffer;
   buffer.dtype = field.at("dtype").dtype();
   buffer.shape = field.at("shape").shape();
   buffer.bytes = field.at("bytes").integer();
-  if (buffer.bytes != elementCount(buffer.shape) * byteSize(buffer.dtype))
-    field.at("bytes").fail(
-        "must be " +
-        std::to_string(elementCount(buffer.shape) * byteSize(buffer.dtype)) +
-        " for " + std::string(name(buffer.dtype)) + toString(buffer.shape));
+  if (int64_t expected = byteCount(buffer.dtype, buffer.shape);
+      buffer.bytes != expected)
+    field.at("bytes").fail("must be " + std::to_string(expected) + " for " +
+                           std::string(name(buffer.dtype)) +
+                           toString(buffer.shape));
 
   Field space = field.at("space");
   auto readIndex = [&](const std::vector<Parameter> &parameters) {
@@ -136,18 +131,21 @@ static BufferInfo readBuffer(const Field &field, const ManifestReader &reader,
   };
   if (space.text() == "arena") {
     buffer.space = Space::Arena;
-    buffer.offset =
-        readOffset(field.at("offset"), buffer, rankClass.arenaBytes, "arena");
+    buffer.offset = readOffset(field.at("offset"), buffer);
+    if (buffer.offset > rankClass.arenaBytes ||
+        buffer.bytes > rankClass.arenaBytes - buffer.offset)
+      field.at("offset").fail("the buffer's " + std::to_string(buffer.bytes) +
+                              " bytes reach out of the arena of " +
+                              std::to_string(rankClass.arenaBytes));
   } else if (space.text() == "argument") {
     buffer.space = Space::Argument;
-    readIndex(manifest.arguments);
+    readIndex(program.arguments);
   } else if (space.text() == "result") {
     buffer.space = Space::Result;
-    readIndex(manifest.results);
+    readIndex(program.results);
   } else if (space.text() == "constant") {
     buffer.space = Space::Constant;
-    buffer.offset = readOffset(field.at("offset"), buffer, reader.constantsSize,
-                               "constants");
+    buffer.offset = readOffset(field.at("offset"), buffer);
   } else if (space.text() == "rank_constant") {
     buffer.space = Space::RankConstant;
     buffer.values =
@@ -159,31 +157,31 @@ static BufferInfo readBuffer(const Field &field, const ManifestReader &reader,
   return buffer;
 }
 
-void ManifestReader::readClass(const Field &field, RankClass &rankClass) {
+void ProgramReader::readClass(const Field &field, size_t number) {
+  RankClass &rankClass = program.classes[number];
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
-    rankClass.buffers.push_back(readBuffer(buffers[i], *this, rankClass));
+    rankClass.buffers.push_back(readBuffer(buffers[i], rankClass));
   rankClass.instructions =
-      InstructionReader(*this, rankClass).readList(field.at("instructions"));
+      InstructionReader(*this, number).readList(field.at("instructions"));
 }
 
-bool overlap(const Manifest &manifest, const BufferInfo &a,
-             const BufferInfo &b) {
+bool overlap(const Program &program, const BufferInfo &a, const BufferInfo &b) {
   if (a.bytes == 0 || b.bytes == 0)
     return false;
   /// The space and index that say whose memory it is.
   auto owner = [&](const BufferInfo &buffer) -> std::pair<Space, int64_t> {
     if (buffer.space != Space::Result)
       return {buffer.space, buffer.index};
-    if (auto alias = manifest.results[buffer.index].alias)
+    if (auto alias = program.results[buffer.index].alias)
       return {Space::Argument, *alias};
     return {Space::Result, buffer.index};
   };
   if (a.space == Space::RankConstant || b.space == Space::RankConstant)
     return &a == &b;
-  return owner(a) == owner(b) && a.offset < b.offset + b.bytes &&
-         b.offset < a.offset + a.bytes;
+  return owner(a) == owner(b) && a.offset - b.offset < b.bytes &&
+         b.offset - a.offset < a.bytes;
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

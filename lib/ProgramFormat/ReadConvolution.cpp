@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Numeric.h"
-#include "program/Reader.h"
-#include "whale/Runtime/Limits.h"
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/Limits.h"
+#include "whale/ProgramFormat/Numeric.h"
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Reads where the dimensions of one tensor stand: a permutation of them all.
 static Convolution::Dimensions readDimensions(const Field &numbers,
@@ -145,4 +146,4 @@ Convolution decodeConvolution(const Field &field, const BufferInfo &lhs,
   return conv;
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

@@ -1,4 +1,4 @@
-//===- DType.h - Element types at run time ----------------------*- C++ -*-===//
+//===- DType.h - Element types of programs ----------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -12,15 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_DTYPE_H
-#define WHALE_RUNTIME_DTYPE_H
+#ifndef WHALE_PROGRAMFORMAT_DTYPE_H
+#define WHALE_PROGRAMFORMAT_DTYPE_H
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace whale::runtime {
+namespace whale::format {
 
 enum class DType : uint8_t {
   I1,
@@ -70,6 +70,6 @@ bool isInteger(DType dtype);
 bool isFloat(DType dtype);
 bool isComplex(DType dtype);
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_DTYPE_H
+#endif // WHALE_PROGRAMFORMAT_DTYPE_H

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Numeric.h"
-#include "program/Kernels.h"
-#include "program/Reader.h"
-#include "whale/Runtime/Limits.h"
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/Limits.h"
+#include "whale/ProgramFormat/Numeric.h"
 
 #include <algorithm>
 
-namespace whale::runtime {
+namespace whale::format {
 
 BufferIndex InstructionReader::readBuffer(const Field &field) const {
   return field.integer(0, static_cast<int64_t>(rankClass.buffers.size()) - 1);
@@ -26,9 +26,8 @@ void InstructionReader::checkWritable(const Field &field,
     field.fail("is a constant and cannot be written");
   if (buffer.space != Space::Argument)
     return;
-  for (const Parameter &result : reader.manifest.results)
-    if (result.alias == buffer.index)
-      return;
+  if (reader.aliased[buffer.index])
+    return;
   field.fail("is an argument that no result is an alias of: it cannot be "
              "written");
 }
@@ -39,51 +38,39 @@ InstructionReader::readOutput(const Field &field,
   BufferIndex output = readBuffer(field);
   checkWritable(field, output);
   for (BufferIndex input : inputs)
-    if (overlap(reader.manifest, info(input), info(output)))
+    if (overlap(reader.program, info(input), info(output)))
       field.fail("overlaps buffer " + std::to_string(input));
   return output;
 }
 
-KernelLaunch InstructionReader::readKernel(const Field &field) {
-  const std::string &symbol = field.at("symbol").text();
-  if (!reader.kernels)
-    field.fail("the program has no kernels");
-  KernelLaunch launch;
-  launch.function = reader.kernels->find(symbol);
-  if (!launch.function)
-    field.at("symbol").fail("there is no kernel '" + symbol + "' in " +
-                            reader.manifest.kernelsFile);
-  launch.extent = field.at("extent").integer();
+Kernel InstructionReader::readKernel(const Field &field) {
+  Kernel kernel;
+  kernel.symbol = field.at("symbol").text();
+  kernel.extent = field.at("extent").integer();
   Field buffers = field.at("buffers");
-  double bytes = 0;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    launch.buffers.push_back(readBuffer(buffers[i]));
-    bytes += static_cast<double>(info(launch.buffers.back()).bytes);
-  }
-  auto flops = field.find("flops"), touched = field.find("bytes");
-  launch.work = std::max(flops ? flops->number() : 0,
-                         touched ? touched->number() : bytes);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    kernel.buffers.push_back(readBuffer(buffers[i]));
 
-  if (!reader.signatures)
-    return launch;
-  auto it = reader.signatures->find(symbol);
-  if (it == reader.signatures->end())
-    field.at("symbol").fail("kernel_signatures has no '" + symbol + "'");
+  if (!reader.program.kernelSignatures)
+    return kernel;
+  auto it = reader.program.kernelSignatures->find(kernel.symbol);
+  if (it == reader.program.kernelSignatures->end())
+    field.at("symbol").fail("kernel_signatures has no '" + kernel.symbol + "'");
   const KernelSignature &signature = it->second;
-  if (launch.extent != signature.extent)
+  if (kernel.extent != signature.extent)
     field.at("extent").fail("the kernel has extent " +
                             std::to_string(signature.extent));
-  if (launch.buffers.size() != signature.bytes.size())
+  if (kernel.buffers.size() != signature.bytes.size())
     buffers.fail("the kernel takes " + std::to_string(signature.bytes.size()) +
                  " buffers");
-  for (size_t i = 0; i < launch.buffers.size(); ++i) {
-    if (info(launch.buffers[i]).bytes != signature.bytes[i])
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    if (info(kernel.buffers[i]).bytes != signature.bytes[i])
       buffers[i].fail("the kernel takes " + std::to_string(signature.bytes[i]) +
                       " bytes here");
     if (i >= signature.inputs)
-      checkWritable(buffers[i], launch.buffers[i]);
+      checkWritable(buffers[i], kernel.buffers[i]);
   }
-  return launch;
+  return kernel;
 }
 
 Copy InstructionReader::readCopy(const Field &field) {
@@ -220,46 +207,41 @@ Convolution InstructionReader::readConvolution(const Field &field) {
 
 Call InstructionReader::readCall(const Field &field) {
   Call call;
-  nlohmann::json empty = nlohmann::json::object();
-  auto config = field.find("config");
-  LibraryRequest request{
-      {}, {}, config ? config->json() : empty, [&](const std::string &symbol) {
-        return reader.kernels ? reader.kernels->find(symbol) : nullptr;
-      }};
-  auto tensor = [&](BufferIndex index) {
-    return LibraryRequest::Tensor{info(index).dtype, info(index).shape};
-  };
+  if (auto config = field.find("config"))
+    call.config = config->json().dump();
   Field inputs = field.at("inputs"), outputs = field.at("outputs");
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i)
     call.inputs.push_back(readBuffer(inputs[i]));
-    request.inputs.push_back(tensor(call.inputs.back()));
-  }
   std::vector<BufferIndex> taken = call.inputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     call.outputs.push_back(readOutput(outputs[i], taken));
     taken.push_back(call.outputs.back());
-    request.outputs.push_back(tensor(call.outputs.back()));
   }
-  Field function = field.at("function");
-  const LibraryFactory *factory = findLibraryFunction(function.text());
-  if (!factory)
-    function.fail("there is no library function '" + function.text() + "'");
-  try {
-    call.function = (*factory)(request);
-  } catch (const Error &error) {
-    field.fail(error.what());
-  }
+  call.function = field.at("function").text();
   return call;
 }
 
+void InstructionReader::checkParticipation(const Field &field, int64_t channel,
+                                           const Collective &collective) {
+  if (!joined.insert(&collective).second)
+    return;
+  for (int64_t rank : rankClass.ranks)
+    if (!std::binary_search(collective.participants.begin(),
+                            collective.participants.end(), rank))
+      field.fail("rank " + std::to_string(rank) +
+                 " is no participant of channel " + std::to_string(channel));
+}
+
 Comm InstructionReader::readComm(const Field &field) {
-  Field number = field.at("channel");
-  auto it = reader.manifest.channels.find(number.integer());
-  if (it == reader.manifest.channels.end())
-    number.fail("there is no such channel");
-  const Channel &channel = it->second;
-  Comm comm{&channel, std::nullopt, std::nullopt};
-  ManifestReader::Use use;
+  Field channelField = field.at("channel");
+  Comm comm;
+  comm.channel = channelField.integer();
+  auto it = reader.channels.find(comm.channel);
+  if (it == reader.channels.end())
+    channelField.fail("there is no such channel");
+  const Collective &collective =
+      reader.channels.at(it->second.described).collective;
+  ProgramReader::Use use;
   auto readSide = [&](const char *key, std::optional<BufferIndex> &index,
                       std::optional<Shape> &shape) {
     auto side = field.find(key);
@@ -267,33 +249,27 @@ Comm InstructionReader::readComm(const Field &field) {
       return;
     index = readBuffer(*side);
     shape = info(*index).shape;
-    if (info(*index).dtype != channel.dtype)
+    if (info(*index).dtype != collective.dtype)
       side->fail("must have the channel's dtype " +
-                 std::string(name(channel.dtype)));
+                 std::string(name(collective.dtype)));
   };
   readSide("src", comm.src, use.src);
   readSide("dst", comm.dst, use.dst);
   if (comm.dst)
     checkWritable(field.at("dst"), *comm.dst);
   if (comm.src && comm.dst &&
-      overlap(reader.manifest, info(*comm.src), info(*comm.dst))) {
+      overlap(reader.program, info(*comm.src), info(*comm.dst))) {
     // An all-reduce in place reads and writes the very same elements.
     bool same = info(*comm.src).offset == info(*comm.dst).offset &&
                 info(*comm.src).bytes == info(*comm.dst).bytes;
-    if (channel.groups.empty() || !same)
+    if (collective.groups.empty() || !same)
       field.fail("src and dst overlap");
   }
-  for (int64_t rank : rankClass.ranks) {
-    if (!std::binary_search(channel.participants.begin(),
-                            channel.participants.end(), rank))
-      number.fail("rank " + std::to_string(rank) +
-                  " is no participant of channel " +
-                  std::to_string(channel.number));
-    // Micro-batches use a channel once each.
-    if (reader.uses[channel.number].emplace(rank, use).first->second != use)
-      number.fail("the class uses channel " + std::to_string(channel.number) +
-                  " in two ways");
-  }
+  checkParticipation(channelField, comm.channel, collective);
+  // Micro-batches use a channel once each.
+  if (it->second.uses.emplace(number, use).first->second != use)
+    channelField.fail("the class uses channel " + std::to_string(comm.channel) +
+                      " in two ways");
   return comm;
 }
 
@@ -313,8 +289,7 @@ Case InstructionReader::readCase(const Field &field) {
   Case result;
   Field index = field.at("index");
   result.index = readBuffer(index);
-  result.indexType = info(result.index).dtype;
-  if (!isInteger(result.indexType) ||
+  if (!isInteger(info(result.index).dtype) ||
       elementCount(info(result.index).shape) != 1)
     index.fail("must be one integer");
   Field branches = field.at("branches");
@@ -333,51 +308,26 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.label = label->text();
   if (auto flops = field.find("flops"))
     instruction.flops = flops->number();
-  instruction.detail = name;
-  if (name == "kernel") {
-    instruction.detail = field.at("symbol").text();
-    instruction.operation = readKernel(field);
-    if (instruction.label.empty())
-      instruction.label = field.at("symbol").text();
-  } else if (name == "copy") {
-    Copy copy = readCopy(field);
-    instruction.bytes = bytesOf({copy.src, copy.dst});
-    instruction.operation = copy;
-  } else if (name == "matmul") {
-    Matmul matmul = readMatmul(field);
-    instruction.bytes = bytesOf({matmul.lhs, matmul.rhs, matmul.out});
-    instruction.product = matmul.lhsType;
-    instruction.operation = std::move(matmul);
-  } else if (name == "convolution") {
-    Convolution convolution = readConvolution(field);
-    instruction.bytes =
-        bytesOf({convolution.lhs, convolution.rhs, convolution.out});
-    instruction.product = convolution.lhsType;
-    instruction.operation = std::move(convolution);
-  } else if (name == "call") {
-    Call call = readCall(field);
-    instruction.detail = field.at("function").text();
-    instruction.bytes = bytesOf(call.inputs) + bytesOf(call.outputs);
-    instruction.operation = std::move(call);
-    if (instruction.label.empty())
-      instruction.label = field.at("function").text();
-  } else if (name == "comm") {
-    Comm comm = readComm(field);
-    if (instruction.label.empty())
-      instruction.label =
-          comm.channel->kind + " " + std::to_string(comm.channel->number);
-    instruction.operation = comm;
-  } else if (name == "while") {
-    instruction.operation = readWhile(field);
-  } else if (name == "case") {
-    instruction.operation = readCase(field);
-  } else {
-    op.fail("unknown instruction '" + name + "'");
-  }
   if (auto bytes = field.find("bytes"))
     instruction.bytes = bytes->number();
-  if (instruction.label.empty())
-    instruction.label = name;
+  if (name == "kernel")
+    instruction.operation = readKernel(field);
+  else if (name == "copy")
+    instruction.operation = readCopy(field);
+  else if (name == "matmul")
+    instruction.operation = readMatmul(field);
+  else if (name == "convolution")
+    instruction.operation = readConvolution(field);
+  else if (name == "call")
+    instruction.operation = readCall(field);
+  else if (name == "comm")
+    instruction.operation = readComm(field);
+  else if (name == "while")
+    instruction.operation = readWhile(field);
+  else if (name == "case")
+    instruction.operation = readCase(field);
+  else
+    op.fail("unknown instruction '" + name + "'");
   return instruction;
 }
 
@@ -394,4 +344,4 @@ std::vector<Instruction> InstructionReader::readList(const Field &list) {
   return result;
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/DType.h"
+#include "whale/ProgramFormat/DType.h"
 
-#include "Numeric.h"
+#include "whale/ProgramFormat/Numeric.h"
 
 #include <array>
 
-namespace whale::runtime {
+namespace whale::format {
 
 static constexpr std::array<std::string_view, 30> names = {
     "i1",       "i2",           "i4",
@@ -50,4 +50,4 @@ bool isComplex(DType dtype) {
   return dtype == DType::C64 || dtype == DType::C128;
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

@@ -1,4 +1,4 @@
-//===- ReadManifest.cpp - Decode the top of a manifest ----------*- C++ -*-===//
+//===- ReadProgram.cpp - Decode the top of a program ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "program/Reader.h"
+#include "whale/ProgramFormat/ReadProgram.h"
 
-#include "whale/Runtime/Limits.h"
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
 
 #include <algorithm>
 
-namespace whale::runtime {
-
-static constexpr int64_t newestVersion = 1;
+namespace whale::format {
 
 /// A box of `view`; every index below is inside it from here on.
 static Box readBox(const Field &field, const Shape &view) {
@@ -31,9 +30,9 @@ static Box readBox(const Field &field, const Shape &view) {
 }
 
 /// The layout of the argument or result that was read before under that name.
-static std::shared_ptr<const Layout>
-findLayout(const Field &boxes, const Manifest &manifest, const Shape &view) {
-  for (const auto *list : {&manifest.arguments, &manifest.results})
+static Shared<Layout> findLayout(const Field &boxes, const Program &program,
+                                 const Shape &view) {
+  for (const auto *list : {&program.arguments, &program.results})
     for (const Parameter &parameter : *list)
       if (parameter.name == boxes.text()) {
         if (parameter.layout->view != view)
@@ -43,9 +42,9 @@ findLayout(const Field &boxes, const Manifest &manifest, const Shape &view) {
   boxes.fail("no earlier argument or result is called '" + boxes.text() + "'");
 }
 
-static std::shared_ptr<const Layout>
-readLayout(const Field &field, const Shape &shape, const Manifest &manifest) {
-  size_t ranks = manifest.classOf.size();
+static Shared<Layout> readLayout(const Field &field, const Shape &shape,
+                                 const Program &program) {
+  size_t ranks = program.ranks.size();
   auto layout = std::make_shared<Layout>();
   Field view = field.at("view");
   layout->view = view.shape();
@@ -53,7 +52,7 @@ readLayout(const Field &field, const Shape &shape, const Manifest &manifest) {
     view.fail("must have as many elements as the shape " + toString(shape));
   Field boxes = field.at("boxes");
   if (boxes.json().is_string())
-    return findLayout(boxes, manifest, layout->view);
+    return findLayout(boxes, program, layout->view);
   if (boxes.size() != ranks)
     boxes.fail("must have one entry for each of the " + std::to_string(ranks) +
                " ranks");
@@ -80,7 +79,7 @@ readLayout(const Field &field, const Shape &shape, const Manifest &manifest) {
 }
 
 static Parameter readParameter(const Field &field, const std::string &kind,
-                               size_t index, const Manifest &manifest) {
+                               size_t index, const Program &program) {
   Parameter parameter;
   parameter.name = field.at("name").text();
   if (parameter.name != kind + std::to_string(index))
@@ -88,27 +87,23 @@ static Parameter readParameter(const Field &field, const std::string &kind,
   parameter.label = field.at("label").text();
   parameter.dtype = field.at("dtype").dtype();
   parameter.shape = field.at("shape").shape();
-  parameter.layout = readLayout(field, parameter.shape, manifest);
+  parameter.layout = readLayout(field, parameter.shape, program);
   return parameter;
 }
 
 static Role readRole(const Field &field) {
-  const std::string &role = field.text();
-  if (role == "state")
-    return Role::State;
-  if (role == "batch")
-    return Role::Batch;
-  if (role != "input")
-    field.fail("must be 'state', 'batch' or 'input'");
-  return Role::Input;
+  for (Role role : {Role::State, Role::Batch, Role::Input})
+    if (name(role) == field.text())
+      return role;
+  field.fail("must be 'state', 'batch' or 'input'");
 }
 
-void ManifestReader::readParameters(const Field &root) {
+void ProgramReader::readParameters() {
   Field arguments = root.at("arguments"), results = root.at("results");
   size_t resultCount = results.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
     Field field = arguments[i];
-    Parameter parameter = readParameter(field, "arg", i, manifest);
+    Parameter parameter = readParameter(field, "arg", i, program);
     parameter.role = readRole(field.at("role"));
     parameter.donated = field.at("donated").boolean();
     if (auto dim = field.find("batch_dim"))
@@ -117,87 +112,93 @@ void ManifestReader::readParameters(const Field &root) {
     if (auto fedBy = field.find("fed_by"))
       parameter.fedBy =
           fedBy->integer(0, static_cast<int64_t>(resultCount) - 1);
-    manifest.arguments.push_back(std::move(parameter));
+    program.arguments.push_back(std::move(parameter));
   }
 
-  std::set<int64_t> aliased;
+  aliased.resize(program.arguments.size());
   for (size_t i = 0; i < resultCount; ++i) {
     Field field = results[i];
-    Parameter parameter = readParameter(field, "result", i, manifest);
+    Parameter parameter = readParameter(field, "result", i, program);
     bool held = std::any_of(parameter.layout->boxes.begin(),
                             parameter.layout->boxes.end(),
                             [](const auto &box) { return box.has_value(); });
     if (!held)
       field.at("boxes").fail("no rank holds the result");
     if (auto alias = field.find("alias")) {
-      parameter.alias = alias->integer(
-          0, static_cast<int64_t>(manifest.arguments.size()) - 1);
-      const Parameter &argument = manifest.arguments[*parameter.alias];
+      parameter.alias =
+          alias->integer(0, static_cast<int64_t>(program.arguments.size()) - 1);
+      const Parameter &argument = program.arguments[*parameter.alias];
       if (!argument.donated)
         alias->fail(argument.name + " is not donated");
       if (argument.dtype != parameter.dtype ||
           *argument.layout != *parameter.layout)
         alias->fail(argument.name + " has another dtype, view or boxes");
-      if (!aliased.insert(*parameter.alias).second)
+      if (aliased[*parameter.alias])
         alias->fail("another result is an alias of " + argument.name);
+      aliased[*parameter.alias] = true;
     }
-    manifest.results.push_back(std::move(parameter));
+    program.results.push_back(std::move(parameter));
   }
-  for (size_t i = 0; i < manifest.arguments.size(); ++i) {
-    const Parameter &argument = manifest.arguments[i];
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    const Parameter &argument = program.arguments[i];
     if (!argument.fedBy)
       continue;
-    const Parameter &result = manifest.results[*argument.fedBy];
+    const Parameter &result = program.results[*argument.fedBy];
     if (result.dtype != argument.dtype || result.shape != argument.shape)
       arguments[i].at("fed_by").fail(result.name +
                                      " has another dtype or shape");
   }
 }
 
-static void readRanks(const Field &root, Manifest &manifest) {
+void ProgramReader::readRanks() {
   Field ranks = root.at("ranks"), classes = root.at("classes");
-  if (ranks.size() == 0 || ranks.size() > mostRanks)
-    ranks.fail("must have from 1 to " + std::to_string(mostRanks) + " entries");
-  for (size_t i = 0; i < ranks.size(); ++i)
-    manifest.classOf.push_back(ranks[i].at("class").integer(
-        0, static_cast<int64_t>(classes.size()) - 1));
+  if (ranks.size() == 0)
+    ranks.fail("must not be empty");
+  program.classes.resize(classes.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    Field field = ranks[i];
+    Rank rank;
+    rank.rankClass =
+        field.at("class").integer(0, static_cast<int64_t>(classes.size()) - 1);
+    auto device = field.find("device"), kind = field.find("kind"),
+         node = field.find("node"), slowdown = field.find("slowdown");
+    rank.device = device ? device->integer() : static_cast<int64_t>(i);
+    if (kind)
+      rank.kind = kind->text();
+    if (node)
+      rank.node = node->integer();
+    if (slowdown)
+      rank.slowdown = slowdown->number();
+    program.classes[rank.rankClass].ranks.push_back(static_cast<int64_t>(i));
+    program.ranks.push_back(std::move(rank));
+  }
   for (size_t i = 0; i < classes.size(); ++i) {
     Field field = classes[i].at("ranks");
-    std::vector<int64_t> expected;
-    for (size_t rank = 0; rank < manifest.classOf.size(); ++rank)
-      if (manifest.classOf[rank] == static_cast<int64_t>(i))
-        expected.push_back(static_cast<int64_t>(rank));
+    const std::vector<int64_t> &expected = program.classes[i].ranks;
     if (field.integers() != expected)
       field.fail("must list the ranks whose class this is: " +
                  toString(expected));
-    manifest.classes.emplace_back();
-    manifest.classes.back().ranks = std::move(expected);
   }
 }
 
-static std::string readFileName(const Field &root, const std::string &key) {
+static std::optional<File> readFile(const Field &root, const std::string &key) {
   std::optional<Field> field = root.find(key);
   if (!field)
-    return "";
-  const std::string &name = field->text();
-  if (name.empty() || name == "." || name == ".." ||
-      name.find('/') != std::string::npos ||
-      name.find('\0') != std::string::npos)
+    return std::nullopt;
+  File file{field->text(), ""};
+  if (file.name.empty() || file.name == "." || file.name == ".." ||
+      file.name.find('/') != std::string::npos ||
+      file.name.find('\0') != std::string::npos)
     field->fail("must be the name of a file, without folders");
-  return name;
-}
-
-/// What "hashes" says of a file; empty where there is no such field.
-static std::string readHash(const Field &root, const std::string &file) {
-  std::optional<Field> hashes = root.find("hashes");
-  return hashes ? hashes->at(file).text() : "";
+  if (std::optional<Field> hashes = root.find("hashes"))
+    file.hash = hashes->at(file.name).text();
+  return file;
 }
 
 static std::map<std::string, KernelSignature>
 readSignatures(const Field &field) {
   std::map<std::string, KernelSignature> result;
-  for (const std::string &symbol : field.keys()) {
-    Field entry = field.at(symbol);
+  for (const auto &[symbol, entry] : field.members()) {
     std::vector<int64_t> bytes = entry.at("bytes").integers();
     auto inputs = static_cast<size_t>(
         entry.at("inputs").integer(0, static_cast<int64_t>(bytes.size())));
@@ -224,21 +225,42 @@ static size_t nestingDepth(std::string_view text) {
   return deepest;
 }
 
-std::unique_ptr<Manifest> readManifest(std::string_view text,
-                                       const ManifestContext &context) {
-  // Instructions nest 64 deep at most; the plan, which is for readers, is
-  // written out again by a recursive function.
-  constexpr size_t deepest = 512;
-  if (nestingDepth(text) > deepest)
-    throw Error(context.file + ": lists nest more than " +
-                std::to_string(deepest) + " deep");
-  nlohmann::json document;
-  try {
-    document = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception &error) {
-    throw Error(context.file + ": not valid JSON: " + error.what());
+/// The value of the last member `key` of the object that the text of a document
+/// is, without spaces; empty if there is none. A parsed object has lost the
+/// order of its members.
+static std::string findMember(std::string_view text, std::string_view key) {
+  std::string value;
+  std::string_view name;
+  size_t depth = 0;
+  bool inValue = false, wanted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t begin = i;
+    char c = text[i];
+    if (c == '"')
+      for (++i; text[i] != '"'; ++i)
+        i += text[i] == '\\';
+    else if (c == ' ' || c == '\n' || c == '\t' || c == '\r')
+      continue;
+    std::string_view token = text.substr(begin, i + 1 - begin);
+    depth -= c == ']' || c == '}';
+    if (depth == 1 && !inValue && c == '"') {
+      name = token.substr(1, token.size() - 2);
+    } else if (depth == 1 && !inValue && c == ':') {
+      inValue = true;
+      wanted = name == key;
+      if (wanted)
+        value.clear();
+    } else if (depth == 0 || (depth == 1 && c == ',')) {
+      inValue = false;
+    } else if (inValue && wanted) {
+      value += token;
+    }
+    depth += c == '[' || c == '{';
   }
-  Field root(document, context.file);
+  return value;
+}
+
+void ProgramReader::read() {
   if (root.at("format").text() != "whale")
     root.at("format").fail("must be 'whale'");
   int64_t version = root.at("version").integer(1);
@@ -247,42 +269,39 @@ std::unique_ptr<Manifest> readManifest(std::string_view text,
         "the program has version " + std::to_string(version) +
         ", this runtime reads up to version " + std::to_string(newestVersion) +
         ": it needs a newer Whale");
-  const std::string &target = root.at("target").text();
-  if (target == "none")
-    root.at("target").fail("the program was compiled for 'none': it has no "
-                           "code to run");
-  if (target != "cpu")
-    root.at("target").fail("this runtime runs 'cpu' programs, not '" + target +
-                           "'");
-
-  auto manifest = std::make_unique<Manifest>();
-  manifest->name = root.at("name").text();
-  if (auto plan = root.find("plan"))
-    manifest->plan = plan->json().dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace);
-  else
-    manifest->plan = "null";
-  readRanks(root, *manifest);
-
-  ManifestReader reader{.context = context, .manifest = *manifest};
-  manifest->kernelsFile = readFileName(root, "kernels");
-  manifest->constantsFile = readFileName(root, "constants");
-  if (!manifest->kernelsFile.empty())
-    reader.kernels = context.openKernels(manifest->kernelsFile,
-                                         readHash(root, manifest->kernelsFile));
-  if (!manifest->constantsFile.empty())
-    reader.constantsSize = context.constantsSize(
-        manifest->constantsFile, readHash(root, manifest->constantsFile));
+  program.target = root.at("target").text();
+  program.name = root.at("name").text();
+  readRanks();
+  program.kernels = readFile(root, "kernels");
+  program.constants = readFile(root, "constants");
   if (auto signatures = root.find("kernel_signatures"))
-    reader.signatures = readSignatures(*signatures);
-
-  reader.readParameters(root);
-  reader.readChannels(root);
+    program.kernelSignatures = readSignatures(*signatures);
+  readParameters();
+  readChannels();
   Field classes = root.at("classes");
-  for (size_t i = 0; i < manifest->classes.size(); ++i)
-    reader.readClass(classes[i], manifest->classes[i]);
-  reader.checkChannels(root);
-  return manifest;
+  for (size_t i = 0; i < program.classes.size(); ++i)
+    readClass(classes[i], i);
+  finishChannels();
 }
 
-} // namespace whale::runtime
+Program readProgram(std::string_view text, const std::string &file) {
+  // Loops and cases nest far less deep; the plan, which is for people, is parsed
+  // and written by recursive functions.
+  constexpr size_t deepest = 512;
+  if (nestingDepth(text) > deepest)
+    throw Error(file + ": lists nest more than " + std::to_string(deepest) +
+                " deep");
+  Document document{file, {}};
+  try {
+    document.root = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(file + ": not valid JSON: " + error.what());
+  }
+  Program program;
+  ProgramReader(Field(document), program).read();
+  if (std::string plan = findMember(text, "plan"); !plan.empty())
+    program.plan = std::move(plan);
+  return program;
+}
+
+} // namespace whale::format

@@ -6,21 +6,39 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "program/Field.h"
+#include "Field.h"
 
-#include "whale/Runtime/Error.h"
+#include "whale/ProgramFormat/Error.h"
 
 #include <charconv>
 
-namespace whale::runtime {
+namespace whale::format {
 
-void Field::fail(const std::string &what) const {
-  throw Error(path + (path.ends_with(':') ? " " : ": ") + what);
+/// Appends the path from `from` to `to`, if `to` is in it. Nothing keeps the
+/// way to a value: it is looked for once, when something is wrong with it.
+static bool findPath(const nlohmann::json &from, const nlohmann::json *to,
+                     std::string &path) {
+  if (&from == to)
+    return true;
+  size_t length = path.size();
+  size_t index = 0;
+  if (from.is_structured())
+    for (auto it = from.begin(); it != from.end(); ++it, ++index) {
+      if (from.is_array())
+        path += "[" + std::to_string(index) + "]";
+      else
+        path += (path.empty() ? "" : ".") + it.key();
+      if (findPath(*it, to, path))
+        return true;
+      path.resize(length);
+    }
+  return false;
 }
 
-/// "manifest.json:" + "name" -> "manifest.json: name", then "name.child".
-static std::string join(const std::string &path, const std::string &key) {
-  return path + (path.ends_with(':') ? " " : ".") + key;
+void Field::fail(const std::string &what) const {
+  std::string path;
+  findPath(document->root, value, path);
+  throw Error(document->file + ": " + path + (path.empty() ? "" : ": ") + what);
 }
 
 Field Field::at(const std::string &key) const {
@@ -29,7 +47,7 @@ Field Field::at(const std::string &key) const {
   auto it = value->find(key);
   if (it == value->end())
     fail("has no field '" + key + "'");
-  return Field(&*it, join(path, key));
+  return Field(document, &*it);
 }
 
 std::optional<Field> Field::find(const std::string &key) const {
@@ -38,7 +56,7 @@ std::optional<Field> Field::find(const std::string &key) const {
   auto it = value->find(key);
   if (it == value->end() || it->is_null())
     return std::nullopt;
-  return Field(&*it, join(path, key));
+  return Field(document, &*it);
 }
 
 size_t Field::size() const {
@@ -50,15 +68,16 @@ size_t Field::size() const {
 Field Field::operator[](size_t index) const {
   if (index >= size())
     fail("must have more than " + std::to_string(index) + " elements");
-  return Field(&(*value)[index], path + "[" + std::to_string(index) + "]");
+  return Field(document, &(*value)[index]);
 }
 
-std::vector<std::string> Field::keys() const {
+std::vector<std::pair<std::string, Field>> Field::members() const {
   if (!value->is_object())
     fail("must be an object");
-  std::vector<std::string> result;
+  std::vector<std::pair<std::string, Field>> result;
+  result.reserve(value->size());
   for (auto it = value->begin(); it != value->end(); ++it)
-    result.push_back(it.key());
+    result.emplace_back(it.key(), Field(document, &*it));
   return result;
 }
 
@@ -146,4 +165,4 @@ std::optional<int64_t> parseDecimal(const std::string &text) {
   return number;
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

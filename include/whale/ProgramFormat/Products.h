@@ -7,20 +7,21 @@
 //===----------------------------------------------------------------------===//
 //
 // The instructions of a program that devices compute with libraries
-// (docs/program-format.md).
+// (docs/program-format.md). The types and shapes are those of the buffers: a
+// device needs nothing else to prepare one.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_PRODUCTS_H
-#define WHALE_RUNTIME_PRODUCTS_H
+#ifndef WHALE_PROGRAMFORMAT_PRODUCTS_H
+#define WHALE_PROGRAMFORMAT_PRODUCTS_H
 
-#include "whale/Runtime/DType.h"
-#include "whale/Runtime/Layout.h"
+#include "whale/ProgramFormat/DType.h"
+#include "whale/ProgramFormat/Layout.h"
 
 #include <cstdint>
 #include <vector>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// A buffer of a class of ranks; instructions name it by its index.
 using BufferIndex = int64_t;
@@ -29,36 +30,41 @@ using BufferIndex = int64_t;
 struct Matmul {
   struct Batch {
     int64_t size, lhs, rhs, out;
+    bool operator==(const Batch &) const = default;
   };
-  BufferIndex lhs, rhs, out;
-  DType lhsType, rhsType, outType;
+  BufferIndex lhs = 0, rhs = 0, out = 0;
+  DType lhsType = {}, rhsType = {}, outType = {};
   std::vector<Batch> batch;
-  int64_t m, mLhs, mOut;
-  int64_t n, nRhs, nOut;
-  int64_t k, kLhs, kRhs;
+  int64_t m = 0, mLhs = 0, mOut = 0;
+  int64_t n = 0, nRhs = 0, nOut = 0;
+  int64_t k = 0, kLhs = 0, kRhs = 0;
   /// The product is added to what `out` holds.
   bool accumulate = false;
+  bool operator==(const Matmul &) const = default;
 };
 
 struct Convolution {
   /// Where the logical dimensions stand in a tensor: batch and feature of the
   /// operand or result, input and output feature of the kernel.
   struct Dimensions {
-    int64_t first, second;
+    int64_t first = 0, second = 0;
     std::vector<int64_t> spatial;
+    bool operator==(const Dimensions &) const = default;
   };
   struct Window {
     int64_t stride = 1, low = 0, high = 0, lhsDilation = 1, rhsDilation = 1;
     bool reversed = false;
+    bool operator==(const Window &) const = default;
   };
-  BufferIndex lhs, rhs, out;
-  DType lhsType, rhsType, outType;
+  BufferIndex lhs = 0, rhs = 0, out = 0;
+  DType lhsType = {}, rhsType = {}, outType = {};
   Shape lhsShape, rhsShape, outShape;
   Dimensions lhsDims, rhsDims, outDims;
   std::vector<Window> windows;
   int64_t featureGroups = 1, batchGroups = 1;
+  bool operator==(const Convolution &) const = default;
 };
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_PRODUCTS_H
+#endif // WHALE_PROGRAMFORMAT_PRODUCTS_H

@@ -1,4 +1,4 @@
-//===- Limits.h - What the runtime takes ------------------------*- C++ -*-===//
+//===- Limits.h - What a program may hold -----------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_LIMITS_H
-#define WHALE_RUNTIME_LIMITS_H
+#ifndef WHALE_PROGRAMFORMAT_LIMITS_H
+#define WHALE_PROGRAMFORMAT_LIMITS_H
 
 #include <cstdint>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Ranks of a program that runs.
 inline constexpr int64_t mostRanks = 4096;
@@ -28,6 +28,6 @@ inline constexpr int64_t mostDilated = int64_t(1) << 60;
 /// enough for functions that follow them by recursion.
 inline constexpr int64_t mostNested = 128;
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_LIMITS_H
+#endif // WHALE_PROGRAMFORMAT_LIMITS_H

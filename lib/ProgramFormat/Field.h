@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A value of a JSON document with its path in it, so that what is wrong with it
-// is reported as "manifest.json: classes[0].buffers[3].offset: must be ...".
+// A value of a JSON document, so that what is wrong with it is reported with
+// its path: "manifest.json: classes[0].buffers[3].offset: must be ...".
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_PROGRAM_FIELD_H
-#define WHALE_RUNTIME_PROGRAM_FIELD_H
+#ifndef WHALE_LIB_PROGRAMFORMAT_FIELD_H
+#define WHALE_LIB_PROGRAMFORMAT_FIELD_H
 
-#include "whale/Runtime/DType.h"
-#include "whale/Runtime/Layout.h"
+#include "whale/ProgramFormat/DType.h"
+#include "whale/ProgramFormat/Layout.h"
 
 #include <nlohmann/json.hpp>
 
@@ -24,14 +24,21 @@
 #include <string>
 #include <vector>
 
-namespace whale::runtime {
+namespace whale::format {
 
+struct Document {
+  /// For errors.
+  std::string file;
+  nlohmann::json root;
+};
+
+/// Refers to the document, which outlives it.
 class Field {
 public:
   static constexpr int64_t maximum = std::numeric_limits<int64_t>::max();
 
-  Field(const nlohmann::json &value, std::string file)
-      : value(&value), path(std::move(file) + ":") {}
+  explicit Field(const Document &document)
+      : document(&document), value(&document.root) {}
 
   /// Throws Error with this field's path.
   [[noreturn]] void fail(const std::string &what) const;
@@ -45,8 +52,8 @@ public:
   /// The number of elements of this list.
   size_t size() const;
   Field operator[](size_t index) const;
-  /// The keys of this object.
-  std::vector<std::string> keys() const;
+  /// The members of this object.
+  std::vector<std::pair<std::string, Field>> members() const;
 
   /// An integer in [low, high].
   int64_t integer(int64_t low = 0, int64_t high = maximum) const;
@@ -60,16 +67,16 @@ public:
   DType dtype() const;
 
 private:
-  Field(const nlohmann::json *value, std::string path)
-      : value(value), path(std::move(path)) {}
+  Field(const Document *document, const nlohmann::json *value)
+      : document(document), value(value) {}
 
+  const Document *document;
   const nlohmann::json *value;
-  std::string path;
 };
 
 /// The rank or channel that a decimal key names, or nothing.
 std::optional<int64_t> parseDecimal(const std::string &text);
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_PROGRAM_FIELD_H
+#endif // WHALE_LIB_PROGRAMFORMAT_FIELD_H

@@ -1,4 +1,4 @@
-//===- Error.h - Failures of the runtime ------------------------*- C++ -*-===//
+//===- Error.h - Failures that name what is at fault ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything that goes wrong for a reason outside the runtime's own code (a
-// damaged program, a tensor of the wrong shape, a rank that fails) is thrown as
-// one exception whose message names what is at fault.
+// Everything that goes wrong for a reason outside Whale's own code when a
+// program is read or run (a damaged file, a tensor of the wrong shape, a rank
+// that fails) is thrown as one exception whose message names what is at fault.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_ERROR_H
-#define WHALE_RUNTIME_ERROR_H
+#ifndef WHALE_PROGRAMFORMAT_ERROR_H
+#define WHALE_PROGRAMFORMAT_ERROR_H
 
 #include <stdexcept>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Its message names the file, field, tensor, or rank and instruction at fault;
 /// it has no "error: " in front and no newline at its end.
@@ -26,6 +26,6 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_ERROR_H
+#endif // WHALE_PROGRAMFORMAT_ERROR_H

@@ -6,20 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The hashes of checksums.txt (docs/program-format.md). Header-only: what
-// writes programs needs no more of the runtime than this.
+// The hashes of checksums.txt (docs/program-format.md). Header-only.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_CHECKSUM_H
-#define WHALE_RUNTIME_CHECKSUM_H
+#ifndef WHALE_PROGRAMFORMAT_CHECKSUM_H
+#define WHALE_PROGRAMFORMAT_CHECKSUM_H
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Incremental 64-bit FNV-1a. It finds accidents, not forgeries.
 class Checksum {
@@ -50,6 +49,6 @@ inline std::string checksumLine(std::string_view file, std::string_view hash) {
   return std::string(hash) + "  " + std::string(file) + "\n";
 }
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_CHECKSUM_H
+#endif // WHALE_PROGRAMFORMAT_CHECKSUM_H

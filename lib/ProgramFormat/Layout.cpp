@@ -6,16 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Layout.h"
+#include "whale/ProgramFormat/Layout.h"
 
-#include "whale/Runtime/Error.h"
+#include "whale/ProgramFormat/Error.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <tuple>
 
-namespace whale::runtime {
+namespace whale::format {
 
 int64_t elementCount(std::span<const int64_t> shape) {
   int64_t count = 1;
@@ -101,64 +100,4 @@ bool covers(const Shape &view, std::span<const std::optional<Box>> boxes) {
   return uncovered.empty();
 }
 
-void copyBox(void *dst, std::span<const int64_t> dstShape,
-             std::span<const int64_t> dstStart, const void *src,
-             std::span<const int64_t> srcShape,
-             std::span<const int64_t> srcStart, std::span<const int64_t> size,
-             int64_t elementBytes) {
-  // Trailing dimensions that are whole on both sides make one run of bytes.
-  size_t rank = size.size();
-  int64_t dstOffset = 0, srcOffset = 0;
-  int64_t dstStride = elementBytes, srcStride = elementBytes;
-  int64_t run = elementBytes;
-  bool contiguous = true;
-  struct Loop {
-    int64_t count, dstStride, srcStride;
-  };
-  std::vector<Loop> loops;
-  for (size_t i = rank; i-- > 0;) {
-    dstOffset += dstStart[i] * dstStride;
-    srcOffset += srcStart[i] * srcStride;
-    if (contiguous)
-      run *= size[i];
-    else if (size[i] != 1)
-      loops.push_back({size[i], dstStride, srcStride});
-    if (size[i] != dstShape[i] || size[i] != srcShape[i])
-      contiguous = false;
-    dstStride *= dstShape[i];
-    srcStride *= srcShape[i];
-  }
-  if (run == 0)
-    return;
-  for (const Loop &loop : loops)
-    if (loop.count == 0)
-      return;
-
-  auto *to = static_cast<char *>(dst) + dstOffset;
-  auto *from = static_cast<const char *>(src) + srcOffset;
-  if (loops.empty()) {
-    std::memcpy(to, from, run);
-    return;
-  }
-  // loops[0] is the innermost; an odometer runs over the others.
-  std::vector<int64_t> index(loops.size(), 0);
-  while (true) {
-    const Loop &inner = loops[0];
-    for (int64_t i = 0; i < inner.count; ++i)
-      std::memcpy(to + i * inner.dstStride, from + i * inner.srcStride, run);
-    size_t d = 1;
-    for (; d < loops.size(); ++d) {
-      to += loops[d].dstStride;
-      from += loops[d].srcStride;
-      if (++index[d] < loops[d].count)
-        break;
-      to -= loops[d].count * loops[d].dstStride;
-      from -= loops[d].count * loops[d].srcStride;
-      index[d] = 0;
-    }
-    if (d == loops.size())
-      return;
-  }
-}
-
-} // namespace whale::runtime
+} // namespace whale::format

@@ -1,0 +1,249 @@
+//===- Program.h - What a program directory's index says --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The contents of manifest.json (docs/program-format.md) as values: what the
+// compiler fills in and writes, and what the runtime and other readers get.
+// Two programs are equal if they say the same, wherever it is shared.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PROGRAMFORMAT_PROGRAM_H
+#define WHALE_PROGRAMFORMAT_PROGRAM_H
+
+#include "whale/ProgramFormat/Products.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+
+namespace whale::format {
+
+/// The version that is written; older ones can be read.
+inline constexpr int64_t newestVersion = 1;
+
+/// A value that several owners may hold: a large one is in memory, and in the
+/// file, once. Compared by value.
+template <typename T>
+struct Shared : std::shared_ptr<const T> {
+  using std::shared_ptr<const T>::shared_ptr;
+  Shared(std::shared_ptr<const T> other)
+      : std::shared_ptr<const T>(std::move(other)) {}
+
+  friend bool operator==(const Shared &a, const Shared &b) {
+    return a.get() == b.get() || (a.get() && b.get() && *a == *b);
+  }
+};
+
+/// A rank, and the device that the compiler has in mind for it.
+struct Rank {
+  /// Index of its class.
+  int64_t rankClass = 0;
+  int64_t device = 0;
+  std::string kind = "cpu";
+  int64_t node = 0;
+  double slowdown = 1;
+  bool operator==(const Rank &) const = default;
+};
+
+/// What an argument is for.
+enum class Role : uint8_t { State, Batch, Input };
+
+/// An argument or a result of a program.
+struct Parameter {
+  /// "arg0", "result0": its name in tensor files.
+  std::string name;
+  /// What the user calls it ("params['w']"); may be empty.
+  std::string label;
+  DType dtype = {};
+  /// Of the whole tensor.
+  Shape shape;
+  Shared<Layout> layout;
+
+  /// Arguments only, like the next three.
+  Role role = Role::Input;
+  /// The dimension that carries the mini-batch.
+  std::optional<int64_t> batchDim;
+  /// The result that is the next step's value of this argument.
+  std::optional<int64_t> fedBy;
+  /// Running the program takes the array over.
+  bool donated = false;
+
+  /// Results only: the donated argument whose memory the result takes.
+  std::optional<int64_t> alias;
+  bool operator==(const Parameter &) const = default;
+};
+
+enum class Space : uint8_t { Arena, Argument, Result, Constant, RankConstant };
+
+/// A buffer of a class; instructions name it by its index.
+struct BufferInfo {
+  Space space = Space::Arena;
+  /// Byte offset in the arena or the constants file.
+  int64_t offset = 0;
+  /// Index of the argument or result.
+  int64_t index = 0;
+  int64_t bytes = 0;
+  DType dtype = {};
+  Shape shape;
+  /// RankConstant: the bytes for each rank of the class, in the class's order.
+  std::vector<std::vector<uint8_t>> values;
+  bool operator==(const BufferInfo &) const = default;
+};
+
+/// A generated kernel over [0, extent).
+struct Kernel {
+  std::string symbol;
+  /// Inputs, then outputs.
+  std::vector<BufferIndex> buffers;
+  int64_t extent = 0;
+  bool operator==(const Kernel &) const = default;
+};
+
+struct Copy {
+  BufferIndex src = 0, dst = 0;
+  bool operator==(const Copy &) const = default;
+};
+
+/// A function of the runtime.
+struct Call {
+  std::string function;
+  std::vector<BufferIndex> inputs, outputs;
+  /// JSON text without spaces, keys in ascending order.
+  std::string config = "{}";
+  bool operator==(const Call &) const = default;
+};
+
+/// A rank's part of a channel.
+struct Comm {
+  int64_t channel = 0;
+  std::optional<BufferIndex> src, dst;
+  bool operator==(const Comm &) const = default;
+};
+
+struct Instruction;
+
+struct While {
+  std::vector<Instruction> cond;
+  BufferIndex predicate = 0;
+  std::vector<Instruction> body;
+  bool operator==(const While &) const;
+};
+
+struct Case {
+  BufferIndex index = 0;
+  std::vector<std::vector<Instruction>> branches;
+  bool operator==(const Case &) const;
+};
+
+struct Instruction {
+  /// For errors and traces; may be empty.
+  std::string label = {};
+  /// Arithmetic that it does and bytes that it touches, where that is told.
+  std::optional<double> flops = {}, bytes = {};
+  std::variant<Kernel, Copy, Matmul, Convolution, Call, Comm, While, Case>
+      operation;
+  bool operator==(const Instruction &) const = default;
+};
+
+inline bool While::operator==(const While &) const = default;
+inline bool Case::operator==(const Case &) const = default;
+
+/// Ranks that run the same instructions.
+struct RankClass {
+  /// Ascending.
+  std::vector<int64_t> ranks;
+  int64_t arenaBytes = 0;
+  std::vector<BufferInfo> buffers;
+  std::vector<Instruction> instructions;
+  bool operator==(const RankClass &) const = default;
+};
+
+enum class Reduction : uint8_t { Sum, Product, Min, Max, And, Or };
+
+/// A box of a receiver's destination and where it comes from.
+struct Cell {
+  Shape dstStart;
+  Shape size;
+  struct Contribution {
+    int64_t peer;
+    Shape start;
+    bool operator==(const Contribution &) const = default;
+  };
+  /// One: a copy. Several: their reduction in this order. None: its identity.
+  std::vector<Contribution> from;
+  bool operator==(const Cell &) const = default;
+};
+
+/// What a collective does.
+struct Collective {
+  std::string kind;
+  DType dtype = {};
+  std::optional<Reduction> reduction;
+  /// Ascending.
+  std::vector<int64_t> participants;
+  /// All-reduce of equal whole buffers; else `cells` say what moves.
+  std::vector<std::vector<int64_t>> groups;
+  /// By receiving rank.
+  std::map<int64_t, Shared<std::vector<Cell>>> cells;
+  /// By rank, the extents in which cells name positions: the buffer's own, or
+  /// others with as many elements. Absent for a rank that does not send or
+  /// does not receive.
+  std::map<int64_t, Shape> srcShapes;
+  std::map<int64_t, Shape> dstShapes;
+  bool operator==(const Collective &) const = default;
+};
+
+/// What every launch of a kernel agrees with.
+struct KernelSignature {
+  size_t inputs = 0;
+  /// Of each buffer.
+  std::vector<int64_t> bytes;
+  int64_t extent = 0;
+  bool operator==(const KernelSignature &) const = default;
+};
+
+/// A file of the program's directory.
+struct File {
+  std::string name;
+  /// Of its bytes (Checksum.h); empty where the program doesn't say.
+  std::string hash;
+  bool operator==(const File &) const = default;
+};
+
+struct Program {
+  /// "cpu", or "none" for a program without code.
+  std::string target;
+  /// For messages.
+  std::string name;
+  std::vector<Rank> ranks;
+  std::vector<Parameter> arguments;
+  std::vector<Parameter> results;
+  std::vector<RankClass> classes;
+  /// By number. Channels that do the same share what they do.
+  std::map<int64_t, Shared<Collective>> channels;
+  std::optional<File> kernels;
+  /// By symbol.
+  std::optional<std::map<std::string, KernelSignature>> kernelSignatures;
+  std::optional<File> constants;
+  /// A summary for people and tools: JSON text without spaces.
+  std::string plan = "null";
+  bool operator==(const Program &) const = default;
+};
+
+/// The names of the file, in the order of the enumerators.
+std::string_view name(Reduction reduction);
+std::string_view name(Space space);
+std::string_view name(Role role);
+
+/// The bytes of elements of this type and shape.
+int64_t byteCount(DType dtype, const Shape &shape);
+
+} // namespace whale::format
+
+#endif // WHALE_PROGRAMFORMAT_PROGRAM_H

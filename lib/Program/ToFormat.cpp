@@ -1,0 +1,76 @@
+//===- ToFormat.cpp - Parts of a program in its format ----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToFormat.h"
+
+#include "whale/Dialect/Whale/IR/ElementType.h"
+
+using namespace mlir;
+
+namespace whale {
+
+format::DType toDType(Type element) {
+  std::optional<format::DType> dtype =
+      format::parseDType(getDTypeName(element));
+  assert(dtype && "buffers are of types that programs hold");
+  return *dtype;
+}
+
+static format::DType typeOf(Value value) {
+  return toDType(cast<RankedTensorType>(value.getType()).getElementType());
+}
+
+static format::Shape shapeOf(Value value) {
+  return toShape(cast<RankedTensorType>(value.getType()).getShape());
+}
+
+format::Matmul toFormat(MatmulOp op) {
+  format::Matmul product = {};
+  product.lhsType = typeOf(op.getLhs());
+  product.rhsType = typeOf(op.getRhs());
+  product.outType = typeOf(op.getOutput());
+  ArrayRef<int64_t> batch = op.getBatch();
+  for (size_t i = 0; i + 3 < batch.size(); i += 4)
+    product.batch.push_back(
+        {batch[i], batch[i + 1], batch[i + 2], batch[i + 3]});
+  ArrayRef<int64_t> m = op.getM(), n = op.getN(), k = op.getK();
+  std::tie(product.m, product.mLhs, product.mOut) = std::tie(m[0], m[1], m[2]);
+  std::tie(product.n, product.nRhs, product.nOut) = std::tie(n[0], n[1], n[2]);
+  std::tie(product.k, product.kLhs, product.kRhs) = std::tie(k[0], k[1], k[2]);
+  product.accumulate = op.getAddend() != nullptr;
+  return product;
+}
+
+format::Convolution toFormat(ConvolutionOp op) {
+  format::Convolution product = {};
+  product.lhsType = typeOf(op.getLhs());
+  product.rhsType = typeOf(op.getRhs());
+  product.outType = typeOf(op.getOutput());
+  product.lhsShape = shapeOf(op.getLhs());
+  product.rhsShape = shapeOf(op.getRhs());
+  product.outShape = shapeOf(op.getOutput());
+  product.lhsDims = {int64_t(op.getInputBatchDimension()),
+                     int64_t(op.getInputFeatureDimension()),
+                     op.getInputSpatialDimensions().vec()};
+  product.rhsDims = {int64_t(op.getKernelInputFeatureDimension()),
+                     int64_t(op.getKernelOutputFeatureDimension()),
+                     op.getKernelSpatialDimensions().vec()};
+  product.outDims = {int64_t(op.getOutputBatchDimension()),
+                     int64_t(op.getOutputFeatureDimension()),
+                     op.getOutputSpatialDimensions().vec()};
+  for (size_t i = 0; i < op.getWindowStrides().size(); ++i)
+    product.windows.push_back({op.getWindowStrides()[i], op.getPadding()[2 * i],
+                               op.getPadding()[2 * i + 1],
+                               op.getLhsDilation()[i], op.getRhsDilation()[i],
+                               op.getWindowReversal()[i]});
+  product.featureGroups = op.getFeatureGroupCount();
+  product.batchGroups = op.getBatchGroupCount();
+  return product;
+}
+
+} // namespace whale

@@ -1,0 +1,30 @@
+//===- ToFormat.h - Parts of a program in its format ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PROGRAM_TOFORMAT_H
+#define WHALE_LIB_PROGRAM_TOFORMAT_H
+
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/Program.h"
+
+namespace whale {
+
+/// An element type that a program can hold.
+format::DType toDType(mlir::Type element);
+
+inline format::Shape toShape(llvm::ArrayRef<int64_t> extents) {
+  return {extents.begin(), extents.end()};
+}
+
+/// A product, but for the numbers of its buffers.
+format::Matmul toFormat(MatmulOp op);
+format::Convolution toFormat(ConvolutionOp op);
+
+} // namespace whale
+
+#endif // WHALE_LIB_PROGRAM_TOFORMAT_H

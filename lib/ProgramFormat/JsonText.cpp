@@ -1,0 +1,65 @@
+//===- JsonText.cpp - JSON as people like to read it ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "JsonText.h"
+
+#include <algorithm>
+
+namespace whale::format {
+
+std::string printLine(const Json &json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Whether there are more values in it than in a line that is read at a glance,
+/// `room` of them.
+static bool exceeds(const Json &json, int &room) {
+  return --room < 0 ||
+         (json.is_structured() &&
+          std::any_of(
+              json.begin(), json.end(),
+              [&](const Json &element) { return exceeds(element, room); }));
+}
+
+void JsonLines::next(const std::string &key) {
+  out += empty ? "\n" : ",\n";
+  empty = false;
+  out.append(indent + 1, ' ');
+  if (!isList)
+    out += printLine(key) + ": ";
+}
+
+void JsonLines::end() {
+  if (!empty)
+    out.append("\n").append(indent, ' ');
+  out += isList ? "]" : "}";
+}
+
+void printJson(std::string &out, const Json &json, int depth, int indent) {
+  bool nested = json.is_structured() && depth > 0 &&
+                std::any_of(json.begin(), json.end(), [](const Json &element) {
+                  return element.is_structured();
+                });
+  // Each value takes two characters of a line of 120.
+  int room = 60;
+  if (!nested || !exceeds(json, room)) {
+    std::string line = printLine(json);
+    if (!nested || line.size() + indent <= 120) {
+      out += line;
+      return;
+    }
+  }
+  JsonLines lines(out, json.is_array(), indent);
+  for (const auto &[key, value] : json.items()) {
+    lines.next(key);
+    printJson(out, value, depth - 1, indent + 1);
+  }
+  lines.end();
+}
+
+} // namespace whale::format

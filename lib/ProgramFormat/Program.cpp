@@ -1,0 +1,37 @@
+//===- Program.cpp - Names in programs --------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/Program.h"
+
+#include <array>
+
+namespace whale::format {
+
+std::string_view name(Reduction reduction) {
+  static constexpr std::array<std::string_view, 6> names = {
+      "sum", "product", "min", "max", "and", "or"};
+  return names[static_cast<size_t>(reduction)];
+}
+
+std::string_view name(Space space) {
+  static constexpr std::array<std::string_view, 5> names = {
+      "arena", "argument", "result", "constant", "rank_constant"};
+  return names[static_cast<size_t>(space)];
+}
+
+std::string_view name(Role role) {
+  static constexpr std::array<std::string_view, 3> names = {"state", "batch",
+                                                            "input"};
+  return names[static_cast<size_t>(role)];
+}
+
+int64_t byteCount(DType dtype, const Shape &shape) {
+  return elementCount(shape) * byteSize(dtype);
+}
+
+} // namespace whale::format

@@ -1,0 +1,367 @@
+//===- ReadChannels.cpp - Decode the collectives of a program ---*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/Numeric.h"
+
+#include <algorithm>
+
+namespace whale::format {
+
+static std::optional<Reduction> parseReduction(const std::string &text) {
+  for (Reduction reduction :
+       {Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max,
+        Reduction::And, Reduction::Or})
+    if (name(reduction) == text)
+      return reduction;
+  return std::nullopt;
+}
+
+static Reduction readReduction(const Field &field, DType dtype) {
+  auto reduction = parseReduction(field.text());
+  if (!reduction)
+    field.fail("must be 'sum', 'product', 'min', 'max', 'and' or 'or'");
+  bool bitwise = *reduction == Reduction::And || *reduction == Reduction::Or;
+  bool ordered = *reduction == Reduction::Min || *reduction == Reduction::Max;
+  if (!hasArithmetic(dtype) || (bitwise && !isInteger(dtype)) ||
+      (ordered && isComplex(dtype)))
+    field.fail("there is no '" + field.text() + "' of " +
+               std::string(name(dtype)));
+  return *reduction;
+}
+
+/// The rank that a key of an object by rank means.
+static int64_t participantOf(const Field &field, const std::string &key,
+                             const Collective &collective) {
+  auto rank = parseDecimal(key);
+  if (!rank || !std::binary_search(collective.participants.begin(),
+                                   collective.participants.end(), *rank))
+    field.fail("'" + key + "' is no participant");
+  return *rank;
+}
+
+static void checkParticipant(const Field &field, int64_t rank,
+                             const Collective &collective) {
+  if (!std::binary_search(collective.participants.begin(),
+                          collective.participants.end(), rank))
+    field.fail(std::to_string(rank) + " is no participant");
+}
+
+static Cell readCell(const Field &field, const Collective &collective) {
+  Field dst = field.at("dst");
+  if (dst.size() != 2)
+    dst.fail("must be [start, size]");
+  Cell cell;
+  cell.dstStart = dst[0].integers();
+  cell.size = dst[1].shape();
+  if (cell.dstStart.size() != cell.size.size())
+    dst.fail("start and size have different numbers of dimensions");
+  Field from = field.at("from");
+  if (from.size() == 0 && !collective.reduction)
+    from.fail("must not be empty without a reduction");
+  for (size_t i = 0; i < from.size(); ++i) {
+    Field entry = from[i];
+    if (entry.size() != 2)
+      entry.fail("must be [peer, start]");
+    int64_t peer = entry[0].integer();
+    checkParticipant(entry[0], peer, collective);
+    cell.from.push_back({peer, entry[1].integers()});
+    if (cell.from.back().start.size() != cell.size.size())
+      entry[1].fail("must have " + std::to_string(cell.size.size()) +
+                    " dimensions");
+  }
+  if (cell.from.size() > 1 && !collective.reduction)
+    from.fail("several contributions need a reduction");
+  return cell;
+}
+
+static void readGroups(const Field &field, Collective &collective) {
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < field.size(); ++i) {
+    Field list = field[i];
+    std::vector<int64_t> group = list.integers();
+    if (group.empty())
+      list.fail("must not be empty");
+    for (int64_t rank : group) {
+      checkParticipant(list, rank, collective);
+      if (!seen.insert(rank).second)
+        list.fail("rank " + std::to_string(rank) + " stands twice in groups");
+    }
+    collective.groups.push_back(std::move(group));
+  }
+  if (seen.size() != collective.participants.size())
+    field.fail("must hold every participant");
+  if (!collective.reduction)
+    field.fail("groups need a reduction");
+}
+
+/// The list of cells that `field` is: its own, or that of the rank which it
+/// names in `cells`.
+static Field listOf(const Field &cells, const Field &field) {
+  if (!field.json().is_number())
+    return field;
+  auto other = cells.find(std::to_string(field.integer()));
+  if (!other || !other->json().is_array())
+    field.fail("rank " + std::to_string(field.integer()) + " has no list");
+  return *other;
+}
+
+static void readCells(const Field &field, Collective &collective) {
+  std::map<const nlohmann::json *, Shared<std::vector<Cell>>> lists;
+  for (const auto &[key, given] : field.members()) {
+    int64_t rank = participantOf(field, key, collective);
+    Field list = listOf(field, given);
+    auto [it, isNew] = lists.try_emplace(&list.json());
+    if (isNew) {
+      std::vector<Cell> table;
+      table.reserve(list.size());
+      for (size_t i = 0; i < list.size(); ++i)
+        table.push_back(readCell(list[i], collective));
+      it->second = std::make_shared<std::vector<Cell>>(std::move(table));
+    }
+    collective.cells[rank] = it->second;
+  }
+}
+
+static Collective readCollective(const Field &field, size_t ranks) {
+  Collective collective;
+  collective.kind = field.at("kind").text();
+  static const std::set<std::string> kinds = {
+      "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+      "broadcast",  "send_recv",  "local_slice"};
+  if (!kinds.count(collective.kind))
+    field.at("kind").fail("unknown kind '" + collective.kind + "'");
+  collective.dtype = field.at("dtype").dtype();
+  if (auto reduction = field.find("reduction"))
+    collective.reduction = readReduction(*reduction, collective.dtype);
+
+  Field participants = field.at("participants");
+  collective.participants =
+      participants.integers(0, static_cast<int64_t>(ranks) - 1);
+  for (size_t i = 1; i < collective.participants.size(); ++i)
+    if (collective.participants[i - 1] >= collective.participants[i])
+      participants.fail("must be ascending");
+
+  auto groups = field.find("groups");
+  auto cells = field.find("cells");
+  if (groups && groups->size() == 0)
+    groups.reset();
+  if (groups && cells && !cells->members().empty())
+    field.fail("has both groups and cells");
+  if (groups) {
+    readGroups(*groups, collective);
+    return collective;
+  }
+  if (!cells)
+    field.fail("has neither groups nor cells");
+  readCells(*cells, collective);
+  for (auto [name, shapes] : {std::pair{"src_shapes", &collective.srcShapes},
+                              std::pair{"dst_shapes", &collective.dstShapes}})
+    if (auto given = field.find(name))
+      for (const auto &[key, shape] : given->members())
+        if (!shape.json().is_null())
+          (*shapes)[participantOf(*given, key, collective)] = shape.shape();
+  return collective;
+}
+
+void ProgramReader::readChannels() {
+  Field list = root.at("channels");
+  for (const auto &[key, field] : list.members()) {
+    auto number = parseDecimal(key);
+    if (!number)
+      list.fail("'" + key + "' is not the number of a channel");
+    Channel channel{field, *number, {}, {}};
+    if (auto other = field.find("same_as"))
+      channel.described = other->integer();
+    else
+      channel.collective = readCollective(field, program.ranks.size());
+    channels.emplace(*number, std::move(channel));
+  }
+  for (const auto &[number, channel] : channels) {
+    auto it = channels.find(channel.described);
+    if (it == channels.end() || it->second.described != it->first ||
+        (channel.described == number && channel.field.find("same_as")))
+      channel.field.at("same_as").fail(
+          "channel " + std::to_string(channel.described) + " is not described");
+  }
+}
+
+/// Whether [start, start + size) lies in `shape`, of as many dimensions.
+static bool inside(const Shape &start, const Shape &size, const Shape &shape) {
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (start[i] > shape[i] || size[i] > shape[i] - start[i])
+      return false;
+  return true;
+}
+
+/// Completes the extents of one side from the buffers.
+static void completeShapes(const Field &field, const std::string &name,
+                           std::map<int64_t, Shape> &shapes, int64_t rank,
+                           const std::optional<Shape> &buffer) {
+  auto it = shapes.find(rank);
+  if (it == shapes.end()) {
+    if (buffer)
+      shapes[rank] = *buffer;
+    return;
+  }
+  if (!buffer)
+    field.fail(name + " has an entry for rank " + std::to_string(rank) +
+               ", which has no such buffer");
+  if (elementCount(it->second) != elementCount(*buffer))
+    field.fail(name + " of rank " + std::to_string(rank) +
+               " has another number of elements than its buffer " +
+               toString(*buffer));
+}
+
+/// What is wrong with a cell of a receiver, if anything.
+static std::string faultOf(const Cell &cell, int64_t rank, const Shape &dst,
+                           const std::map<int64_t, Shape> &srcShapes) {
+  std::string dimensions = "has " + std::to_string(cell.size.size()) +
+                           " dimensions, the buffer of rank ";
+  if (cell.size.size() != dst.size())
+    return dimensions + std::to_string(rank) + " is " + toString(dst) +
+           " (a view needs dst_shapes)";
+  if (!inside(cell.dstStart, cell.size, dst))
+    return "dst reaches out of the buffer " + toString(dst);
+  for (const Cell::Contribution &from : cell.from) {
+    auto src = srcShapes.find(from.peer);
+    std::string peer = std::to_string(from.peer);
+    if (src == srcShapes.end())
+      return "rank " + peer + " has no src buffer";
+    if (cell.size.size() != src->second.size())
+      return dimensions + peer + " is " + toString(src->second) +
+             " (a view needs src_shapes)";
+    if (!inside(from.start, cell.size, src->second))
+      return "reaches out of the buffer " + toString(src->second) +
+             " of rank " + peer;
+  }
+  return "";
+}
+
+static bool meet(const Cell &a, const Cell &b) {
+  for (size_t i = 0; i < a.size.size(); ++i)
+    if (std::max(a.dstStart[i], b.dstStart[i]) >=
+        std::min(a.dstStart[i] + a.size[i], b.dstStart[i] + b.size[i]))
+      return false;
+  return true;
+}
+
+/// Whether two cells have an element of the destination in common. They have
+/// all as many dimensions.
+static bool anyMeet(const std::vector<Cell> &cells) {
+  if (cells.empty() || cells[0].size.empty())
+    return false;
+  // Sorted along the dimension in which they start at the most places, few
+  // neighbours can meet.
+  size_t dim = 0, most = 0;
+  for (size_t i = 0; i < cells[0].size.size(); ++i) {
+    std::vector<int64_t> starts;
+    for (const Cell &cell : cells)
+      starts.push_back(cell.dstStart[i]);
+    std::sort(starts.begin(), starts.end());
+    size_t count = std::unique(starts.begin(), starts.end()) - starts.begin();
+    if (count > most) {
+      most = count;
+      dim = i;
+    }
+  }
+  std::vector<const Cell *> sorted;
+  for (const Cell &cell : cells)
+    sorted.push_back(&cell);
+  std::sort(sorted.begin(), sorted.end(), [&](const Cell *a, const Cell *b) {
+    return a->dstStart[dim] < b->dstStart[dim];
+  });
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    int64_t end = sorted[i]->dstStart[dim] + sorted[i]->size[dim];
+    for (size_t j = i + 1; j < sorted.size() && sorted[j]->dstStart[dim] < end;
+         ++j)
+      if (meet(*sorted[i], *sorted[j]))
+        return true;
+  }
+  return false;
+}
+
+static void checkCells(const Field &field, const Collective &collective) {
+  // Ranks that share a list and see it in the same extents.
+  std::set<std::pair<const std::vector<Cell> *, Shape>> checked;
+  for (const auto &[rank, cells] : collective.cells) {
+    auto list = [&, rank = rank] {
+      return listOf(field, field.at(std::to_string(rank)));
+    };
+    auto dstShape = collective.dstShapes.find(rank);
+    if (dstShape == collective.dstShapes.end()) {
+      if (cells->empty())
+        continue;
+      list().fail("rank " + std::to_string(rank) + " has no dst buffer");
+    }
+    if (!checked.emplace(cells.get(), dstShape->second).second)
+      continue;
+    for (size_t i = 0; i < cells->size(); ++i)
+      if (std::string fault = faultOf((*cells)[i], rank, dstShape->second,
+                                      collective.srcShapes);
+          !fault.empty())
+        list()[i].fail(fault);
+    if (anyMeet(*cells))
+      list().fail("cells overlap");
+  }
+}
+
+/// Adds to the given extents those of the buffers, and checks that all lies in
+/// them.
+void ProgramReader::complete(const Channel &described, const Uses &uses,
+                             Collective &collective) {
+  const Field &field = described.field;
+  auto useOf = [&](int64_t rank) {
+    return uses.find(program.ranks[rank].rankClass);
+  };
+  for (int64_t rank : collective.participants) {
+    auto use = useOf(rank);
+    if (use == uses.end())
+      field.fail("rank " + std::to_string(rank) +
+                 " is a participant, but its class does not use it");
+    completeShapes(field, "src_shapes", collective.srcShapes, rank,
+                   use->second.src);
+    completeShapes(field, "dst_shapes", collective.dstShapes, rank,
+                   use->second.dst);
+  }
+  for (const auto &group : collective.groups)
+    for (int64_t rank : group) {
+      const Use &first = useOf(group[0])->second;
+      const Use &use = useOf(rank)->second;
+      if (!use.src || !use.dst || !first.src ||
+          elementCount(*use.src) != elementCount(*first.src) ||
+          elementCount(*use.dst) != elementCount(*use.src))
+        field.fail("the buffers of rank " + std::to_string(rank) +
+                   " differ in size from those of its group");
+    }
+  if (!collective.cells.empty())
+    checkCells(field.at("cells"), collective);
+}
+
+void ProgramReader::finishChannels() {
+  auto finish = [&](const Channel &described, const Uses &uses) {
+    Collective collective = described.collective;
+    complete(described, uses, collective);
+    return std::make_shared<Collective>(std::move(collective));
+  };
+  for (const auto &[number, channel] : channels)
+    if (channel.described == number)
+      program.channels[number] = finish(channel, channel.uses);
+  for (const auto &[number, channel] : channels) {
+    if (channel.described == number)
+      continue;
+    const Channel &described = channels.at(channel.described);
+    // Extents that are not given are those of each channel's own buffers.
+    program.channels[number] = channel.uses == described.uses
+                                   ? program.channels.at(channel.described)
+                                   : finish(described, channel.uses);
+  }
+}
+
+} // namespace whale::format

@@ -1,0 +1,144 @@
+//===- WriteInstructions.cpp - Instructions as JSON -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Writer.h"
+
+#include <cmath>
+
+namespace whale::format {
+
+static Json toJson(const std::optional<BufferIndex> &buffer) {
+  return buffer ? Json(*buffer) : Json();
+}
+
+/// FLOPs and bytes are whole numbers, but for those that are too large.
+static Json toJson(double number) {
+  if (std::trunc(number) == number && std::fabs(number) < 0x1p63)
+    return static_cast<int64_t>(number);
+  return number;
+}
+
+namespace {
+/// Says what the operation is.
+struct AddOperation {
+  Json &json;
+
+  void operator()(const Kernel &kernel) const {
+    json = {{"op", "kernel"},
+            {"symbol", kernel.symbol},
+            {"buffers", kernel.buffers},
+            {"extent", kernel.extent}};
+  }
+
+  void operator()(const Copy &copy) const {
+    json = {{"op", "copy"}, {"src", copy.src}, {"dst", copy.dst}};
+  }
+
+  void operator()(const Matmul &matmul) const {
+    Json batch = Json::array();
+    for (const Matmul::Batch &dim : matmul.batch)
+      batch.push_back(Json::array({dim.size, dim.lhs, dim.rhs, dim.out}));
+    json = {{"op", "matmul"},
+            {"lhs", matmul.lhs},
+            {"rhs", matmul.rhs},
+            {"out", matmul.out},
+            {"batch", std::move(batch)},
+            {"m", {matmul.m, matmul.mLhs, matmul.mOut}},
+            {"n", {matmul.n, matmul.nRhs, matmul.nOut}},
+            {"k", {matmul.k, matmul.kLhs, matmul.kRhs}}};
+  }
+
+  void operator()(const Convolution &convolution) const {
+    auto list = [&](auto get) {
+      Json list = Json::array();
+      for (const Convolution::Window &window : convolution.windows)
+        list.push_back(get(window));
+      return list;
+    };
+    using Window = Convolution::Window;
+    const Convolution::Dimensions &lhs = convolution.lhsDims,
+                                  &rhs = convolution.rhsDims,
+                                  &out = convolution.outDims;
+    Json numbers = {{"input_batch_dimension", lhs.first},
+                    {"input_feature_dimension", lhs.second},
+                    {"input_spatial_dimensions", lhs.spatial},
+                    {"kernel_input_feature_dimension", rhs.first},
+                    {"kernel_output_feature_dimension", rhs.second},
+                    {"kernel_spatial_dimensions", rhs.spatial},
+                    {"output_batch_dimension", out.first},
+                    {"output_feature_dimension", out.second},
+                    {"output_spatial_dimensions", out.spatial}};
+    json = {
+        {"op", "convolution"},
+        {"lhs", convolution.lhs},
+        {"rhs", convolution.rhs},
+        {"out", convolution.out},
+        {"window_strides", list([](const Window &w) { return w.stride; })},
+        {"padding",
+         list([](const Window &w) { return Json::array({w.low, w.high}); })},
+        {"lhs_dilation", list([](const Window &w) { return w.lhsDilation; })},
+        {"rhs_dilation", list([](const Window &w) { return w.rhsDilation; })},
+        {"window_reversal", list([](const Window &w) { return w.reversed; })},
+        {"dimension_numbers", std::move(numbers)},
+        {"feature_group_count", convolution.featureGroups},
+        {"batch_group_count", convolution.batchGroups}};
+  }
+
+  void operator()(const Call &call) const {
+    json = {{"op", "call"},
+            {"function", call.function},
+            {"inputs", call.inputs},
+            {"outputs", call.outputs},
+            {"config", Json::parse(call.config)}};
+  }
+
+  void operator()(const Comm &comm) const {
+    json = {{"op", "comm"},
+            {"channel", comm.channel},
+            {"src", toJson(comm.src)},
+            {"dst", toJson(comm.dst)}};
+  }
+
+  void operator()(const While &loop) const {
+    json = {{"op", "while"},
+            {"cond", format::toJson(loop.cond)},
+            {"predicate", loop.predicate},
+            {"body", format::toJson(loop.body)}};
+  }
+
+  void operator()(const Case &choice) const {
+    Json branches = Json::array();
+    for (const std::vector<Instruction> &branch : choice.branches)
+      branches.push_back(format::toJson(branch));
+    json = {{"op", "case"},
+            {"index", choice.index},
+            {"branches", std::move(branches)}};
+  }
+};
+} // namespace
+
+Json toJson(const std::vector<Instruction> &instructions) {
+  Json list = Json::array();
+  for (const Instruction &instruction : instructions) {
+    Json json;
+    std::visit(AddOperation{json}, instruction.operation);
+    if (instruction.flops)
+      json["flops"] = toJson(*instruction.flops);
+    if (instruction.bytes)
+      json["bytes"] = toJson(*instruction.bytes);
+    const auto *matmul = std::get_if<Matmul>(&instruction.operation);
+    if (matmul && matmul->accumulate)
+      json["accumulate"] = true;
+    if (!instruction.label.empty())
+      json["label"] = instruction.label;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+} // namespace whale::format

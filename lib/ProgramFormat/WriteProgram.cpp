@@ -1,0 +1,362 @@
+//===- WriteProgram.cpp - Print a program -----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/WriteProgram.h"
+
+#include "Writer.h"
+#include "whale/ProgramFormat/Numeric.h"
+
+#include <cassert>
+#include <cstring>
+
+namespace whale::format {
+
+void addMember(Json &object, const std::string &key, Json value) {
+  if (object.is_null())
+    object = Json::object();
+  object.get_ref<Json::object_t &>().emplace_back(key, std::move(value));
+}
+
+template <typename T>
+static Json toJson(const std::optional<T> &value) {
+  return value ? Json(*value) : Json();
+}
+
+static Json toJson(const Box &box) {
+  return Json::array({box.start, box.size});
+}
+
+static Json toJson(const std::vector<Rank> &ranks) {
+  Json list = Json::array();
+  for (const Rank &rank : ranks)
+    list.push_back({{"device", rank.device},
+                    {"class", rank.rankClass},
+                    {"kind", rank.kind},
+                    {"node", rank.node},
+                    {"slowdown", rank.slowdown}});
+  return list;
+}
+
+namespace {
+class ProgramWriter {
+public:
+  ProgramWriter(const Program &program, const ForEach &forEach)
+      : program(program), forEach(forEach) {}
+
+  std::string write();
+
+private:
+  void field(const char *name, const Json &value) {
+    manifest.next(name);
+    printJson(text, value, /*depth=*/7, /*indent=*/1);
+  }
+  void file(const char *name, const std::optional<File> &file) {
+    field(name, file ? Json(file->name) : Json());
+  }
+  Json toJson(const Parameter &parameter);
+  void writeParameters();
+  void writeClasses();
+  void writeChannels();
+  void writeHashes();
+
+  /// A collective, where it is described, and how each class takes part there.
+  struct Described {
+    int64_t number;
+    std::map<int64_t, const Comm *> uses = {};
+    std::string printed = {};
+  };
+  void addUses(int64_t number, const std::vector<Instruction> &instructions);
+  const Shape *ownShape(const Described &described, int64_t rank,
+                        std::optional<BufferIndex> Comm::*side) const;
+  Json shapesToJson(const std::map<int64_t, Shape> &shapes,
+                    const Described &described,
+                    std::optional<BufferIndex> Comm::*side) const;
+  Json toJson(const Collective &collective, const Described &described) const;
+
+  const Program &program;
+  const ForEach &forEach;
+  /// The first argument or result of a layout.
+  std::map<const Layout *, std::string> namedLayouts;
+  std::map<const Collective *, Described> described;
+  std::string text;
+  JsonLines manifest{text, /*isList=*/false, 0};
+};
+} // namespace
+
+/// An element of a list or object that is a field.
+static std::string printElement(const Json &json) {
+  std::string out;
+  printJson(out, json, /*depth=*/6, /*indent=*/2);
+  return out;
+}
+
+Json ProgramWriter::toJson(const Parameter &parameter) {
+  // On many ranks a list is long, and the same for many tensors.
+  constexpr size_t manyRanks = 16;
+  Json json = {{"name", parameter.name},
+               {"label", parameter.label},
+               {"dtype", format::name(parameter.dtype)},
+               {"shape", parameter.shape},
+               {"view", parameter.layout->view}};
+  auto [known, isNew] =
+      namedLayouts.try_emplace(parameter.layout.get(), parameter.name);
+  if (!isNew && program.ranks.size() > manyRanks) {
+    json["boxes"] = known->second;
+    return json;
+  }
+  Json boxes = Json::array();
+  for (const std::optional<Box> &box : parameter.layout->boxes)
+    boxes.push_back(box ? format::toJson(*box) : Json());
+  json["boxes"] = std::move(boxes);
+  return json;
+}
+
+void ProgramWriter::writeParameters() {
+  Json arguments = Json::array(), results = Json::array();
+  for (const Parameter &argument : program.arguments) {
+    Json json = toJson(argument);
+    json["role"] = format::name(argument.role);
+    json["batch_dim"] = format::toJson(argument.batchDim);
+    json["donated"] = argument.donated;
+    json["fed_by"] = format::toJson(argument.fedBy);
+    arguments.push_back(std::move(json));
+  }
+  for (const Parameter &result : program.results) {
+    Json json = toJson(result);
+    json["alias"] = format::toJson(result.alias);
+    results.push_back(std::move(json));
+  }
+  field("arguments", arguments);
+  field("results", results);
+}
+
+/// The elements of a dense tensor, as numbers.
+static Json numbersToJson(DType dtype, const std::vector<uint8_t> &bytes) {
+  return dispatch(dtype, [&]<typename T>() {
+    Json list = Json::array();
+    if constexpr (!isOpaque<T>)
+      for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+        T element;
+        std::memcpy(&element, &bytes[at], sizeof(T));
+        auto value = Element<T>::load(element);
+        using Compute = decltype(value);
+        if constexpr (std::is_same_v<Compute, bool>)
+          list.push_back(static_cast<int>(value));
+        else if constexpr (std::is_arithmetic_v<Compute>)
+          list.push_back(value);
+        else
+          list.push_back(value.real());
+      }
+    return list;
+  });
+}
+
+static Json toJson(const BufferInfo &buffer) {
+  Json json = {{"space", name(buffer.space)}};
+  switch (buffer.space) {
+  case Space::Arena:
+  case Space::Constant:
+    json["offset"] = buffer.offset;
+    break;
+  case Space::Argument:
+  case Space::Result:
+    json["index"] = buffer.index;
+    break;
+  case Space::RankConstant: {
+    Json values = Json::array();
+    for (const std::vector<uint8_t> &bytes : buffer.values)
+      values.push_back(numbersToJson(buffer.dtype, bytes));
+    json["values"] = std::move(values);
+    break;
+  }
+  }
+  json["bytes"] = buffer.bytes;
+  json["dtype"] = name(buffer.dtype);
+  json["shape"] = buffer.shape;
+  return json;
+}
+
+static Json toJson(const RankClass &rankClass) {
+  Json buffers = Json::array();
+  for (const BufferInfo &buffer : rankClass.buffers)
+    buffers.push_back(toJson(buffer));
+  return {{"ranks", rankClass.ranks},
+          {"arena_bytes", rankClass.arenaBytes},
+          {"buffers", std::move(buffers)},
+          {"instructions", toJson(rankClass.instructions)}};
+}
+
+void ProgramWriter::writeClasses() {
+  std::vector<std::string> printed(program.classes.size());
+  forEach(printed.size(), [&](size_t i) {
+    printed[i] = printElement(format::toJson(program.classes[i]));
+  });
+  manifest.next("classes");
+  JsonLines lines(text, /*isList=*/true, 1);
+  for (const std::string &element : printed) {
+    lines.next();
+    text += element;
+  }
+  lines.end();
+}
+
+void ProgramWriter::addUses(int64_t number,
+                            const std::vector<Instruction> &instructions) {
+  for (const Instruction &instruction : instructions) {
+    if (const auto *comm = std::get_if<Comm>(&instruction.operation)) {
+      Described &channel =
+          described.at(program.channels.at(comm->channel).get());
+      if (channel.number == comm->channel)
+        channel.uses.emplace(number, comm);
+    } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
+      addUses(number, loop->cond);
+      addUses(number, loop->body);
+    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (const std::vector<Instruction> &branch : choice->branches)
+        addUses(number, branch);
+    }
+  }
+}
+
+/// The shape of a rank's buffer on one side of a channel; null if it has none.
+const Shape *
+ProgramWriter::ownShape(const Described &described, int64_t rank,
+                        std::optional<BufferIndex> Comm::*side) const {
+  int64_t number = program.ranks[rank].rankClass;
+  auto use = described.uses.find(number);
+  if (use == described.uses.end() || !(use->second->*side))
+    return nullptr;
+  return &program.classes[number].buffers[*(use->second->*side)].shape;
+}
+
+Json ProgramWriter::shapesToJson(const std::map<int64_t, Shape> &shapes,
+                                 const Described &described,
+                                 std::optional<BufferIndex> Comm::*side) const {
+  Json json;
+  for (const auto &[rank, shape] : shapes)
+    if (const Shape *own = ownShape(described, rank, side);
+        !own || *own != shape)
+      addMember(json, std::to_string(rank), shape);
+  return json;
+}
+
+static Json toJson(const std::vector<Cell> &cells) {
+  Json list = Json::array();
+  for (const Cell &cell : cells) {
+    Json from = Json::array();
+    for (const Cell::Contribution &part : cell.from)
+      from.push_back(Json::array({part.peer, part.start}));
+    list.push_back({{"dst", Json::array({cell.dstStart, cell.size})},
+                    {"from", std::move(from)}});
+  }
+  return list;
+}
+
+Json ProgramWriter::toJson(const Collective &collective,
+                           const Described &described) const {
+  Json json = {{"kind", collective.kind},
+               {"reduction", collective.reduction
+                                 ? Json(format::name(*collective.reduction))
+                                 : Json()},
+               {"dtype", format::name(collective.dtype)},
+               {"participants", collective.participants}};
+  if (!collective.groups.empty()) {
+    json["groups"] = collective.groups;
+    return json;
+  }
+  Json cells = Json::object();
+  // All ranks of a group may receive the same: their cells are told once.
+  std::map<const std::vector<Cell> *, int64_t> told;
+  for (const auto &[rank, list] : collective.cells) {
+    auto [it, isNew] = told.try_emplace(list.get(), rank);
+    addMember(cells, std::to_string(rank),
+              isNew ? format::toJson(*list) : Json(it->second));
+  }
+  json["cells"] = std::move(cells);
+  Json sources = shapesToJson(collective.srcShapes, described, &Comm::src);
+  Json targets = shapesToJson(collective.dstShapes, described, &Comm::dst);
+  if (!sources.is_null())
+    json["src_shapes"] = std::move(sources);
+  if (!targets.is_null())
+    json["dst_shapes"] = std::move(targets);
+  return json;
+}
+
+void ProgramWriter::writeChannels() {
+  for (const auto &[number, collective] : program.channels)
+    described.try_emplace(collective.get(), Described{number});
+  for (size_t i = 0; i < program.classes.size(); ++i)
+    addUses(static_cast<int64_t>(i), program.classes[i].instructions);
+  std::vector<std::pair<const Collective *const, Described> *> told;
+  for (auto &entry : described)
+    told.push_back(&entry);
+  forEach(told.size(), [&](size_t i) {
+    auto &[collective, channel] = *told[i];
+    channel.printed = printElement(toJson(*collective, channel));
+  });
+  manifest.next("channels");
+  JsonLines lines(text, /*isList=*/false, 1);
+  for (const auto &[number, collective] : program.channels) {
+    lines.next(std::to_string(number));
+    const Described &channel = described.at(collective.get());
+    text += number == channel.number
+                ? channel.printed
+                : printElement({{"same_as", channel.number}});
+  }
+  lines.end();
+}
+
+void ProgramWriter::writeHashes() {
+  std::map<std::string, std::string> hashes;
+  bool known = true;
+  for (const std::optional<File> *file : {&program.kernels, &program.constants})
+    if (*file) {
+      hashes[(*file)->name] = (*file)->hash;
+      known &= !(*file)->hash.empty();
+    }
+  if (known)
+    field("hashes", hashes);
+}
+
+std::string ProgramWriter::write() {
+  field("format", "whale");
+  field("version", newestVersion);
+  field("target", program.target);
+  field("name", program.name);
+  field("ranks", format::toJson(program.ranks));
+  writeParameters();
+  writeClasses();
+  writeChannels();
+  file("kernels", program.kernels);
+  if (program.kernelSignatures) {
+    Json signatures = Json::object();
+    for (const auto &[symbol, signature] : *program.kernelSignatures)
+      addMember(signatures, symbol,
+                {{"inputs", signature.inputs},
+                 {"bytes", signature.bytes},
+                 {"extent", signature.extent}});
+    field("kernel_signatures", signatures);
+  }
+  file("constants", program.constants);
+  field("plan", Json::parse(program.plan));
+  writeHashes();
+  manifest.end();
+  return std::move(text) + "\n";
+}
+
+static void inOrder(size_t count, const std::function<void(size_t)> &function) {
+  for (size_t i = 0; i < count; ++i)
+    function(i);
+}
+
+std::string writeProgram(const Program &program, const ForEach &forEach) {
+  ForEach each = forEach ? forEach : ForEach(inOrder);
+  return ProgramWriter(program, each).write();
+}
+
+} // namespace whale::format

@@ -1,0 +1,236 @@
+//===- BoundProgram.cpp - A program, ready to be executed -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "program/BoundProgram.h"
+
+#include "program/Kernels.h"
+#include "whale/ProgramFormat/Limits.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace whale::runtime {
+
+namespace {
+class Binder {
+public:
+  Binder(BoundProgram &bound, const std::string &file,
+         const KernelLibrary *kernels)
+      : bound(bound), program(bound.program), file(file), kernels(kernels) {}
+
+  void checkConstants(int64_t size);
+  void bindClasses();
+
+private:
+  /// With the path of the field that is being bound, or of a member of it.
+  [[noreturn]] void fail(const std::string &what,
+                         const std::string &member = "") const {
+    throw Error(file + ": " + path + member + ": " + what);
+  }
+  /// Calls a function with the path of an element or member of the field.
+  template <typename Function>
+  auto inside(const std::string &step, Function function) {
+    size_t length = path.size();
+    path += step;
+    auto result = function();
+    path.resize(length);
+    return result;
+  }
+
+  std::vector<Instruction>
+  bindList(const std::vector<format::Instruction> &list);
+  Instruction bind(const format::Instruction &given);
+
+  void bind(const format::Kernel &kernel, Instruction &instruction);
+  void bind(const Copy &copy, Instruction &instruction);
+  void bind(const Matmul &matmul, Instruction &instruction);
+  void bind(const Convolution &convolution, Instruction &instruction);
+  void bind(const format::Call &call, Instruction &instruction);
+  void bind(const Comm &comm, Instruction &instruction);
+  void bind(const format::While &loop, Instruction &instruction);
+  void bind(const format::Case &choice, Instruction &instruction);
+
+  const BufferInfo &info(BufferIndex index) const {
+    return rankClass->buffers[index];
+  }
+  double bytesOf(const std::vector<BufferIndex> &buffers) const {
+    double bytes = 0;
+    for (BufferIndex buffer : buffers)
+      bytes += static_cast<double>(info(buffer).bytes);
+    return bytes;
+  }
+
+  BoundProgram &bound;
+  const format::Program &program;
+  const std::string &file;
+  const KernelLibrary *kernels;
+  const format::RankClass *rankClass = nullptr;
+  std::string path;
+};
+} // namespace
+
+static std::string at(size_t index) {
+  return "[" + std::to_string(index) + "]";
+}
+
+void Binder::checkConstants(int64_t size) {
+  for (size_t i = 0; i < program.classes.size(); ++i) {
+    const std::vector<BufferInfo> &buffers = program.classes[i].buffers;
+    for (size_t j = 0; j < buffers.size(); ++j) {
+      const BufferInfo &buffer = buffers[j];
+      if (buffer.space == Space::Constant &&
+          (buffer.offset > size || buffer.bytes > size - buffer.offset))
+        fail("the buffer's " + std::to_string(buffer.bytes) +
+                 " bytes reach out of the constants of " + std::to_string(size),
+             "classes" + at(i) + ".buffers" + at(j) + ".offset");
+    }
+  }
+}
+
+void Binder::bindClasses() {
+  for (size_t i = 0; i < program.classes.size(); ++i) {
+    rankClass = &program.classes[i];
+    bound.instructions.push_back(
+        inside("classes" + at(i) + ".instructions",
+               [&] { return bindList(rankClass->instructions); }));
+  }
+}
+
+void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
+  if (!kernels)
+    fail("the program has no kernels");
+  KernelFunction function = kernels->find(kernel.symbol);
+  if (!function)
+    fail("there is no kernel '" + kernel.symbol + "' in " +
+             program.kernels->name,
+         ".symbol");
+  instruction.detail = kernel.symbol;
+  double touched =
+      instruction.bytes > 0 ? instruction.bytes : bytesOf(kernel.buffers);
+  instruction.operation = KernelLaunch{function, kernel.buffers, kernel.extent,
+                                       std::max(instruction.flops, touched)};
+}
+
+void Binder::bind(const Copy &copy, Instruction &instruction) {
+  instruction.detail = "copy";
+  instruction.bytes = bytesOf({copy.src, copy.dst});
+  instruction.operation = copy;
+}
+
+void Binder::bind(const Matmul &matmul, Instruction &instruction) {
+  instruction.detail = "matmul";
+  instruction.bytes = bytesOf({matmul.lhs, matmul.rhs, matmul.out});
+  instruction.product = matmul.lhsType;
+  instruction.operation = &matmul;
+}
+
+void Binder::bind(const Convolution &convolution, Instruction &instruction) {
+  instruction.detail = "convolution";
+  instruction.bytes =
+      bytesOf({convolution.lhs, convolution.rhs, convolution.out});
+  instruction.product = convolution.lhsType;
+  instruction.operation = &convolution;
+}
+
+void Binder::bind(const format::Call &call, Instruction &instruction) {
+  nlohmann::json config = nlohmann::json::parse(call.config);
+  LibraryRequest request{{}, {}, config, [&](const std::string &symbol) {
+                           return kernels ? kernels->find(symbol) : nullptr;
+                         }};
+  for (BufferIndex index : call.inputs)
+    request.inputs.push_back({info(index).dtype, info(index).shape});
+  for (BufferIndex index : call.outputs)
+    request.outputs.push_back({info(index).dtype, info(index).shape});
+  const LibraryFactory *factory = findLibraryFunction(call.function);
+  if (!factory)
+    fail("there is no library function '" + call.function + "'", ".function");
+  instruction.detail = call.function;
+  instruction.bytes = bytesOf(call.inputs) + bytesOf(call.outputs);
+  try {
+    instruction.operation =
+        Call{call.inputs, call.outputs, (*factory)(request)};
+  } catch (const Error &error) {
+    fail(error.what());
+  }
+}
+
+void Binder::bind(const Comm &comm, Instruction &instruction) {
+  instruction.detail = "comm";
+  if (instruction.label.empty())
+    instruction.label = program.channels.at(comm.channel)->kind + " " +
+                        std::to_string(comm.channel);
+  instruction.operation = comm;
+}
+
+void Binder::bind(const format::While &loop, Instruction &instruction) {
+  instruction.detail = "while";
+  auto cond = inside(".cond", [&] { return bindList(loop.cond); });
+  auto body = inside(".body", [&] { return bindList(loop.body); });
+  instruction.operation =
+      While{std::move(cond), loop.predicate, std::move(body)};
+}
+
+void Binder::bind(const format::Case &choice, Instruction &instruction) {
+  instruction.detail = "case";
+  Case result{choice.index, info(choice.index).dtype, {}};
+  for (size_t i = 0; i < choice.branches.size(); ++i)
+    result.branches.push_back(inside(
+        ".branches" + at(i), [&] { return bindList(choice.branches[i]); }));
+  instruction.operation = std::move(result);
+}
+
+Instruction Binder::bind(const format::Instruction &given) {
+  Instruction instruction;
+  instruction.label = given.label;
+  instruction.flops = given.flops.value_or(0);
+  instruction.bytes = given.bytes.value_or(0);
+  std::visit([&](const auto &operation) { bind(operation, instruction); },
+             given.operation);
+  instruction.bytes = given.bytes.value_or(instruction.bytes);
+  if (instruction.label.empty())
+    instruction.label = instruction.detail;
+  return instruction;
+}
+
+std::vector<Instruction>
+Binder::bindList(const std::vector<format::Instruction> &list) {
+  std::vector<Instruction> result;
+  result.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i)
+    result.push_back(inside(at(i), [&] { return bind(list[i]); }));
+  return result;
+}
+
+void checkTarget(const format::Program &program, const std::string &file) {
+  auto fail = [&](const char *field, const std::string &what) {
+    throw Error(file + ": " + field + ": " + what);
+  };
+  if (program.target == "none")
+    fail("target", "the program was compiled for 'none': it has no code to "
+                   "run");
+  if (program.target != "cpu")
+    fail("target",
+         "this runtime runs 'cpu' programs, not '" + program.target + "'");
+  if (program.ranks.size() > format::mostRanks)
+    fail("ranks", "must have from 1 to " + std::to_string(format::mostRanks) +
+                      " entries");
+}
+
+std::unique_ptr<const BoundProgram> bindProgram(format::Program program,
+                                                const std::string &file,
+                                                const KernelLibrary *kernels,
+                                                int64_t constantsSize) {
+  auto bound = std::make_unique<BoundProgram>(std::move(program));
+  Binder binder(*bound, file, kernels);
+  binder.checkConstants(constantsSize);
+  binder.bindClasses();
+  return bound;
+}
+
+} // namespace whale::runtime

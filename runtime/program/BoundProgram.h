@@ -1,0 +1,96 @@
+//===- BoundProgram.h - A program, ready to be executed ---------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program whose kernels and library functions have been found: the executor
+// calls them without looking anything up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_PROGRAM_BOUNDPROGRAM_H
+#define WHALE_RUNTIME_PROGRAM_BOUNDPROGRAM_H
+
+#include "library/Library.h"
+#include "program/Format.h"
+
+namespace whale::runtime {
+
+class KernelLibrary;
+
+using KernelFunction = void (*)(void **buffers, int64_t begin, int64_t end);
+
+struct KernelLaunch {
+  KernelFunction function;
+  std::vector<BufferIndex> buffers;
+  int64_t extent;
+  /// Bytes touched, or arithmetic where that is more: decides the threads.
+  double work;
+};
+
+struct Call {
+  std::vector<BufferIndex> inputs, outputs;
+  LibraryFunction function;
+};
+
+struct Instruction;
+
+struct While {
+  std::vector<Instruction> cond;
+  BufferIndex predicate;
+  std::vector<Instruction> body;
+};
+
+struct Case {
+  BufferIndex index;
+  DType indexType;
+  std::vector<std::vector<Instruction>> branches;
+};
+
+struct Instruction {
+  /// For errors and traces; not empty.
+  std::string label;
+  /// For traces: what it is (the symbol of a kernel), the arithmetic that it
+  /// does and the bytes that it touches; 0 where they are not known.
+  std::string detail;
+  double flops = 0, bytes = 0;
+  /// The type that a product is computed in.
+  std::optional<DType> product;
+  std::variant<KernelLaunch, Copy, const Matmul *, const Convolution *, Call,
+               Comm, While, Case>
+      operation;
+};
+
+struct BoundProgram {
+  explicit BoundProgram(format::Program program)
+      : program(std::move(program)) {}
+  BoundProgram(const BoundProgram &) = delete;
+  BoundProgram &operator=(const BoundProgram &) = delete;
+
+  const format::RankClass &classOf(int64_t rank) const {
+    return program.classes[program.ranks[rank].rankClass];
+  }
+
+  const format::Program program;
+  /// Of each class; they refer to `program`.
+  std::vector<std::vector<Instruction>> instructions;
+};
+
+/// Checks that this runtime runs programs for such a target, of so many ranks.
+/// Throws Error with `file` and the path of the field at fault.
+void checkTarget(const format::Program &program, const std::string &file);
+
+/// Finds the kernels (null: there are none) and library functions that a
+/// program calls, and checks that its constants lie in a file of
+/// `constantsSize` bytes. Throws Error like `checkTarget`.
+std::unique_ptr<const BoundProgram> bindProgram(format::Program program,
+                                                const std::string &file,
+                                                const KernelLibrary *kernels,
+                                                int64_t constantsSize);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_PROGRAM_BOUNDPROGRAM_H

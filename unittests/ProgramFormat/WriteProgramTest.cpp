@@ -1,0 +1,368 @@
+//===- WriteProgramTest.cpp - What is written is read as the same *- C++
+//-*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/WriteProgram.h"
+
+#include "Manifests.h"
+#include "whale/ProgramFormat/ReadProgram.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace whale::format;
+using namespace whale::format::test;
+using nlohmann::json;
+
+namespace {
+
+/// Makes a valid program of random size and contents.
+class Generator {
+public:
+  explicit Generator(unsigned seed) : random(seed) {}
+
+  Program make();
+
+private:
+  int64_t pick(int64_t count) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+  }
+  Shared<Layout> makeLayout();
+  void addParameters();
+  void addChannels();
+  RankClass &classOf(int64_t rank) {
+    return program.classes[program.ranks[rank].rankClass];
+  }
+  BufferIndex addBuffer(RankClass &rankClass, BufferInfo buffer);
+  BufferIndex addArena(RankClass &rankClass, DType dtype, Shape shape);
+  void addConstants(RankClass &rankClass);
+  Instruction makeInstruction(RankClass &rankClass, int depth);
+  std::vector<Instruction> makeList(RankClass &rankClass, int depth);
+
+  std::mt19937 random;
+  Program program;
+  /// The shape of every parameter: a multiple of the ranks, 3.
+  Shape shape;
+};
+
+Shared<Layout> Generator::makeLayout() {
+  Layout layout;
+  auto ranks = static_cast<int64_t>(program.ranks.size());
+  layout.view = pick(2) ? shape : Shape{ranks, 2, 3};
+  bool split = layout.view.size() == 3;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    layout.boxes.push_back(split ? Box{{rank, 0, 0}, {1, 2, 3}}
+                                 : Box::whole(shape));
+  if (!split && ranks > 1)
+    layout.boxes[pick(ranks)].reset();
+  return std::make_shared<Layout>(std::move(layout));
+}
+
+void Generator::addParameters() {
+  std::vector<Shared<Layout>> layouts = {makeLayout(), makeLayout()};
+  for (int64_t i = pick(4); i >= 0; --i) {
+    Parameter argument;
+    argument.name = "arg" + std::to_string(program.arguments.size());
+    argument.label = pick(2) ? "params['ü\"']" : "";
+    argument.shape = shape;
+    argument.dtype = static_cast<DType>(pick(30));
+    argument.layout = pick(3) ? layouts[pick(2)] : makeLayout();
+    argument.role = static_cast<Role>(pick(3));
+    if (pick(2))
+      argument.batchDim = pick(2);
+    Parameter result = argument;
+    argument.donated = pick(2);
+    if (pick(2))
+      argument.fedBy = static_cast<int64_t>(program.results.size());
+    result.name = "result" + std::to_string(program.results.size());
+    result.role = Role::Input;
+    result.batchDim.reset();
+    if (argument.donated)
+      result.alias = static_cast<int64_t>(program.arguments.size());
+    program.arguments.push_back(std::move(argument));
+    program.results.push_back(std::move(result));
+  }
+}
+
+BufferIndex Generator::addBuffer(RankClass &rankClass, BufferInfo buffer) {
+  buffer.bytes = byteCount(buffer.dtype, buffer.shape);
+  rankClass.buffers.push_back(std::move(buffer));
+  return static_cast<BufferIndex>(rankClass.buffers.size()) - 1;
+}
+
+/// A buffer that no other one overlaps.
+BufferIndex Generator::addArena(RankClass &rankClass, DType dtype,
+                                Shape shape) {
+  BufferInfo buffer;
+  buffer.offset = rankClass.arenaBytes;
+  buffer.dtype = dtype;
+  buffer.shape = std::move(shape);
+  rankClass.arenaBytes += (byteCount(dtype, buffer.shape) + 63) / 64 * 64;
+  return addBuffer(rankClass, std::move(buffer));
+}
+
+void Generator::addConstants(RankClass &rankClass) {
+  BufferInfo constant;
+  constant.space = Space::Constant;
+  constant.offset = 64 * pick(100);
+  constant.dtype = DType::BF16;
+  constant.shape = {2};
+  addBuffer(rankClass, constant);
+  constant.space = Space::RankConstant;
+  constant.offset = 0;
+  for (DType dtype : {DType::I1, DType::I4, DType::UI64, DType::I32,
+                      DType::F8E4M3FN, DType::BF16, DType::F32, DType::F64}) {
+    constant.dtype = dtype;
+    constant.values.clear();
+    for (size_t i = 0; i < rankClass.ranks.size(); ++i) {
+      // Zeros and ones, and for wide types more: no type has a NaN among them.
+      std::vector<uint8_t> bytes(2 * byteSize(dtype));
+      for (uint8_t &byte : bytes)
+        byte = static_cast<uint8_t>(pick(isInteger(dtype) ? 2 : 60));
+      constant.values.push_back(std::move(bytes));
+    }
+    addBuffer(rankClass, constant);
+  }
+}
+
+Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
+  Instruction instruction;
+  if (pick(2))
+    instruction.label = "op \\ " + std::to_string(pick(9));
+  if (pick(2))
+    instruction.flops = pick(2) ? 0.5 : static_cast<double>(pick(1 << 30));
+  if (pick(2))
+    instruction.bytes = static_cast<double>(pick(1000)) * 1e20;
+  switch (pick(depth ? 7 : 5)) {
+  case 0: {
+    Kernel kernel{"k" + std::to_string(pick(2)), {}, 8};
+    for (int i = 0; i < 2; ++i)
+      kernel.buffers.push_back(addArena(rankClass, DType::F32, {2}));
+    instruction.operation = std::move(kernel);
+    break;
+  }
+  case 1:
+    instruction.operation = Copy{addArena(rankClass, DType::I8, {4}),
+                                 addArena(rankClass, DType::F32, {1})};
+    break;
+  case 2: {
+    Matmul matmul;
+    matmul.lhsType = matmul.rhsType = matmul.outType = DType::F32;
+    matmul.m = 1 + pick(3), matmul.n = 1 + pick(3), matmul.k = 1 + pick(3);
+    int64_t batch = 1 + pick(2);
+    matmul.lhs = addArena(rankClass, DType::F32, {batch, matmul.m, matmul.k});
+    matmul.rhs = addArena(rankClass, DType::F32, {matmul.k, matmul.n});
+    matmul.out = addArena(rankClass, DType::F32, {batch, matmul.m, matmul.n});
+    matmul.batch = {{batch, matmul.m * matmul.k, 0, matmul.m * matmul.n}};
+    matmul.mLhs = matmul.k, matmul.kLhs = 1;
+    matmul.kRhs = matmul.n, matmul.nRhs = 1;
+    matmul.mOut = matmul.n, matmul.nOut = 1;
+    matmul.accumulate = pick(2);
+    instruction.operation = std::move(matmul);
+    break;
+  }
+  case 3: {
+    Convolution conv;
+    conv.lhsType = conv.rhsType = conv.outType = DType::F16;
+    int64_t stride = 1 + pick(2);
+    conv.lhsShape = {2, 9, 3};
+    conv.rhsShape = {4, 3, 5};
+    conv.outShape = {2, (9 + 1 - 4) / stride + 1, 5};
+    conv.lhsDims = conv.outDims = {0, 2, {1}};
+    conv.rhsDims = {1, 2, {0}};
+    conv.windows = {{.stride = stride, .low = 1, .reversed = pick(2) == 1}};
+    conv.lhs = addArena(rankClass, DType::F16, conv.lhsShape);
+    conv.rhs = addArena(rankClass, DType::F16, conv.rhsShape);
+    conv.out = addArena(rankClass, DType::F16, conv.outShape);
+    instruction.operation = std::move(conv);
+    break;
+  }
+  case 4:
+    instruction.operation = Call{"lapack.any",
+                                 {addArena(rankClass, DType::F32, {2, 2})},
+                                 {addArena(rankClass, DType::F32, {2, 2}),
+                                  addArena(rankClass, DType::I32, {})},
+                                 R"({"a":[1,{"b":-0.1}],"c":"x y"})"};
+    break;
+  case 5:
+    instruction.operation = While{makeList(rankClass, depth - 1),
+                                  addArena(rankClass, DType::I1, {}),
+                                  makeList(rankClass, depth - 1)};
+    break;
+  default: {
+    Case choice;
+    choice.index = addArena(rankClass, DType::I32, {});
+    for (int64_t i = pick(3); i >= 0; --i)
+      choice.branches.push_back(makeList(rankClass, depth - 1));
+    instruction.operation = std::move(choice);
+  }
+  }
+  return instruction;
+}
+
+std::vector<Instruction> Generator::makeList(RankClass &rankClass, int depth) {
+  std::vector<Instruction> list;
+  for (int64_t i = pick(5); i > 0; --i)
+    list.push_back(makeInstruction(rankClass, depth));
+  return list;
+}
+
+/// All-gathers and all-reduces of a row of each rank, described once for
+/// several channels.
+void Generator::addChannels() {
+  auto ranks = static_cast<int64_t>(program.ranks.size());
+  std::vector<int64_t> all;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    all.push_back(rank);
+  std::vector<std::pair<BufferIndex, BufferIndex>> gathers, reduces;
+  bool viewed = pick(2);
+  for (RankClass &rankClass : program.classes) {
+    Shape part = viewed ? Shape{6} : Shape{1, 6};
+    gathers.emplace_back(addArena(rankClass, DType::F32, part),
+                         addArena(rankClass, DType::F32, {ranks, 6}));
+    BufferIndex reduced = addArena(rankClass, DType::F32, {6});
+    reduces.emplace_back(reduced, reduced);
+  }
+  for (int64_t described = pick(3); described > 0; --described) {
+    bool gather = pick(2);
+    Collective collective;
+    collective.dtype = DType::F32;
+    collective.participants = all;
+    for (int64_t rank : all) {
+      collective.srcShapes[rank] = gather ? Shape{1, 6} : Shape{6};
+      collective.dstShapes[rank] = gather ? Shape{ranks, 6} : Shape{6};
+    }
+    if (gather) {
+      collective.kind = "all_gather";
+      std::vector<Cell> rows;
+      for (int64_t peer : all)
+        rows.push_back({{peer, 0}, {1, 6}, {{peer, {0, 0}}}});
+      Shared<std::vector<Cell>> shared =
+          std::make_shared<std::vector<Cell>>(rows);
+      for (int64_t rank : all)
+        collective.cells[rank] =
+            pick(4) ? shared : std::make_shared<std::vector<Cell>>(rows);
+    } else {
+      collective.kind = "all_reduce";
+      collective.reduction = static_cast<Reduction>(pick(4));
+      collective.groups = {all};
+    }
+    Shared<Collective> shared =
+        std::make_shared<Collective>(std::move(collective));
+    for (int64_t same = pick(3); same >= 0; --same) {
+      auto number = static_cast<int64_t>(program.channels.size()) * 5;
+      program.channels[number] = shared;
+      for (size_t i = 0; i < program.classes.size(); ++i) {
+        auto [src, dst] = gather ? gathers[i] : reduces[i];
+        program.classes[i].instructions.push_back(
+            {.operation = Comm{number, src, dst}});
+      }
+    }
+  }
+}
+
+Program Generator::make() {
+  int64_t ranks = 1 + pick(20), classes = std::min<int64_t>(ranks, 1 + pick(3));
+  shape = {ranks * 2, 3};
+  program.target = pick(2) ? "cpu" : "none";
+  program.name = "name\n";
+  program.classes.resize(classes);
+  for (int64_t i = 0; i < ranks; ++i) {
+    Rank rank;
+    rank.rankClass = i < classes ? i : pick(classes);
+    rank.device = i + pick(2);
+    rank.kind = pick(2) ? "cpu" : "A100";
+    rank.node = i / 8;
+    rank.slowdown = 1 + static_cast<double>(pick(3)) / 10;
+    program.classes[rank.rankClass].ranks.push_back(i);
+    program.ranks.push_back(rank);
+  }
+  addParameters();
+  program.kernelSignatures = {{"k0", {1, {8, 8}, 8}}, {"k1", {2, {8, 8}, 8}}};
+  for (RankClass &rankClass : program.classes) {
+    addConstants(rankClass);
+    rankClass.instructions = makeList(rankClass, 2);
+  }
+  addChannels();
+  bool hashes = pick(2);
+  if (pick(2))
+    program.kernels = {"kernels.so", hashes ? "0123" : ""};
+  if (pick(2))
+    program.constants = {"constants.bin", hashes ? "4567" : ""};
+  if (pick(2))
+    program.plan = R"({"z":[{"a":1.5}],"b":{}})";
+  return program;
+}
+
+TEST(WriteProgramTest, GeneratedProgramsAreReadAsTheyWere) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = Generator(seed).make();
+    std::string text = writeProgram(program);
+    Program again = readProgram(text, "written");
+    ASSERT_EQ(again, program) << text;
+    // What is shared stays shared.
+    ASSERT_EQ(writeProgram(again), text);
+  }
+}
+
+TEST(WriteProgramTest, HandWrittenManifestsMeanTheSame) {
+  json manifest = richManifest();
+  // The gathered batch for a second time, by reference.
+  manifest["channels"]["7"] = {{"same_as", 2}};
+  for (json &rankClass : manifest["classes"]) {
+    json again = rankClass["instructions"][2];
+    again["channel"] = 7;
+    rankClass["instructions"].push_back(again);
+  }
+  Program program = readProgram(manifest.dump(), "file");
+  EXPECT_EQ(program.channels.at(7).get(), program.channels.at(2).get());
+  std::string text = writeProgram(program);
+  EXPECT_EQ(readProgram(text, "written"), program);
+  EXPECT_EQ(json::parse(text)["channels"]["7"], json({{"same_as", 2}}));
+}
+
+TEST(WriteProgramTest, AReferenceMayUseOtherBuffers) {
+  // An all-reduce of larger buffers under the description of another one.
+  json manifest = richManifest();
+  manifest["channels"]["7"] = {{"same_as", 1}};
+  for (json &rankClass : manifest["classes"]) {
+    rankClass["buffers"].push_back(arenaBuffer(448, "f32", {16}));
+    rankClass["instructions"].push_back(
+        {{"op", "comm"}, {"channel", 7}, {"src", 15}, {"dst", 15}});
+  }
+  Program program = readProgram(manifest.dump(), "file");
+  EXPECT_EQ(program.channels.at(7)->dstShapes.at(0), Shape({16}));
+  EXPECT_EQ(program.channels.at(1)->dstShapes.at(0), Shape({4, 4}));
+  EXPECT_EQ(readProgram(writeProgram(program), "written"), program);
+}
+
+TEST(WriteProgramTest, PartsMayBePrintedInAnyOrder) {
+  Program program = Generator(3).make();
+  size_t parts = 0;
+  auto backwards = [&](size_t count, const auto &function) {
+    parts += count;
+    while (count-- > 0)
+      function(count);
+  };
+  EXPECT_EQ(writeProgram(program, backwards), writeProgram(program));
+  EXPECT_GE(parts, program.classes.size());
+}
+
+TEST(WriteProgramTest, EqualLayoutsAreToldOnceOnManyRanks) {
+  json manifest = emptyManifest(17);
+  manifest["arguments"] = {replicated("arg0", "f32", {2}, 17),
+                           replicated("arg1", "f32", {2}, 17)};
+  manifest["arguments"][1]["boxes"] = "arg0";
+  Program program = readProgram(manifest.dump(), "file");
+  EXPECT_EQ(json::parse(writeProgram(program))["arguments"][1]["boxes"],
+            "arg0");
+}
+
+} // namespace
