@@ -1,4 +1,4 @@
-//===- ChannelEmitter.cpp - Collectives as JSON -----------------*- C++ -*-===//
+//===- ChannelEmitter.cpp - Collectives of a program ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,9 +13,9 @@
 
 #include "ChannelEmitter.h"
 
+#include "ToFormat.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
-#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cells.h"
 #include "whale/Planner/Cluster.h"
 #include "llvm/ADT/Hashing.h"
@@ -55,17 +55,35 @@ std::optional<SmallVector<int64_t>> shapeOf(Value value) {
   return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
 }
 
-Json cellsToJson(const Receiver &receiver) {
-  Json list = Json::array();
+format::Shared<std::vector<format::Cell>> toFormat(const Receiver &receiver) {
+  std::vector<format::Cell> list;
+  list.reserve(receiver.cells.size());
   for (const Cell &cell : receiver.cells) {
-    Json from = Json::array();
+    format::Cell &last = list.emplace_back();
+    last.dstStart = toShape(cell.box.start);
+    last.size = toShape(cell.box.size);
     for (const Contribution &part : cell.contributions)
-      from.push_back(Json::array({part.peer, toJson(part.start)}));
-    list.push_back(
-        {{"dst", Json::array({toJson(cell.box.start), toJson(cell.box.size)})},
-         {"from", std::move(from)}});
+      last.from.push_back({part.peer, toShape(part.start)});
   }
-  return list;
+  return std::make_shared<std::vector<format::Cell>>(std::move(list));
+}
+
+format::Reduction toFormat(Reduction reduction) {
+  switch (reduction) {
+  case Reduction::Sum:
+    return format::Reduction::Sum;
+  case Reduction::Product:
+    return format::Reduction::Product;
+  case Reduction::Min:
+    return format::Reduction::Min;
+  case Reduction::Max:
+    return format::Reduction::Max;
+  case Reduction::And:
+    return format::Reduction::And;
+  case Reduction::Or:
+    return format::Reduction::Or;
+  }
+  llvm_unreachable("all reductions are handled");
 }
 
 /// Equal for equal cells.
@@ -79,43 +97,43 @@ size_t hashOf(const Receiver &receiver) {
   return hash;
 }
 
-FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
+FailureOr<format::Collective> emitChannel(const Use &use,
+                                          const Topology &topology) {
   CollectiveOp op = use.op;
   Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
   CellTable table = cells(step, topology);
-  Json json;
-  json["kind"] = stringifyStepKind(step.kind).str();
-  json["reduction"] = table.reduction
-                          ? Json(stringifyReduction(*table.reduction).str())
-                          : Json();
-  json["dtype"] = getDTypeName(elementTypeOf(op));
-  json["participants"] = Json::array();
-  for (const auto &[rank, shape] : use.sources)
-    json["participants"].push_back(rank);
+  Type element = elementTypeOf(op);
+  format::Collective collective;
+  collective.kind = stringifyStepKind(step.kind).str();
+  if (table.reduction)
+    collective.reduction = toFormat(*table.reduction);
+  collective.dtype = toDType(element);
+  for (const auto &[rank, shape] : use.sources) {
+    collective.participants.push_back(rank);
+    if (shape)
+      collective.srcShapes[rank] = toShape(*shape);
+  }
+  for (const auto &[rank, shape] : use.targets)
+    if (shape)
+      collective.dstShapes[rank] = toShape(*shape);
 
   if (step.kind == StepKind::AllReduce) {
-    std::set<int64_t> alone;
-    for (const auto &[rank, shape] : use.sources)
-      alone.insert(rank);
-    Json groups = Json::array();
+    std::set<int64_t> alone(collective.participants.begin(),
+                            collective.participants.end());
     for (const auto &group : table.groups) {
-      groups.push_back(toJson(group));
+      collective.groups.push_back({group.begin(), group.end()});
       for (DeviceId rank : group)
         alone.erase(rank);
     }
     for (int64_t rank : alone)
-      groups.push_back(Json::array({rank}));
-    json["groups"] = std::move(groups);
-    return json;
+      collective.groups.push_back({rank});
+    return collective;
   }
 
-  Json cellTable = Json::object(), sources = Json::object(),
-       targets = Json::object();
-  Type element = elementTypeOf(op);
   bool ordered =
       table.reduction == Reduction::Min || table.reduction == Reduction::Max;
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
-  // All ranks of a group may receive the same: their cells are told once.
+  // All ranks of a group may receive the same: they share their cells.
   llvm::DenseMap<size_t, SmallVector<const Receiver *, 1>> told;
   auto findEqual = [&](const Receiver &receiver) -> const Receiver * {
     auto &equal = told[hashOf(receiver)];
@@ -132,37 +150,30 @@ FailureOr<Json> emitChannel(const Use &use, const Topology &topology) {
     if (fills && ordered && !wide)
       return op.emitError("there is no identity of ")
              << stringifyReduction(*table.reduction) << " in " << element;
-    auto target = use.targets.find(receiver.device);
-    if (target == use.targets.end() || !target->second) {
+    auto target = collective.dstShapes.find(receiver.device);
+    if (target == collective.dstShapes.end()) {
       // What a rank takes from itself and doesn't use is left out there.
       if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
         continue;
       return op.emitError("gives elements to rank ")
              << receiver.device << ", whose function takes none";
     }
-    std::string rank = std::to_string(receiver.device);
     const Receiver *equal = findEqual(receiver);
-    cellTable[rank] = equal ? Json(equal->device) : cellsToJson(receiver);
-    if (ArrayRef<int64_t>(receiver.shape) != ArrayRef(*target->second))
-      targets[rank] = toJson(receiver.shape);
+    collective.cells[receiver.device] =
+        equal ? collective.cells.at(equal->device) : toFormat(receiver);
+    target->second = toShape(receiver.shape);
   }
   for (const Sender &sender : table.senders) {
-    auto source = use.sources.find(sender.device);
-    if (source != use.sources.end() && source->second &&
-        ArrayRef<int64_t>(sender.shape) != ArrayRef(*source->second))
-      sources[std::to_string(sender.device)] = toJson(sender.shape);
+    auto source = collective.srcShapes.find(sender.device);
+    if (source != collective.srcShapes.end())
+      source->second = toShape(sender.shape);
   }
-  json["cells"] = std::move(cellTable);
-  if (!sources.empty())
-    json["src_shapes"] = std::move(sources);
-  if (!targets.empty())
-    json["dst_shapes"] = std::move(targets);
-  return json;
+  return collective;
 }
 
 } // namespace
 
-FailureOr<std::vector<std::pair<std::string, std::string>>>
+FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   std::map<uint64_t, Use> uses;
   for (func::FuncOp function : classes) {
@@ -197,34 +208,40 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   Topology topology;
   for (ClusterOp cluster : module.getOps<ClusterOp>())
     topology = Topology::of(cluster.getCluster());
-  // The same collective of many layers is told once: on many ranks its table
-  // is what is large.
-  std::vector<std::pair<std::string, std::string>> channels;
-  std::vector<std::pair<size_t, const Use *>> told;
+  // The same collective of many layers is one: on many ranks its table is what
+  // is large.
+  std::map<int64_t, format::Shared<format::Collective>> channels;
+  std::map<int64_t, int64_t> sameAs;
+  std::vector<std::pair<int64_t, const Use *>> told;
   llvm::DenseMap<std::pair<Attribute, Attribute>,
-                 SmallVector<std::pair<uint64_t, Use *>>>
+                 SmallVector<std::pair<int64_t, Use *>>>
       similarTo;
   for (auto &[channel, use] : uses) {
     auto &similar = similarTo[{use.op.getFrom(), use.op.getTo()}];
     auto *first = llvm::find_if(similar, [&use = use](auto &other) {
       return use.movesLike(*other.second);
     });
-    channels.emplace_back(std::to_string(channel), "");
+    auto number = int64_t(channel);
+    channels[number] = nullptr;
     if (first != similar.end()) {
-      channels.back().second = printElement({{"same_as", first->first}});
+      sameAs[number] = first->first;
       continue;
     }
-    similar.push_back({channel, &use});
-    told.push_back({channels.size() - 1, &use});
+    similar.push_back({number, &use});
+    told.push_back({number, &use});
   }
-  auto tell = [&](const std::pair<size_t, const Use *> &channel) {
-    FailureOr<Json> json = emitChannel(*channel.second, topology);
-    if (succeeded(json))
-      channels[channel.first].second = printElement(*json);
-    return LogicalResult(json);
+  auto tell = [&](const std::pair<int64_t, const Use *> &channel) {
+    FailureOr<format::Collective> collective =
+        emitChannel(*channel.second, topology);
+    if (succeeded(collective))
+      channels.at(channel.first) =
+          std::make_shared<format::Collective>(std::move(*collective));
+    return LogicalResult(collective);
   };
   if (failed(failableParallelForEach(module.getContext(), told, tell)))
     return failure();
+  for (auto [number, other] : sameAs)
+    channels[number] = channels.at(other);
   return channels;
 }
 

@@ -1,4 +1,4 @@
-//===- ChannelEmitter.h - Collectives as JSON -------------------*- C++ -*-===//
+//===- ChannelEmitter.h - Collectives of a program --------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,14 +9,14 @@
 #ifndef WHALE_LIB_PROGRAM_CHANNELEMITTER_H
 #define WHALE_LIB_PROGRAM_CHANNELEMITTER_H
 
-#include "Json.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/ProgramFormat/Program.h"
 
 namespace whale {
 
-/// The manifest's `channels`: the name and the printed JSON of each channel
-/// that the collectives of the functions name, with all ranks that take part.
-mlir::FailureOr<std::vector<std::pair<std::string, std::string>>>
+/// The channels that the collectives of the functions name, with all ranks that
+/// take part; those that do the same share it.
+mlir::FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(mlir::ModuleOp module, llvm::ArrayRef<mlir::func::FuncOp> classes);
 
 } // namespace whale

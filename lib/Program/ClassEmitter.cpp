@@ -1,4 +1,4 @@
-//===- ClassEmitter.cpp - A rank class as JSON ------------------*- C++ -*-===//
+//===- ClassEmitter.cpp - A rank class of a program -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,8 +14,11 @@
 
 #include "ClassEmitter.h"
 
+#include "Json.h"
+#include "ToFormat.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/ProgramFormat/Numeric.h"
 
 using namespace mlir;
 
@@ -34,14 +37,30 @@ std::string getLabel(Location loc) {
   return "";
 }
 
-FailureOr<Json> getRankConstant(ShardOffsetOp op, ArrayRef<int64_t> ranks) {
+/// The bytes of an integer of this type.
+static std::vector<uint8_t> encode(format::DType dtype, int64_t value) {
+  std::vector<uint8_t> bytes(format::byteSize(dtype));
+  format::dispatch(dtype, [&]<typename T>() {
+    if constexpr (!format::isOpaque<T>) {
+      using Compute = typename format::Element<T>::Compute;
+      T element = format::Element<T>::store(static_cast<Compute>(value));
+      std::memcpy(bytes.data(), &element, sizeof(T));
+    }
+  });
+  return bytes;
+}
+
+/// The start of each rank's box along the operation's dimension.
+static FailureOr<std::vector<std::vector<uint8_t>>>
+getRankConstant(ShardOffsetOp op, ArrayRef<int64_t> ranks) {
   const Placement &placement = op.getPlacementAttr().getValue();
-  Json values = Json::array();
+  format::DType dtype = toDType(op.getType().getElementType());
+  std::vector<std::vector<uint8_t>> values;
   for (int64_t rank : ranks) {
     std::optional<Box> box = placement.box(rank);
     if (!box)
       return op.emitError("rank ") << rank << " holds nothing of the value";
-    values.push_back(Json::array({box->start[op.getDim()]}));
+    values.push_back(encode(dtype, box->start[op.getDim()]));
   }
   return values;
 }
@@ -58,36 +77,35 @@ int64_t ClassEmitter::wholeBuffer(int64_t number) {
 
 int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
   type = RankedTensorType::get(type.getShape(), type.getElementType());
+  std::vector<format::BufferInfo> &buffers = result.rankClass.buffers;
   auto [it, isNew] = numbers.try_emplace({number, type}, buffers.size());
   if (!isNew)
     return it->second;
   auto where = cast<DictionaryAttr>(plan[number]);
-  Json json;
-  auto place = [&](const char *space, const char *field, int64_t value) {
-    json["space"] = space;
-    json[field] = value;
-  };
+  format::BufferInfo buffer;
   if (Operation *constant = constants.lookup(number)) {
     if (auto offset = dyn_cast<ShardOffsetOp>(constant)) {
-      json["space"] = "rank_constant";
-      json["values"] = *getRankConstant(offset, *getRanks(function));
+      buffer.space = format::Space::RankConstant;
+      buffer.values = *getRankConstant(offset, *getRanks(function));
     } else {
       auto value = cast<stablehlo::ConstantOp>(constant).getValue();
-      // That of all constants of the program isn't known yet.
-      place("constant", "offset", 0);
+      buffer.space = format::Space::Constant;
       result.constants.emplace_back(it->second, cast<DenseElementsAttr>(value));
     }
   } else if (auto offset = where.getAs<IntegerAttr>("arena")) {
-    place("arena", "offset", offset.getInt());
+    buffer.space = format::Space::Arena;
+    buffer.offset = offset.getInt();
   } else if (auto index = where.getAs<IntegerAttr>("argument")) {
-    place("argument", "index", index.getInt());
+    buffer.space = format::Space::Argument;
+    buffer.index = index.getInt();
   } else {
-    place("result", "index", where.getAs<IntegerAttr>("result").getInt());
+    buffer.space = format::Space::Result;
+    buffer.index = where.getAs<IntegerAttr>("result").getInt();
   }
-  json["bytes"] = getTensorBytes(type);
-  json["dtype"] = getDTypeName(type.getElementType());
-  json["shape"] = toJson(type.getShape());
-  buffers.push_back(std::move(json));
+  buffer.bytes = getTensorBytes(type);
+  buffer.dtype = toDType(type.getElementType());
+  buffer.shape = toShape(type.getShape());
+  buffers.push_back(std::move(buffer));
   return it->second;
 }
 
@@ -156,98 +174,64 @@ LogicalResult ClassEmitter::collect() {
   return success();
 }
 
-LogicalResult ClassEmitter::copies(Operation &op, Json &list) {
+void ClassEmitter::copies(Operation &op, List &list) {
   auto pairs = op.getAttrOfType<DenseI64ArrayAttr>("whale.copies");
-  for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2)
-    list.push_back({{"op", "copy"},
-                    {"src", wholeBuffer(pairs[i])},
-                    {"dst", wholeBuffer(pairs[i + 1])}});
-  return success();
+  for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
+    format::Copy copy;
+    copy.src = wholeBuffer(pairs[i]);
+    copy.dst = wholeBuffer(pairs[i + 1]);
+    list.push_back({.operation = copy});
+  }
 }
 
-FailureOr<Json> ClassEmitter::launch(LaunchOp op) {
-  func::FuncOp kernel = op.getKernelFunc(symbols);
-  auto extent = kernel ? kernel->getAttrOfType<IntegerAttr>("whale.extent")
-                       : IntegerAttr();
+LogicalResult ClassEmitter::launch(LaunchOp op,
+                                   format::Instruction &instruction) {
+  func::FuncOp function = op.getKernelFunc(symbols);
+  auto extent = function ? function->getAttrOfType<IntegerAttr>("whale.extent")
+                         : IntegerAttr();
   if (!extent)
     return op.emitError("launches a kernel without whale.extent");
-  std::string symbol = op.getKernel().str();
-  auto [signature, isNew] = result.kernels.try_emplace(symbol);
-  Json used = Json::array(), bytes = Json::array();
+  format::Kernel kernel{op.getKernel().str(), {}, extent.getInt()};
+  auto [it, isNew] = result.kernels.try_emplace(kernel.symbol);
+  format::KernelSignature &signature = it->second;
+  signature.inputs = op.getInputs().size();
+  signature.extent = kernel.extent;
   for (ValueRange values :
        {ValueRange(op.getInputs()), ValueRange(op.getOutputs())})
     for (Value value : values) {
-      used.push_back(buffer(value));
+      kernel.buffers.push_back(buffer(value));
       if (isNew)
-        bytes.push_back(getTensorBytes(value.getType()));
+        signature.bytes.push_back(getTensorBytes(value.getType()));
     }
-  if (isNew)
-    signature->second = {{"inputs", op.getInputs().size()},
-                         {"bytes", std::move(bytes)},
-                         {"extent", extent.getInt()}};
-  Json json{{"op", "kernel"},
-            {"symbol", std::move(symbol)},
-            {"buffers", std::move(used)},
-            {"extent", extent.getInt()}};
-  for (auto [attribute, field] :
-       {std::pair{"whale.flops", "flops"}, std::pair{"whale.bytes", "bytes"}})
-    if (auto number = kernel->getAttrOfType<IntegerAttr>(attribute))
-      json[field] = number.getInt();
-  return json;
+  auto number = [&](StringRef name) -> std::optional<double> {
+    auto attribute = function->getAttrOfType<IntegerAttr>(name);
+    if (!attribute)
+      return std::nullopt;
+    return double(attribute.getInt());
+  };
+  instruction.flops = number("whale.flops");
+  instruction.bytes = number("whale.bytes");
+  instruction.operation = std::move(kernel);
+  return success();
 }
 
-Json ClassEmitter::matmul(MatmulOp op) {
-  Json batch = Json::array();
-  ArrayRef<int64_t> dims = op.getBatch();
-  for (size_t i = 0; i + 3 < dims.size(); i += 4)
-    batch.push_back(toJson(dims.slice(i, 4)));
-  Json json = {{"op", "matmul"},
-               {"lhs", buffer(op.getLhs())},
-               {"rhs", buffer(op.getRhs())},
-               {"out", buffer(op.getOutput())},
-               {"batch", std::move(batch)},
-               {"m", toJson(op.getM())},
-               {"n", toJson(op.getN())},
-               {"k", toJson(op.getK())},
-               {"flops", op.getFlops()}};
-  if (op.getAddend())
-    json["accumulate"] = true;
-  return json;
+void ClassEmitter::matmul(MatmulOp op, format::Instruction &instruction) {
+  format::Matmul matmul = toFormat(op);
+  matmul.lhs = buffer(op.getLhs());
+  matmul.rhs = buffer(op.getRhs());
+  matmul.out = buffer(op.getOutput());
+  instruction.flops = double(op.getFlops());
+  instruction.operation = std::move(matmul);
 }
 
-Json ClassEmitter::convolution(ConvolutionOp op) {
-  Json padding = Json::array(), reversal = Json::array(), numbers;
-  ArrayRef<int64_t> pads = op.getPadding();
-  for (size_t i = 0; i + 1 < pads.size(); i += 2)
-    padding.push_back(toJson(pads.slice(i, 2)));
-  for (bool reversed : op.getWindowReversal())
-    reversal.push_back(reversed);
-  numbers["input_batch_dimension"] = op.getInputBatchDimension();
-  numbers["input_feature_dimension"] = op.getInputFeatureDimension();
-  numbers["input_spatial_dimensions"] = toJson(op.getInputSpatialDimensions());
-  numbers["kernel_input_feature_dimension"] =
-      op.getKernelInputFeatureDimension();
-  numbers["kernel_output_feature_dimension"] =
-      op.getKernelOutputFeatureDimension();
-  numbers["kernel_spatial_dimensions"] =
-      toJson(op.getKernelSpatialDimensions());
-  numbers["output_batch_dimension"] = op.getOutputBatchDimension();
-  numbers["output_feature_dimension"] = op.getOutputFeatureDimension();
-  numbers["output_spatial_dimensions"] =
-      toJson(op.getOutputSpatialDimensions());
-  return {{"op", "convolution"},
-          {"lhs", buffer(op.getLhs())},
-          {"rhs", buffer(op.getRhs())},
-          {"out", buffer(op.getOutput())},
-          {"window_strides", toJson(op.getWindowStrides())},
-          {"padding", std::move(padding)},
-          {"lhs_dilation", toJson(op.getLhsDilation())},
-          {"rhs_dilation", toJson(op.getRhsDilation())},
-          {"window_reversal", std::move(reversal)},
-          {"dimension_numbers", std::move(numbers)},
-          {"feature_group_count", op.getFeatureGroupCount()},
-          {"batch_group_count", op.getBatchGroupCount()},
-          {"flops", op.getFlops()}};
+void ClassEmitter::convolution(ConvolutionOp op,
+                               format::Instruction &instruction) {
+  format::Convolution convolution = toFormat(op);
+  convolution.lhs = buffer(op.getLhs());
+  convolution.rhs = buffer(op.getRhs());
+  convolution.out = buffer(op.getOutput());
+  instruction.flops = double(op.getFlops());
+  instruction.operation = std::move(convolution);
 }
 
 static FailureOr<Json> attributeToJson(Attribute attribute, Operation *op) {
@@ -287,13 +271,15 @@ static FailureOr<Json> attributeToJson(Attribute attribute, Operation *op) {
          << attribute;
 }
 
-FailureOr<Json> ClassEmitter::call(LibraryCallOp op) {
-  Json inputs = Json::array(), outputs = Json::array(), config;
+LogicalResult ClassEmitter::call(LibraryCallOp op,
+                                 format::Instruction &instruction) {
+  format::Call call;
+  call.function = op.getFunction().str();
   for (Value value : op.getInputs())
-    inputs.push_back(buffer(value));
+    call.inputs.push_back(buffer(value));
   for (Value value : op.getOutputs())
-    outputs.push_back(buffer(value));
-  config = Json::object();
+    call.outputs.push_back(buffer(value));
+  Json config = Json::object();
   for (NamedAttribute entry : op->getDiscardableAttrs()) {
     if (entry.getName().strref().starts_with("whale."))
       continue;
@@ -302,86 +288,73 @@ FailureOr<Json> ClassEmitter::call(LibraryCallOp op) {
       return failure();
     config[entry.getName().str()] = std::move(*value);
   }
-  return Json{{"op", "call"},
-              {"function", op.getFunction().str()},
-              {"inputs", std::move(inputs)},
-              {"outputs", std::move(outputs)},
-              {"config", std::move(config)}};
-}
-
-LogicalResult ClassEmitter::instruction(Operation &op, Json &list) {
-  if (failed(copies(op, list)))
-    return failure();
-  FailureOr<Json> json = Json();
-  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp>(op)) {
-    return success();
-  } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
-    json = launch(launchOp);
-  } else if (auto matmulOp = dyn_cast<MatmulOp>(op)) {
-    json = matmul(matmulOp);
-  } else if (auto convolutionOp = dyn_cast<ConvolutionOp>(op)) {
-    json = convolution(convolutionOp);
-  } else if (auto callOp = dyn_cast<LibraryCallOp>(op)) {
-    json = call(callOp);
-  } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
-    Value input = collective.getInput(), output = collective.getOutput();
-    *json = {{"op", "comm"}, {"channel", collective.getChannel()}};
-    (*json)["src"] = input ? Json(buffer(input)) : Json();
-    (*json)["dst"] = output ? Json(buffer(output)) : Json();
-  } else if (isa<stablehlo::WhileOp>(op)) {
-    Block &cond = op.getRegion(0).front();
-    FailureOr<Json> first = block(cond),
-                    second = block(op.getRegion(1).front());
-    if (failed(first) || failed(second))
-      return failure();
-    *json = {{"op", "while"},
-             {"cond", std::move(*first)},
-             {"predicate", buffer(cond.getTerminator()->getOperand(0))},
-             {"body", std::move(*second)}};
-  } else if (isa<stablehlo::CaseOp>(op)) {
-    Json branches = Json::array();
-    for (Region &region : op.getRegions()) {
-      FailureOr<Json> branch = block(region.front());
-      if (failed(branch))
-        return failure();
-      branches.push_back(std::move(*branch));
-    }
-    *json = {{"op", "case"},
-             {"index", buffer(op.getOperand(0))},
-             {"branches", std::move(branches)}};
-  } else {
-    return op.emitError("cannot stand in a program");
-  }
-  if (failed(json))
-    return failure();
-  if (std::string label = getLabel(op.getLoc()); !label.empty())
-    (*json)["label"] = label;
-  list.push_back(std::move(*json));
+  call.config = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  instruction.operation = std::move(call);
   return success();
 }
 
-FailureOr<Json> ClassEmitter::block(Block &block) {
-  Json list = Json::array();
+LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
+  copies(op, list);
+  format::Instruction instruction;
+  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp>(op)) {
+    return success();
+  } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
+    if (failed(launch(launchOp, instruction)))
+      return failure();
+  } else if (auto matmulOp = dyn_cast<MatmulOp>(op)) {
+    matmul(matmulOp, instruction);
+  } else if (auto convolutionOp = dyn_cast<ConvolutionOp>(op)) {
+    convolution(convolutionOp, instruction);
+  } else if (auto callOp = dyn_cast<LibraryCallOp>(op)) {
+    if (failed(call(callOp, instruction)))
+      return failure();
+  } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
+    format::Comm comm;
+    comm.channel = int64_t(collective.getChannel());
+    if (Value input = collective.getInput())
+      comm.src = buffer(input);
+    if (Value output = collective.getOutput())
+      comm.dst = buffer(output);
+    instruction.operation = comm;
+  } else if (isa<stablehlo::WhileOp>(op)) {
+    Block &cond = op.getRegion(0).front();
+    format::While loop;
+    if (failed(block(cond, loop.cond)) ||
+        failed(block(op.getRegion(1).front(), loop.body)))
+      return failure();
+    loop.predicate = buffer(cond.getTerminator()->getOperand(0));
+    instruction.operation = std::move(loop);
+  } else if (isa<stablehlo::CaseOp>(op)) {
+    format::Case choice;
+    for (Region &region : op.getRegions())
+      if (failed(block(region.front(), choice.branches.emplace_back())))
+        return failure();
+    choice.index = buffer(op.getOperand(0));
+    instruction.operation = std::move(choice);
+  } else {
+    return op.emitError("cannot stand in a program");
+  }
+  instruction.label = getLabel(op.getLoc());
+  list.push_back(std::move(instruction));
+  return success();
+}
+
+LogicalResult ClassEmitter::block(Block &block, List &list) {
   for (Operation &op : block.without_terminator())
     if (failed(instruction(op, list)))
       return failure();
-  if (failed(copies(*block.getTerminator(), list)))
-    return failure();
-  return list;
+  copies(*block.getTerminator(), list);
+  return success();
 }
 
 FailureOr<EmittedClass> ClassEmitter::emit() {
-  if (failed(collect()))
+  format::RankClass &rankClass = result.rankClass;
+  if (failed(collect()) ||
+      failed(block(function.getBody().front(), rankClass.instructions)))
     return failure();
-  FailureOr<Json> instructions = block(function.getBody().front());
-  if (failed(instructions))
-    return failure();
-  Json &json = result.json;
-  json["ranks"] = toJson(*getRanks(function));
-  json["arena_bytes"] =
+  rankClass.ranks = getRanks(function)->vec();
+  rankClass.arenaBytes =
       function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
-  json["buffers"] = std::move(buffers);
-  json["instructions"] = std::move(*instructions);
   return std::move(result);
 }
 

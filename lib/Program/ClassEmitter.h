@@ -1,4 +1,4 @@
-//===- ClassEmitter.h - A rank class as JSON --------------------*- C++ -*-===//
+//===- ClassEmitter.h - A rank class of a program ---------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,27 +9,27 @@
 #ifndef WHALE_LIB_PROGRAM_CLASSEMITTER_H
 #define WHALE_LIB_PROGRAM_CLASSEMITTER_H
 
-#include "Json.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/Program.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <map>
-#include <tuple>
 
 namespace whale {
 
-/// A rank class in the manifest, and what it shares with others.
+/// A rank class of the program, and what it shares with others.
 struct EmittedClass {
-  Json json;
-  /// What buffers of the class hold: their number in its list.
+  format::RankClass rankClass;
+  /// What buffers of the class hold: their number in its list. Their offsets
+  /// are not known yet.
   std::vector<std::pair<int64_t, mlir::DenseElementsAttr>> constants;
-  /// By symbol: {"inputs", "bytes", "extent"}.
-  std::map<std::string, Json> kernels;
+  /// By symbol.
+  std::map<std::string, format::KernelSignature> kernels;
 };
 
-/// Emits one rank class function.
+/// Translates one rank class function.
 class ClassEmitter {
 public:
   explicit ClassEmitter(mlir::func::FuncOp function) : function(function) {}
@@ -38,13 +38,14 @@ public:
 
 private:
   mlir::LogicalResult collect();
-  mlir::FailureOr<Json> block(mlir::Block &block);
-  mlir::LogicalResult instruction(mlir::Operation &op, Json &list);
-  mlir::FailureOr<Json> launch(LaunchOp op);
-  Json matmul(MatmulOp op);
-  Json convolution(ConvolutionOp op);
-  mlir::FailureOr<Json> call(LibraryCallOp op);
-  mlir::LogicalResult copies(mlir::Operation &op, Json &list);
+  using List = std::vector<format::Instruction>;
+  mlir::LogicalResult block(mlir::Block &block, List &list);
+  mlir::LogicalResult instruction(mlir::Operation &op, List &list);
+  mlir::LogicalResult launch(LaunchOp op, format::Instruction &instruction);
+  void matmul(MatmulOp op, format::Instruction &instruction);
+  void convolution(ConvolutionOp op, format::Instruction &instruction);
+  mlir::LogicalResult call(LibraryCallOp op, format::Instruction &instruction);
+  void copies(mlir::Operation &op, List &list);
 
   /// The number in the class's list of the planned buffer `planned` seen as a
   /// tensor of this type.
@@ -63,12 +64,7 @@ private:
   llvm::DenseMap<int64_t, mlir::Operation *> constants;
   llvm::DenseMap<int64_t, mlir::RankedTensorType> types;
   llvm::DenseMap<std::pair<int64_t, mlir::Type>, int64_t> numbers;
-  Json buffers = Json::array();
 };
-
-/// The start of each rank's box along the operation's dimension.
-mlir::FailureOr<Json> getRankConstant(ShardOffsetOp op,
-                                      llvm::ArrayRef<int64_t> ranks);
 
 /// A short name of where an operation comes from.
 std::string getLabel(mlir::Location loc);

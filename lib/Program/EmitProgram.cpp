@@ -12,9 +12,10 @@
 #include "ClassEmitter.h"
 #include "ConstantTable.h"
 #include "ProgramDirectory.h"
+#include "ToFormat.h"
 #include "whale/Conversion/CompileKernels.h"
-#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Planner/Cluster.h"
+#include "whale/ProgramFormat/WriteProgram.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "mlir/IR/Threading.h"
@@ -32,26 +33,23 @@ public:
   ProgramEmitter(ModuleOp module, const EmitOptions &options)
       : module(module), options(options) {}
 
-  /// Fills the manifest, but for the hashes of the files that it names.
+  /// Fills the program, but for the hashes of the files that it names.
   LogicalResult gather();
-  /// These files, and the manifest after it has been gathered.
+  /// These files, and the program after it has been gathered.
   LogicalResult write(StringRef outDir);
 
 private:
   bool hasKernels() const {
-    return options.target == "cpu" && !kernelSignatures.empty();
+    return options.target == "cpu" && !program.kernelSignatures->empty();
   }
   bool hasConstants() const { return !constants.bytes().empty(); }
   LogicalResult collectClasses();
-  FailureOr<Json> ranks();
-  LogicalResult parameters(Json &arguments, Json &results);
-  FailureOr<std::vector<std::string>> emitClasses();
-  LogicalResult layout(Json &json, Type local, Attribute placement,
-                       Attribute globalType, Location loc);
-  void field(const char *name, const Json &value) {
-    manifest.next(name);
-    printField(text, value);
-  }
+  LogicalResult gatherRanks();
+  LogicalResult gatherParameters();
+  LogicalResult gatherClasses();
+  LogicalResult gatherLayout(format::Parameter &parameter, Type local,
+                             Attribute placement, Attribute globalType,
+                             Location loc);
   LogicalResult fail(llvm::Error error) {
     return emitError(UnknownLoc::get(module.getContext()))
            << llvm::toString(std::move(error));
@@ -62,12 +60,9 @@ private:
   SmallVector<func::FuncOp> classes;
   /// By rank: its class.
   std::map<int64_t, size_t> classOf;
-  /// The first argument or result with a placement.
-  llvm::DenseMap<Attribute, std::string> namedPlacements;
+  llvm::DenseMap<Attribute, format::Shared<format::Layout>> layouts;
   ConstantTable constants;
-  std::map<std::string, Json> kernelSignatures;
-  std::string text;
-  JsonLines manifest{text, /*isList=*/false, 0};
+  format::Program program;
 };
 
 LogicalResult ProgramEmitter::collectClasses() {
@@ -88,7 +83,7 @@ LogicalResult ProgramEmitter::collectClasses() {
   return success();
 }
 
-FailureOr<Json> ProgramEmitter::ranks() {
+LogicalResult ProgramEmitter::gatherRanks() {
   std::optional<Cluster> cluster;
   for (ClusterOp op : module.getOps<ClusterOp>())
     cluster = op.getCluster();
@@ -96,112 +91,106 @@ FailureOr<Json> ProgramEmitter::ranks() {
     return module.emitError("the cluster has ")
            << cluster->devices.size() << " devices, but there are "
            << classOf.size() << " ranks";
-  Json list = Json::array();
-  for (auto [rank, number] : classOf) {
-    Json json{{"device", rank}, {"class", number}};
+  for (auto [number, rankClass] : classOf) {
+    format::Rank &rank = program.ranks.emplace_back();
+    rank.rankClass = int64_t(rankClass);
+    rank.device = number;
     if (cluster) {
-      json["kind"] = cluster->kindOf(rank).name;
-      json["node"] = cluster->devices[rank].node;
-      json["slowdown"] = cluster->devices[rank].slowdown;
-    } else {
-      json["kind"] = "cpu";
-      json["node"] = 0;
-      json["slowdown"] = 1.0;
+      rank.kind = cluster->kindOf(number).name;
+      rank.node = cluster->devices[number].node;
+      rank.slowdown = cluster->devices[number].slowdown;
     }
-    list.push_back(std::move(json));
   }
-  return list;
+  return success();
+}
+
+static format::Box toFormat(const Box &box) {
+  return {toShape(box.start), toShape(box.size)};
 }
 
 // The whole tensor's type, and each rank's box of it.
-LogicalResult ProgramEmitter::layout(Json &json, Type local,
-                                     Attribute placement, Attribute globalType,
-                                     Location loc) {
+LogicalResult ProgramEmitter::gatherLayout(format::Parameter &parameter,
+                                           Type local, Attribute placement,
+                                           Attribute globalType, Location loc) {
   auto type = cast<RankedTensorType>(local);
   if (auto global = dyn_cast_or_null<TypeAttr>(globalType)) {
     type = dyn_cast<RankedTensorType>(global.getValue());
     if (!type)
       return emitError(loc) << "whale.global_type is no tensor type";
   }
-  json["dtype"] = getDTypeName(type.getElementType());
-  json["shape"] = toJson(type.getShape());
-  auto boxToJson = [](const Box &box) {
-    return Json::array({toJson(box.start), toJson(box.size)});
-  };
-  Json boxes = Json::array();
-  if (auto attr = dyn_cast_or_null<PlacementAttr>(placement)) {
+  parameter.dtype = toDType(type.getElementType());
+  parameter.shape = toShape(type.getShape());
+  auto attr = dyn_cast_or_null<PlacementAttr>(placement);
+  if (attr && layouts.contains(attr)) {
+    parameter.layout = layouts.at(attr);
+    return success();
+  }
+  format::Layout layout;
+  if (attr) {
     const Placement &value = attr.getValue();
-    json["view"] = toJson(value.view());
-    // On many ranks a list is long, and the same for many tensors.
-    constexpr size_t kManyRanks = 16;
-    auto [known, isNew] =
-        namedPlacements.try_emplace(attr, json["name"].get<std::string>());
-    if (!isNew && classOf.size() > kManyRanks) {
-      json["boxes"] = known->second;
-      return success();
-    }
+    layout.view = toShape(value.view());
     for (auto [rank, number] : classOf) {
       std::optional<Box> box = value.box(rank);
-      boxes.push_back(box ? boxToJson(*box) : Json());
+      layout.boxes.push_back(box ? std::optional(toFormat(*box))
+                                 : std::nullopt);
     }
   } else {
-    json["view"] = toJson(type.getShape());
-    for (size_t rank = 0; rank < classOf.size(); ++rank)
-      boxes.push_back(boxToJson(Box::whole(type.getShape())));
+    layout.view = parameter.shape;
+    layout.boxes.assign(classOf.size(), format::Box::whole(parameter.shape));
   }
-  json["boxes"] = std::move(boxes);
+  parameter.layout = std::make_shared<format::Layout>(std::move(layout));
+  if (attr)
+    layouts[attr] = parameter.layout;
   return success();
 }
 
-LogicalResult ProgramEmitter::parameters(Json &arguments, Json &results) {
+LogicalResult ProgramEmitter::gatherParameters() {
   func::FuncOp first = classes.front();
   for (func::FuncOp other : classes)
     if (other.getNumArguments() != first.getNumArguments() ||
         other.getNumResults() != first.getNumResults())
       return other.emitError("has another number of arguments or results than "
                              "the other classes");
-  auto number = [](Attribute attribute) {
+  auto number = [](Attribute attribute) -> std::optional<int64_t> {
     auto integer = dyn_cast_or_null<IntegerAttr>(attribute);
-    return integer ? Json(integer.getInt()) : Json();
+    return integer ? std::optional(integer.getInt()) : std::nullopt;
   };
   for (unsigned i = 0; i < first.getNumArguments(); ++i) {
     auto get = [&](StringRef name) { return first.getArgAttr(i, name); };
     Location loc = first.getArgument(i).getLoc();
-    Json json;
-    json["name"] = "arg" + std::to_string(i);
+    format::Parameter &argument = program.arguments.emplace_back();
+    argument.name = "arg" + std::to_string(i);
     auto label = dyn_cast_or_null<StringAttr>(get("whale.label"));
-    json["label"] = label ? label.str() : getLabel(loc);
-    if (failed(layout(json, first.getArgumentTypes()[i], get("whale.placement"),
-                      get("whale.global_type"), loc)))
+    argument.label = label ? label.str() : getLabel(loc);
+    if (failed(gatherLayout(argument, first.getArgumentTypes()[i],
+                            get("whale.placement"), get("whale.global_type"),
+                            loc)))
       return failure();
-    bool donated = get("whale.donated") || get("jax.buffer_donor") ||
-                   get("tf.aliasing_output");
-    Json fedBy = number(get(kFedByAttr));
-    json["role"] = get(kBatchDimAttr)            ? "batch"
-                   : donated || !fedBy.is_null() ? "state"
-                                                 : "input";
-    json["batch_dim"] = number(get(kBatchDimAttr));
-    json["donated"] = donated;
-    json["fed_by"] = std::move(fedBy);
-    arguments.push_back(std::move(json));
+    argument.donated = get("whale.donated") || get("jax.buffer_donor") ||
+                       get("tf.aliasing_output");
+    argument.fedBy = number(get(kFedByAttr));
+    argument.batchDim = number(get(kBatchDimAttr));
+    argument.role = get(kBatchDimAttr)                   ? format::Role::Batch
+                    : argument.donated || argument.fedBy ? format::Role::State
+                                                         : format::Role::Input;
   }
   for (unsigned i = 0; i < first.getNumResults(); ++i) {
     auto get = [&](StringRef name) { return first.getResultAttr(i, name); };
-    Json json;
-    json["name"] = "result" + std::to_string(i);
-    auto label = dyn_cast_or_null<StringAttr>(get("jax.result_info"));
-    json["label"] = label ? label.str() : "";
-    if (failed(layout(json, first.getResultTypes()[i], get("whale.placement"),
-                      get("whale.global_type"), first.getLoc())))
+    format::Parameter &result = program.results.emplace_back();
+    result.name = "result" + std::to_string(i);
+    if (auto label = dyn_cast_or_null<StringAttr>(get("jax.result_info")))
+      result.label = label.str();
+    if (failed(gatherLayout(result, first.getResultTypes()[i],
+                            get("whale.placement"), get("whale.global_type"),
+                            first.getLoc())))
       return failure();
-    json["alias"] = number(get("whale.alias"));
-    results.push_back(std::move(json));
+    result.alias = number(get("whale.alias"));
   }
   return success();
 }
 
-/// Each class on its own, after what they share in their order; printed.
-FailureOr<std::vector<std::string>> ProgramEmitter::emitClasses() {
+/// Each class on its own, after what they share in their order.
+LogicalResult ProgramEmitter::gatherClasses() {
   std::vector<EmittedClass> emitted(classes.size());
   auto emitClass = [&](size_t number) -> LogicalResult {
     FailureOr<EmittedClass> result = ClassEmitter(classes[number]).emit();
@@ -209,65 +198,30 @@ FailureOr<std::vector<std::string>> ProgramEmitter::emitClasses() {
       emitted[number] = std::move(*result);
     return result;
   };
-  MLIRContext *context = module.getContext();
-  if (failed(failableParallelForEachN(context, 0, classes.size(), emitClass)))
+  if (failed(failableParallelForEachN(module.getContext(), 0, classes.size(),
+                                      emitClass)))
     return failure();
+  program.kernelSignatures.emplace();
   for (EmittedClass &one : emitted) {
     for (auto &[buffer, value] : one.constants)
-      one.json["buffers"][buffer]["offset"] = constants.add(value);
-    kernelSignatures.merge(one.kernels);
+      one.rankClass.buffers[buffer].offset = constants.add(value);
+    program.kernelSignatures->merge(one.kernels);
+    program.classes.push_back(std::move(one.rankClass));
   }
-  std::vector<std::string> printed(classes.size());
-  parallelFor(context, 0, classes.size(), [&](size_t number) {
-    printed[number] = printElement(emitted[number].json);
-    emitted[number].json.clear();
-  });
-  return printed;
+  return success();
 }
 
 LogicalResult ProgramEmitter::gather() {
-  if (failed(collectClasses()))
-    return failure();
-  FailureOr<Json> rankList = ranks();
-  Json arguments = Json::array(), results = Json::array();
-  if (failed(rankList) || failed(parameters(arguments, results)))
-    return failure();
-  FailureOr<std::vector<std::string>> printedClasses = emitClasses();
-  if (failed(printedClasses))
+  if (failed(collectClasses()) || failed(gatherRanks()) ||
+      failed(gatherParameters()) || failed(gatherClasses()))
     return failure();
   auto channels = emitChannels(module, classes);
   if (failed(channels))
     return failure();
-  Json signatures = Json::object();
-  for (const auto &[symbol, signature] : kernelSignatures)
-    signatures[symbol] = signature;
-
-  field("format", "whale");
-  field("version", 1);
-  field("target", options.target);
-  field("name", options.name);
-  field("ranks", *rankList);
-  field("arguments", arguments);
-  field("results", results);
-  manifest.next("classes");
-  JsonLines classLines(text, /*isList=*/true, 1);
-  for (const std::string &printed : *printedClasses) {
-    classLines.next();
-    text += printed;
-  }
-  classLines.end();
-  manifest.next("channels");
-  JsonLines channelLines(text, /*isList=*/false, 1);
-  for (const auto &[name, printed] : *channels) {
-    channelLines.next(name);
-    text += printed;
-  }
-  channelLines.end();
-  field("kernels", hasKernels() ? Json(kKernelsFile) : Json());
-  field("kernel_signatures", signatures);
-  field("constants", hasConstants() ? Json(kConstantsFile) : Json());
-  field("plan",
-        options.plan.empty() ? Json::object() : Json::parse(options.plan));
+  program.channels = std::move(*channels);
+  program.target = options.target;
+  program.name = options.name;
+  program.plan = options.plan.empty() ? "{}" : options.plan;
   return success();
 }
 
@@ -281,14 +235,19 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
       return failure();
     if (llvm::Error error = directory->add(kKernelsFile))
       return fail(std::move(error));
+    program.kernels = {kKernelsFile, directory->getHashes().at(kKernelsFile)};
   }
-  if (hasConstants())
+  if (hasConstants()) {
     if (llvm::Error error = directory->write(kConstantsFile, constants.bytes()))
       return fail(std::move(error));
-  field("hashes", directory->getHashes());
-  manifest.end();
-  text += "\n";
-  if (llvm::Error error = directory->write("manifest.json", text))
+    program.constants = {kConstantsFile,
+                         directory->getHashes().at(kConstantsFile)};
+  }
+  auto inParallel = [&](size_t count, auto &function) {
+    parallelFor(module.getContext(), 0, count, function);
+  };
+  if (llvm::Error error = directory->write(
+          "manifest.json", format::writeProgram(program, inParallel)))
     return fail(std::move(error));
   if (llvm::Error error = directory->commit())
     return fail(std::move(error));
