@@ -247,6 +247,12 @@ static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
   return buffer;
 }
 
+std::string Program::describe(const Profile &profile) const {
+  Engine &engine = state->getEngine();
+  std::lock_guard lock(engine.mutex);
+  return engine.executor.describe(profile);
+}
+
 std::vector<Array> Program::run(std::span<const Array> arguments,
                                 const RunOptions &options) const {
   const format::Program &program = state->bound->program;

@@ -28,6 +28,7 @@ std::string Stats::json() const {
                       {"kernels", ranks[rank].kernelFlops}}},
                     {"compute_s", ranks[rank].computeSeconds},
                     {"communication_s", ranks[rank].communicationSeconds},
+                    {"waiting_s", ranks[rank].waitingSeconds},
                     {"collectives", std::move(collectives)}});
   }
   nlohmann::ordered_json root = {{"step_time_s", stepSeconds},

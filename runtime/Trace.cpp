@@ -40,6 +40,16 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
   add("bytes", "GB/s", event.cost.bytes);
   if (event.cost.leastSeconds > 0 && seconds > 0)
     json["roofline"] = event.cost.leastSeconds / seconds;
+  if (!event.cost.lines.empty())
+    json["lines"] = event.cost.lines;
+  if (const auto &exchange = event.cost.exchange) {
+    json["kind"] = exchange->kind;
+    json["bytes_sent"] = exchange->sent;
+    json["bytes_received"] = exchange->received;
+    json["peers"] = exchange->peers;
+    json["waiting_us"] = exchange->waitedSeconds * 1e6;
+    json["transfer_us"] = (seconds - exchange->waitedSeconds) * 1e6;
+  }
   return json;
 }
 

@@ -19,6 +19,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
 
@@ -335,8 +336,22 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     return op.emitError("cannot stand in a program");
   }
   instruction.label = getLabel(op.getLoc());
+  addLines(op.getLoc(), instruction);
   list.push_back(std::move(instruction));
   return success();
+}
+
+void ClassEmitter::addLines(Location loc, format::Instruction &instruction) {
+  auto [known, isNew] = linesOf.try_emplace(loc);
+  if (isNew)
+    for (const std::string &line : getUserLines(loc)) {
+      std::vector<std::string> &lines = result.rankClass.lines;
+      auto [number, isFirst] = lineNumbers.try_emplace(line, lines.size());
+      if (isFirst)
+        lines.push_back(line);
+      known->second.push_back(number->second);
+    }
+  instruction.lines = known->second;
 }
 
 LogicalResult ClassEmitter::block(Block &block, List &list) {

@@ -14,6 +14,7 @@
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/ProgramFormat/Program.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <map>
 
@@ -54,6 +55,9 @@ private:
   int64_t wholeBuffer(int64_t planned);
   int64_t planned(mlir::Value value);
 
+  /// Says from which lines of the user's program an instruction comes.
+  void addLines(mlir::Location loc, format::Instruction &instruction);
+
   mlir::func::FuncOp function;
   EmittedClass result;
   mlir::SymbolTableCollection symbols;
@@ -64,6 +68,9 @@ private:
   llvm::DenseMap<int64_t, mlir::Operation *> constants;
   llvm::DenseMap<int64_t, mlir::RankedTensorType> types;
   llvm::DenseMap<std::pair<int64_t, mlir::Type>, int64_t> numbers;
+  /// Indices into the class's lines.
+  llvm::DenseMap<mlir::Location, std::vector<int64_t>> linesOf;
+  llvm::StringMap<int64_t> lineNumbers;
 };
 
 /// A short name of where an operation comes from.

@@ -160,6 +160,9 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 void ProgramReader::readClass(const Field &field, size_t number) {
   RankClass &rankClass = program.classes[number];
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
+  if (auto lines = field.find("lines"))
+    for (size_t i = 0; i < lines->size(); ++i)
+      rankClass.lines.push_back((*lines)[i].text());
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
     rankClass.buffers.push_back(readBuffer(buffers[i], rankClass));

@@ -310,6 +310,9 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.flops = flops->number();
   if (auto bytes = field.find("bytes"))
     instruction.bytes = bytes->number();
+  if (auto lines = field.find("lines"))
+    instruction.lines =
+        lines->integers(0, static_cast<int64_t>(rankClass.lines.size()) - 1);
   if (name == "kernel")
     instruction.operation = readKernel(field);
   else if (name == "copy")

@@ -136,6 +136,8 @@ Json toJson(const std::vector<Instruction> &instructions) {
       json["accumulate"] = true;
     if (!instruction.label.empty())
       json["label"] = instruction.label;
+    if (!instruction.lines.empty())
+      json["lines"] = instruction.lines;
     list.push_back(std::move(json));
   }
   return list;

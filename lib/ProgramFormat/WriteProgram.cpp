@@ -185,10 +185,13 @@ static Json toJson(const RankClass &rankClass) {
   Json buffers = Json::array();
   for (const BufferInfo &buffer : rankClass.buffers)
     buffers.push_back(toJson(buffer));
-  return {{"ranks", rankClass.ranks},
-          {"arena_bytes", rankClass.arenaBytes},
-          {"buffers", std::move(buffers)},
-          {"instructions", toJson(rankClass.instructions)}};
+  Json json = {{"ranks", rankClass.ranks},
+               {"arena_bytes", rankClass.arenaBytes}};
+  if (!rankClass.lines.empty())
+    json["lines"] = rankClass.lines;
+  json["buffers"] = std::move(buffers);
+  json["instructions"] = toJson(rankClass.instructions);
+  return json;
 }
 
 void ProgramWriter::writeClasses() {

@@ -53,3 +53,17 @@ std::string whale::getUserLine(Location loc) {
           Twine(position->getLine()))
       .str();
 }
+
+SmallVector<std::string> whale::getUserLines(Location loc) {
+  SmallVector<std::string> lines;
+  auto add = [&](Location part) {
+    std::string line = getUserLine(part);
+    if (!line.empty() && !llvm::is_contained(lines, line))
+      lines.push_back(std::move(line));
+  };
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    llvm::for_each(fused.getLocations(), add);
+  else
+    add(loc);
+  return lines;
+}

@@ -242,6 +242,29 @@ def test_results_do_not_follow_their_arguments():
     np.testing.assert_array_equal(same, np.ones(4))
 
 
+def test_profile(capsys):
+    def step(w, x):
+        y = jnp.tanh(x @ w)
+        return jnp.sum(y * y)
+
+    def line(offset):
+        first = step.__code__.co_firstlineno
+        return rf"test_programs\.py:{first + offset} \("
+
+    wh.set_default_strategy(wh.replicate())
+    args = (jnp.ones((8, 8)), jnp.ones((4, 8)))
+    program = wh.jit(step, cluster=2, batch_argnums=1).lower(*args).compile()
+    with pytest.raises(RuntimeError, match="no step of this program"):
+        program.profile()
+    program(*args)
+    program.profile()
+    out = capsys.readouterr().out
+    assert re.search(r" ms a step, mean of 1, 2 ranks\nrank ", out)
+    assert re.search(line(1) + r".*matmul", out)
+    assert re.search(line(2) + r".*kernel", out)
+    assert "all_reduce; " in out
+
+
 def test_saving_and_loading(tmp_path):
     wh.set_default_strategy(wh.replicate())
     args = (*init(), *batch(0))

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import threading
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 import numpy as np
@@ -34,6 +34,7 @@ class Program:
         self._signature = signature
         self._keep = keep
         self._stats: str | None = None
+        self._profile: Any = None
         manifest = _read(os.path.join(path, "manifest.json"))
         self._digest = _digest(manifest)
         self._manifest = _parse(os.path.join(path, "manifest.json"), manifest)
@@ -76,6 +77,23 @@ class Program:
         """Time, memory and communication by rank of the last call."""
         return None if self._stats is None else json.loads(self._stats)
 
+    def profile(self, file: TextIO | None = None) -> None:
+        """Prints where the time of the last call went.
+
+        A table of each rank's computing, transfers and waiting; then the ten
+        lines of Python that took longest, as means over the ranks, with the
+        share of the roofline (what the device could reach) that they did.
+
+        Args:
+            file: where to print, standard output if it is None.
+
+        Raises:
+            RuntimeError: where no step has been run.
+        """
+        if self._native is None or self._profile is None:
+            raise RuntimeError("no step of this program has been run")
+        print(self._native.describe(self._profile), end="", file=file)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs one step.
 
@@ -100,7 +118,7 @@ class Program:
             for value, leaf in zip(values, self._signature.arguments)
         ]
         in_main_thread = threading.current_thread() is threading.main_thread()
-        results, self._stats = native.guarded(
+        results, self._stats, self._profile = native.guarded(
             self._native.run, handles, in_main_thread
         )
         return jax.tree.unflatten(

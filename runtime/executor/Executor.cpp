@@ -9,6 +9,7 @@
 #include "executor/Executor.h"
 
 #include "Numeric.h"
+#include "executor/DescribeProfile.h"
 
 #include <algorithm>
 #include <cassert>
@@ -65,8 +66,9 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
-  auto run = std::make_shared<Run>(Run{std::move(arguments), std::move(results),
-                                       options.trace, options.slowdowns});
+  auto run = std::make_shared<Run>(
+      Run{std::move(arguments), std::move(results), options.trace,
+          options.profile != nullptr, options.slowdowns});
   threads.run(
       [this, run](int64_t rank) {
         try {
@@ -83,8 +85,10 @@ Bindings Executor::run(Bindings arguments, Bindings results,
     if (firstError)
       throw Error(*firstError);
   }
+  std::chrono::duration<double> seconds = Clock::now() - begin;
+  if (options.profile)
+    addTo(*options.profile, seconds.count());
   if (options.stats) {
-    std::chrono::duration<double> seconds = Clock::now() - begin;
     options.stats->stepSeconds = seconds.count();
     options.stats->ranks.clear();
     for (Rank &rank : ranks)
@@ -93,12 +97,40 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   return std::move(run->results);
 }
 
+std::string Executor::describe(const Profile &profile) {
+  threads.wait({});
+  // Devices are alike, and what one can do takes a while to measure.
+  return describeProfile(profile, program, [&](const Instruction &instruction) {
+    return leastSeconds(0, instruction);
+  });
+}
+
+void Executor::addTo(Profile &profile, double seconds) const {
+  ++profile.steps;
+  profile.stepSeconds += seconds;
+  profile.ranks.resize(ranks.size());
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<Profile::Spent> &total = profile.ranks[rank];
+    const std::vector<Profile::Spent> &spent = ranks[rank].spent;
+    total.resize(spent.size());
+    for (size_t i = 0; i < spent.size(); ++i) {
+      total[i].count += spent[i].count;
+      total[i].seconds += spent[i].seconds;
+      total[i].waitedSeconds += spent[i].waitedSeconds;
+    }
+  }
+}
+
 void Executor::runRank(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
   self.trace = run.trace;
   if (!run.slowdowns.empty())
     self.slow = SlowRank(run.slowdowns[rank]);
   self.stats = RankStats();
+  self.spent.clear();
+  if (run.isProfiled)
+    self.spent.resize(
+        program.instructionCounts[program.program.ranks[rank].rankClass]);
   auto begin = Trace::Clock::now();
   bind(rank, run.arguments, run.results);
   self.slow.begin();
@@ -169,18 +201,57 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
   return bytes;
 }
 
+double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
+  if (instruction.flops <= 0 && instruction.bytes <= 0)
+    return 0;
+  return ranks[rank].device->leastSeconds(instruction.flops, instruction.bytes,
+                                          instruction.product);
+}
+
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
-  Trace::Cost cost = {instruction.detail, instruction.flops, instruction.bytes,
-                      0};
-  if (cost.flops > 0 || cost.bytes > 0)
-    cost.leastSeconds = ranks[rank].device->leastSeconds(cost.flops, cost.bytes,
-                                                         instruction.product);
+  Trace::Cost cost;
+  cost.detail = instruction.detail;
+  cost.flops = instruction.flops;
+  cost.bytes = instruction.bytes;
+  cost.leastSeconds = leastSeconds(rank, instruction);
+  for (int64_t line : *instruction.lines)
+    cost.lines.push_back(program.classOf(rank).lines[line]);
+  if (const auto *comm = std::get_if<Comm>(&instruction.operation)) {
+    const format::Collective &collective =
+        *program.program.channels.at(comm->channel);
+    const Traffic &traffic = ranks[rank].traffic;
+    cost.exchange = {collective.kind,
+                     traffic.sent,
+                     traffic.received,
+                     traffic.waitedSeconds,
+                     {}};
+    for (int64_t peer : collective.participants)
+      if (peer != rank)
+        cost.exchange->peers.push_back(peer);
+  }
   return cost;
+}
+
+void Executor::record(int64_t rank, const Instruction &instruction,
+                      Trace::Clock::time_point begin,
+                      Trace::Clock::time_point end) {
+  Rank &self = ranks[rank];
+  bool isComm = std::holds_alternative<Comm>(instruction.operation);
+  if (!self.spent.empty()) {
+    Profile::Spent &spent = self.spent[instruction.number];
+    ++spent.count;
+    spent.seconds += std::chrono::duration<double>(end - begin).count();
+    if (isComm)
+      spent.waitedSeconds += self.traffic.waitedSeconds;
+  }
+  if (self.trace)
+    self.trace->add(rank, instruction.label, costOf(rank, instruction),
+                    isComm ? Queue::Communication : Queue::Compute, begin, end);
 }
 
 void Executor::execute(int64_t rank,
                        const std::vector<Instruction> &instructions) {
-  Trace *trace = ranks[rank].trace;
+  bool isTimed = ranks[rank].trace || !ranks[rank].spent.empty();
   for (const Instruction &instruction : instructions) {
     if (transport->aborted())
       throw Aborted();
@@ -192,7 +263,7 @@ void Executor::execute(int64_t rank,
       continue;
     }
     Trace::Clock::time_point begin;
-    if (trace)
+    if (isTimed)
       begin = Trace::Clock::now();
     try {
       execute(rank, instruction);
@@ -201,15 +272,8 @@ void Executor::execute(int64_t rank,
     } catch (const std::exception &error) {
       throw Error("'" + instruction.label + "': " + error.what());
     }
-    if (!trace)
-      continue;
-    // What the peaks are may have to be measured now.
-    Trace::Clock::time_point end = Trace::Clock::now();
-    trace->add(rank, instruction.label, costOf(rank, instruction),
-               std::holds_alternative<Comm>(instruction.operation)
-                   ? Queue::Communication
-                   : Queue::Compute,
-               begin, end);
+    if (isTimed)
+      record(rank, instruction, begin, Trace::Clock::now());
   }
 }
 
@@ -237,9 +301,9 @@ void Executor::communicate(int64_t rank, const Comm &comm) {
   Rank &self = ranks[rank];
   self.slow.wait();
   auto begin = Trace::Clock::now();
-  Traffic traffic = transport->run(rank, comm.channel,
-                                   comm.src ? self.memory[*comm.src] : nullptr,
-                                   comm.dst ? self.memory[*comm.dst] : nullptr);
+  const Traffic &traffic = self.traffic = transport->run(
+      rank, comm.channel, comm.src ? self.memory[*comm.src] : nullptr,
+      comm.dst ? self.memory[*comm.dst] : nullptr);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.slow.begin();
   // Taking a part of what the rank holds is no communication.
@@ -251,6 +315,7 @@ void Executor::communicate(int64_t rank, const Comm &comm) {
   stats.bytesSent += traffic.sent;
   stats.bytesReceived += traffic.received;
   self.stats.communicationSeconds += seconds.count();
+  self.stats.waitingSeconds += traffic.waitedSeconds;
 }
 
 void Executor::execute(int64_t rank, const Instruction &instruction) {

@@ -34,11 +34,15 @@ public:
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy() { return threads.isBusy(); }
 
+  /// See Program::describe.
+  std::string describe(const Profile &profile);
+
 private:
   /// What the ranks of a run hold, also when nobody waits for them any more.
   struct Run {
     Bindings arguments, results;
     Trace *trace;
+    bool isProfiled;
     std::vector<double> slowdowns;
   };
   struct Rank {
@@ -49,6 +53,10 @@ private:
     std::vector<void *> list;
     RankStats stats;
     Trace *trace = nullptr;
+    /// By the numbers of instructions; empty in a run without a profile.
+    std::vector<Profile::Spent> spent;
+    /// Of the last collective.
+    Traffic traffic;
     SlowRank slow;
   };
 
@@ -56,7 +64,13 @@ private:
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void execute(int64_t rank, const std::vector<Instruction> &instructions);
   void execute(int64_t rank, const Instruction &instruction);
+  /// The least seconds that a rank's device takes for an instruction; 0 where
+  /// what it does is not known. Peaks are measured when first asked for.
+  double leastSeconds(int64_t rank, const Instruction &instruction);
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
+  void addTo(Profile &profile, double seconds) const;
+  void record(int64_t rank, const Instruction &instruction,
+              Trace::Clock::time_point begin, Trace::Clock::time_point end);
   void communicate(int64_t rank, const Comm &comm);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;

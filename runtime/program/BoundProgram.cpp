@@ -71,6 +71,8 @@ private:
   const std::string &file;
   const KernelLibrary *kernels;
   const format::RankClass *rankClass = nullptr;
+  /// The instructions of the class so far.
+  size_t count = 0;
   std::string path;
 };
 } // namespace
@@ -96,9 +98,11 @@ void Binder::checkConstants(int64_t size) {
 void Binder::bindClasses() {
   for (size_t i = 0; i < program.classes.size(); ++i) {
     rankClass = &program.classes[i];
+    count = 0;
     bound.instructions.push_back(
         inside("classes" + at(i) + ".instructions",
                [&] { return bindList(rankClass->instructions); }));
+    bound.instructionCounts.push_back(count);
   }
 }
 
@@ -187,7 +191,9 @@ void Binder::bind(const format::Case &choice, Instruction &instruction) {
 
 Instruction Binder::bind(const format::Instruction &given) {
   Instruction instruction;
+  instruction.number = count++;
   instruction.label = given.label;
+  instruction.lines = &given.lines;
   instruction.flops = given.flops.value_or(0);
   instruction.bytes = given.bytes.value_or(0);
   std::visit([&](const auto &operation) { bind(operation, instruction); },

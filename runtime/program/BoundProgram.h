@@ -51,8 +51,12 @@ struct Case {
 };
 
 struct Instruction {
+  /// Counts those of a class, in the order of the program.
+  size_t number = 0;
   /// For errors and traces; not empty.
   std::string label;
+  /// Indices into the lines of the class.
+  const std::vector<int64_t> *lines = nullptr;
   /// For traces: what it is (the symbol of a kernel), the arithmetic that it
   /// does and the bytes that it touches; 0 where they are not known.
   std::string detail;
@@ -77,6 +81,8 @@ struct BoundProgram {
   const format::Program program;
   /// Of each class; they refer to `program`.
   std::vector<std::vector<Instruction>> instructions;
+  /// How many these are in each class, with those in loops and cases.
+  std::vector<size_t> instructionCounts;
 };
 
 /// Checks that this runtime runs programs for such a target, of so many ranks.

@@ -23,10 +23,12 @@ public:
   const char *what() const noexcept override { return "stopped"; }
 };
 
-/// Bytes exchanged with other ranks.
+/// What a rank exchanged with others.
 struct Traffic {
   int64_t sent = 0;
   int64_t received = 0;
+  /// How long it waited for them.
+  double waitedSeconds = 0;
 };
 
 class Transport {

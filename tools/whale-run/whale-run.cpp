@@ -40,6 +40,7 @@ struct Options {
   int64_t steps = 1;
   int64_t threads = 0;
   std::vector<double> slowdowns;
+  bool profile = false;
 };
 
 /// The tensors of the two input files as arguments of a program.
@@ -301,6 +302,7 @@ static void run(const Options &options) {
     traceFile = std::make_unique<FileWriter>(options.trace);
   Stats stats;
   Trace trace;
+  Profile profile;
   RunOptions runOptions;
   runOptions.slowdowns = options.slowdowns;
   if (statsFile)
@@ -317,6 +319,10 @@ static void run(const Options &options) {
     // A donated result that feeds the next step is not needed here any more.
     results.clear();
     inputs.fill(arguments, step);
+    // The first of several steps has caches to fill.
+    runOptions.profile = options.profile && (step > 0 || options.steps == 1)
+                             ? &profile
+                             : nullptr;
     results = program.run(arguments, runOptions);
   }
 
@@ -336,6 +342,8 @@ static void run(const Options &options) {
     file->flush();
   for (FileWriter *file : files)
     file->commit();
+  if (options.profile)
+    std::cout << program.describe(profile);
 }
 
 int main(int argc, char **argv) {
@@ -363,6 +371,9 @@ int main(int argc, char **argv) {
   app.add_option("--trace", options.trace,
                  "JSON file for a timeline (Chrome trace events, opens in "
                  "Perfetto)");
+  app.add_flag("--profile", options.profile,
+               "Print where the time went: of each rank, and by lines of the "
+               "user's program; of all steps but the first");
   app.add_option("--threads", options.threads,
                  "Threads of each rank; by default the ranks share the cores")
       ->check(countUpTo(1024));
@@ -376,7 +387,10 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
     run(options);
-    return 0;
+    if (std::cout.flush())
+      return 0;
+    std::fprintf(stderr, "error: cannot write the standard output\n");
+    return 1;
   } catch (const CLI::Success &help) {
     app.exit(help);
     if (std::cout.flush())

@@ -54,6 +54,11 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "file: arguments[1].boxes[2]: reaches out of the view [4, 2, 4]");
   EXPECT_EQ(errorOf("/arguments/1/boxes/2", nullptr),
             "file: arguments[1].boxes: must cover the whole view [4, 2, 4]");
+  EXPECT_EQ(errorOf("/classes/0/lines", {7}),
+            "file: classes[0].lines[0]: must be a string");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/lines", {0}),
+            "file: classes[0].instructions[0].lines[0]: must be an integer "
+            "from 0 to -1");
   EXPECT_EQ(errorOf("/classes/1/ranks", {2, 3}),
             "file: classes[1].ranks: must list the ranks whose class this is: "
             "[3]");

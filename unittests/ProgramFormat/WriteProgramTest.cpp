@@ -108,6 +108,7 @@ BufferIndex Generator::addArena(RankClass &rankClass, DType dtype,
 }
 
 void Generator::addConstants(RankClass &rankClass) {
+  rankClass.lines = {"a.py:1", "ü\".py:2", "a.py:3"};
   BufferInfo constant;
   constant.space = Space::Constant;
   constant.offset = 64 * pick(100);
@@ -139,6 +140,8 @@ Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
     instruction.flops = pick(2) ? 0.5 : static_cast<double>(pick(1 << 30));
   if (pick(2))
     instruction.bytes = static_cast<double>(pick(1000)) * 1e20;
+  if (pick(2))
+    instruction.lines = {pick(3), pick(3)};
   switch (pick(depth ? 7 : 5)) {
   case 0: {
     Kernel kernel{"k" + std::to_string(pick(2)), {}, 8};

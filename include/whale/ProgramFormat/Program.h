@@ -146,6 +146,9 @@ struct Instruction {
   std::string label = {};
   /// Arithmetic that it does and bytes that it touches, where that is told.
   std::optional<double> flops = {}, bytes = {};
+  /// The lines of the user's program that it comes from, as indices into those
+  /// of its class; that of its result first.
+  std::vector<int64_t> lines = {};
   std::variant<Kernel, Copy, Matmul, Convolution, Call, Comm, While, Case>
       operation;
   bool operator==(const Instruction &) const = default;
@@ -159,6 +162,8 @@ struct RankClass {
   /// Ascending.
   std::vector<int64_t> ranks;
   int64_t arenaBytes = 0;
+  /// "model.py:12": what instructions come from.
+  std::vector<std::string> lines;
   std::vector<BufferInfo> buffers;
   std::vector<Instruction> instructions;
   bool operator==(const RankClass &) const = default;

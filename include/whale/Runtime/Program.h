@@ -11,6 +11,7 @@
 
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Array.h"
+#include "whale/Runtime/Profile.h"
 #include "whale/Runtime/Stats.h"
 #include "whale/Runtime/Trace.h"
 #include "whale/Runtime/Types.h"
@@ -39,6 +40,8 @@ struct RunOptions {
   Stats *stats = nullptr;
   /// This run is appended to it, if given.
   Trace *trace = nullptr;
+  /// This run's times are added to it, if given; of one program always.
+  Profile *profile = nullptr;
   /// False leaves donated arguments intact, for the price of a copy.
   bool donate = true;
   /// If not empty, how many times longer than its thread works each rank takes
@@ -86,6 +89,11 @@ public:
   /// and instruction that failed, after all ranks have stopped.
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
+
+  /// Where the time of a step went, for people: what each rank computed, sent
+  /// and waited, and the lines of the user's program that took longest, with
+  /// the share of the roofline that they reached.
+  std::string describe(const Profile &profile) const;
 
 private:
   struct Engine;

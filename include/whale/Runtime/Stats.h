@@ -36,8 +36,9 @@ struct RankStats {
   double productFlops = 0;
   double kernelFlops = 0;
   double computeSeconds = 0;
-  /// Time in collectives, waiting for the other ranks included.
+  /// Time in collectives, waiting for the other ranks included; and that.
   double communicationSeconds = 0;
+  double waitingSeconds = 0;
   /// By kind: "all_reduce", "all_gather", ...
   std::map<std::string, CollectiveStats> collectives;
 };
@@ -49,8 +50,8 @@ struct Stats {
 
   /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n,
   /// "argument_bytes": n, "flops": {"products": n, "kernels": n}, "compute_s":
-  /// s, "communication_s": s, "collectives": {"all_reduce": {"count": n,
-  /// "bytes_sent": n, "bytes_received": n}}}]}
+  /// s, "communication_s": s, "waiting_s": s, "collectives": {"all_reduce":
+  /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}
   std::string json() const;
 };
 

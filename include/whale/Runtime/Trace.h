@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,17 @@ public:
     /// The least seconds that this work takes at the peaks of the device
     /// (products in its caches, copies in its memory).
     double leastSeconds = 0;
+    /// The lines of the user's program that it comes from.
+    std::vector<std::string> lines;
+    /// Of a collective.
+    struct Exchange {
+      std::string kind;
+      int64_t sent, received;
+      /// The part of its time that the rank waited for others.
+      double waitedSeconds;
+      std::vector<int64_t> peers;
+    };
+    std::optional<Exchange> exchange;
   };
 
   struct Event {

@@ -27,6 +27,9 @@ std::optional<mlir::FileLineColLoc> findCaller(mlir::Location loc);
 /// folders: "model.py:12"; empty where it has none.
 std::string getUserLine(mlir::Location loc);
 
+/// Those of all that was fused into an operation, each once.
+llvm::SmallVector<std::string> getUserLines(mlir::Location loc);
+
 } // namespace whale
 
 #endif // WHALE_TRANSFORMS_SOURCELINES_H

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -84,6 +85,8 @@ private:
     std::condition_variable wake;
     const std::function<bool()> *condition = nullptr;
     bool finished = false;
+    /// In the collective at hand.
+    std::chrono::duration<double> waited{};
   };
 
   void addCells(Meeting &meeting);
@@ -95,6 +98,8 @@ private:
   void pullCells(int64_t rank, const Collective &collective,
                  const std::map<int64_t, const void *> &sources, void *dst);
   void send(int64_t rank, const Collective &collective, Member &self);
+  void exchange(std::unique_lock<std::mutex> &lock, int64_t rank,
+                Meeting &meeting, Member &self);
   void allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
                  Meeting &meeting, Member &self);
 
@@ -199,7 +204,9 @@ void LocalTransport::wait(std::unique_lock<std::mutex> &lock, int64_t rank,
     throw Error("the ranks wait for one another and none can go on: they "
                 "execute different collectives");
   }
+  auto begin = std::chrono::steady_clock::now();
   self.wake.wait(lock, [&] { return stopped || condition(); });
+  self.waited += std::chrono::steady_clock::now() - begin;
   self.condition = nullptr;
   if (stopped)
     throw Aborted();
@@ -290,15 +297,8 @@ void LocalTransport::send(int64_t rank, const Collective &collective,
   self.letters[self.arrived] = {{bytes, bytes + size}, self.readers};
 }
 
-Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
-                            void *dst) {
-  Meeting &meeting = meetings.at(channel);
-  Member &self = meeting.members.at(rank);
-  std::unique_lock lock(mutex);
-  if (stopped)
-    throw Aborted();
-  self.src = src;
-  self.dst = dst;
+void LocalTransport::exchange(std::unique_lock<std::mutex> &lock, int64_t rank,
+                              Meeting &meeting, Member &self) {
   int64_t time = ++self.arrived;
   if (self.group)
     ++self.group->arrived;
@@ -308,10 +308,10 @@ Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
   wakeOthers();
   if (self.group) {
     allReduce(lock, rank, meeting, self);
-    return self.traffic;
+    return;
   }
   if (onlySends)
-    return self.traffic;
+    return;
   std::vector<Member *> sources;
   for (int64_t peer : self.sources)
     sources.push_back(&meeting.members.at(peer));
@@ -319,7 +319,7 @@ Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
     return std::all_of(sources.begin(), sources.end(),
                        [&](Member *member) { return member->arrived >= time; });
   });
-  std::map<int64_t, const void *> given{{rank, src}};
+  std::map<int64_t, const void *> given{{rank, self.src}};
   for (int64_t peer : self.sources) {
     Member &member = meeting.members.at(peer);
     auto letter = member.letters.find(time);
@@ -327,7 +327,7 @@ Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
                                                  : letter->second.bytes.data();
   }
   lock.unlock();
-  pullCells(rank, *meeting.collective, given, dst);
+  pullCells(rank, *meeting.collective, given, self.dst);
   lock.lock();
   for (Member *member : sources) {
     ++member->reads;
@@ -337,7 +337,22 @@ Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
   }
   wakeOthers();
   wait(lock, rank, [&] { return self.reads >= time * self.readers; });
-  return self.traffic;
+}
+
+Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
+                            void *dst) {
+  Meeting &meeting = meetings.at(channel);
+  Member &self = meeting.members.at(rank);
+  std::unique_lock lock(mutex);
+  if (stopped)
+    throw Aborted();
+  self.src = src;
+  self.dst = dst;
+  waiters[rank]->waited = {};
+  exchange(lock, rank, meeting, self);
+  Traffic traffic = self.traffic;
+  traffic.waitedSeconds = waiters[rank]->waited.count();
+  return traffic;
 }
 
 void LocalTransport::finish(int64_t rank) {

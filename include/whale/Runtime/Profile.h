@@ -1,0 +1,36 @@
+//===- Profile.h - Where the time of steps went -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_PROFILE_H
+#define WHALE_RUNTIME_PROFILE_H
+
+#include <cstdint>
+#include <vector>
+
+namespace whale::runtime {
+
+/// What each instruction of each rank took, over several steps. It grows with
+/// the program, not with the steps; Program::describe says it in words.
+struct Profile {
+  struct Spent {
+    /// How often the instruction ran; in a loop, each time counts.
+    int64_t count = 0;
+    double seconds = 0;
+    /// Of collectives: the part of `seconds` that the rank waited for others.
+    double waitedSeconds = 0;
+  };
+
+  int64_t steps = 0;
+  double stepSeconds = 0;
+  /// By rank, then by the instruction's number in its class.
+  std::vector<std::vector<Spent>> ranks;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_PROFILE_H

@@ -1,0 +1,199 @@
+//===- DescribeProfile.cpp - A profile in words ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two tables: where each rank's time went, and which lines of the user's
+// program took the longest, as means over the ranks. An instruction that is
+// made of several lines counts for the line of its result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/DescribeProfile.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace whale::runtime {
+
+namespace {
+constexpr size_t mostRanks = 16, mostLines = 10;
+
+/// What the instructions of one line took on all ranks.
+struct Line {
+  double seconds = 0;
+  /// Of those whose least time is known: that, and what they took.
+  double leastSeconds = 0, knownSeconds = 0;
+  int64_t count = 0;
+  /// "matmul", "kernel", "all_reduce", ..., each once.
+  std::vector<std::string> kinds;
+};
+
+class Describer {
+public:
+  Describer(const Profile &profile, const BoundProgram &program,
+            const std::function<double(const Instruction &)> &leastSeconds)
+      : profile(profile), program(program), leastSeconds(leastSeconds),
+        step(profile.stepSeconds / static_cast<double>(profile.steps)) {}
+
+  std::string run();
+
+private:
+  using Visit = std::function<void(const Instruction &)>;
+  static void visit(const std::vector<Instruction> &list, const Visit &visit);
+  void add(const std::string &line, const Instruction &instruction,
+           const Profile::Spent &spent);
+  std::string kindOf(const Instruction &instruction) const;
+  std::string time(double seconds) const;
+  void describeRanks(std::string &text) const;
+  void describeLines(std::string &text);
+
+  const Profile &profile;
+  const BoundProgram &program;
+  const std::function<double(const Instruction &)> &leastSeconds;
+  /// Seconds of one.
+  double step;
+  std::map<std::string, Line> lines;
+};
+} // namespace
+
+template <typename... Values>
+static std::string print(const char *format, Values... values) {
+  char text[256];
+  std::snprintf(text, sizeof(text), format, values...);
+  return text;
+}
+
+/// All instructions that are run themselves.
+void Describer::visit(const std::vector<Instruction> &list,
+                      const Visit &function) {
+  for (const Instruction &instruction : list) {
+    if (const auto *loop = std::get_if<While>(&instruction.operation)) {
+      visit(loop->cond, function);
+      visit(loop->body, function);
+    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (const std::vector<Instruction> &branch : choice->branches)
+        visit(branch, function);
+    } else {
+      function(instruction);
+    }
+  }
+}
+
+std::string Describer::kindOf(const Instruction &instruction) const {
+  if (const auto *comm = std::get_if<Comm>(&instruction.operation))
+    return program.program.channels.at(comm->channel)->kind;
+  if (std::holds_alternative<KernelLaunch>(instruction.operation))
+    return "kernel";
+  return instruction.detail;
+}
+
+/// Milliseconds of a step, and its share of it.
+std::string Describer::time(double seconds) const {
+  seconds /= static_cast<double>(profile.steps);
+  return print("%10.3f ms %5.1f %%", seconds * 1e3, 100 * seconds / step);
+}
+
+void Describer::describeRanks(std::string &text) const {
+  struct Row {
+    size_t rank;
+    double compute = 0, transfer = 0, waiting = 0;
+  };
+  std::vector<Row> rows;
+  for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
+    Row &row = rows.emplace_back(Row{rank});
+    visit(program.instructions[program.program.ranks[rank].rankClass],
+          [&](const Instruction &instruction) {
+            const Profile::Spent &spent =
+                profile.ranks[rank][instruction.number];
+            if (std::holds_alternative<Comm>(instruction.operation)) {
+              row.waiting += spent.waitedSeconds;
+              row.transfer += spent.seconds - spent.waitedSeconds;
+            } else {
+              row.compute += spent.seconds;
+            }
+          });
+  }
+  // Of many ranks those that the others wait for.
+  if (rows.size() > mostRanks)
+    std::ranges::sort(rows, std::ranges::greater(), &Row::compute);
+  text += "rank             compute            transfer             waiting\n";
+  for (size_t i = 0; i < std::min(rows.size(), mostRanks); ++i)
+    text += print("%4zu ", rows[i].rank) + time(rows[i].compute) +
+            time(rows[i].transfer) + time(rows[i].waiting) + "\n";
+  if (rows.size() > mostRanks)
+    text += print("     and %zu ranks that compute less\n",
+                  rows.size() - mostRanks);
+}
+
+void Describer::add(const std::string &name, const Instruction &instruction,
+                    const Profile::Spent &spent) {
+  Line &line = lines[name];
+  line.seconds += spent.seconds;
+  line.count += spent.count;
+  double least = leastSeconds(instruction);
+  if (least > 0) {
+    line.leastSeconds += least * static_cast<double>(spent.count);
+    line.knownSeconds += spent.seconds;
+  }
+  std::string kind = kindOf(instruction);
+  if (std::find(line.kinds.begin(), line.kinds.end(), kind) == line.kinds.end())
+    line.kinds.push_back(std::move(kind));
+}
+
+void Describer::describeLines(std::string &text) {
+  for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
+    int64_t number = program.program.ranks[rank].rankClass;
+    const std::vector<std::string> &names =
+        program.program.classes[number].lines;
+    visit(program.instructions[number], [&](const Instruction &instruction) {
+      const Profile::Spent &spent = profile.ranks[rank][instruction.number];
+      if (spent.count > 0)
+        add(instruction.lines->empty() ? instruction.label
+                                       : names[instruction.lines->front()],
+            instruction, spent);
+    });
+  }
+  std::vector<const std::pair<const std::string, Line> *> order;
+  for (const auto &entry : lines)
+    order.push_back(&entry);
+  std::ranges::sort(order, std::ranges::greater(),
+                    [](auto *entry) { return entry->second.seconds; });
+  auto ranks = static_cast<double>(profile.ranks.size());
+  text += "               time  roofline  line\n";
+  for (size_t i = 0; i < std::min(order.size(), mostLines); ++i) {
+    const auto &[name, line] = *order[i];
+    text += time(line.seconds / ranks);
+    text +=
+        line.knownSeconds > 0
+            ? print(" %6.0f %%", 100 * line.leastSeconds / line.knownSeconds)
+            : "        -";
+    text += "  " + name + " (";
+    for (size_t k = 0; k < line.kinds.size(); ++k)
+      text += (k ? ", " : "") + line.kinds[k];
+    text += print("; %.0f a step)\n", static_cast<double>(line.count) / ranks /
+                                          static_cast<double>(profile.steps));
+  }
+}
+
+std::string Describer::run() {
+  std::string text =
+      print("%.3f ms a step, mean of %lld, %zu ranks\n", step * 1e3,
+            static_cast<long long>(profile.steps), profile.ranks.size());
+  describeRanks(text);
+  describeLines(text);
+  return text;
+}
+
+std::string describeProfile(
+    const Profile &profile, const BoundProgram &program,
+    const std::function<double(const Instruction &)> &leastSeconds) {
+  if (profile.steps == 0)
+    return "no step has been run\n";
+  return Describer(profile, program, leastSeconds).run();
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,25 @@
+//===- DescribeProfile.h - A profile in words -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EXECUTOR_DESCRIBEPROFILE_H
+#define WHALE_RUNTIME_EXECUTOR_DESCRIBEPROFILE_H
+
+#include "program/BoundProgram.h"
+#include "whale/Runtime/Profile.h"
+
+namespace whale::runtime {
+
+/// See Program::describe. `leastSeconds` says how long an instruction takes at
+/// the peaks of a device, or 0.
+std::string
+describeProfile(const Profile &profile, const BoundProgram &program,
+                const std::function<double(const Instruction &)> &leastSeconds);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EXECUTOR_DESCRIBEPROFILE_H
