@@ -16,10 +16,13 @@
 
 namespace whale::runtime {
 
+/// oneDNN, limited to instructions that work on this processor.
+dnnl::engine makeEngine();
+
 /// What an operation needs of its device.
 struct CpuContext {
   explicit CpuContext(int64_t threads)
-      : engine(dnnl::engine::kind::cpu, 0), stream(engine), threads(threads) {}
+      : engine(makeEngine()), stream(engine), threads(threads) {}
 
   dnnl::engine engine;
   dnnl::stream stream;
