@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -60,29 +60,37 @@ struct Convolution {
     accumulator = getAccumulatorType(out.getElementType());
   }
 
-  /// Adds the products of one element of the result to `sum`.
-  Value accumulate(KernelBuilder &k, ValueRange at, Value sum) const {
-    SmallVector<Value> window;
-    return overWindow(k, at, window, sum);
+  /// The sum of the products of one element of the result, in blocks.
+  Value accumulate(KernelBuilder &k, ValueRange at) const {
+    SmallVector<int64_t> sizes;
+    for (const Spatial &dim : spatial)
+      sizes.push_back(rhs.getDimSize(dim.rhsDim));
+    sizes.push_back(rhs.getDimSize(numbers.getKernelInputFeatureDimension()));
+    SmallVector<Value> window(sizes.size(), k.index(0));
+    return overWindow(k, at, sizes, getBlockLoops(sizes), window,
+                      makeZero(k.b, k.loc, accumulator));
   }
 
 private:
-  Value overWindow(KernelBuilder &k, ValueRange at,
-                   SmallVectorImpl<Value> &window, Value sum) const {
-    size_t depth = window.size();
-    if (depth > spatial.size())
+  /// `sum` plus the products that `loops` walk, each of which forms its sum
+  /// apart.
+  Value overWindow(KernelBuilder &k, ValueRange at, ArrayRef<int64_t> sizes,
+                   ArrayRef<BlockLoop> loops, MutableArrayRef<Value> window,
+                   Value sum) const {
+    if (loops.empty())
       return addProduct(k, at, window, sum);
-    int64_t size =
-        depth < spatial.size()
-            ? rhs.getDimSize(spatial[depth].rhsDim)
-            : rhs.getDimSize(numbers.getKernelInputFeatureDimension());
-    auto loop = scf::ForOp::create(k.b, k.loc, k.index(0), k.index(size),
-                                   k.index(1), sum);
+    Value from = window[loops[0].dim];
+    auto loop = makeBlockLoop(k, loops[0], sizes[loops[0].dim], from, sum);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
-    window.push_back(loop.getInductionVar());
-    Value next = overWindow(k, at, window, loop.getRegionIterArg(0));
-    window.pop_back();
+    window[loops[0].dim] = loop.getInductionVar();
+    Value before = loop.getRegionIterArg(0);
+    bool last = loops.size() == 1;
+    Value next = overWindow(k, at, sizes, loops.drop_front(), window,
+                            last ? before : makeZero(k.b, k.loc, accumulator));
+    if (!last)
+      next = addScalars(k.b, k.loc, before, next);
+    window[loops[0].dim] = from;
     scf::YieldOp::create(k.b, k.loc, next);
     return loop.getResult(0);
   }
@@ -180,8 +188,7 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
             k.nest(shape.drop_front(), [&](ValueRange inner) {
               SmallVector<Value> at{outer};
               llvm::append_range(at, inner);
-              Value zero = makeZero(k.b, k.loc, convolution.accumulator);
-              Value sum = convolution.accumulate(k, at, zero);
+              Value sum = convolution.accumulate(k, at);
               k.store(convertScalar(k.b, k.loc, sum, convolution.accumulator,
                                     convolution.out.getElementType()),
                       2, at);

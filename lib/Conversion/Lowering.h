@@ -131,6 +131,7 @@ void populateConvolutionPatterns(mlir::RewritePatternSet &patterns);
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
 void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
 void populateReductionPatterns(mlir::RewritePatternSet &patterns);
+void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns);
 void populateWindowPatterns(mlir::RewritePatternSet &patterns);
 void populateScatterPatterns(mlir::RewritePatternSet &patterns);
 void populateSortPatterns(mlir::RewritePatternSet &patterns);

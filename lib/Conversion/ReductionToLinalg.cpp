@@ -7,12 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // stablehlo.reduce with any body over several operands; what is narrower than
-// f32 is accumulated in f32.
+// f32 is accumulated in f32, and f32 in f64 where the body is not one operation
+// whose order loops can choose.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
-#include "WideReducer.h"
+#include "SumOrder.h"
+#include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -39,7 +41,7 @@ FailureOr<Value> whale::fill(PatternRewriter &rewriter, Location loc,
                                        ? makeConstant(b, loc, constant, element)
                                        : values[0];
                      if (wanted)
-                       value = toCompute(b, loc, value, element);
+                       value = convertScalar(b, loc, value, element, wanted);
                      return SmallVector<Value>{value};
                    });
   if (failed(generic))
@@ -63,6 +65,38 @@ LogicalResult whale::replaceByInits(PatternRewriter &rewriter, Operation *op) {
 
 namespace {
 
+bool hasComplexProduct(stablehlo::ReduceOp op) {
+  return llvm::any_of(op.getBody().front(), [](Operation &inner) {
+    return isa<stablehlo::MulOp>(inner) &&
+           isa<ComplexType>(getElementTypeOrSelf(inner.getResult(0).getType()));
+  });
+}
+
+/// A window as large as the dimensions that are reduced.
+LogicalResult reduceAsWindow(PatternRewriter &rewriter,
+                             stablehlo::ReduceOp op) {
+  auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+  SmallVector<int64_t> sizes(from.getRank(), 1), shape(from.getShape());
+  for (int64_t dim : op.getDimensions())
+    std::swap(sizes[dim], shape[dim]);
+  SmallVector<Type> types;
+  for (Type type : op.getResultTypes())
+    types.push_back(cast<RankedTensorType>(type).clone(shape));
+  auto window = stablehlo::ReduceWindowOp::create(
+      rewriter, op.getLoc(), types, op.getInputs(), op.getInitValues(), sizes,
+      nullptr, nullptr, nullptr, nullptr);
+  rewriter.cloneRegionBefore(op.getBody(), window.getBody(),
+                             window.getBody().end());
+  SmallVector<Value> results;
+  for (auto [result, type] :
+       llvm::zip_equal(window.getResults(), op.getResultTypes()))
+    results.push_back(
+        stablehlo::ReshapeOp::create(rewriter, op.getLoc(), type, result));
+  rewriter.replaceOp(op, results);
+  rewriter.setInsertionPoint(window);
+  return lowerReduceWindow(rewriter, window);
+}
+
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -75,7 +109,19 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
 
     if (from.getNumElements() == 0)
       return replaceByInits(rewriter, op);
-    WideReducer reducer(op.getBody().front(), WideReducer::toF32);
+    int64_t terms = 1;
+    for (int64_t dim : op.getDimensions())
+      terms *= from.getDimSize(dim);
+    WideReducer narrow(op.getBody().front(), WideReducer::toF32);
+    // What loops do not form in blocks takes a wider type or, without one, is a
+    // window that is reduced in blocks. The error of a product grows with each
+    // of its terms, and complex ones have more roundings.
+    bool wide =
+        terms > kSumBlock && (!narrow.isCombiner() || hasComplexProduct(op));
+    WideReducer reducer(op.getBody().front(),
+                        wide ? WideReducer::toWider : WideReducer::toF32);
+    if (wide && !reducer.isCombiner() && reducer.roundsTerms())
+      return reduceAsWindow(rewriter, op);
     SmallVector<AffineExpr> kept;
     SmallVector<utils::IteratorType> iterators;
     for (int64_t dim = 0; dim < from.getRank(); ++dim) {

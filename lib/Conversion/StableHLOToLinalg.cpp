@@ -94,6 +94,7 @@ struct StableHLOToLinalg
     populateIndexingPatterns(set);
     populateReductionPatterns(set);
     populateWindowPatterns(set);
+    populateSelectAndScatterPatterns(set);
     populateScatterPatterns(set);
     populateSortPatterns(set);
     populateRandomPatterns(set);

@@ -128,24 +128,30 @@ Type whale::getAccumulatorType(Type type) {
   return getStorageType(type);
 }
 
+Value whale::addScalars(OpBuilder &b, Location loc, Value x, Value y) {
+  Type type = x.getType();
+  if (type.isInteger(1))
+    return arith::OrIOp::create(b, loc, x, y);
+  if (isa<IntegerType>(type))
+    return arith::AddIOp::create(b, loc, x, y);
+  if (isa<ComplexType>(type))
+    return complex::AddOp::create(b, loc, x, y);
+  return arith::AddFOp::create(b, loc, x, y);
+}
+
 Value whale::multiplyAdd(OpBuilder &b, Location loc, Value x, Value y,
                          Value sum) {
   Type type = sum.getType();
   if (type.isInteger(1))
-    return arith::OrIOp::create(b, loc, sum,
-                                arith::AndIOp::create(b, loc, x, y));
+    return addScalars(b, loc, sum, arith::AndIOp::create(b, loc, x, y));
   if (isa<IntegerType>(type))
-    return arith::AddIOp::create(b, loc, sum,
-                                 arith::MulIOp::create(b, loc, x, y));
+    return addScalars(b, loc, sum, arith::MulIOp::create(b, loc, x, y));
   auto product = [&](Value lhs, Value rhs) -> Value {
     return arith::MulFOp::create(b, loc, lhs, rhs);
   };
-  auto add = [&](Value lhs, Value rhs) -> Value {
-    return arith::AddFOp::create(b, loc, lhs, rhs);
-  };
   auto complex = dyn_cast<ComplexType>(type);
   if (!complex)
-    return add(sum, product(x, y));
+    return addScalars(b, loc, sum, product(x, y));
   auto real = [&](Value value) -> Value {
     return complex::ReOp::create(b, loc, complex.getElementType(), value);
   };
@@ -154,8 +160,8 @@ Value whale::multiplyAdd(OpBuilder &b, Location loc, Value x, Value y,
   };
   Value re = arith::SubFOp::create(b, loc, product(real(x), real(y)),
                                    product(imaginary(x), imaginary(y)));
-  Value im =
-      add(product(real(x), imaginary(y)), product(imaginary(x), real(y)));
-  return complex::AddOp::create(
-      b, loc, sum, complex::CreateOp::create(b, loc, type, re, im));
+  Value im = addScalars(b, loc, product(real(x), imaginary(y)),
+                        product(imaginary(x), real(y)));
+  return addScalars(b, loc, sum,
+                    complex::CreateOp::create(b, loc, type, re, im));
 }

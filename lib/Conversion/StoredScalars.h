@@ -53,6 +53,10 @@ mlir::Value makeConstant(mlir::OpBuilder &b, mlir::Location loc,
 /// least 32 bits for integers.
 mlir::Type getAccumulatorType(mlir::Type type);
 
+/// x + y in such a type; of i1, whether one is true.
+mlir::Value addScalars(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
+                       mlir::Value y);
+
 /// x * y + sum in such a type; of i1, whether both or the sum are true.
 mlir::Value multiplyAdd(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                         mlir::Value y, mlir::Value sum);

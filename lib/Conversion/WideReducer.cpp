@@ -149,6 +149,24 @@ bool WideReducer::roundsTerms() const {
   return false;
 }
 
+bool WideReducer::isCombiner() const {
+  Block &body = const_cast<Region &>(region).front();
+  unsigned count = body.getNumArguments() / 2;
+  for (auto [number, result] :
+       llvm::enumerate(body.getTerminator()->getOperands())) {
+    Operation *op = result.getDefiningOp();
+    Value sum = body.getArgument(number),
+          term = body.getArgument(count + number);
+    if (!isa_and_nonnull<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
+                         stablehlo::MinOp, stablehlo::AndOp, stablehlo::OrOp,
+                         stablehlo::XorOp>(op) ||
+        !llvm::is_contained(op->getOperands(), sum) ||
+        !llvm::is_contained(op->getOperands(), term))
+      return false;
+  }
+  return true;
+}
+
 Value WideReducer::widen(OpBuilder &b, Location loc, Value value,
                          unsigned number) const {
   return convertScalar(b, loc, value, elements[number], getType(number));

@@ -41,6 +41,10 @@ public:
   /// Whether floats are rounded to the precision of the terms each time: the
   /// error then grows with their number, unless blocks are accumulated apart.
   bool roundsTerms() const;
+  /// Whether each result is the sum, the product or the like of what it
+  /// accumulates and its term: loops can then form such sums in an order of
+  /// their own.
+  bool isCombiner() const;
 
   /// A stored scalar of operand `number` as the reducer takes it, and back.
   mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,

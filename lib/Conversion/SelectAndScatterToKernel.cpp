@@ -1,0 +1,242 @@
+//===- SelectAndScatterToKernel.cpp - Gradients of max pools --------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Windows.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace whale;
+
+namespace {
+
+/// Pattern: select_and_scatter fills the result with the initial value, then
+/// adds each source element at the place its window selects. Windows of
+/// different leading elements are disjoint if the first dimension has none.
+struct SelectAndScatterToKernel
+    : OpRewritePattern<stablehlo::SelectAndScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::SelectAndScatterOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    RankedTensorType storage = getStorageType(type);
+    if (!storage)
+      return failure();
+    SmallVector<int64_t> sizes(type.getRank(), 1);
+    if (auto dimensions = op.getWindowDimensions())
+      sizes.assign(dimensions->begin(), dimensions->end());
+    SmallVector<WindowDim> window = getWindow(op, sizes);
+    SmallVector<Value> inputs{stored(rewriter, op.getOperand()),
+                              stored(rewriter, op.getSource()),
+                              stored(rewriter, op.getInitValue())};
+    bool split = !window.empty() && window[0].isTrivial();
+    Type element = type.getElementType();
+    int64_t taps = 1;
+    bool apart = true;
+    for (const WindowDim &dim : window) {
+      taps *= dim.size;
+      apart &= dim.stride >= dim.size && dim.baseDilation == 1 &&
+               dim.dilation == 1 && dim.low == 0 && dim.high == 0;
+    }
+    if (apart && taps <= kMaxTaps)
+      return selectApart(rewriter, op, window, inputs, storage);
+    // Windows that overlap add to the same elements.
+    WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
+    bool wide = reducer.isWide(0);
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(),
+        storage.clone(getStorageType(reducer.getType(0))), inputs,
+        split ? type.getDimSize(0) : 1, [&](KernelBuilder &k) -> LogicalResult {
+          auto over = [&](ArrayRef<int64_t> shape,
+                          function_ref<void(ValueRange)> body) {
+            if (split)
+              overElements(k, shape, body);
+            else
+              k.nest(shape, body);
+          };
+          Value init =
+              reducer.widen(k.b, k.loc, k.loadScalar(2, {}, element), 0);
+          over(type.getShape(), [&](ValueRange all) { k.store(init, 3, all); });
+          bool good = true;
+          over(source.getShape(), [&](ValueRange output) {
+            good &=
+                succeeded(scatterOne(k, op, reducer, window, sizes, output));
+          });
+          return success(good);
+        });
+    if (failed(kernel))
+      return failure();
+    Value result = kernel->getResult(0);
+    if (wide) {
+      auto narrow = makeParallel(
+          rewriter, op.getLoc(), type.getShape(), storage.getElementType(),
+          Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
+          [&](OpBuilder &b, Location loc,
+              ValueRange values) -> FailureOr<SmallVector<Value>> {
+            return SmallVector<Value>{reducer.narrow(b, loc, values[0], 0)};
+          });
+      result = narrow->getResult(0);
+    }
+    replaceWithStored(rewriter, op, result);
+    return success();
+  }
+
+  /// More are a loop.
+  static constexpr int64_t kMaxTaps = 32;
+
+  /// Windows that lie inside and do not overlap: each decides alone about its
+  /// elements, so that nothing is carried from one to the next.
+  static LogicalResult selectApart(PatternRewriter &rewriter,
+                                   stablehlo::SelectAndScatterOp op,
+                                   ArrayRef<WindowDim> window,
+                                   ArrayRef<Value> inputs,
+                                   RankedTensorType storage) {
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    ArrayRef<int64_t> shape = storage.getShape();
+    Type element = cast<ShapedType>(op.getType()).getElementType();
+    bool covered = true;
+    for (auto [dim, size] : llvm::enumerate(shape))
+      covered &= window[dim].stride == window[dim].size &&
+                 window[dim].size * source.getDimSize(dim) == size;
+    // Ranges of the outermost dimension are then those of the result too.
+    bool split = covered || (!window.empty() && window[0].isTrivial());
+    int64_t extent = split ? getExtent(source.getShape()) : 1;
+    auto kernel = makeKernel(
+        rewriter, op.getLoc(), storage, inputs, extent,
+        [&](KernelBuilder &k) -> LogicalResult {
+          auto over = [&](ArrayRef<int64_t> sizes,
+                          function_ref<void(ValueRange)> body) {
+            if (split)
+              overElements(k, sizes, body);
+            else
+              k.nest(sizes, body);
+          };
+          Value init = k.loadScalar(2, {}, element);
+          if (!covered)
+            over(shape, [&](ValueRange all) { k.store(init, 3, all); });
+          bool good = true;
+          over(source.getShape(), [&](ValueRange output) {
+            good &= succeeded(selectOne(k, op, window, output, init));
+          });
+          return success(good);
+        });
+    if (failed(kernel))
+      return failure();
+    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    replaceWithStored(rewriter, op, kernel->getResults());
+    return success();
+  }
+
+  static LogicalResult selectOne(KernelBuilder &k,
+                                 stablehlo::SelectAndScatterOp op,
+                                 ArrayRef<WindowDim> window, ValueRange output,
+                                 Value init) {
+    Type element = cast<ShapedType>(op.getType()).getElementType();
+    // The elements of the window, the last dimension quickest.
+    SmallVector<SmallVector<Value>> places(1);
+    for (auto [dim, position] : llvm::enumerate(output)) {
+      Value first = k.mul(position, k.index(window[dim].stride));
+      SmallVector<SmallVector<Value>> longer;
+      for (ArrayRef<Value> place : places)
+        for (int64_t tap = 0; tap < window[dim].size; ++tap) {
+          longer.emplace_back(place);
+          longer.back().push_back(tap ? k.add(first, k.index(tap)) : first);
+        }
+      places = std::move(longer);
+    }
+    auto number = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(k.b, k.loc,
+                                       k.b.getI32IntegerAttr(value));
+    };
+    Value best = k.loadScalar(0, places[0], element), chosen = number(0);
+    for (size_t tap = 1; tap < places.size(); ++tap) {
+      Value value = k.loadScalar(0, places[tap], element);
+      auto keep = emitScalarBlock(k.b, op.getSelect().front(), {best, value});
+      if (failed(keep))
+        return failure();
+      best = arith::SelectOp::create(k.b, k.loc, (*keep)[0], best, value);
+      chosen =
+          arith::SelectOp::create(k.b, k.loc, (*keep)[0], chosen, number(tap));
+    }
+    Value add = k.loadScalar(1, output, element);
+    auto sum = emitScalarBlock(k.b, op.getScatter().front(), {init, add});
+    if (failed(sum))
+      return failure();
+    for (auto [tap, place] : llvm::enumerate(places)) {
+      Value isChosen = k.compare(arith::CmpIPredicate::eq, chosen, number(tap));
+      k.store(arith::SelectOp::create(k.b, k.loc, isChosen, (*sum)[0], init), 3,
+              place);
+    }
+    return success();
+  }
+
+  static LogicalResult scatterOne(KernelBuilder &k,
+                                  stablehlo::SelectAndScatterOp op,
+                                  WideReducer &reducer,
+                                  ArrayRef<WindowDim> window,
+                                  ArrayRef<int64_t> sizes, ValueRange output) {
+    auto type = cast<RankedTensorType>(op.getType());
+    Type element = type.getElementType();
+    // Carried: whether anything is selected, its value, its place.
+    SmallVector<Value> carried;
+    carried.push_back(
+        arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false)));
+    carried.push_back(k.loadScalar(2, {}, element));
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      carried.push_back(k.index(0));
+    bool good = true;
+    SmallVector<Value> selected =
+        carryNest(k, sizes, carried, [&](ValueRange offset, ValueRange now) {
+          Place place = findPlace(k, window, type.getShape(), output, offset);
+          auto branch =
+              scf::IfOp::create(k.b, k.loc, now.getTypes(), place.inside,
+                                /*withElseRegion=*/true);
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToStart(branch.thenBlock());
+          Value value = k.loadScalar(0, place.indices, element);
+          auto keep =
+              emitScalarBlock(k.b, op.getSelect().front(), {now[1], value});
+          good &= succeeded(keep);
+          Value keepOld = now[0];
+          if (good)
+            keepOld = arith::AndIOp::create(k.b, k.loc, now[0], (*keep)[0]);
+          SmallVector<Value> next;
+          next.push_back(
+              arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
+          next.push_back(
+              arith::SelectOp::create(k.b, k.loc, keepOld, now[1], value));
+          for (auto [old, index] :
+               llvm::zip_equal(now.drop_front(2), place.indices))
+            next.push_back(
+                arith::SelectOp::create(k.b, k.loc, keepOld, old, index));
+          scf::YieldOp::create(k.b, k.loc, next);
+          k.b.setInsertionPointToStart(branch.elseBlock());
+          scf::YieldOp::create(k.b, k.loc, now);
+          return SmallVector<Value>(branch.getResults());
+        });
+    k.when(selected[0], [&] {
+      ValueRange place = ArrayRef(selected).drop_front(2);
+      Value old = k.loadScalar(3, place, reducer.getType(0));
+      Value add =
+          reducer.widen(k.b, k.loc, k.loadScalar(1, output, element), 0);
+      auto sum = reducer.emit(k.b, {old, add});
+      good &= succeeded(sum);
+      if (good)
+        k.store((*sum)[0], 3, place);
+    });
+    return success(good);
+  }
+};
+
+} // namespace
+
+void whale::populateSelectAndScatterPatterns(RewritePatternSet &patterns) {
+  patterns.add<SelectAndScatterToKernel>(patterns.getContext());
+}

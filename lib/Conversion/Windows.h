@@ -1,0 +1,126 @@
+//===- Windows.h - Windows over tensors -------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_WINDOWS_H
+#define WHALE_LIB_CONVERSION_WINDOWS_H
+
+#include "Lowering.h"
+#include "WideReducer.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+
+namespace whale {
+
+/// One dimension of a window.
+struct WindowDim {
+  int64_t size = 1, stride = 1, baseDilation = 1, dilation = 1;
+  int64_t low = 0, high = 0;
+
+  bool isTrivial() const {
+    return size == 1 && stride == 1 && baseDilation == 1 && low == 0 &&
+           high == 0;
+  }
+};
+
+template <typename Op>
+llvm::SmallVector<WindowDim> getWindow(Op op, llvm::ArrayRef<int64_t> sizes) {
+  llvm::SmallVector<WindowDim> window(sizes.size());
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    window[dim].size = size;
+  if (auto strides = op.getWindowStrides())
+    for (auto [dim, stride] : llvm::enumerate(*strides))
+      window[dim].stride = stride;
+  if (auto padding = op.getPadding())
+    for (auto [place, value] :
+         llvm::enumerate(padding->template getValues<int64_t>()))
+      (place % 2 ? window[place / 2].high : window[place / 2].low) = value;
+  return window;
+}
+
+/// Where the window that starts at `output` has its element `offset` in the
+/// input, and whether that is inside.
+struct Place {
+  llvm::SmallVector<mlir::Value> indices;
+  mlir::Value inside;
+};
+
+Place findPlace(KernelBuilder &k, llvm::ArrayRef<WindowDim> window,
+                llvm::ArrayRef<int64_t> shape, mlir::ValueRange output,
+                mlir::ValueRange offset);
+
+/// Runs `body(carried)` for each element of a nest of loops and returns what
+/// is carried in the end.
+llvm::SmallVector<mlir::Value>
+carryNest(KernelBuilder &k, llvm::ArrayRef<int64_t> sizes,
+          mlir::ValueRange initial,
+          llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange,
+                                                            mlir::ValueRange)>
+              body,
+          llvm::SmallVector<mlir::Value> counters = {});
+
+/// Loops over the elements of `shape`, the first dimension from begin to end.
+void overElements(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
+                  llvm::function_ref<void(mlir::ValueRange)> body);
+
+/// A loop along a dimension of a window, in steps of `unit`, over the `covered`
+/// elements of a step of the loop outside of it that goes along the same one.
+struct BlockLoop {
+  size_t dim;
+  int64_t unit, covered;
+};
+
+/// The loops, the outermost first, that walk a window of these sizes in blocks
+/// of at most kSumBlock elements along a dimension, blocks of as many blocks,
+/// and so on. If each loop sums what it covers apart, an error grows with the
+/// logarithm of the sizes.
+llvm::SmallVector<BlockLoop> getBlockLoops(llvm::ArrayRef<int64_t> sizes);
+
+/// The loop of `level` from `from` on, without a body.
+mlir::scf::ForOp makeBlockLoop(KernelBuilder &k, const BlockLoop &level,
+                               int64_t size, mlir::Value from,
+                               mlir::ValueRange carried);
+
+/// What a kernel whose outermost loop is that of `overElements` is divided by.
+int64_t getExtent(llvm::ArrayRef<int64_t> shape);
+
+//===----------------------------------------------------------------------===//
+// The kernels of reduce_window
+//===----------------------------------------------------------------------===//
+
+// Their buffers are the operands, as many initial values and as many results.
+
+/// What is carried, reduced with the terms at `indices`.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+combineTerms(KernelBuilder &k, WideReducer &reducer, mlir::ValueRange carried,
+             mlir::ValueRange indices, llvm::ArrayRef<mlir::Type> elements);
+
+llvm::SmallVector<mlir::Value> loadTerms(KernelBuilder &k, WideReducer &reducer,
+                                         mlir::ValueRange indices,
+                                         llvm::ArrayRef<mlir::Type> elements);
+
+llvm::SmallVector<mlir::Value> loadInits(KernelBuilder &k, WideReducer &reducer,
+                                         llvm::ArrayRef<mlir::Type> elements);
+
+void storeResults(KernelBuilder &k, WideReducer &reducer,
+                  mlir::ValueRange results, mlir::ValueRange indices);
+
+/// Element by element along the axis: each result reduces what is up to it,
+/// or from it on if `reversed`.
+mlir::LogicalResult buildRunning(KernelBuilder &k,
+                                 mlir::stablehlo::ReduceWindowOp op,
+                                 WideReducer &reducer, int64_t axis,
+                                 bool reversed,
+                                 llvm::ArrayRef<mlir::Type> elements);
+
+/// Replaces the operation by a kernel.
+mlir::LogicalResult lowerReduceWindow(mlir::PatternRewriter &rewriter,
+                                      mlir::stablehlo::ReduceWindowOp op);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_WINDOWS_H
