@@ -200,6 +200,97 @@ def test_running_sums_without_a_wider_type():
         assert np.all(np.abs(result - exact) < 5 * np.spacing(result))
 
 
+def test_gradients_of_running_reductions():
+    rng = np.random.default_rng(0)
+    sizes = (1, 2, 3, 8, 16, 17, 33)
+    lines = [1 + rng.random((2, size)) for size in sizes]
+    weights = rng.random(33)
+
+    def weigh(x, by):
+        return jnp.sum(weights[: x.shape[1]] * by(x, 1))
+
+    def step(lines):
+        return [
+            jax.grad(weigh)(x, by)
+            for x in lines
+            for by in (lax.cumprod, lax.cummax, lax.cummin)
+        ]
+
+    def chosen(x, by):
+        """Each weight goes to the element that its result is."""
+        result = np.zeros_like(x)
+        for line, row in enumerate(x):
+            for place, weight in enumerate(weights[: x.shape[1]]):
+                result[line, by(row[: place + 1])] += weight
+        return result
+
+    with jax.enable_x64(True):
+        results = iter(run(step, lines))
+    for x in lines:
+        terms = np.cumprod(x, 1) * weights[: x.shape[1]]
+        for expected in (
+            np.cumsum(terms[:, ::-1], 1)[:, ::-1] / x,
+            chosen(x, np.argmax),
+            chosen(x, np.argmin),
+        ):
+            assert np.allclose(next(results), expected, rtol=1e-12)
+
+
+def test_sums_without_blocks_in_loops():
+    # A reducer that is no single operation, products of complex numbers,
+    # windows and convolutions of a type without a wider one.
+    rng = np.random.default_rng(0)
+    line = rng.random(1 << 16)
+    single = line.astype(np.float32)
+    factors = line - 0.5 + 1j * (0.5 - line[::-1])
+    factors = (1 + factors / 256).astype(np.complex64)
+    pair = np.stack([line[:3000], line[3000:6000]])
+
+    def by_size(x, y):
+        return (x[0] + y[0] * 1, jnp.maximum(x[1], y[1]))
+
+    def step(single, factors, line, pair):
+        zero, low = np.float64(0), np.float64(-np.inf)
+        return (
+            lax.reduce(single, np.float32(-np.inf), jnp.logaddexp, (0,)),
+            lax.reduce(line, low, jnp.logaddexp, (0,)),
+            lax.reduce(pair, low, jnp.logaddexp, (0, 1)),
+            jnp.prod(factors),
+            lax.reduce_window(line, zero, lax.add, (5000,), (100,), "VALID"),
+            lax.reduce_window(
+                pair, np.float64(5), lax.add, (2, 100), (1, 1), "VALID"
+            ),
+            # Some of these windows lie in the padding alone.
+            lax.reduce_window(
+                line[:600], zero, lax.add, (200,), (1,), ((250, 300),)
+            ),
+            jnp.convolve(line, line[:1000], mode="valid"),
+            lax.reduce((line, line), (zero, low), by_size, (0,)),
+        )
+
+    with jax.enable_x64(True):
+        results = run(step, single, factors, line, pair)
+    wide = line.astype(np.longdouble)
+    slide = np.lib.stride_tricks.sliding_window_view
+    padded = np.pad(wide[:600], (250, 300))
+    exact = (
+        np.log(np.exp(single.astype(np.longdouble)).sum()),
+        np.log(np.exp(wide).sum()),
+        np.log(np.exp(wide[:6000]).sum()),
+        factors.astype(np.clongdouble).prod(),
+        slide(wide, 5000)[::100].sum(-1),
+        5 + slide(wide[:6000].reshape(2, 3000), (2, 100)).sum((-2, -1)),
+        slide(padded, 200).sum(-1),
+        np.convolve(wide, wide[:1000], mode="valid"),
+        (wide.sum(), wide.max()),
+    )
+    for result, wanted in zip(
+        jax.tree.leaves(results), jax.tree.leaves(exact), strict=True
+    ):
+        error = np.abs(result - wanted) / np.spacing(np.abs(result))
+        assert error.max() < 6
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_scatter_rounds_as_xla(dtype):
     rng = np.random.default_rng(0)
