@@ -256,7 +256,7 @@ def check_format(manifest):
     command = [tool("whale-program-test"), manifest]
     again = subprocess.run(command, capture_output=True)
     if again.returncode or again.stdout != pathlib.Path(manifest).read_bytes():
-        raise Failure(again.stderr.decode() or "the manifest is read as another")
+        raise Failure(again.stderr.decode() or "a manifest is read as another")
 
 
 def compile_whale(text, args, feedback, folder):
