@@ -9,8 +9,8 @@
 #include "whale/Runtime/ProgramPlace.h"
 
 #include "Io.h"
-#include "whale/Runtime/Types.h"
 #include "whale/Runtime/Staging.h"
+#include "whale/Runtime/Types.h"
 
 #include <algorithm>
 #include <string_view>

@@ -10,6 +10,7 @@
 #include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/Numeric.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace whale::format {
@@ -48,6 +49,9 @@ struct EncodeNumber {
           field.fail("does not fit in its element type");
       } else {
         element = Element<T>::store(static_cast<Compute>(field.number()));
+        // A number too large became an infinity or NaN.
+        if (!std::isfinite(std::real(Element<T>::load(element))))
+          field.fail("does not fit in its element type");
       }
       std::memcpy(out, &element, sizeof(element));
     }

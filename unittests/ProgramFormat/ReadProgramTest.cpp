@@ -110,6 +110,28 @@ TEST(ReadProgramTest, ThePlanKeepsItsOrder) {
   EXPECT_EQ(readProgram(manifest.dump(), "file").plan, "null");
 }
 
+TEST(ReadProgramTest, NumbersFitInTheirType) {
+  json buffer = {{"space", "rank_constant"},
+                 {"dtype", "f16"},
+                 {"shape", json::array()},
+                 {"bytes", 2},
+                 {"values", {{1}, {1e6}, {1}}}};
+  EXPECT_EQ(errorOf("/classes/0/buffers/6", buffer),
+            "file: classes[0].buffers[6].values[1][0]: does not fit in its "
+            "element type");
+}
+
+TEST(ReadProgramTest, CostsAreRounded) {
+  json manifest = richManifest();
+  json &first = manifest["classes"][0]["instructions"][0];
+  first["flops"] = 1e30;
+  first["bytes"] = 2.75;
+  Program program = readProgram(manifest.dump(), "file");
+  const Instruction &instruction = program.classes[0].instructions[0];
+  EXPECT_EQ(instruction.flops, INT64_MAX);
+  EXPECT_EQ(instruction.bytes, 3);
+}
+
 TEST(ReadProgramTest, SharesWhatIsToldOnce) {
   json manifest = richManifest();
   json &cells = manifest["channels"]["2"]["cells"];

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Changes every value of a valid manifest to many others, removes it, and cuts
-// every file short. Each must load and run, or be one Error.
+// the files that it names short. Each must load and run, or be one Error.
 //
 //===----------------------------------------------------------------------===//
 
