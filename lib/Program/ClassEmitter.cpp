@@ -204,11 +204,11 @@ LogicalResult ClassEmitter::launch(LaunchOp op,
       if (isNew)
         signature.bytes.push_back(getTensorBytes(value.getType()));
     }
-  auto number = [&](StringRef name) -> std::optional<double> {
+  auto number = [&](StringRef name) -> std::optional<int64_t> {
     auto attribute = function->getAttrOfType<IntegerAttr>(name);
     if (!attribute)
       return std::nullopt;
-    return double(attribute.getInt());
+    return attribute.getInt();
   };
   instruction.flops = number("whale.flops");
   instruction.bytes = number("whale.bytes");
@@ -221,7 +221,7 @@ void ClassEmitter::matmul(MatmulOp op, format::Instruction &instruction) {
   matmul.lhs = buffer(op.getLhs());
   matmul.rhs = buffer(op.getRhs());
   matmul.out = buffer(op.getOutput());
-  instruction.flops = double(op.getFlops());
+  instruction.flops = op.getFlops();
   instruction.operation = std::move(matmul);
 }
 
@@ -231,7 +231,7 @@ void ClassEmitter::convolution(ConvolutionOp op,
   convolution.lhs = buffer(op.getLhs());
   convolution.rhs = buffer(op.getRhs());
   convolution.out = buffer(op.getOutput());
-  instruction.flops = double(op.getFlops());
+  instruction.flops = op.getFlops();
   instruction.operation = std::move(convolution);
 }
 

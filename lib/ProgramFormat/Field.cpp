@@ -11,6 +11,7 @@
 #include "whale/ProgramFormat/Error.h"
 
 #include <charconv>
+#include <cmath>
 
 namespace whale::format {
 
@@ -108,6 +109,15 @@ double Field::number() const {
   if (!value->is_number())
     fail("must be a number");
   return value->get<double>();
+}
+
+int64_t Field::rounded() const {
+  if (std::optional<int64_t> integer = asInteger(*value))
+    return *integer;
+  double real = number();
+  if (std::fabs(real) < 0x1p63)
+    return std::llround(real);
+  return real < 0 ? std::numeric_limits<int64_t>::min() : maximum;
 }
 
 bool Field::boolean() const {

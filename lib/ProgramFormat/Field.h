@@ -58,6 +58,8 @@ public:
   /// An integer in [low, high].
   int64_t integer(int64_t low = 0, int64_t high = maximum) const;
   double number() const;
+  /// A number, rounded; the nearest there is to one that is too large.
+  int64_t rounded() const;
   bool boolean() const;
   const std::string &text() const;
   std::vector<int64_t> integers(int64_t low = 0, int64_t high = maximum) const;

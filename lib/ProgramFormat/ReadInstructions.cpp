@@ -307,9 +307,9 @@ Instruction InstructionReader::read(const Field &field) {
   if (auto label = field.find("label"))
     instruction.label = label->text();
   if (auto flops = field.find("flops"))
-    instruction.flops = flops->number();
+    instruction.flops = flops->rounded();
   if (auto bytes = field.find("bytes"))
-    instruction.bytes = bytes->number();
+    instruction.bytes = bytes->rounded();
   if (auto lines = field.find("lines"))
     instruction.lines =
         lines->integers(0, static_cast<int64_t>(rankClass.lines.size()) - 1);

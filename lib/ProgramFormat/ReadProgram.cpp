@@ -285,8 +285,8 @@ void ProgramReader::read() {
 }
 
 Program readProgram(std::string_view text, const std::string &file) {
-  // Loops and cases nest far less deep; the plan, which is for people, is parsed
-  // and written by recursive functions.
+  // Loops and cases nest far less deep; the plan, which is for people, is
+  // parsed and written by recursive functions.
   constexpr size_t deepest = 512;
   if (nestingDepth(text) > deepest)
     throw Error(file + ": lists nest more than " + std::to_string(deepest) +

@@ -8,19 +8,10 @@
 
 #include "Writer.h"
 
-#include <cmath>
-
 namespace whale::format {
 
 static Json toJson(const std::optional<BufferIndex> &buffer) {
   return buffer ? Json(*buffer) : Json();
-}
-
-/// FLOPs and bytes are whole numbers, but for those that are too large.
-static Json toJson(double number) {
-  if (std::trunc(number) == number && std::fabs(number) < 0x1p63)
-    return static_cast<int64_t>(number);
-  return number;
 }
 
 namespace {
@@ -128,9 +119,9 @@ Json toJson(const std::vector<Instruction> &instructions) {
     Json json;
     std::visit(AddOperation{json}, instruction.operation);
     if (instruction.flops)
-      json["flops"] = toJson(*instruction.flops);
+      json["flops"] = *instruction.flops;
     if (instruction.bytes)
-      json["bytes"] = toJson(*instruction.bytes);
+      json["bytes"] = *instruction.bytes;
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
       json["accumulate"] = true;

@@ -194,11 +194,12 @@ Instruction Binder::bind(const format::Instruction &given) {
   instruction.number = count++;
   instruction.label = given.label;
   instruction.lines = &given.lines;
-  instruction.flops = given.flops.value_or(0);
-  instruction.bytes = given.bytes.value_or(0);
+  instruction.flops = static_cast<double>(given.flops.value_or(0));
+  instruction.bytes = static_cast<double>(given.bytes.value_or(0));
   std::visit([&](const auto &operation) { bind(operation, instruction); },
              given.operation);
-  instruction.bytes = given.bytes.value_or(instruction.bytes);
+  if (given.bytes)
+    instruction.bytes = static_cast<double>(*given.bytes);
   if (instruction.label.empty())
     instruction.label = instruction.detail;
   return instruction;

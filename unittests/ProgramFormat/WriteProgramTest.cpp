@@ -137,9 +137,9 @@ Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
   if (pick(2))
     instruction.label = "op \\ " + std::to_string(pick(9));
   if (pick(2))
-    instruction.flops = pick(2) ? 0.5 : static_cast<double>(pick(1 << 30));
+    instruction.flops = pick(2) ? INT64_MAX : pick(1 << 30);
   if (pick(2))
-    instruction.bytes = static_cast<double>(pick(1000)) * 1e20;
+    instruction.bytes = pick(1000);
   if (pick(2))
     instruction.lines = {pick(3), pick(3)};
   switch (pick(depth ? 7 : 5)) {

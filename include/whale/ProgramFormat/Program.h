@@ -144,8 +144,9 @@ struct Case {
 struct Instruction {
   /// For errors and traces; may be empty.
   std::string label = {};
-  /// Arithmetic that it does and bytes that it touches, where that is told.
-  std::optional<double> flops = {}, bytes = {};
+  /// Arithmetic that it does and bytes that it touches, where that is told; at
+  /// most the largest number.
+  std::optional<int64_t> flops = {}, bytes = {};
   /// The lines of the user's program that it comes from, as indices into those
   /// of its class; that of its result first.
   std::vector<int64_t> lines = {};
