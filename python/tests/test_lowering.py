@@ -217,6 +217,8 @@ def test_feedback_by_keyword():
     [
         ({7: 0}, "no argument 7"),
         ({0: 9}, "no result 9"),
+        ({0: True}, "not a position: True"),
+        ({"0": 0}, "not a position: '0'"),
         ({0: 2}, "result 2 is not of the tree"),
         ({1: 0}, "result 0 is not of the tree"),
     ],
@@ -268,6 +270,11 @@ def test_in_axes_for_all():
         ((None,), "1 entries for 2"),
         ((None, 2), r"2 is no dimension of argument args\[1\]"),
         ((None, "x"), "'x' is no dimension"),
+        ((None, True), "True is no dimension"),
+        ([False, None], "False is no dimension"),
+        ({"x": True}, r"True is no dimension of argument args\[1\]"),
+        ((None, [False]), "no prefix"),
+        (True, "True is no dimension"),
         ((None, {"a": 0}), "no prefix"),
     ],
 )

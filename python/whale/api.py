@@ -111,35 +111,39 @@ class Jit:
         self._cluster = cluster
         self._target = target
         self._parameters = parameters = Parameters(function)
-        self._static = parameters.of_argnums("static_argnums", static_argnums)
+        # What each option gives: arguments, each as it is given.
+        options: dict[str, Mapping[Parameter, int | str]] = {}
+        for what, argnums in (
+            ("static_argnums", static_argnums),
+            ("donate_argnums", donate_argnums),
+            ("batch_argnums", batch_argnums),
+        ):
+            options[what] = parameters.of_argnums(what, argnums)
+        for what, argnames in (
+            ("static_argnames", static_argnames),
+            ("donate_argnames", donate_argnames),
+            ("batch_argnames", batch_argnames),
+        ):
+            options[what] = parameters.of_argnames(what, argnames)
+        _check_disjoint(options)
+        self._static = {int(n) for n in options["static_argnums"]}
         self._static_names = set(listed(static_argnames))
-        by_name = parameters.of_argnames("static_argnames", static_argnames)
         # As in jax.jit: where only one is given, the other follows from it.
         if static_argnames is None:
             self._static_names |= parameters.names(self._static)
         elif static_argnums is None:
+            by_name = options["static_argnames"]
             self._static |= {p for p in by_name if isinstance(p, int)}
         self._donated: set[Parameter] = {
-            *parameters.of_argnums("donate_argnums", donate_argnums),
-            *parameters.of_argnames("donate_argnames", donate_argnames),
+            *options["donate_argnums"],
+            *options["donate_argnames"],
         }
         self._batch: set[Parameter] = {
-            *parameters.of_argnums("batch_argnums", batch_argnums),
-            *parameters.of_argnames("batch_argnames", batch_argnames),
+            *options["batch_argnums"],
+            *options["batch_argnames"],
         }
         self._in_axes = in_axes
         self._feedback = feedback
-        for what, given in (
-            ("donate_argnums", self._donated),
-            ("batch_argnums", self._batch),
-        ):
-            static = {
-                *self._static,
-                *(n for n in by_name if isinstance(n, str)),
-            }
-            both = sorted(given & static, key=str)
-            if both:
-                raise ValueError(f"{what} and static_argnums share {both}")
         self._programs: dict[Any, Program] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -275,7 +279,9 @@ class Jit:
         for axis, path, aval in zip(flat, call.paths, call.avals):
             rank = len(aval.shape)
             if axis is not None and (
-                not isinstance(axis, int) or not -rank <= axis < rank
+                isinstance(axis, bool)
+                or not isinstance(axis, int)
+                or not -rank <= axis < rank
             ):
                 raise ValueError(
                     f"in_axes: {axis!r} is no dimension of argument "
@@ -364,6 +370,27 @@ def _check_hashable(what: int | str, value: Any) -> None:
             f"static argument {what!r} is a {type(value).__name__}, which "
             "cannot be hashed; static arguments are told apart by their value"
         ) from None
+
+
+def _check_disjoint(
+    options: Mapping[str, Mapping[Parameter, int | str]],
+) -> None:
+    """Static arguments are no arrays, so nothing of them is donated or cut.
+
+    Raises:
+        ValueError: naming an argument as the options do.
+    """
+    for what, given in options.items():
+        for other in ("static_argnums", "static_argnames"):
+            if what.startswith("static"):
+                continue
+            for parameter in given.keys() & options[other].keys():
+                one, two = given[parameter], options[other][parameter]
+                raise ValueError(
+                    f"{what} and {other} share {one!r}"
+                    if one == two
+                    else f"{what} has {one!r}, which is {two!r} of {other}"
+                )
 
 
 def _check_batch(arguments: Iterable[Argument]) -> None:

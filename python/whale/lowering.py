@@ -273,6 +273,9 @@ def _feed(
         pairs = _order_preserving_match(sorted(state), range(len(taken)), fits)
     else:
         pairs = tuple(feedback.items())
+        for number in itertools.chain(*pairs):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ValueError(f"feedback: not a position: {number!r}")
         for position, result in pairs:
             if position not in given:
                 raise ValueError(

@@ -52,37 +52,39 @@ class Parameters:
         count = len(self.positional)
         return {self.positional[p] for p in positions if p < count}
 
-    def of_argnums(self, what: str, argnums: Argnums) -> set[int]:
-        """The positions that the option `what` gives, counted from 0.
+    def of_argnums(self, what: str, argnums: Argnums) -> dict[int, int]:
+        """The positions that the option `what` gives, counted from 0, each
+        with the number that it gives.
 
         Raises:
             TypeError, ValueError: where one is no position of the function.
         """
         if argnums is None:
-            return set()
+            return {}
         wanted = [argnums] if isinstance(argnums, int) else list(argnums)
-        result = set()
+        result: dict[int, int] = {}
         count = len(self.positional)
         for number in wanted:
             if isinstance(number, bool) or not isinstance(number, int):
                 raise TypeError(f"{what}: not a position: {number!r}")
-            if number < 0:
-                number += count
-            if number < 0 or (not self._takes_any_number and number >= count):
+            place = number + count if number < 0 else number
+            if place < 0 or (not self._takes_any_number and place >= count):
                 raise ValueError(
                     f"{what}: {number} is no position of a function with "
                     f"{count} positional arguments"
                 )
-            result.add(number)
+            result[place] = number
         return result
 
-    def of_argnames(self, what: str, argnames: Argnames) -> set[Parameter]:
-        """The arguments that the option `what` names.
+    def of_argnames(
+        self, what: str, argnames: Argnames
+    ) -> dict[Parameter, str]:
+        """The arguments that the option `what` names, each with its name.
 
         Raises:
             TypeError, ValueError: where the function takes none of that name.
         """
-        result = set()
+        result: dict[Parameter, str] = {}
         for name in listed(argnames):
             if not isinstance(name, str):
                 raise TypeError(f"{what}: not a name: {name!r}")
@@ -91,7 +93,7 @@ class Parameters:
                     f"{what}: the function takes no argument {name!r} by name, "
                     f"only {', '.join(self.named) or 'by position'}"
                 )
-            result.add(self.of_name(name))
+            result[self.of_name(name)] = name
         return result
 
 
