@@ -25,13 +25,13 @@
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/MemoryNeeds.h"
 #include "whale/Program/Nesting.h"
+#include "whale/Runtime/Printable.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/SourceLines.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -84,7 +84,6 @@ public:
         text += place + ": ";
       text += note.str();
     }
-    text = makeLine(text);
     std::lock_guard<std::mutex> lock(mutex);
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
@@ -92,17 +91,18 @@ public:
       break;
     case DiagnosticSeverity::Remark:
       if (remarks)
-        held.push_back({CompileMessage::Remark, location, text});
+        hold(CompileMessage::Remark, location, text);
       break;
     default:
-      held.push_back({CompileMessage::Warning, location, text});
+      hold(CompileMessage::Warning, location, text);
     }
   }
 
   void error(const std::string &location, const std::string &text) {
     passOn();
     if (!failed)
-      handler({CompileMessage::Error, location, text});
+      handler({CompileMessage::Error, runtime::diagnosticLine(location),
+               runtime::diagnosticLine(text)});
     failed = true;
   }
 
@@ -119,13 +119,10 @@ public:
   bool failed = false;
 
 private:
-  // A diagnostic is one line of UTF-8, whatever the input put into it.
-  static std::string makeLine(StringRef text) {
-    std::string line = llvm::json::fixUTF8(text);
-    for (char &c : line)
-      if (c == '\n' || c == '\r')
-        c = ' ';
-    return line;
+  void hold(CompileMessage::Severity severity, StringRef location,
+            StringRef text) {
+    held.push_back(
+        {severity, runtime::escaped(location), runtime::escaped(text)});
   }
 
   // MLIR's message names neither the operation nor an option of ours.

@@ -18,6 +18,7 @@
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Attributes.h"
 
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -194,11 +195,15 @@ static LogicalResult addBatchArguments(func::FuncOp main,
                                        ArrayRef<int64_t> batchArgs) {
   Builder builder(main.getContext());
   Location nowhere = UnknownLoc::get(main.getContext());
+  llvm::SmallSet<int64_t, 8> named;
   for (int64_t argument : batchArgs) {
     if (argument < 0 || argument >= main.getNumArguments())
       return emitError(nowhere)
              << "--batch-args: there is no argument " << argument
              << "; @main has " << main.getNumArguments();
+    if (!named.insert(argument).second)
+      return emitError(nowhere)
+             << "--batch-args: argument " << argument << " is named twice";
     auto type = cast<RankedTensorType>(main.getArgumentTypes()[argument]);
     if (type.getRank() == 0)
       return emitError(nowhere) << "--batch-args: argument " << argument
@@ -218,10 +223,11 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
   Builder builder(main.getContext());
   Location nowhere = UnknownLoc::get(main.getContext());
   SmallVector<StringRef> pairs;
-  feedback.split(pairs, ',', -1, /*KeepEmpty=*/false);
+  if (!feedback.empty())
+    feedback.split(pairs, ',');
   std::map<unsigned, StringRef> pairOf;
   for (StringRef pair : pairs) {
-    auto [from, to] = pair.trim().split(':');
+    auto [from, to] = pair.split(':');
     unsigned argument, result;
     if (!from.consume_front("arg") || !to.consume_front("result") ||
         from.getAsInteger(10, argument) || to.getAsInteger(10, result))
@@ -237,8 +243,8 @@ static LogicalResult addFeedback(func::FuncOp main, StringRef feedback) {
                                 << main.getArgumentTypes()[argument] << " with "
                                 << main.getResultTypes()[result];
     if (auto [it, isNew] = pairOf.try_emplace(argument, pair); !isNew)
-      return emitError(nowhere) << "--feedback: '" << pair << "' contradicts '"
-                                << it->second << "'";
+      return emitError(nowhere) << "--feedback: '" << pair << "' and '"
+                                << it->second << "' name one argument twice";
     auto said = main.getArgAttrOfType<IntegerAttr>(argument, kFedByAttr);
     if (said && said.getInt() != int64_t(result))
       return emitContradiction(main.getContext(), "--feedback",

@@ -30,6 +30,8 @@ llvm::Expected<ProgramDirectory>
 ProgramDirectory::create(llvm::StringRef target) {
   ProgramDirectory directory;
   directory.target = target.rtrim('/').str();
+  if (directory.target.empty())
+    directory.target = "/";
   try {
     directory.staging = std::make_unique<runtime::Staging>(target.str());
     if (!runtime::mayHoldProgram(directory.staging->target()))

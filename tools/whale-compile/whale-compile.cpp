@@ -15,6 +15,7 @@
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -46,8 +47,8 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     strategy("strategy", cl::desc("Strategy of operations without one"),
              cl::value_desc("replicate|split|none"), cl::cat(category));
-static cl::list<std::string>
-    batchArgs("batch-args", cl::CommaSeparated,
+static cl::opt<std::string>
+    batchArgs("batch-args",
               cl::desc("Arguments with the mini-batch in dimension 0"),
               cl::value_desc("3,4"), cl::cat(category));
 static cl::opt<std::string>
@@ -80,10 +81,7 @@ static cl::opt<int64_t>
            cl::value_desc("PID"), cl::cat(category));
 
 static int fail(const Twine &location, const Twine &text) {
-  std::string prefix = location.str();
-  whale::runtime::stopIfAbandoned();
-  errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << text << "\n";
-  return 1;
+  return whale::LLVMTool::fail(location, text);
 }
 
 /// Prints one line of --messages=json. It leaves in one piece and at once, so
@@ -98,8 +96,8 @@ static void printJson(json::Object object) {
 static void printAsJson(const CompileMessage &message) {
   static constexpr const char *severities[] = {"error", "warning", "remark"};
   printJson(json::Object{{"severity", severities[message.severity]},
-                         {"location", json::fixUTF8(message.location)},
-                         {"text", json::fixUTF8(message.text)}});
+                         {"location", message.location},
+                         {"text", message.text}});
 }
 
 /// Has the system end this process when the thread that started it ends; false
@@ -121,8 +119,8 @@ static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
   }
   json::Array list;
   for (const CompileMessage &remark : remarks)
-    list.push_back(json::Object{{"location", json::fixUTF8(remark.location)},
-                                {"message", json::fixUTF8(remark.text)}});
+    list.push_back(
+        json::Object{{"location", remark.location}, {"message", remark.text}});
   Expected<json::Value> parsed = json::parse(plan);
   json::Object object{{"remarks", std::move(list)}};
   if (parsed)
@@ -137,15 +135,8 @@ int main(int argc, char **argv) {
                   "input.\n");
   whale::LLVMTool tool(argc, argv);
   cl::HideUnrelatedOptions(category);
-  std::string usage;
-  raw_string_ostream usageStream(usage);
-  if (!cl::ParseCommandLineOptions(argc, argv, "Compiles a training step\n",
-                                   &usageStream)) {
-    StringRef first = StringRef(usage).split('\n').first;
-    first.consume_front(StringRef(argv[0]));
-    first.consume_front(": ");
-    return fail("", first.empty() ? "the command line is wrong" : first);
-  }
+  if (!whale::LLVMTool::parse(argc, argv, "Compiles a training step\n"))
+    return 1;
   // cl::Required would print a message of another form.
   if (input.empty())
     return fail("", "no FILE.mlir is given");
@@ -154,6 +145,15 @@ int main(int argc, char **argv) {
   if (cluster.empty())
     return fail("", "no cluster is given: --cluster=C.json or a number of "
                     "ranks");
+  for (const cl::opt<std::string> *option :
+       {&output, &cluster, &target, &strategy, &batchArgs, &microBatches,
+        &feedback, &dumpPhasesTo, &explain, &gpuArch, &messages}) {
+    std::string name = (option == &output ? "-" : "--") + option->ArgStr.str();
+    if (option->getNumOccurrences() > 1)
+      return fail("", name + " is given twice");
+    if (option->getNumOccurrences() && option->empty() && option != &explain)
+      return fail("", name + " has no value");
+  }
   if (explain != "off" && !explain.empty() && explain != "text" &&
       explain != "json")
     return fail("", "--explain: '" + explain + "' is neither text nor json");
@@ -177,9 +177,10 @@ int main(int argc, char **argv) {
   options.cluster = cluster;
   options.target = target;
   options.strategy = strategy;
-  for (const std::string &argument : batchArgs)
-    if (StringRef(argument).getAsInteger(10, options.batchArgs.emplace_back()))
-      return fail("", "--batch-args: '" + argument + "' is no number");
+  if (batchArgs.getNumOccurrences())
+    for (StringRef argument : split(batchArgs, ','))
+      if (argument.getAsInteger(10, options.batchArgs.emplace_back()))
+        return fail("", "--batch-args: '" + argument + "' is no number");
   if (microBatches.getNumOccurrences() &&
       (StringRef(microBatches).getAsInteger(10, options.microBatches) ||
        options.microBatches < 1))

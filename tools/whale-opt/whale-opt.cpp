@@ -51,12 +51,6 @@ static std::unique_ptr<whale::runtime::Staging> stage(const fs::path &output) {
   }
 }
 
-static int fail(const Twine &output, const std::system_error &error) {
-  errs() << "error: cannot write '" << output << "': " << error.code().message()
-         << "\n";
-  return 1;
-}
-
 /// What mlir-opt does, once the text is known not to be nested too deep.
 static LogicalResult run(int argc, char **argv, StringRef inputName,
                          StringRef outputName,
@@ -65,8 +59,8 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::MlirOptMain(argc, argv, inputName, outputName, registry);
   std::string message;
-  auto fail = [&] {
-    errs() << message << "\n";
+  auto fail = [&](const Twine &location = "") {
+    whale::LLVMTool::fail(location, message);
     return failure();
   };
   std::unique_ptr<MemoryBuffer> input =
@@ -74,9 +68,9 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
   if (!input)
     return fail();
   if (auto deep = whale::findDeepNesting(input->getBuffer())) {
-    raw_string_ostream(message) << inputName << ":" << deep->line << ":"
-                                << deep->column << ": error: " << deep->message;
-    return fail();
+    message = deep->message;
+    return fail(inputName + ":" + Twine(deep->line) + ":" +
+                Twine(deep->column));
   }
   std::unique_ptr<ToolOutputFile> output =
       mlir::openOutputFile(outputName, &message);
@@ -100,11 +94,17 @@ int main(int argc, char **argv) {
   whale::registerWhaleConversionPasses();
   whale::registerWhaleTransformsPasses();
   whale::registerPipelines();
-  auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv, "Whale optimizer driver\n", registry);
+  std::string overview =
+      mlir::registerCLIOptions("Whale optimizer driver\n", registry);
+  cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"),
+                             cl::init("-"));
+  cl::opt<std::string> output("o", cl::desc("Output filename"),
+                              cl::value_desc("filename"), cl::init("-"));
+  if (!whale::LLVMTool::parse(argc, argv, overview))
+    return 1;
   tool.setOutput(output);
-  std::unique_ptr<whale::runtime::Staging> staging = stage(output);
-  std::string place = staging ? staging->place().string() : output;
+  std::unique_ptr<whale::runtime::Staging> staging = stage(output.getValue());
+  std::string place = staging ? staging->place().string() : output.getValue();
   LogicalResult result = run(argc, argv, input, place, registry);
   if (!whale::LLVMTool::flushOutput() || failed(result))
     return 1;
@@ -113,7 +113,8 @@ int main(int argc, char **argv) {
     if (staging && fs::exists(staging->place()))
       staging->commitFile();
   } catch (const std::system_error &error) {
-    return fail(output, error);
+    return whale::LLVMTool::fail("", "cannot write '" + output +
+                                         "': " + error.code().message());
   }
   return 0;
 }

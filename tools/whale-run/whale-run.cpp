@@ -13,6 +13,7 @@
 
 #include "Io.h"
 #include "whale/Planner/ClusterRanges.h"
+#include "whale/Runtime/Printable.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"
@@ -27,19 +28,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
+#include <string_view>
 
 using namespace whale::runtime;
 
 namespace {
 struct Options {
-  std::string program, inputs, outputs, data, stats, trace;
+  std::string program, inputs, outputs, data, stats, trace, slowdowns;
   int64_t steps = 1;
   int64_t threads = 0;
-  std::vector<double> slowdowns;
   bool profile = false;
 };
 
@@ -270,21 +271,29 @@ static CLI::Validator countUpTo(int64_t most) {
       "");
 }
 
-/// A number from 1 to the largest factor that the runtime takes, which CLI's
-/// range would not say of one that is none (nan).
-static CLI::Validator slowdown() {
-  return CLI::Validator(
-      [](std::string &text) -> std::string {
-        char *end = nullptr;
-        double value = std::strtod(text.c_str(), &end);
-        if (!text.empty() && !*end && whale::kSlowdownRange.contains(value))
-          return "";
-        return "Value " + text + " not in range 1 to 1000000";
-      },
-      "");
+/// The factors of --slowdowns, of which CLI would pass over empty ones.
+static std::vector<double> parseSlowdowns(std::string_view text) {
+  std::vector<double> factors;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view item = text.substr(begin, end - begin);
+    double factor = 0;
+    auto [rest, error] =
+        std::from_chars(item.data(), item.data() + item.size(), factor);
+    if (error != std::errc() || rest != item.data() + item.size() ||
+        !whale::kSlowdownRange.contains(factor))
+      throw Error("--slowdowns: '" + std::string(item) +
+                  "' is no number from 1 to 1000000");
+    factors.push_back(factor);
+    begin = end + 1;
+  }
+  return factors;
 }
 
 static void run(const Options &options) {
+  RunOptions runOptions;
+  if (!options.slowdowns.empty())
+    runOptions.slowdowns = parseSlowdowns(options.slowdowns);
   checkFiles(options);
   LoadOptions loadOptions;
   loadOptions.threadsPerRank = options.threads;
@@ -303,8 +312,6 @@ static void run(const Options &options) {
   Stats stats;
   Trace trace;
   Profile profile;
-  RunOptions runOptions;
-  runOptions.slowdowns = options.slowdowns;
   if (statsFile)
     runOptions.stats = &stats;
   if (traceFile)
@@ -346,13 +353,22 @@ static void run(const Options &options) {
     std::cout << program.describe(profile);
 }
 
+static void fail(std::string_view text) {
+  std::string line = diagnosticLine(text);
+  stopIfAbandoned();
+  std::fprintf(stderr, "error: %s\n", line.c_str());
+}
+
 int main(int argc, char **argv) {
   beginTool();
   Options options;
   CLI::App app("Runs a compiled program: tensors in, tensors out.",
                "whale-run");
   app.add_option("program", options.program, "Program directory (OUT.whale)")
-      ->required();
+      ->required()
+      ->check([](const std::string &path) {
+        return std::string(path.empty() ? "the path is empty" : "");
+      });
   app.add_option("--inputs", options.inputs,
                  "Safetensors file with arg0, arg1, ...; an empty file or "
                  "/dev/null for a program without arguments")
@@ -380,8 +396,7 @@ int main(int argc, char **argv) {
   app.add_option("--slowdowns", options.slowdowns,
                  "How many times longer than it could each rank takes for its "
                  "work, as if its device were slower: one factor for each")
-      ->delimiter(',')
-      ->check(slowdown());
+      ->type_name("F,...");
   app.set_version_flag("--version", WHALE_VERSION_TEXT,
                        "Print the versions of Whale and of its LLVM");
   try {
@@ -398,12 +413,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "error: cannot write the standard output\n");
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "error: out of memory\n");
+  } catch (const std::filesystem::filesystem_error &error) {
+    fail(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception &error) {
-    // Names in the files may hold anything; a diagnostic is one line.
-    std::string line = error.what();
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    stopIfAbandoned();
-    std::fprintf(stderr, "error: %s\n", line.c_str());
+    fail(error.what());
   }
   return 1;
 }

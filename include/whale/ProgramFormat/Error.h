@@ -15,15 +15,20 @@
 #ifndef WHALE_PROGRAMFORMAT_ERROR_H
 #define WHALE_PROGRAMFORMAT_ERROR_H
 
+#include "whale/Runtime/Printable.h"
+
 #include <stdexcept>
+#include <string_view>
 
 namespace whale::format {
 
 /// Its message names the file, field, tensor, or rank and instruction at fault;
-/// it has no "error: " in front and no newline at its end.
+/// it is one line, printable whatever its names hold, and has no "error: " in
+/// front.
 class Error : public std::runtime_error {
 public:
-  using std::runtime_error::runtime_error;
+  explicit Error(std::string_view text)
+      : std::runtime_error(diagnosticLine(text)) {}
 };
 
 } // namespace whale::format

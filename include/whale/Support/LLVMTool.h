@@ -9,18 +9,24 @@
 #ifndef WHALE_SUPPORT_LLVMTOOL_H
 #define WHALE_SUPPORT_LLVMTOOL_H
 
+#include "whale/Runtime/Printable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
 #include "whale/Version.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace whale {
 
@@ -42,14 +48,76 @@ public:
     llvm::remove_bad_alloc_error_handler();
   }
 
+  /// Prints the one line of a failure; the location may be empty. Gives the
+  /// exit status.
+  static int fail(const llvm::Twine &location, const llvm::Twine &text) {
+    std::string prefix = runtime::diagnosticLine(location.str());
+    std::string line = runtime::diagnosticLine(text.str());
+    runtime::stopIfAbandoned();
+    llvm::errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << line
+                 << "\n";
+    return 1;
+  }
+
+  /// Reads the command line. False, after an error, if it is wrong.
+  static bool parse(int argc, char **argv, llvm::StringRef overview) {
+    // LLVM would look for minutes which option was meant.
+    constexpr size_t kLongestName = 200;
+    for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
+      if (argument == "--")
+        break;
+      if (argument.starts_with("-") &&
+          argument.split('=').first.size() > kLongestName) {
+        fail("", "Unknown command line argument '" + argument + "'");
+        return false;
+      }
+    }
+    // LLVM says what is wrong in lines of several forms, some of them on the
+    // standard error whatever stream it is given.
+    int kept = dup(STDERR_FILENO);
+    int held = memfd_create("command line errors", MFD_CLOEXEC);
+    bool holds = kept >= 0 && held >= 0 && dup2(held, STDERR_FILENO) >= 0;
+    bool isRight =
+        llvm::cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs());
+    std::string said;
+    if (holds) {
+      dup2(kept, STDERR_FILENO);
+      char buffer[4096];
+      off_t offset = 0;
+      ssize_t count;
+      while ((count = pread(held, buffer, sizeof(buffer), offset)) > 0) {
+        said.append(buffer, count);
+        offset += count;
+      }
+    }
+    for (int descriptor : {kept, held})
+      if (descriptor >= 0)
+        close(descriptor);
+    if (isRight) {
+      llvm::errs() << said;
+      return true;
+    }
+    llvm::StringRef tool = llvm::sys::path::filename(argv[0]), rest = said;
+    std::string text;
+    while (!rest.empty()) {
+      auto [line, after] = rest.split('\n');
+      if (line.consume_front(tool))
+        line.consume_front(": ");
+      text += (text.empty() ? "" : " ") + line.str();
+      rest = after;
+    }
+    fail("", text.empty() ? "the command line is wrong" : text);
+    return false;
+  }
+
   /// Writes out what was printed on standard output. False, after an error, if
   /// it could not be.
   static bool flushOutput() {
     llvm::outs().flush();
     if (!llvm::outs().has_error())
       return true;
-    llvm::errs() << "error: cannot write the standard output: "
-                 << llvm::outs().error().message() << "\n";
+    fail("",
+         "cannot write the standard output: " + llvm::outs().error().message());
     llvm::outs().clear_error();
     return false;
   }
@@ -69,7 +137,8 @@ private:
                (output.empty() ? "the standard output" : "'" + output + "'") +
                ": ";
     runtime::abandonStaging();
-    std::fprintf(stderr, "error: %s%s\n", prefix.c_str(), text.data());
+    std::string line = runtime::diagnosticLine(prefix + text.str());
+    std::fprintf(stderr, "error: %s\n", line.c_str());
     std::_Exit(1);
   }
 

@@ -1,0 +1,108 @@
+//===- Printable.cpp - Texts of others in diagnostics ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Printable.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace whale::runtime {
+
+/// A word that is longer than `limit` bytes keeps `head` at its beginning and
+/// `tail` at its end; likewise a whole line. File names of a few directories
+/// stay whole, and so does the sentence around a name.
+struct Lengths {
+  size_t limit, head, tail;
+};
+static constexpr Lengths wordLengths = {400, 200, 100};
+static constexpr Lengths lineLengths = {4000, 2000, 1000};
+
+static bool isContinuation(char c) { return (c & 0xC0) == 0x80; }
+
+/// The first character of a text; no bytes where it doesn't begin with one.
+struct Character {
+  uint32_t point = 0;
+  size_t bytes = 0;
+};
+
+static Character firstCharacter(std::string_view text) {
+  auto lead = static_cast<uint8_t>(text[0]);
+  if (lead < 0x80)
+    return {lead, 1};
+  size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || bytes > text.size())
+    return {};
+  uint32_t point = lead & (0xFF >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if (!isContinuation(text[i]))
+      return {};
+    point = point << 6 | (text[i] & 0x3F);
+  }
+  // Written with more bytes than it needs, one half of a pair, or too large.
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (point < least[bytes] || (point >= 0xD800 && point < 0xE000) ||
+      point > 0x10FFFF)
+    return {};
+  return {point, bytes};
+}
+
+/// Whether it would do something to a terminal instead of being shown.
+static bool isControl(uint32_t point) {
+  return point < 0x20 || (point >= 0x7F && point < 0xA0) ||
+         (point >= 0x200B && point <= 0x200F) ||
+         (point >= 0x2028 && point <= 0x202E) ||
+         (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF;
+}
+
+std::string escaped(std::string_view text) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    auto [point, bytes] = firstCharacter(text.substr(i));
+    if (point == '\n' || point == '\r' || point == '\t') {
+      result += ' ';
+    } else if (bytes && !isControl(point)) {
+      result += text.substr(i, bytes);
+    } else {
+      for (char c : text.substr(i, std::max<size_t>(bytes, 1))) {
+        auto byte = static_cast<uint8_t>(c);
+        result += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+      }
+    }
+    i += std::max<size_t>(bytes, 1);
+  }
+  return result;
+}
+
+/// Between characters of UTF-8.
+static std::string shortened(std::string_view text, const Lengths &lengths) {
+  if (text.size() <= lengths.limit)
+    return std::string(text);
+  size_t head = lengths.head, tail = text.size() - lengths.tail;
+  while (head > 0 && isContinuation(text[head]))
+    --head;
+  while (tail < text.size() && isContinuation(text[tail]))
+    ++tail;
+  return std::string(text.substr(0, head)) + "..." +
+         std::string(text.substr(tail));
+}
+
+std::string diagnosticLine(std::string_view text) {
+  std::string line = escaped(text), result;
+  for (std::string_view rest = line; !rest.empty();) {
+    size_t end = std::min(rest.find(' '), rest.size());
+    result += shortened(rest.substr(0, end), wordLengths);
+    size_t next = std::min(rest.find_first_not_of(' ', end), rest.size());
+    result += rest.substr(end, next - end);
+    rest.remove_prefix(next);
+  }
+  return shortened(result, lineLengths);
+}
+
+} // namespace whale::runtime
