@@ -369,8 +369,7 @@ static bool isStateOf(Value value, Value result) {
       dyn_cast<func::FuncOp>(result.getParentBlock()->getParentOp());
   if (!argument || !function || argument.getOwner()->getParentOp() != function)
     return false;
-  for (StringRef name :
-       {StringRef(kFedByAttr), StringRef("tf.aliasing_output")})
+  for (StringRef name : {kFedByAttr, kAliasingOutputAttr})
     if (auto number = function.getArgAttrOfType<IntegerAttr>(
             argument.getArgNumber(), name))
       return llvm::any_of(result.getUses(), [&](OpOperand &use) {

@@ -25,7 +25,7 @@
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/MemoryNeeds.h"
 #include "whale/Program/Nesting.h"
-#include "whale/Runtime/Printable.h"
+#include "whale/ProgramFormat/Printable.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"

@@ -166,8 +166,7 @@ LogicalResult ProgramEmitter::gatherParameters() {
                             get("whale.placement"), get("whale.global_type"),
                             loc)))
       return failure();
-    argument.donated = get("whale.donated") || get("jax.buffer_donor") ||
-                       get("tf.aliasing_output");
+    argument.donated = isDonated(first, i) || get(kAliasingOutputAttr);
     argument.fedBy = number(get(kFedByAttr));
     argument.batchDim = number(get(kBatchDimAttr));
     argument.role = get(kBatchDimAttr)                   ? format::Role::Batch

@@ -14,6 +14,8 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/Attributes.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 
 namespace whale {
@@ -29,6 +31,7 @@ private:
   LogicalResult checkName(Operation *op, NamedAttribute attr);
   LogicalResult checkDevices(Operation *op, NamedAttribute attr);
   LogicalResult checkFunction(func::FuncOp function);
+  LogicalResult checkDonation(func::FuncOp function, bool isMain);
 
   int64_t devices;
 };
@@ -106,21 +109,41 @@ LogicalResult Checker::checkFunction(func::FuncOp function) {
              << fedBy.getInt() << ", which is "
              << function.getResultTypes()[fedBy.getInt()];
   }
-  // Of JAX: which result takes the argument's memory.
-  constexpr StringLiteral alias = "tf.aliasing_output";
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    Attribute value = function.getArgAttr(i, alias);
-    auto result = dyn_cast_or_null<IntegerAttr>(value);
-    if (isMain && value &&
-        (!result || !result.getType().isSignlessInteger() ||
-         result.getValue().uge(function.getNumResults())))
-      return function.emitError("attribute '")
-             << alias << "' of argument " << i << " is " << value
-             << ", the function has " << function.getNumResults() << " results";
-  }
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     if (failed(check(function.getResultAttrDict(i))))
       return failure();
+  return checkDonation(function, isMain);
+}
+
+/// JAX's attributes of arguments whose memory the function may take over.
+LogicalResult Checker::checkDonation(func::FuncOp function, bool isMain) {
+  llvm::SmallSet<int64_t, 8> taken;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    Attribute donor = function.getArgAttr(i, kBufferDonorAttr);
+    if (donor && !isa<BoolAttr>(donor))
+      return function.emitError("attribute '")
+             << kBufferDonorAttr << "' of argument " << i << " is " << donor
+             << ", expected true or false";
+    Attribute value = function.getArgAttr(i, kAliasingOutputAttr);
+    if (!value || !isMain)
+      continue;
+    auto result = dyn_cast<IntegerAttr>(value);
+    if (!result || !result.getType().isSignlessInteger() ||
+        result.getValue().uge(function.getNumResults()))
+      return function.emitError("attribute '")
+             << kAliasingOutputAttr << "' of argument " << i << " is " << value
+             << ", the function has " << function.getNumResults() << " results";
+    if (!taken.insert(result.getInt()).second)
+      return function.emitError("attribute '")
+             << kAliasingOutputAttr << "' of argument " << i << " is " << value
+             << ", which an argument before it has, too";
+  }
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    for (StringRef name : {kAliasingOutputAttr, kBufferDonorAttr})
+      if (function.getResultAttr(i, name))
+        return function.emitError("attribute '")
+               << name << "' stands on result " << i
+               << ": it belongs on an argument of @main";
   return success();
 }
 
@@ -128,6 +151,11 @@ LogicalResult Checker::check(Operation *op) {
   for (NamedAttribute attr : op->getDiscardableAttrs())
     if (failed(checkName(op, attr)) || failed(checkDevices(op, attr)))
       return failure();
+  for (StringRef name : {kAliasingOutputAttr, kBufferDonorAttr})
+    if (op->hasAttr(name))
+      return op->emitError("attribute '")
+             << name
+             << "' stands on an operation: it belongs on an argument of @main";
   // The parser puts the outermost module into another for a while, so that the
   // verifier can't tell it apart.
   if (isa<ModuleOp>(op) && op->getParentOp())

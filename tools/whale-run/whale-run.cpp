@@ -13,7 +13,7 @@
 
 #include "Io.h"
 #include "whale/Planner/ClusterRanges.h"
-#include "whale/Runtime/Printable.h"
+#include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"

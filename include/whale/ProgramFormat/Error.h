@@ -15,7 +15,7 @@
 #ifndef WHALE_PROGRAMFORMAT_ERROR_H
 #define WHALE_PROGRAMFORMAT_ERROR_H
 
-#include "whale/Runtime/Printable.h"
+#include "whale/ProgramFormat/Printable.h"
 
 #include <stdexcept>
 #include <string_view>

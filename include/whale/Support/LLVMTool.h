@@ -9,7 +9,7 @@
 #ifndef WHALE_SUPPORT_LLVMTOOL_H
 #define WHALE_SUPPORT_LLVMTOOL_H
 
-#include "whale/Runtime/Printable.h"
+#include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
 #include "whale/Version.h"

@@ -14,6 +14,7 @@
 #ifndef WHALE_TRANSFORMS_ATTRIBUTES_H
 #define WHALE_TRANSFORMS_ATTRIBUTES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -50,6 +51,13 @@ inline constexpr llvm::StringLiteral kVirtualDevicesAttr =
     "whale.virtual_devices";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
+/// On an argument of @main: its memory may be taken over. Whale's own, without
+/// a value, and JAX's, true or false.
+inline constexpr llvm::StringLiteral kDonatedAttr = "whale.donated";
+inline constexpr llvm::StringLiteral kBufferDonorAttr = "jax.buffer_donor";
+/// JAX's, on an argument of @main: the index of the result that takes its
+/// memory over.
+inline constexpr llvm::StringLiteral kAliasingOutputAttr = "tf.aliasing_output";
 /// On the module, for each device: the bytes that whale-propagate expects it to
 /// need, and those of its arguments alone.
 inline constexpr llvm::StringLiteral kEstimatedBytesAttr =
@@ -78,6 +86,10 @@ inline constexpr llvm::StringLiteral kMisfitSchedulesAttr =
 /// The phase of an operation: its own, or that of the operation around it that
 /// has one; forward if none has.
 Phase phaseOf(mlir::Operation *op);
+
+/// Whether any result may take over the memory of an argument of @main, or of
+/// a function of a rank class.
+bool isDonated(mlir::func::FuncOp function, unsigned argument);
 
 } // namespace whale
 

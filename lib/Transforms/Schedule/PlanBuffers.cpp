@@ -214,11 +214,10 @@ SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
   };
   SmallVector<unsigned> rest;
   for (unsigned a = 0; a < first.getNumArguments(); ++a) {
-    auto named = first.getArgAttrOfType<IntegerAttr>(a, "tf.aliasing_output");
+    auto named = first.getArgAttrOfType<IntegerAttr>(a, kAliasingOutputAttr);
     if (named && take(a, named.getInt()))
       continue;
-    if (first.getArgAttr(a, "whale.donated") ||
-        first.getArgAttr(a, "jax.buffer_donor"))
+    if (isDonated(first, a))
       rest.push_back(a);
   }
   llvm::erase_if(rest, [&](unsigned a) {

@@ -309,7 +309,7 @@ void StepLoads::addInFlight(Operation *op, const Mesh *mesh, LoadKind kind,
 
 void StepLoads::addMemory() {
   for (auto [argument, result] : llvm::enumerate(findFeedback(function)))
-    if (result && function.getArgAttr(argument, "whale.donated"))
+    if (result && isDonated(function, argument))
       updatedInPlace.insert(*result);
   LiveRanges ranges;
   for (Operation *op : llvm::reverse(ops)) {

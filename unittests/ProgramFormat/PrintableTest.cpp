@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Printable.h"
+#include "whale/ProgramFormat/Printable.h"
 
 #include "gtest/gtest.h"
 
