@@ -376,15 +376,54 @@ def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
     return data
 
 
+# Of f32, f64, bf16 and integers: NaN, infinity, the smallest, the largest.
+WORDS = [
+    bytes.fromhex(word)
+    for word in (
+        "0000c07f 0000807f 000080ff 01000000 ffff7f7f 00000080 ffffffff "
+        "000000000000f87f 000000000000f07f 0100000000000000 ffffffffffffff7f"
+    ).split()
+]
+
+
+def _same_sizes(rng: random.Random, data: bytes) -> bytes:
+    length = int.from_bytes(data[:8], "little")
+    header, body = data[8 : 8 + length], bytearray(data[8 + length :])
+    try:
+        value = json.loads(header)
+    except ValueError:
+        return data
+    kind = rng.randrange(4)
+    if kind == 0 and isinstance(value, dict):
+        names = list(value)
+        rng.shuffle(names)
+        value = {name: value[name] for name in names}
+        if rng.random() < 0.5:
+            value["__metadata__"] = {"a": rng.choice(["", "b", "\x1b[31m"])}
+        header = json.dumps(value).encode()
+    elif kind == 1:
+        header += b" " * rng.randrange(1, 20)
+    else:
+        for _ in range(rng.choice([1, 1, 3])):
+            word = rng.choice(WORDS)
+            places = range(0, max(1, len(body) - len(word) + 1), len(word))
+            at = rng.choice(places)
+            body[at : at + len(word)] = word[: len(body) - at]
+    return len(header).to_bytes(8, "little") + header + bytes(body)
+
+
 def mutate_safetensors(rng: random.Random, data: bytes) -> bytes:
-    """The header's JSON, its length, or any bytes."""
+    """The header's JSON, its length, or any bytes; or the same tensors told
+    otherwise, or others of the same sizes."""
     length = int.from_bytes(data[:8], "little")
     header, body = data[8 : 8 + length], data[8 + length :]
-    kind = rng.randrange(4)
+    kind = rng.randrange(6)
     if kind == 0:
         return mutate_bytes(rng, data)
     if kind == 1:
         length = rng.choice([0, 1, length - 1, length + 1, 2**31, 2**63, 2**64])
         return (length % 2**64).to_bytes(8, "little") + header + body
+    if kind >= 4:
+        return _same_sizes(rng, data)
     text = mutate_json(rng, header.decode(), "{}").encode("utf-8", "replace")
     return len(text).to_bytes(8, "little") + text + body

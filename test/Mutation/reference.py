@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from typing import Any
+from typing import Any, cast
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -19,10 +19,13 @@ import numpy as np
 from jax._src.interpreters import mlir as jax_mlir
 from jax._src.lib import xla_client
 from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import hlo
+from jaxlib import lapack
 
 
-def strip(operation: Any) -> None:
-    """Removes Whale's attributes, which mean nothing to XLA."""
+def prepare(operation: Any) -> None:
+    """Removes Whale's attributes, which mean nothing to XLA, and what XLA
+    lacks."""
     for name in list(operation.attributes.keys()):
         if name.startswith("whale."):
             del operation.attributes[name]
@@ -30,15 +33,37 @@ def strip(operation: Any) -> None:
             operation.attributes[name] = ir.ArrayAttr.get([
                 ir.DictAttr.get({
                     entry.name: entry.attr
-                    for entry in ir.DictAttr(dictionary)
+                    for entry in cast(Any, ir.DictAttr(dictionary))
                     if not entry.name.startswith("whale.")
                 })
                 for dictionary in ir.ArrayAttr(operation.attributes[name])
             ])  # fmt: skip
     for region in operation.regions:
         for block in region.blocks:
-            for inner in block.operations:
-                strip(inner.operation)
+            for inner in list(block.operations):
+                prepare(inner.operation)
+    if operation.name == "stablehlo.cbrt":
+        expand_complex_cbrt(operation)
+
+
+def expand_complex_cbrt(operation: Any) -> None:
+    """Writes the cube root of complex numbers, which StableHLO has and XLA
+    refuses, as the power that it is the principal value of."""
+    type_ = operation.results[0].type
+    element = ir.RankedTensorType(type_).element_type
+    if not isinstance(element, ir.ComplexType):
+        return
+    is_wide = isinstance(element.element_type, ir.F64Type)
+    third: Any = np.full(
+        ir.RankedTensorType(type_).shape,
+        1 / 3,
+        np.complex128 if is_wide else np.complex64,
+    )
+    with ir.InsertionPoint(operation), operation.location:
+        exponent = hlo.constant(ir.DenseElementsAttr.get(third, type=element))
+        power = hlo.power(operation.operands[0], exponent)
+    operation.results[0].replace_all_uses_with(power)
+    operation.erase()
 
 
 def changed(arguments: list[np.ndarray], size: float) -> list[np.ndarray]:
@@ -64,7 +89,7 @@ def run(text: str, arguments: list[np.ndarray]) -> tuple:
         context.allow_unregistered_dialects = True
         try:
             module = ir.Module.parse(text)
-            strip(module.operation)
+            prepare(module.operation)
             # Donation means nothing here, and a wrong one is an error.
             executable = device.client.compile_and_load(
                 module,
@@ -87,6 +112,8 @@ def run(text: str, arguments: list[np.ndarray]) -> tuple:
 
 
 def main() -> None:
+    # What JAX calls of LAPACK.
+    lapack._lapack.initialize()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # Whatever libraries print isn't an answer.
     while True:
