@@ -53,7 +53,7 @@ class Worker:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.process.args} ended without an answer")
+            raise RuntimeError(f"{self.process.args!r} ended without an answer")
         return json.loads(line)
 
     def close(self) -> None:

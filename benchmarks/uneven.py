@@ -38,7 +38,7 @@ import whale as wh
 BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
 WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 16384, 8
 # About what one core reaches, in FLOP/s of products and bytes/s of kernels.
-CORE = {
+CORE: dict[str, Any] = {
     "flops": {"f32": 1.5e11},
     "memory_bytes": 4 << 30,
     "memory_bandwidth": 1e10,
@@ -106,7 +106,7 @@ class Measurement:
 def roofline(program: str) -> list[float]:
     """Seconds of each rank's instructions on a core of its own."""
     manifest = json.loads(pathlib.Path(program, "manifest.json").read_text())
-    seconds = {}
+    seconds: dict[int, float] = {}
     for rank_class in manifest["classes"]:
         total = sum(
             max(

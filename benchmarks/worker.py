@@ -123,6 +123,7 @@ class Jax:
     def memory(self) -> int:
         """Bytes of a device: arguments and temporaries."""
         analysis = self.step.memory_analysis()
+        assert analysis
         return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
 
 

@@ -1,5 +1,4 @@
-"""Pipelines of two stages, repeated over the devices: nested data parallelism.
-"""
+"""Pipelines of two stages, repeated over the devices (nested data parallel)."""
 
 import jax.numpy as jnp
 import training

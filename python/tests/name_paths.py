@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 from jax.interpreters import mlir
@@ -44,15 +45,16 @@ def operations(text: str) -> list[Op]:
     with mlir.make_ir_context() as context:
         context.allow_unregistered_dialects = True
         module = ir.Module.parse(text)
+        body: list[Any] = list(module.body.operations)
         functions = {
             op.attributes["sym_name"].value: op
-            for op in module.body.operations
+            for op in body
             if "function_type" in op.attributes
         }
         return list(_walk(functions["main"], functions, ""))
 
 
-def _walk(function: ir.Operation, functions: dict, prefix: str) -> Iterator[Op]:
+def _walk(function: Any, functions: dict, prefix: str) -> Iterator[Op]:
     for region in function.regions:
         for block in region.blocks:
             for op in block.operations:
@@ -69,7 +71,7 @@ def _walk(function: ir.Operation, functions: dict, prefix: str) -> Iterator[Op]:
                     yield from _walk(operation, functions, prefix)
 
 
-def _path(location: ir.Location) -> str:
+def _path(location: Any) -> str:
     # Each kind of location is a class of its own since jax 0.10.
     if not hasattr(ir, "NameLoc"):
         if location.is_a_name():

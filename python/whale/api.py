@@ -126,7 +126,9 @@ class Jit:
         ):
             options[what] = parameters.of_argnames(what, argnames)
         _check_disjoint(options)
-        self._static = {int(n) for n in options["static_argnums"]}
+        self._static = {
+            p for p in options["static_argnums"] if isinstance(p, int)
+        }
         self._static_names = set(listed(static_argnames))
         # As in jax.jit: where only one is given, the other follows from it.
         if static_argnames is None:

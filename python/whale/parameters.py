@@ -52,7 +52,7 @@ class Parameters:
         count = len(self.positional)
         return {self.positional[p] for p in positions if p < count}
 
-    def of_argnums(self, what: str, argnums: Argnums) -> dict[int, int]:
+    def of_argnums(self, what: str, argnums: Argnums) -> dict[Parameter, int]:
         """The positions that the option `what` gives, counted from 0, each
         with the number that it gives.
 
@@ -62,7 +62,7 @@ class Parameters:
         if argnums is None:
             return {}
         wanted = [argnums] if isinstance(argnums, int) else list(argnums)
-        result: dict[int, int] = {}
+        result: dict[Parameter, int] = {}
         count = len(self.positional)
         for number in wanted:
             if isinstance(number, bool) or not isinstance(number, int):

@@ -72,11 +72,9 @@ class cluster(Setting):  # noqa: N801 - reads as a function
                     f"cluster: a device stands twice in {list(devices)}"
                 )
 
-    @property
-    def device_count(self) -> int | None:
-        """What each virtual device has, if all have as many."""
+        # What each virtual device has, if all have as many.
         counts = {len(devices) for devices in self.virtual_devices}
-        return counts.pop() if len(counts) == 1 else None
+        self.device_count = counts.pop() if len(counts) == 1 else None
 
     def _key(self) -> Any:
         return self.virtual_devices

@@ -204,9 +204,9 @@ def parse_check(
         constant, type_ = f"%whale_expected_{number}", found[3]
         line = f"    {constant} = stablehlo.constant {found[2]} : {type_}"
         return exact, line, [(found[1], type_), (constant, type_)]
-    values, types = rest.rsplit(" : ", 1)
+    values, listed = rest.rsplit(" : ", 1)
     operands = [part for part in split_commas(values) if "=" not in part]
-    parts = split_commas(types.strip().strip("()"))
+    parts = split_commas(listed.strip().strip("()"))
     parts = parts * 2 if len(parts) == 1 else parts
     return exact, "", list(zip(operands[:2], parts))
 

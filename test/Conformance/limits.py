@@ -36,7 +36,7 @@ BINARY = {
 def grid(dtype: type, parts: list[float]) -> np.ndarray:
     """All numbers with these parts."""
     re, im = np.meshgrid(parts, parts)
-    z = np.empty(re.size, dtype)
+    z: np.ndarray = np.empty(re.size, dtype)
     z.real, z.imag = re.ravel(), im.ravel()
     return z
 

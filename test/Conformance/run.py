@@ -201,6 +201,7 @@ def run_files(
             if kind == "case":
                 worker.current = tuple(rest)
             elif kind == "done":
+                assert worker.current
                 results.append((*worker.current[1:], *rest))
                 worker.current = None
             else:

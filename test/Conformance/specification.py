@@ -315,7 +315,7 @@ def several(v: Values) -> Iterator[Item]:
             "scatter", "scatter_dimension_numbers = #stablehlo.scatter<"
             "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
             "index_vector_dim = 1>",
-            [((5,), dtype)] * 2 + [((4, 1), "i32")] + [((4,), dtype)] * 2,
+            [*[((5,), dtype)] * 2, ((4, 1), "i32"), *[((4,), dtype)] * 2],
             [((5,), dtype)] * 2,
             [v.distinct((5,), dtype), v.distinct((5,), dtype),
              np.array([[1], [4], [1], [9]], np.int32),

@@ -109,6 +109,6 @@ def text(operands: list[str], results: list[str], body: str) -> str:
 
 def one(
     name: str, body: str, types: list[str], result: str, values: list
-) -> Item:
+) -> tuple[str, str, list[np.ndarray]]:
     """A case of one operation: `body` follows `%r0 = `."""
     return name, text(types, [result], f"    %r0 = {body}"), values

@@ -4,6 +4,7 @@ from their texts on 1 rank and on 3, and compares."""
 import os
 import pathlib
 import sys
+from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -175,7 +176,7 @@ def parallel(w, x):
 X = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
 W = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 BOTH = P("x", "y")
-CASES = {
+CASES: dict[str, tuple[Any, list]] = {
     "collectives": (
         shard_map(
             collectives, BOTH,

@@ -58,19 +58,20 @@ def compile_step(
 
     weights = [jnp.zeros((width, width))] * layers
     x = jnp.zeros((samples, width))
-    step = wh.jit(
+    compiled = wh.jit(
         step,
         cluster=cluster_of(memories),
         donate_argnums=0,
         batch_argnums=(1, 2),
     )
-    program = step.lower(weights, x, x).compile()
+    program = compiled.lower(weights, x, x).compile()
     program(weights, x, x)
     return peaks(program)
 
 
 def peaks(program: wh.Program) -> list[int]:
     """Bytes that each rank has taken in the last step."""
+    assert program.stats
     return [rank["peak_bytes"] for rank in program.stats["ranks"]]
 
 

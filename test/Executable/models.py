@@ -31,16 +31,14 @@ def train(loss, params, optimizer, *inputs):
         change, opt_state = optimizer.update(gradient, opt_state, params)
         return optax.apply_updates(params, change), opt_state, value
 
-    if len(inputs) == 3:
+    def step(params, opt_state, x, y):
+        return update(params, opt_state, (x, y))
 
-        def step(params, opt_state, x, y, key):
-            return update(params, opt_state, (x, y, key))
-    else:
+    def step_with_key(params, opt_state, x, y, key):
+        return update(params, opt_state, (x, y, key))
 
-        def step(params, opt_state, x, y):
-            return update(params, opt_state, (x, y))
-
-    return step, (params, optimizer.init(params), *inputs)
+    chosen = step_with_key if len(inputs) == 3 else step
+    return chosen, (params, optimizer.init(params), *inputs)
 
 
 def mlp(batch, features, hidden, classes):

@@ -174,9 +174,9 @@ def check(number: int) -> str:
         return f"{what}: {error}"
     for index, (want, got) in enumerate(zip(expected, actual)):
         scale = max(1.0, float(np.abs(want).max()))
-        error = float(np.abs(np.asarray(got) - np.asarray(want)).max()) / scale
-        if not error <= TOLERANCE:
-            return f"{what}: result {index} is {error:.1e} off"
+        off = float(np.abs(np.asarray(got) - np.asarray(want)).max()) / scale
+        if not off <= TOLERANCE:
+            return f"{what}: result {index} is {off:.1e} off"
     return ""
 
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+from typing import Any
 
 import jax
 import ml_dtypes
@@ -74,7 +75,7 @@ def random_arguments(text: str, seed: int = 0) -> list[np.ndarray]:
     result = []
     for shape, dtype in argument_types(text):
         if dtype == np.bool_:
-            value = rng.integers(0, 2, shape)
+            value: Any = rng.integers(0, 2, shape)
         elif np.issubdtype(dtype, np.integer):
             value = rng.integers(0, 4, shape)
         else:
