@@ -74,14 +74,14 @@ public:
     }
     // LLVM says what is wrong in lines of several forms, some of them on the
     // standard error whatever stream it is given.
-    int kept = dup(STDERR_FILENO);
+    keptError = dup(STDERR_FILENO);
     int held = memfd_create("command line errors", MFD_CLOEXEC);
-    bool holds = kept >= 0 && held >= 0 && dup2(held, STDERR_FILENO) >= 0;
+    bool holds = keptError >= 0 && held >= 0 && dup2(held, STDERR_FILENO) >= 0;
     bool isRight =
         llvm::cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs());
     std::string said;
     if (holds) {
-      dup2(kept, STDERR_FILENO);
+      dup2(keptError, STDERR_FILENO);
       char buffer[4096];
       off_t offset = 0;
       ssize_t count;
@@ -90,9 +90,10 @@ public:
         offset += count;
       }
     }
-    for (int descriptor : {kept, held})
+    for (int descriptor : {keptError, held})
       if (descriptor >= 0)
         close(descriptor);
+    keptError = -1;
     if (isRight) {
       llvm::errs() << said;
       return true;
@@ -137,10 +138,16 @@ private:
                (output.empty() ? "the standard output" : "'" + output + "'") +
                ": ";
     runtime::abandonStaging();
+    if (keptError >= 0)
+      dup2(keptError, STDERR_FILENO);
     std::string line = runtime::diagnosticLine(prefix + text.str());
     std::fprintf(stderr, "error: %s\n", line.c_str());
     std::_Exit(1);
   }
+
+  /// The standard error while what LLVM says there is held back: what --help
+  /// prints may be what fails.
+  static inline int keptError = -1;
 
   llvm::InitLLVM init;
   std::string output;
