@@ -101,8 +101,8 @@ public:
   void error(const std::string &location, const std::string &text) {
     passOn();
     if (!failed)
-      handler({CompileMessage::Error, runtime::diagnosticLine(location),
-               runtime::diagnosticLine(text)});
+      handler({CompileMessage::Error, format::diagnosticLine(location),
+               format::diagnosticLine(text)});
     failed = true;
   }
 

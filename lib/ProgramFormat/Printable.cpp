@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// A word that is longer than `limit` bytes keeps `head` at its beginning and
 /// `tail` at its end; likewise a whole line. File names of a few directories
@@ -105,4 +105,4 @@ std::string diagnosticLine(std::string_view text) {
   return shortened(result, lineLengths);
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

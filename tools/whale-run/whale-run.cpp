@@ -354,7 +354,7 @@ static void run(const Options &options) {
 }
 
 static void fail(std::string_view text) {
-  std::string line = diagnosticLine(text);
+  std::string line = whale::format::diagnosticLine(text);
   stopIfAbandoned();
   std::fprintf(stderr, "error: %s\n", line.c_str());
 }

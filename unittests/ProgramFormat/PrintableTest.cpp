@@ -10,7 +10,7 @@
 
 #include "gtest/gtest.h"
 
-using namespace whale::runtime;
+using namespace whale::format;
 using std::string;
 using std::string_view;
 

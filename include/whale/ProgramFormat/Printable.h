@@ -12,13 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_PRINTABLE_H
-#define WHALE_RUNTIME_PRINTABLE_H
+#ifndef WHALE_PROGRAMFORMAT_PRINTABLE_H
+#define WHALE_PROGRAMFORMAT_PRINTABLE_H
 
 #include <string>
 #include <string_view>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// The text as one line of UTF-8: ends of lines and tabs become spaces; bytes
 /// of other control characters, of marks that turn the direction of writing,
@@ -30,6 +30,6 @@ std::string escaped(std::string_view text);
 /// changes nothing.
 std::string diagnosticLine(std::string_view text);
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_PRINTABLE_H
+#endif // WHALE_PROGRAMFORMAT_PRINTABLE_H

@@ -51,8 +51,8 @@ public:
   /// Prints the one line of a failure; the location may be empty. Gives the
   /// exit status.
   static int fail(const llvm::Twine &location, const llvm::Twine &text) {
-    std::string prefix = runtime::diagnosticLine(location.str());
-    std::string line = runtime::diagnosticLine(text.str());
+    std::string prefix = format::diagnosticLine(location.str());
+    std::string line = format::diagnosticLine(text.str());
     runtime::stopIfAbandoned();
     llvm::errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << line
                  << "\n";
@@ -140,7 +140,7 @@ private:
     runtime::abandonStaging();
     if (keptError >= 0)
       dup2(keptError, STDERR_FILENO);
-    std::string line = runtime::diagnosticLine(prefix + text.str());
+    std::string line = format::diagnosticLine(prefix + text.str());
     std::fprintf(stderr, "error: %s\n", line.c_str());
     std::_Exit(1);
   }
