@@ -16,13 +16,13 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/ProgramFormat/Limits.h"
+#include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
 
@@ -72,10 +72,10 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   std::string text = option.str(), file;
   bool isNumber = !option.empty() && llvm::all_of(option, llvm::isDigit);
   if (!isNumber && !option.ltrim().starts_with("{")) {
-    auto buffer = llvm::MemoryBuffer::getFile(option, /*IsText=*/true);
+    auto buffer = readTextFile(option, kMostClusterBytes);
     if (!buffer)
       return emitError(nowhere) << "cannot read the cluster file '" << option
-                                << "': " << buffer.getError().message();
+                                << "': " << llvm::toString(buffer.takeError());
     text = (*buffer)->getBuffer().str();
     file = option.str();
   }

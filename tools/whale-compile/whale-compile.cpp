@@ -14,11 +14,11 @@
 #include "whale/Program/PlanTable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
+#include "whale/Support/ReadFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -169,9 +169,9 @@ int main(int argc, char **argv) {
                     "'" +
                         target + "'");
 
-  auto buffer = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  auto buffer = whale::readTextFile(input, whale::kMostSourceBytes);
   if (!buffer)
-    return fail(input, "cannot read the file: " + buffer.getError().message());
+    return fail(input, "cannot read the file: " + toString(buffer.takeError()));
 
   whale::CompileOptions options;
   options.cluster = cluster;

@@ -25,9 +25,9 @@
 #include "whale/Program/Nesting.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
+#include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Passes.h"
 
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <filesystem>
@@ -63,10 +63,14 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
     whale::LLVMTool::fail(location, message);
     return failure();
   };
-  std::unique_ptr<MemoryBuffer> input =
-      mlir::openInputFile(inputName, &message);
-  if (!input)
+  auto read = whale::readTextFile(inputName, whale::kMostSourceBytes);
+  if (!read) {
+    message = (inputName +
+               ": error: cannot read the file: " + toString(read.takeError()))
+                  .str();
     return fail();
+  }
+  std::unique_ptr<MemoryBuffer> input = std::move(*read);
   if (auto deep = whale::findDeepNesting(input->getBuffer())) {
     message = deep->message;
     return fail(inputName + ":" + Twine(deep->line) + ":" +

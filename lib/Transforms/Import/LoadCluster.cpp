@@ -9,8 +9,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
+#include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Passes.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 namespace whale {
 #define GEN_PASS_DEF_LOADCLUSTER
@@ -47,11 +47,11 @@ private:
   std::optional<Cluster> load() {
     std::string text = std::to_string(ranks);
     if (!file.empty()) {
-      auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+      auto buffer = readTextFile(file, kMostClusterBytes);
       if (!buffer) {
         emitError(UnknownLoc::get(&getContext()))
-            << "can't read the cluster file '" << file
-            << "': " << buffer.getError().message();
+            << "cannot read the cluster file '" << file
+            << "': " << llvm::toString(buffer.takeError());
         return std::nullopt;
       }
       text = (*buffer)->getBuffer().str();

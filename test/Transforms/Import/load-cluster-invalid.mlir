@@ -20,8 +20,8 @@
 // COUNT: bad-count.json:5:17: error: nodes[0].devices[0].count: expected at least 1, found -8
 // SYNTAX: bad-syntax.json:3:34: error: syntax error while parsing object key
 // KIND: bad-kind.json:1:34: error: nodes[0].devices[0].kind: unknown kind 'V1000', known are cpu, P100-PCIe-16GB
-// ABSENT: error: can't read the cluster file '{{.*}}absent.json': No such file or directory
-// FOLDER: error: can't read the cluster file '{{.*}}': Is a directory
+// ABSENT: error: cannot read the cluster file '{{.*}}absent.json': No such file or directory
+// FOLDER: error: cannot read the cluster file '{{.*}}': Is a directory
 // RANKS: error: number of ranks: expected at least 1, found -3
 // NEITHER: error: whale-load-cluster needs either a file or a number of ranks
 // TWICE: error: the module has a cluster already

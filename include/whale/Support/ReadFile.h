@@ -1,0 +1,38 @@
+//===- ReadFile.h - Reading a tool's input ----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads a text whatever the path stands for: a file, a pipe, standard input;
+// and refuses what would never end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_SUPPORT_READFILE_H
+#define WHALE_SUPPORT_READFILE_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace whale {
+
+/// Bytes that a text in MLIR, and a cluster file, may have.
+inline constexpr int64_t kMostSourceBytes = int64_t(1) << 30;
+inline constexpr int64_t kMostClusterBytes = int64_t(1) << 26;
+
+/// The text of a file, which ends with a zero that isn't counted; "-" is
+/// standard input. A directory, a device other than a terminal or one without
+/// bytes, a pipe without a writer and more than `limit` bytes are errors, which
+/// say what is wrong but not the path.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readTextFile(llvm::StringRef path, int64_t limit);
+
+} // namespace whale
+
+#endif // WHALE_SUPPORT_READFILE_H
