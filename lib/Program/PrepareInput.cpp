@@ -13,6 +13,7 @@
 #include "mlir/IR/Builders.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
 #include "whale/ProgramFormat/Limits.h"
@@ -296,6 +297,28 @@ static LogicalResult setMicroBatches(ModuleOp module, int64_t count) {
   return success();
 }
 
+/// Passes count on what earlier passes have made: an operation that only a
+/// later level has would be taken for theirs.
+static LogicalResult checkOperations(ModuleOp module) {
+  bool partitioned = isPartitioned(module);
+  auto isAllowed = [&](Operation *op) {
+    if (auto inner = dyn_cast<ModuleOp>(op))
+      return inner == module;
+    if (!isa_and_nonnull<WhaleDialect>(op->getDialect()) || isa<ClusterOp>(op))
+      return true;
+    return partitioned &&
+           isa<CollectiveOp, MicroBatchesOp, YieldOp, ShardOffsetOp>(op);
+  };
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isAllowed(op))
+      return WalkResult::advance();
+    op->emitOpError("is written by the compiler, and has no meaning in a text ")
+        << (partitioned ? "that is partitioned" : "that is not partitioned");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
   if (isPartitioned(module)) {
     bool hasOptions = !options.strategy.empty() || options.microBatches != 0 ||
@@ -304,12 +327,14 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
       return emitError(UnknownLoc::get(module.getContext()))
              << "--strategy, --batch-args, --micro-batches and --feedback come "
                 "too late: the text is partitioned already";
+    if (failed(checkOperations(module)) || failed(checkSizes(module)))
+      return failure();
     return checkRanks(module, options.target);
   }
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (failed(checkMain(module, main)) ||
       failed(addCluster(module, options.cluster)) ||
-      failed(checkAttributes(module)) ||
+      failed(checkAttributes(module)) || failed(checkOperations(module)) ||
       failed(checkRanks(module, options.target)) ||
       failed(setStrategy(module, options.strategy)) ||
       failed(setMicroBatches(module, options.microBatches)) ||
