@@ -132,6 +132,20 @@ CellTable whale::cells(const Step &step, const Topology &topology) {
   return buildTable(flow, topology, groups(step, topology), step.kind);
 }
 
+bool whale::forEachReceiver(const Step &step, const Topology &topology,
+                            function_ref<bool(Receiver)> fn) {
+  return buildReceivers(Flow(step.from, step.to), topology,
+                        groups(step, topology), fn);
+}
+
+std::vector<Sender> whale::sendersOf(const Step &step) {
+  return buildSenders(Flow(step.from, step.to));
+}
+
+std::optional<Reduction> whale::reductionOf(const Step &step) {
+  return step.from.isPartial() ? step.from.reduction() : step.to.reduction();
+}
+
 std::vector<SmallVector<DeviceId>> whale::groups(const Step &step,
                                                  const Topology &topology) {
   if (step.kind == StepKind::SendRecv || step.kind == StepKind::LocalSlice)

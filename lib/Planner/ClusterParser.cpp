@@ -28,7 +28,7 @@ using llvm::Twine;
 using Json = nlohmann::ordered_json;
 
 /// More devices than this are taken for a mistake.
-static constexpr int64_t kMaxDevices = int64_t(1) << 20;
+static constexpr int64_t kMaxDevices = int64_t(1) << 15;
 
 static constexpr llvm::StringLiteral kDTypes[] = {
     "f64",           "f32",       "tf32",     "f16",          "bf16",

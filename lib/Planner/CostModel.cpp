@@ -49,6 +49,7 @@ private:
   void addTransfers(const Exchange &exchange);
   void addRing(const Exchange &exchange);
   void addBroadcast(const Exchange &exchange);
+  void addAllToAll(const Exchange &exchange);
   llvm::MapVector<unsigned, Members> membersOf(const Exchange &exchange) const;
   unsigned nodeOf(int64_t device) const { return cluster.devices[device].node; }
 
@@ -82,6 +83,8 @@ void Loads::add(const Exchange &exchange) {
     return addTransfers(exchange);
   case Exchange::Kind::Broadcast:
     return addBroadcast(exchange);
+  case Exchange::Kind::AllToAll:
+    return addAllToAll(exchange);
   case Exchange::Kind::AllReduce:
   case Exchange::Kind::AllGather:
   case Exchange::Kind::ReduceScatter:
@@ -194,6 +197,32 @@ void Loads::addBroadcast(const Exchange &exchange) {
   latency = std::max(latency,
                      nodeLatency + double(llvm::Log2_64_Ceil(members.size())) *
                                        cluster.network.latency);
+}
+
+/// The same as the messages between every two devices, without a list of them.
+void Loads::addAllToAll(const Exchange &exchange) {
+  double count = double(exchange.devices.size());
+  double total = 0;
+  for (double bytes : exchange.bytes)
+    total += bytes;
+  if (exchange.devices.size() < 2 || total == 0)
+    return;
+  llvm::MapVector<unsigned, Members> members = membersOf(exchange);
+  for (auto [device, bytes] :
+       llvm::zip_equal(exchange.devices, exchange.bytes)) {
+    const Members &node = members[nodeOf(device)];
+    links[device].out += bytes * double(node.count - 1) / count;
+    links[device].in += (node.bytes - bytes) / count;
+    if (node.count > 1)
+      latency = std::max(latency, cluster.nodeOf(device).link.latency);
+  }
+  if (members.size() < 2)
+    return;
+  for (const auto &[node, entry] : members) {
+    networks[node].out += entry.bytes * (count - double(entry.count)) / count;
+    networks[node].in += (total - entry.bytes) * double(entry.count) / count;
+  }
+  latency = std::max(latency, cluster.network.latency);
 }
 
 std::unique_ptr<CostModel> whale::createRooflineModel(const Cluster &cluster) {

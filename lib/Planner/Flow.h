@@ -81,6 +81,18 @@ Match matchStep(const Flow &flow, const Topology &topology);
 /// without a common view.
 Match matchTraffic(const Flow &flow, const Topology &topology);
 
+/// Whether a table may have more pieces than are worth their time.
+bool isTableLarge(const Flow &flow);
+
+/// The table's receivers, one after the other, until `fn` returns false.
+/// Returns whether it never did.
+bool buildReceivers(const Flow &flow, const Topology &topology,
+                    llvm::ArrayRef<llvm::SmallVector<DeviceId>> groups,
+                    llvm::function_ref<bool(Receiver)> fn);
+
+/// What the table's devices send from.
+std::vector<Sender> buildSenders(const Flow &flow);
+
 /// The table, with owners in the receiver's group preferred.
 CellTable buildTable(const Flow &flow, const Topology &topology,
                      std::vector<llvm::SmallVector<DeviceId>> groups,

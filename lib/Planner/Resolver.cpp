@@ -56,27 +56,36 @@ static Cost costOf(const Flow &step, const Match &match,
       match.kind == StepKind::ReduceScatter) {
     for (ArrayRef<DeviceId> group : match.groups) {
       int64_t members = group.size();
+      // All of a group hold the same box before an all-reduce and after it.
+      Extents parts;
+      if (match.kind == StepKind::AllReduce && members != 0)
+        parts = Placement::evenSizes(volumeOf(step.to.localView(group.front())),
+                                     members);
       for (auto [i, device] : llvm::enumerate(group)) {
         int64_t after = volumeOf(step.to.localView(device));
         if (match.kind == StepKind::ReduceScatter) {
           add((members - 1) * after);
           continue;
         }
-        int64_t own = Placement::evenSizes(after, members)[i];
+        int64_t own = parts[i];
         add((members - 1) * own + after - own);
       }
     }
     return cost;
   }
-  CellTable table = buildTable(step, topology, match.groups, match.kind);
-  for (const Receiver &receiver : table.receivers) {
+  // No plan: it is taken only where there is no other.
+  if (isTableLarge(step))
+    return {std::numeric_limits<int64_t>::max() / 16,
+            std::numeric_limits<int64_t>::max() / 16, 1};
+  buildReceivers(step, topology, match.groups, [&](const Receiver &receiver) {
     int64_t received = 0;
     for (const Cell &cell : receiver.cells)
       for (const Contribution &contribution : cell.contributions)
         if (contribution.peer != receiver.device)
           received += cell.box.volume();
     add(received);
-  }
+    return true;
+  });
   return cost;
 }
 

@@ -7,42 +7,36 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/StepCost.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace whale;
 
-/// Bytes of each device's shard on one side.
-template <typename Sides>
-static llvm::DenseMap<DeviceId, double> shardBytes(const Sides &sides,
-                                                   int64_t elementBytes) {
-  llvm::DenseMap<DeviceId, double> bytes;
-  for (const auto &side : sides)
-    bytes[side.device] = double(volumeOf(side.shape)) * double(elementBytes);
-  return bytes;
-}
-
-/// All messages of a table, those between the same two devices as one.
-static Exchange transfersOf(const CellTable &table, int64_t elementBytes) {
+/// All messages of a step, those between the same two devices as one.
+static Exchange transfersOf(const Step &step, int64_t elementBytes,
+                            const Topology &topology) {
   llvm::MapVector<std::pair<DeviceId, DeviceId>, double> bytes;
-  for (const Receiver &receiver : table.receivers)
+  forEachReceiver(step, topology, [&](const Receiver &receiver) {
     for (const Cell &cell : receiver.cells)
       for (const Contribution &contribution : cell.contributions)
         if (contribution.peer != receiver.device)
           bytes[{contribution.peer, receiver.device}] +=
               double(cell.box.volume()) * double(elementBytes);
+    return true;
+  });
   Exchange exchange;
   for (const auto &[pair, count] : bytes)
     exchange.transfers.push_back({pair.first, pair.second, count});
   return exchange;
 }
 
-std::vector<Exchange> whale::exchangesOf(const CellTable &table,
-                                         int64_t elementBytes) {
+/// What the groups of a step exchange, for elements of so many bytes. Only
+/// messages need the table, which is large on many devices.
+static std::vector<Exchange> exchangesOf(const Step &step, int64_t elementBytes,
+                                         const Topology &topology) {
   std::optional<Exchange::Kind> kind;
   // Which side's shards the exchange is counted in.
-  bool before = true;
-  switch (table.kind) {
+  const Placement *side = &step.from;
+  switch (step.kind) {
   case StepKind::LocalSlice:
     return {};
   case StepKind::AllReduce:
@@ -50,7 +44,7 @@ std::vector<Exchange> whale::exchangesOf(const CellTable &table,
     break;
   case StepKind::ReduceScatter:
     kind = Exchange::Kind::ReduceScatter;
-    before = false;
+    side = &step.to;
     break;
   case StepKind::AllGather:
     kind = Exchange::Kind::AllGather;
@@ -60,18 +54,17 @@ std::vector<Exchange> whale::exchangesOf(const CellTable &table,
     break;
   case StepKind::AllToAll:
   case StepKind::SendRecv:
-    return {transfersOf(table, elementBytes)};
+    return {transfersOf(step, elementBytes, topology)};
   }
-  llvm::DenseMap<DeviceId, double> bytes =
-      before ? shardBytes(table.senders, elementBytes)
-             : shardBytes(table.receivers, elementBytes);
   std::vector<Exchange> exchanges;
-  for (const llvm::SmallVector<DeviceId> &group : table.groups) {
+  for (const llvm::SmallVector<DeviceId> &group : groups(step, topology)) {
     Exchange &exchange = exchanges.emplace_back();
     exchange.kind = *kind;
     for (DeviceId device : group) {
+      std::optional<Box> box = side->box(device);
       exchange.devices.push_back(device);
-      exchange.bytes.push_back(bytes.lookup(device));
+      exchange.bytes.push_back(
+          box ? double(box->volume()) * double(elementBytes) : 0);
     }
   }
   return exchanges;
@@ -79,6 +72,5 @@ std::vector<Exchange> whale::exchangesOf(const CellTable &table,
 
 double whale::stepSeconds(const CostModel &model, const Step &step,
                           int64_t elementBytes, const Topology &topology) {
-  return model.exchangeSeconds(
-      exchangesOf(cells(step, topology), elementBytes));
+  return model.exchangeSeconds(exchangesOf(step, elementBytes, topology));
 }

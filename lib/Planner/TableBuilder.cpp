@@ -17,6 +17,10 @@
 using namespace llvm;
 using namespace whale;
 
+static Extents shapeOf(const Flow &flow, const Shard &shard) {
+  return flow.flat ? Extents{shard.box.volume()} : shard.box.size;
+}
+
 namespace {
 /// An element, in coordinates of both views.
 struct Point {
@@ -34,24 +38,20 @@ public:
     sent.resize(from.shards().size());
   }
 
-  void run(CellTable &table) {
-    table.reduction =
-        flow.from.isPartial() ? flow.from.reduction() : flow.to.reduction();
-    for (const Shard &shard : from.shards())
-      table.senders.push_back({shard.device, shapeOf(shard)});
+  bool run(function_ref<bool(Receiver)> fn) {
     if (flow.flat)
       collectBreaks();
     for (unsigned leaf = 0; leaf != to.shards().size(); ++leaf) {
       const Shard &shard = to.shards()[leaf];
-      Receiver &receiver = table.receivers.emplace_back(
-          Receiver{shard.device, shapeOf(shard), {}});
-      if (shard.box.empty())
-        continue;
-      if (flow.flat)
+      Receiver receiver{shard.device, shapeOf(flow, shard), {}};
+      if (!shard.box.empty() && flow.flat)
         flatCells(leaf, receiver);
-      else
+      else if (!shard.box.empty())
         boxCells(leaf, receiver);
+      if (!fn(std::move(receiver)))
+        return false;
     }
+    return true;
   }
 
 private:
@@ -67,10 +67,6 @@ private:
   /// Elements that each leaf of `from` sends to others, so far.
   std::vector<int64_t> sent;
   std::vector<int64_t> breaks;
-
-  Extents shapeOf(const Shard &shard) const {
-    return flow.flat ? Extents{shard.box.volume()} : shard.box.size;
-  }
 
   //===--------------------------------------------------------------------===//
   // What one element of one device becomes
@@ -367,11 +363,36 @@ private:
 };
 } // namespace
 
+bool whale::isTableLarge(const Flow &flow) {
+  // Every receiver may need a term of every sender.
+  constexpr size_t kMostPairs = size_t(1) << 25;
+  return flow.from.shards().size() * flow.to.shards().size() > kMostPairs;
+}
+
+bool whale::buildReceivers(const Flow &flow, const Topology &topology,
+                           ArrayRef<SmallVector<DeviceId>> groups,
+                           function_ref<bool(Receiver)> fn) {
+  return TableBuilder(flow, topology, groups).run(fn);
+}
+
+std::vector<Sender> whale::buildSenders(const Flow &flow) {
+  std::vector<Sender> senders;
+  for (const Shard &shard : flow.from.shards())
+    senders.push_back({shard.device, shapeOf(flow, shard)});
+  return senders;
+}
+
 CellTable whale::buildTable(const Flow &flow, const Topology &topology,
                             std::vector<SmallVector<DeviceId>> groups,
                             StepKind kind) {
   CellTable table;
-  TableBuilder(flow, topology, groups).run(table);
+  table.reduction =
+      flow.from.isPartial() ? flow.from.reduction() : flow.to.reduction();
+  table.senders = buildSenders(flow);
+  buildReceivers(flow, topology, groups, [&](Receiver receiver) {
+    table.receivers.push_back(std::move(receiver));
+    return true;
+  });
   table.groups = std::move(groups);
   table.kind = kind;
   return table;

@@ -96,6 +96,8 @@ findTraffic(const Flow &flow, const CellTable &table,
 }
 
 Match whale::matchTraffic(const Flow &flow, const Topology &topology) {
+  if (isTableLarge(flow))
+    return {};
   CellTable table = buildTable(flow, topology, {}, StepKind::SendRecv);
   EquivalenceClasses<DeviceId> classes;
   for (const Receiver &receiver : table.receivers)

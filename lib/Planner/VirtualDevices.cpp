@@ -9,6 +9,7 @@
 #include "whale/Planner/VirtualDevices.h"
 #include "Fail.h"
 #include "whale/Planner/Cluster.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -47,21 +48,24 @@ static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
   int64_t least = memoryOf(taken.front());
   for (int64_t device : taken)
     least = std::min(least, memoryOf(device));
-  if (!inOneNode(taken))
+  if (!inOneNode(taken)) {
+    llvm::DenseMap<unsigned, std::vector<int64_t>> ofNode;
+    for (int64_t device : left)
+      if (!sameMemory || memoryOf(device) >= least)
+        ofNode[cluster.devices[device].node].push_back(device);
     for (int64_t first : left) {
-      std::vector<int64_t> near;
-      for (int64_t device : left)
-        if (int64_t(near.size()) < want && cluster.sameNode(device, first) &&
-            (!sameMemory || memoryOf(device) >= least))
-          near.push_back(device);
+      std::vector<int64_t> &near = ofNode[cluster.devices[first].node];
       if (int64_t(near.size()) < want)
         continue;
+      near.resize(want);
       taken = near;
       break;
     }
-  llvm::erase_if(
-      left, [&](int64_t device) { return llvm::is_contained(taken, device); });
+  }
   llvm::sort(taken);
+  llvm::erase_if(left, [&](int64_t device) {
+    return std::binary_search(taken.begin(), taken.end(), device);
+  });
   return taken;
 }
 

@@ -20,6 +20,7 @@
 #include "whale/Planner/Cluster.h"
 #include "llvm/ADT/Hashing.h"
 
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -97,16 +98,31 @@ size_t hashOf(const Receiver &receiver) {
   return hash;
 }
 
+LogicalResult failTooLarge(CollectiveOp op) {
+  return op.emitError("exchanges more pieces between ")
+         << op.getTo().getValue().devices().size()
+         << " ranks than a program may list; use fewer devices, or smaller "
+            "groups of them";
+}
+
+/// Pieces that tables of cells may have, in all of a program: those that are
+/// looked at, and those that are written. Between N ranks that exchange all
+/// with all there are N * N.
+struct Budget {
+  std::atomic<int64_t> looked = int64_t(1) << 27, written = int64_t(1) << 23;
+};
+
 FailureOr<format::Collective> emitChannel(const Use &use,
-                                          const Topology &topology) {
+                                          const Topology &topology,
+                                          Budget &budget) {
   CollectiveOp op = use.op;
   Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
-  CellTable table = cells(step, topology);
+  std::optional<Reduction> reduction = reductionOf(step);
   Type element = elementTypeOf(op);
   format::Collective collective;
   collective.kind = stringifyStepKind(step.kind).str();
-  if (table.reduction)
-    collective.reduction = toFormat(*table.reduction);
+  if (reduction)
+    collective.reduction = toFormat(*reduction);
   collective.dtype = toDType(element);
   for (const auto &[rank, shape] : use.sources) {
     collective.participants.push_back(rank);
@@ -120,7 +136,7 @@ FailureOr<format::Collective> emitChannel(const Use &use,
   if (step.kind == StepKind::AllReduce) {
     std::set<int64_t> alone(collective.participants.begin(),
                             collective.participants.end());
-    for (const auto &group : table.groups) {
+    for (const auto &group : groups(step, topology)) {
       collective.groups.push_back({group.begin(), group.end()});
       for (DeviceId rank : group)
         alone.erase(rank);
@@ -131,39 +147,51 @@ FailureOr<format::Collective> emitChannel(const Use &use,
   }
 
   bool ordered =
-      table.reduction == Reduction::Min || table.reduction == Reduction::Max;
+      reduction == Reduction::Min || reduction == Reduction::Max;
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
   // All ranks of a group may receive the same: they share their cells.
-  llvm::DenseMap<size_t, SmallVector<const Receiver *, 1>> told;
+  llvm::DenseMap<size_t, std::vector<Receiver>> told;
   auto findEqual = [&](const Receiver &receiver) -> const Receiver * {
     auto &equal = told[hashOf(receiver)];
-    for (const Receiver *other : equal)
-      if (other->cells == receiver.cells)
-        return other;
-    equal.push_back(&receiver);
+    for (const Receiver &other : equal)
+      if (other.cells == receiver.cells)
+        return &other;
+    equal.push_back(receiver);
     return nullptr;
   };
-  for (const Receiver &receiver : table.receivers) {
+  auto tell = [&](const Receiver &receiver) -> LogicalResult {
+    int64_t pieces = 0;
+    for (const Cell &cell : receiver.cells)
+      pieces += 1 + int64_t(cell.contributions.size());
+    if ((budget.looked -= pieces) < 0)
+      return failTooLarge(op);
     bool fills = llvm::any_of(receiver.cells, [](const Cell &cell) {
       return cell.contributions.empty();
     });
     if (fills && ordered && !wide)
       return op.emitError("there is no identity of ")
-             << stringifyReduction(*table.reduction) << " in " << element;
+             << stringifyReduction(*reduction) << " in " << element;
     auto target = collective.dstShapes.find(receiver.device);
     if (target == collective.dstShapes.end()) {
       // What a rank takes from itself and doesn't use is left out there.
       if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
-        continue;
+        return success();
       return op.emitError("gives elements to rank ")
              << receiver.device << ", whose function takes none";
     }
     const Receiver *equal = findEqual(receiver);
+    if (!equal && (budget.written -= pieces) < 0)
+      return failTooLarge(op);
     collective.cells[receiver.device] =
         equal ? collective.cells.at(equal->device) : toFormat(receiver);
     target->second = toShape(receiver.shape);
-  }
-  for (const Sender &sender : table.senders) {
+    return success();
+  };
+  if (!forEachReceiver(step, topology, [&](const Receiver &receiver) {
+        return succeeded(tell(receiver));
+      }))
+    return failure();
+  for (const Sender &sender : sendersOf(step)) {
     auto source = collective.srcShapes.find(sender.device);
     if (source != collective.srcShapes.end())
       source->second = toShape(sender.shape);
@@ -230,9 +258,10 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
     similar.push_back({number, &use});
     told.push_back({number, &use});
   }
+  Budget budget;
   auto tell = [&](const std::pair<int64_t, const Use *> &channel) {
     FailureOr<format::Collective> collective =
-        emitChannel(*channel.second, topology);
+        emitChannel(*channel.second, topology, budget);
     if (succeeded(collective))
       channels.at(channel.first) =
           std::make_shared<format::Collective>(std::move(*collective));

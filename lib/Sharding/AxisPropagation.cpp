@@ -461,7 +461,7 @@ double AxisPropagation::transferSeconds(Operation *op, Value value,
   bool toParts = to.isSplit() || to.isSingle();
   Kind kind = from.isPartial()
                   ? (toParts ? Kind::ReduceScatter : Kind::AllReduce)
-                  : (toParts ? Kind::PointToPoint : Kind::AllGather);
+                  : (toParts ? Kind::AllToAll : Kind::AllGather);
   double bytes = double(getTensorBytes(value.getType()));
   double seconds = 0;
   if (to.window) {

@@ -84,6 +84,26 @@ TEST(CostModel, Transfers) {
   EXPECT_EQ(seconds({}), 0);
 }
 
+TEST(CostModel, AllToAllIsMessagesBetweenAll) {
+  Cluster cluster = twoNodes();
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
+  for (std::vector<int64_t> group :
+       {std::vector<int64_t>{0, 1}, {0, 2}, {0, 1, 2}, {0, 1, 2, 3}, {3}}) {
+    Exchange messages, allToAll;
+    allToAll.kind = Exchange::Kind::AllToAll;
+    for (int64_t from : group) {
+      double bytes = double(16 + from);
+      allToAll.devices.push_back(from);
+      allToAll.bytes.push_back(bytes);
+      for (int64_t to : group)
+        if (to != from)
+          messages.transfers.push_back({from, to, bytes / group.size()});
+    }
+    EXPECT_NEAR(model->exchangeSeconds(allToAll),
+                model->exchangeSeconds(messages), 1e-12);
+  }
+}
+
 TEST(CostModel, FreeWhereNothingIsSaid) {
   Cluster cluster = llvm::cantFail(Cluster::ofRanks(2));
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);

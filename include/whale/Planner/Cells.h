@@ -15,6 +15,7 @@
 #define WHALE_PLANNER_CELLS_H
 
 #include "whale/Planner/Topology.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace whale {
 
@@ -122,6 +123,18 @@ struct CellTable {
 /// reduction come in the order of the leaves of `step.from`. Cost: the number
 /// of contributions, times the depth of the trees.
 CellTable cells(const Step &step, const Topology &topology = {});
+
+/// Calls `fn` with what each device of the step's `to` receives, one after the
+/// other as in the table, until it returns false: a table between many devices
+/// is larger than what is made of it. Returns whether it never did.
+bool forEachReceiver(const Step &step, const Topology &topology,
+                     llvm::function_ref<bool(Receiver)> fn);
+
+/// What the devices of the step's `from` send from, as in the table.
+std::vector<Sender> sendersOf(const Step &step);
+
+/// How a step combines terms of partial values, if there are any.
+std::optional<Reduction> reductionOf(const Step &step);
 
 /// The groups of a step alone, as in the table; cheap for large regular steps.
 std::vector<llvm::SmallVector<DeviceId>> groups(const Step &step,

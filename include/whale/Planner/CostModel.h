@@ -42,7 +42,8 @@ struct Exchange {
     AllGather,     ///< bytes[i]: of device i's part before
     ReduceScatter, ///< bytes[i]: of device i's part after
     Broadcast,     ///< bytes[0]: of the value; the first device has it
-    PointToPoint,  ///< `transfers`, all at once (all-to-all, send-receive)
+    AllToAll,      ///< bytes[i]: of device i, in equal parts, one for each
+    PointToPoint,  ///< `transfers`, all at once
   };
   Kind kind = Kind::PointToPoint;
   llvm::SmallVector<int64_t> devices;

@@ -17,11 +17,7 @@
 
 namespace whale {
 
-/// What the groups of a step exchange, for elements of so many bytes. Empty for
-/// a step that communicates nothing.
-std::vector<Exchange> exchangesOf(const CellTable &table, int64_t elementBytes);
-
-/// Seconds of a step.
+/// Seconds of a step, for elements of so many bytes.
 double stepSeconds(const CostModel &model, const Step &step,
                    int64_t elementBytes, const Topology &topology = {});
 

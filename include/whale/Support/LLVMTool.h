@@ -22,6 +22,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -130,6 +131,10 @@ public:
 private:
   // Without LLVM's streams: one of them may be what failed.
   static void reportFatalError(void *tool, const char *reason, bool) {
+    // Memory ends for all threads at once: the first that finds out says so.
+    static std::atomic_flag said;
+    while (said.test_and_set())
+      pause();
     const std::string &output = static_cast<LLVMTool *>(tool)->output;
     llvm::StringRef text(reason);
     std::string prefix;

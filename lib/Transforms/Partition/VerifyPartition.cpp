@@ -69,7 +69,8 @@ private:
                  << rank << " has another function too: @"
                  << classes[classOf[rank]].function.getSymName();
     for (ClusterOp cluster : module.getOps<ClusterOp>())
-      for (size_t rank = 0; rank < cluster.getCluster().devices.size(); ++rank)
+      for (size_t rank = 0, end = cluster.getCluster().devices.size();
+           rank < end; ++rank)
         if (!classOf.contains(rank))
           return module.emitError("rank ") << rank << " has no function";
     return success();

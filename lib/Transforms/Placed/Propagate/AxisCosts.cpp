@@ -53,11 +53,6 @@ static Exchange makeExchange(Exchange::Kind kind, double bytes,
   double count = group.size();
   bool isWhole = kind == Exchange::Kind::AllReduce;
   exchange.bytes.assign(group.size(), isWhole ? bytes : bytes / count);
-  if (kind == Exchange::Kind::PointToPoint)
-    for (DeviceId from : group)
-      for (DeviceId to : group)
-        if (from != to)
-          exchange.transfers.push_back({from, to, bytes / count / count});
   return exchange;
 }
 
@@ -66,7 +61,7 @@ static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
   double others = bytes * (parts - 1) / parts;
   if (kind == Exchange::Kind::AllReduce)
     return 2 * others;
-  return kind == Exchange::Kind::PointToPoint ? others / parts : others;
+  return kind == Exchange::Kind::AllToAll ? others / parts : others;
 }
 
 double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,

@@ -184,13 +184,14 @@ std::vector<Seats> MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
     const MeshBalance::ByDevice *inner = &balance.batch;
     if (std::optional<int64_t> pieces = loadOf[index]->costliestCut())
       inner = &balance.inner.at(*pieces);
+    double rate = balance.rate();
     for (auto [g, group] : llvm::enumerate(mesh->getGroups())) {
       double groupRate = rateOf(balance.batch[g]);
       double innerRate = rateOf((*inner)[g]);
       for (size_t i = 0; i < group.size(); ++i) {
         LoadShares shares;
-        shares.batch = 1 / balance.batch[g][i].seconds / balance.rate();
-        shares.group = groupRate / balance.rate();
+        shares.batch = 1 / balance.batch[g][i].seconds / rate;
+        shares.group = groupRate / rate;
         shares.inner = 1 / (*inner)[g][i].seconds / innerRate;
         seats[group[i]].push_back({loadOf[index], shares});
       }

@@ -59,7 +59,8 @@ private:
                       llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
   double finishOf(const Mesh &mesh) const;
   std::string describe(const Mesh &mesh, const MeshLoad &load, size_t group,
-                       size_t index, llvm::ArrayRef<Extents> samples) const;
+                       size_t index, llvm::ArrayRef<Extents> samples,
+                       double groupSamples) const;
   /// Samples of a step that each device of the mesh takes.
   std::vector<Extents> samplesOf(const Mesh &mesh) const;
 

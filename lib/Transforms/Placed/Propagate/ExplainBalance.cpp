@@ -24,7 +24,8 @@ static double sumOf(ArrayRef<int64_t> numbers) {
 /// What one device takes, how long that takes, and what it needs.
 std::string MeshBalancer::describe(const Mesh &mesh, const MeshLoad &load,
                                    size_t group, size_t index,
-                                   ArrayRef<Extents> samples) const {
+                                   ArrayRef<Extents> samples,
+                                   double groupSamples) const {
   DeviceId device = mesh.getGroups()[group][index];
   ArrayRef<int64_t> moments = loads.getMoments();
   const LoadAmounts &work = load.seconds[loads.getSpeedClass(device)];
@@ -33,7 +34,7 @@ std::string MeshBalancer::describe(const Mesh &mesh, const MeshLoad &load,
   if (work.ofSamples() > 0) {
     double all = std::max(sumOf(moments), 1.0);
     taken.batch = double(samples[group][index]) / all;
-    taken.group = sumOf(samples[group]) / all;
+    taken.group = groupSamples / all;
     std::string text = llvm::formatv("{0} of {1} samples",
                                      samples[group][index] * loads.getGrain(),
                                      int64_t(all) * loads.getGrain());
@@ -76,15 +77,17 @@ void MeshBalancer::explain(
       std::string text;
     };
     std::vector<Run> runs;
-    for (auto [g, group] : llvm::enumerate(mesh->getGroups()))
+    for (auto [g, group] : llvm::enumerate(mesh->getGroups())) {
+      double groupSamples = sumOf(samples[g]);
       for (auto [i, device] : llvm::enumerate(group)) {
-        std::string text = describe(*mesh, *load, g, i, samples);
+        std::string text = describe(*mesh, *load, g, i, samples, groupSamples);
         if (!runs.empty() && runs.back().text == text &&
             device == runs.back().last + 1)
           runs.back().last = device;
         else
           runs.push_back({device, device, text});
       }
+    }
     std::string text;
     for (const Run &run : runs) {
       text += text.empty() ? "" : "; ";
