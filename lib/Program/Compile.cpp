@@ -122,7 +122,7 @@ private:
   void hold(CompileMessage::Severity severity, StringRef location,
             StringRef text) {
     held.push_back(
-        {severity, runtime::escaped(location), runtime::escaped(text)});
+        {severity, format::escaped(location), format::escaped(text)});
   }
 
   // MLIR's message names neither the operation nor an option of ours.

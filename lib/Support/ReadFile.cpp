@@ -59,7 +59,7 @@ Expected<Buffer> readTextFile(StringRef path, int64_t limit) {
                                        O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return failWithErrno();
-  auto close = make_scope_exit([&] {
+  scope_exit close([&] {
     if (!isStandard)
       ::close(descriptor);
   });
