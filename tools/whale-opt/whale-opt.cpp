@@ -65,10 +65,8 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
   };
   auto read = whale::readTextFile(inputName, whale::kMostSourceBytes);
   if (!read) {
-    message = (inputName +
-               ": error: cannot read the file: " + toString(read.takeError()))
-                  .str();
-    return fail();
+    message = "cannot read the file: " + toString(read.takeError());
+    return fail(inputName);
   }
   std::unique_ptr<MemoryBuffer> input = std::move(*read);
   if (auto deep = whale::findDeepNesting(input->getBuffer())) {

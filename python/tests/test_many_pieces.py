@@ -1,0 +1,72 @@
+"""Tensors that are made of many pieces: one loop copies them all."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import whale as wh
+
+PIECES = 70
+
+
+def check(function, *args):
+    """Compares Whale with JAX: what is only moved has the same bits."""
+    ours = jax.tree.map(np.asarray, wh.jit(function, cluster=1)(*args))
+    theirs = jax.tree.map(np.asarray, jax.jit(function)(*args))
+    for a, b in zip(
+        jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True
+    ):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def make_pieces(dim, dtype):
+    """Arguments of unequal extents along `dim`, some of them empty."""
+    random = np.random.default_rng(0)
+    pieces = []
+    for number in range(PIECES):
+        shape = [3, 2, 4]
+        shape[dim] = number * 7 % 5
+        pieces.append(
+            jnp.asarray(random.integers(-9, 9, shape)).astype(dtype)
+        )
+    return pieces
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize(
+    "dtype", [jnp.bool_, jnp.int8, jnp.bfloat16, jnp.float32, jnp.complex64]
+)
+def test_concatenated_arguments(dim, dtype):
+    check(lambda pieces: jnp.concatenate(pieces, dim), make_pieces(dim, dtype))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_computed_and_given_pieces(dim):
+    def step(pieces):
+        return jnp.concatenate(
+            [
+                piece * number if number % 3 else piece
+                for number, piece in enumerate(pieces)
+            ],
+            dim,
+        )
+
+    check(step, make_pieces(dim, jnp.float32))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_stacked_pieces(axis):
+    def step(x):
+        rows = [x + number for number in range(PIECES)]
+        return jnp.stack(rows, axis), jnp.sum(rows[3])
+
+    check(step, jnp.arange(6.0).reshape(2, 3))
+
+
+def test_pieces_of_nothing():
+    check(
+        lambda pieces: jnp.concatenate(pieces, 0),
+        [jnp.zeros((0, 3)) for _ in range(PIECES)],
+    )
