@@ -25,18 +25,24 @@ def LowerLibraryOps
     `whale.convolution`.
 
     Example:
-
     ```mlir
-    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
-       : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    func.func @main(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>)
+        -> tensor<4x16xf32> {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
+          : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
     ```
-
     becomes
-
     ```mlir
-    %0 = whale.matmul %a, %b {batch = array<i64>, m = array<i64: 4, 8, 16>,
-        n = array<i64: 16, 8, 1>, k = array<i64: 8, 1, 1>}
-      : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    func.func @main(%arg0: tensor<4x8xf32>, %arg1: tensor<16x8xf32>)
+        -> tensor<4x16xf32> {
+      %0 = whale.matmul %arg0, %arg1
+          {batch = array<i64>, k = array<i64: 8, 1, 1>,
+          m = array<i64: 4, 8, 16>, n = array<i64: 16, 8, 1>}
+          : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -56,22 +62,28 @@ def StableHLOToLinalg
     an error at its location.
 
     Example:
-
     ```mlir
-    %0 = stablehlo.exponential %x : tensor<8xf32>
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.exponential %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
     ```
-
     becomes
-
     ```mlir
-    %e = tensor.empty() : tensor<8xf32>
-    %0 = linalg.generic {indexing_maps = [#id, #id],
-                         iterator_types = ["parallel"]}
-        ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
-    ^bb0(%in: f32, %out: f32):
-      %1 = math.exp %in : f32
-      linalg.yield %1 : f32
-    } -> tensor<8xf32>
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = linalg.generic
+            {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+            ins(%arg0 : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %2 = math.exp %in : f32
+          linalg.yield %2 : f32
+        } -> tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = [
@@ -98,17 +110,45 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     Reshapes that only add or drop dimensions of size one disappear.
 
     Example: the sum of squares is one loop.
-
     ```mlir
-    %0 = linalg.generic ... { arith.mulf %x, %x }
-    %1 = linalg.generic ... iterator_types = ["reduction"] ins(%0) { addf }
+    #id = affine_map<(i) -> (i)>
+    #sum = affine_map<(i) -> ()>
+    func.func @main(%x: tensor<8xf32>, %zero: tensor<f32>) -> tensor<f32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %0 = linalg.generic {indexing_maps = [#id, #id],
+                           iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %2 = arith.mulf %a, %a : f32
+        linalg.yield %2 : f32
+      } -> tensor<8xf32>
+      %1 = linalg.generic {indexing_maps = [#id, #sum],
+                           iterator_types = ["reduction"]}
+          ins(%0 : tensor<8xf32>) outs(%zero : tensor<f32>) {
+      ^bb0(%a: f32, %b: f32):
+        %2 = arith.addf %a, %b : f32
+        linalg.yield %2 : f32
+      } -> tensor<f32>
+      return %1 : tensor<f32>
+    }
     ```
-
     becomes
-
     ```mlir
-    %1 = linalg.generic ... iterator_types = ["reduction"] ins(%x)
-        { mulf; addf }
+    #map = affine_map<(d0) -> (d0)>
+    #map1 = affine_map<(d0) -> ()>
+    module {
+      func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<f32>) -> tensor<f32> {
+        %0 = linalg.generic
+            {indexing_maps = [#map, #map1], iterator_types = ["reduction"]}
+            ins(%arg0 : tensor<8xf32>) outs(%arg1 : tensor<f32>) {
+        ^bb0(%in: f32, %out: f32):
+          %1 = arith.mulf %in, %in : f32
+          %2 = arith.addf %1, %out : f32
+          linalg.yield %2 : f32
+        } -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
@@ -126,16 +166,41 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
     between signed and unsigned integers disappear.
 
     Example:
-
     ```mlir
-    %0 = linalg.generic ... ins(%x : tensor<8xf32>) { arith.negf }
+    #id = affine_map<(i) -> (i)>
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %0 = linalg.generic {indexing_maps = [#id, #id],
+                           iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %1 = arith.negf %a : f32
+        linalg.yield %1 : f32
+      } -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
     ```
-
     becomes
-
     ```mlir
-    %0 = whale.launch @k0(%x) {inplace = array<i64: 0>}
-       : (tensor<8xf32>) -> tensor<8xf32>
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = whale.launch @k0(%arg0) {inplace = array<i64: 0>} : (tensor<8xf32>)
+          -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    module @kernels {
+      func.func @k0(%arg0: memref<8xf32>, %arg1: memref<8xf32>, %arg2: index,
+          %arg3: index)
+          attributes {whale.bytes = 64 : i64, whale.extent = 8 : i64,
+          whale.flops = 8 : i64, whale.parallel} {
+        %c1 = arith.constant 1 : index
+        scf.for %arg4 = %arg2 to %arg3 step %c1 {
+          %0 = memref.load %arg0[%arg4] : memref<8xf32>
+          %1 = arith.negf %0 : f32
+          memref.store %1, %arg1[%arg4] : memref<8xf32>
+        }
+        return
+      }
+    }
     ```
   }];
   let dependentDialects = [

@@ -25,7 +25,7 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
     more than 262144 operations, and 32 times what is written, and loops and
     branches that are nested more than 128 deep.
 
-    Example:
+    Example, with `-mlir-print-debuginfo -mlir-print-local-scope`:
     ```mlir
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
       %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("jit(s)/jit(f)")
@@ -38,8 +38,8 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = stablehlo.negate %x : tensor<8xf32>
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %arg0 : tensor<8xf32>
           loc("jit(s)/jit(f)/whale:split:2:0:/neg")
       return %0 : tensor<8xf32>
     }
@@ -73,19 +73,27 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
 
     Example:
     ```mlir
-    %0 = stablehlo.tanh %x : tensor<8xf32>
-        loc("jit(s)/jvp(whale:split:4:7:head)/tanh")
-    %1 = stablehlo.negate %0 : tensor<8xf32>
-        loc("jit(s)/transpose(jvp(whale:split:4:7:head))/neg")
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %x : tensor<8xf32>
+          loc("jit(s)/jvp(whale:split:4:7:head)/tanh")
+      %1 = stablehlo.negate %0 : tensor<8xf32>
+          loc("jit(s)/transpose(jvp(whale:split:4:7:head))/neg")
+      return %1 : tensor<8xf32>
+    }
     ```
     becomes
     ```mlir
-    %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
-        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
-        : tensor<8xf32>
-    %1 = stablehlo.negate %0 {whale.phase = #whale.phase<backward>,
-        whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
-        : tensor<8xf32>
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %arg0
+          {whale.phase = #whale.phase<forward>,
+          whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+          : tensor<8xf32>
+      %1 = stablehlo.negate %0
+          {whale.phase = #whale.phase<backward>,
+          whale.strategy = #whale.split<devices = 4, name = "head", scope = 0>}
+          : tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
     ```
   }];
   let options = [
@@ -108,16 +116,22 @@ def ExpandChlo : Pass<"whale-expand-chlo", "::mlir::ModuleOp"> {
 
     Example:
     ```mlir
-    %0 = chlo.square %x : tensor<8xf32> -> tensor<8xf32>
-    %1 = chlo.is_inf %0 : tensor<8xf32> -> tensor<8xi1>
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xi1> {
+      %0 = chlo.square %x : tensor<8xf32> -> tensor<8xf32>
+      %1 = chlo.is_inf %0 : tensor<8xf32> -> tensor<8xi1>
+      return %1 : tensor<8xi1>
+    }
     ```
     becomes
     ```mlir
-    %0 = stablehlo.multiply %x, %x : tensor<8xf32>
-    %cst = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
-    %1 = stablehlo.abs %0 : tensor<8xf32>
-    %2 = stablehlo.compare EQ, %1, %cst, FLOAT
-        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xi1> {
+      %0 = stablehlo.multiply %arg0, %arg0 : tensor<8xf32>
+      %1 = stablehlo.abs %0 : tensor<8xf32>
+      %cst = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
+      %2 = stablehlo.compare EQ, %1, %cst, FLOAT
+          : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+      return %2 : tensor<8xi1>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::chlo::ChloDialect",
@@ -157,15 +171,21 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
 
     Example:
     ```mlir
-    %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add
-        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    func.func @main(%x: tensor<8xf32>, %init: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.reduce(%x init: %init) applies stablehlo.add
+          across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }
     ```
     becomes
     ```mlir
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add
-        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
-    %1 = stablehlo.add %init, %0 : tensor<f32>
+    func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<f32>) -> tensor<f32> {
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+      %0 = stablehlo.reduce(%arg0 init: %cst) applies stablehlo.add
+          across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+      %1 = stablehlo.add %arg1, %0 : tensor<f32>
+      return %1 : tensor<f32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
@@ -195,6 +215,8 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
     Example, for two devices:
     ```mlir
     module attributes {whale.config = {num_task_graph = 2 : i64}} {
+      whale.cluster @cluster {
+        nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
       func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
         %0 = stablehlo.tanh %x : tensor<8xf32>
         %1 = stablehlo.sine %0 : tensor<8xf32>
@@ -204,12 +226,21 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-        %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+    module attributes {whale.config = {num_task_graph = 2 : i64}} {
+      whale.cluster @cluster
+          {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
+      func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = stablehlo.tanh %arg0
+            {whale.phase = #whale.phase<forward>,
             whale.strategy = #whale.replicate<devices = 1, name = "stage0">}
             : tensor<8xf32>
-        %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>,
+        %1 = stablehlo.sine %0
+            {whale.phase = #whale.phase<forward>,
             whale.strategy = #whale.replicate<devices = 1, name = "stage1">}
             : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -232,28 +263,49 @@ def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
 
     Example, of rows that "stage0" and "stage1" use:
     ```mlir
-    func.func @main(%ws: tensor<4x8xf32>) -> tensor<4x8xf32> {
-      %0 = stablehlo.slice %ws [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
-      %1 = stablehlo.slice %ws [2:4, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>
-      ...
-      %g = stablehlo.concatenate %g0, %g1, dim = 0
-          : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
-      %next = stablehlo.subtract %ws, %g : tensor<4x8xf32>
-      return %next : tensor<4x8xf32>
+    #s0 = #whale.replicate<devices = 1, name = "stage0">
+    #s1 = #whale.replicate<devices = 1, name = "stage1">
+    whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+    func.func @main(%ws: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.slice %ws [0:2] {whale.strategy = #s0}
+          : (tensor<4xf32>) -> tensor<2xf32>
+      %1 = stablehlo.slice %ws [2:4] {whale.strategy = #s1}
+          : (tensor<4xf32>) -> tensor<2xf32>
+      %g0 = stablehlo.sine %0 {whale.strategy = #s0} : tensor<2xf32>
+      %g1 = stablehlo.sine %1 {whale.strategy = #s1} : tensor<2xf32>
+      %g = stablehlo.concatenate %g0, %g1, dim = 0 {whale.strategy = #s0}
+          : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+      %next = stablehlo.subtract %ws, %g {whale.strategy = #s0} : tensor<4xf32>
+      return %next : tensor<4xf32>
     }
     ```
     becomes
     ```mlir
+    whale.cluster @cluster
+        {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
     func.func @main(
-        %w0: tensor<2x8xf32> {whale.fed_by = 0, whale.stack_piece =
-            {begin = 0 : i64, whole = tensor<4x8xf32>}},
-        %w1: tensor<2x8xf32> {whale.fed_by = 1, whale.stack_piece =
-            {begin = 2 : i64, whole = tensor<4x8xf32>}})
-        -> (tensor<2x8xf32>, tensor<2x8xf32>) {
-      ...
-      %next0 = stablehlo.subtract %w0, %g0 : tensor<2x8xf32>
-      %next1 = stablehlo.subtract %w1, %g1 : tensor<2x8xf32>
-      return %next0, %next1 : tensor<2x8xf32>, tensor<2x8xf32>
+        %arg0: tensor<2xf32> {whale.fed_by = 0 : i64, whale.stack_piece =
+            {begin = 0 : i64, whole = tensor<4xf32>}},
+        %arg1: tensor<2xf32> {whale.fed_by = 1 : i64, whale.stack_piece =
+            {begin = 2 : i64, whole = tensor<4xf32>}})
+        -> (tensor<2xf32> {whale.stack_piece =
+                {begin = 0 : i64, whole = tensor<4xf32>}},
+            tensor<2xf32> {whale.stack_piece =
+                {begin = 2 : i64, whole = tensor<4xf32>}})
+        attributes {whale.feedback_found} {
+      %0 = stablehlo.sine %arg0
+          {whale.strategy = #whale.replicate<devices = 1, name = "stage0">}
+          : tensor<2xf32>
+      %1 = stablehlo.sine %arg1
+          {whale.strategy = #whale.replicate<devices = 1, name = "stage1">}
+          : tensor<2xf32>
+      %2 = stablehlo.subtract %arg0, %0
+          {whale.strategy = #whale.replicate<devices = 1, name = "stage0">}
+          : tensor<2xf32>
+      %3 = stablehlo.subtract %arg1, %1
+          {whale.strategy = #whale.replicate<devices = 1, name = "stage1">}
+          : tensor<2xf32>
+      return %2, %3 : tensor<2xf32>, tensor<2xf32>
     }
     ```
   }];
@@ -276,22 +328,38 @@ def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
     - Where the forward pass needs one (batch statistics, logits of all samples
       with all), micro-batches would compute something else: an error.
 
-    Example, with M = 2:
+    Example:
     ```mlir
-    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
-        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+      func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
+          -> tensor<f32> {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+            across dimensions = [0]
+            : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+    }
     ```
     becomes
     ```mlir
-    %x0 = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>
-    %x1 = stablehlo.slice %x [4:8] : (tensor<8xf32>) -> tensor<4xf32>
-    %0 = whale.micro_batches [0, 0] (%x0, %x1)
-        reduce [#whale.reduction<sum>] batch_dims [0]
-        : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32> {
-    ^bb0(%m: tensor<4xf32>):
-      %1 = stablehlo.reduce(%m init: %zero) applies stablehlo.add
-          across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-      whale.yield %1 : tensor<f32>
+    module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+      func.func @main(%arg0: tensor<8xf32> {whale.batch_dim = 0 : i64})
+          -> tensor<f32> {
+        %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+        %0 = stablehlo.slice %arg0 [0:4] : (tensor<8xf32>) -> tensor<4xf32>
+        %1 = stablehlo.slice %arg0 [4:8] : (tensor<8xf32>) -> tensor<4xf32>
+        %2 = whale.micro_batches [0, 0](%0, %1) reduce [#whale.reduction<sum>]
+            batch_dims [0] : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32> {
+        ^bb0(%arg1: tensor<4xf32>):
+          %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+          %3 = stablehlo.reduce(%arg1 init: %cst_0) applies stablehlo.add
+              across dimensions = [0]
+              : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          whale.yield %3 : tensor<f32>
+        }
+        return %2 : tensor<f32>
+      }
     }
     ```
   }];
@@ -306,12 +374,20 @@ def LoadCluster : Pass<"whale-load-cluster", "::mlir::ModuleOp"> {
     Instead of a file, `ranks` stands for that many CPU ranks of one machine.
     A mistake in the file is an error at its line that names the field.
 
-    Example: `whale-load-cluster{ranks=2}` on an empty module gives
+    Example, with `ranks=2`:
+    ```mlir
+    module {
+    }
+    ```
+    becomes
     ```mlir
     whale.cluster @cluster {
-      kinds = {cpu = {flops = {f32 = 1.0e12, f64 = 5.0e11},
-                      memory_bytes = 274877906944, memory_bandwidth = 1.0e11}},
-      nodes = [{name = "local", devices = [{kind = "cpu", count = 2} ]} ]}
+      kinds = {cpu = {
+        flops = {f32 = 1.000000e+12 : f64, f64 = 5.000000e+11 : f64},
+        memory_bandwidth = 1.000000e+11 : f64,
+        memory_bytes = 274877906944 : i64}},
+      nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ],
+                name = "local"} ]}
     ```
   }];
   let options = [

@@ -31,9 +31,64 @@ def ScheduleMicroBatches
 
     Example: two stages, two micro-batches.
     ```mlir
-    whale.micro_batches [0, 0] (...) attributes {whale.schedule = [
-        {devices = array<i64: 0>, steps = "F0 F1 B0 B1"},
-        {devices = array<i64: 1>, steps = "F0 B0 F1 B1"} ]}
+    module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
+      whale.cluster @cluster {
+        nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+      whale.virtual_device @vd0 [[0]]
+      whale.virtual_device @vd1 [[1]]
+      func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+        %0 = whale.micro_batches [0, 0](%a, %b) reduce [#whale.reduction<sum>]
+            : (tensor<f32>, tensor<f32>) -> tensor<f32> {
+        ^bb0(%x: tensor<f32>):
+          %1 = whale.task_graph "one" forward on @vd0 -> tensor<f32> {
+            whale.yield %x : tensor<f32>
+          }
+          %2 = whale.task_graph "two" forward on @vd1 -> tensor<f32> {
+            whale.yield %1 : tensor<f32>
+          }
+          %3 = whale.task_graph "two" backward on @vd1 -> tensor<f32> {
+            whale.yield %2 : tensor<f32>
+          }
+          %4 = whale.task_graph "one" backward on @vd0 -> tensor<f32> {
+            whale.yield %3 : tensor<f32>
+          }
+          whale.yield %4 : tensor<f32>
+        }
+        return %0 : tensor<f32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
+      whale.cluster @cluster
+          {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
+      whale.virtual_device @vd0 [[0]]
+      whale.virtual_device @vd1 [[1]]
+      func.func @main(%arg0: tensor<f32>, %arg1: tensor<f32>) -> tensor<f32> {
+        %0 = whale.micro_batches [0, 0](%arg0, %arg1)
+            reduce [#whale.reduction<sum>] attributes {whale.schedule = [
+                {devices = array<i64: 0>, steps = "F0 F1 B0 B1"},
+                {devices = array<i64: 1>, steps = "F0 B0 F1 B1"} ]}
+            : (tensor<f32>, tensor<f32>) -> tensor<f32> {
+        ^bb0(%arg2: tensor<f32>):
+          %1 = whale.task_graph "one" forward on @vd0 -> tensor<f32> {
+            whale.yield %arg2 : tensor<f32>
+          }
+          %2 = whale.task_graph "two" forward on @vd1 -> tensor<f32> {
+            whale.yield %1 : tensor<f32>
+          }
+          %3 = whale.task_graph "two" backward on @vd1 -> tensor<f32> {
+            whale.yield %2 : tensor<f32>
+          }
+          %4 = whale.task_graph "one" backward on @vd0 -> tensor<f32> {
+            whale.yield %3 : tensor<f32>
+          }
+          whale.yield %4 : tensor<f32>
+        }
+        return %0 : tensor<f32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -50,9 +105,32 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
 
     Example: the data-parallel sum of a gradient.
     ```mlir
-    %1 = whale.all_reduce %0 channel 0
-      from <[4, 16] partial sum 2 on [0, 1]> to <[4, 16] replicate 2 on [0, 1]>
-      : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    #partial = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #whole = #whale.placement<[8] replicate 2 on [0, 1]>
+    whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+    func.func @main(%g: tensor<8xf32> {whale.placement = #partial})
+        -> tensor<8xf32> {
+      %0 = whale.reshard %g from #partial to #whole : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] replicate 2 on [0, 1]>
+    #placement1 = #whale.placement<[8] partial sum 2 on [0, 1]>
+    module {
+      whale.cluster @cluster
+          {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
+      func.func @rank_class_0(%arg0: tensor<8xf32>
+          {whale.global_type = tensor<8xf32>, whale.placement = #placement1})
+          -> (tensor<8xf32>
+          {whale.global_type = tensor<8xf32>, whale.placement = #placement})
+          attributes {whale.ranks = array<i64: 0, 1>} {
+        %0 = whale.all_reduce %arg0 channel 0 from #placement1 to #placement
+            : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect",
@@ -68,16 +146,27 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
 
     Example: each of two devices has two rows.
     ```mlir
+    #w0 = #whale.placement<[2] on [0]>
+    #w1 = #whale.placement<[2] on [1]>
     func.func @rank_class_0(
-        %w0: tensor<2x8xf32> {whale.placement = <[2, 8] on [0]>,
-            whale.stack_piece = {begin = 0 : i64, whole = tensor<4x8xf32>}},
-        %w1: tensor<0x0xf32> {whale.placement = <[2, 8] on [1]>,
-            whale.stack_piece = {begin = 2 : i64, whole = tensor<4x8xf32>}})
+        %w0: tensor<2xf32> {whale.global_type = tensor<2xf32>,
+            whale.placement = #w0,
+            whale.stack_piece = {begin = 0 : i64, whole = tensor<4xf32>}},
+        %w1: tensor<0xf32> {whale.global_type = tensor<2xf32>,
+            whale.placement = #w1,
+            whale.stack_piece = {begin = 2 : i64, whole = tensor<4xf32>}})
+        attributes {whale.ranks = array<i64: 0>} {
+      return
+    }
     ```
     becomes
     ```mlir
-    func.func @rank_class_0(%w: tensor<2x8xf32>
-        {whale.placement = <[4, 8] split 0 (2, 2) on [0, 1]>})
+    func.func @rank_class_0(%arg0: tensor<2xf32>
+        {whale.global_type = tensor<4xf32>,
+        whale.placement = #whale.placement<[4] split 0 (2, 2) on [0, 1]>})
+        attributes {whale.ranks = array<i64: 0>} {
+      return
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect",
@@ -97,20 +186,34 @@ def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
     - an argument or result is not the shard that its placement says, on any
       rank of the class; the shards of a placement cover a tensor exactly.
 
-    Example: this program is refused, as rank 1 waits for channel 1 first.
+    Example: rank 0 waits for channel 0 first, rank 1 for channel 1.
     ```mlir
-    func.func @rank_class_0(...) attributes {whale.ranks = array<i64: 0>} {
-      %0 = whale.all_gather %a channel 0 from #rows to #whole
+    #rows = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    #whole = #whale.placement<[8] replicate 2 on [0, 1]>
+    whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+    func.func @rank_class_0(%x: tensor<3xf32> {whale.placement = #rows,
+        whale.global_type = tensor<8xf32>})
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = whale.all_gather %x channel 0 from #rows to #whole
           : (tensor<3xf32>) -> tensor<8xf32>
-      %1 = whale.all_gather %b channel 1 from #rows to #whole
+      %1 = whale.all_gather %x channel 1 from #rows to #whole
           : (tensor<3xf32>) -> tensor<8xf32>
-      ...
-    func.func @rank_class_1(...) attributes {whale.ranks = array<i64: 1>} {
-      %1 = whale.all_gather %b channel 1 from #rows to #whole
+      return
+    }
+    func.func @rank_class_1(%x: tensor<5xf32> {whale.placement = #rows,
+        whale.global_type = tensor<8xf32>})
+        attributes {whale.ranks = array<i64: 1>} {
+      %0 = whale.all_gather %x channel 1 from #rows to #whole
           : (tensor<5xf32>) -> tensor<8xf32>
-      %0 = whale.all_gather %a channel 0 from #rows to #whole
+      %1 = whale.all_gather %x channel 0 from #rows to #whole
           : (tensor<5xf32>) -> tensor<8xf32>
-      ...
+      return
+    }
+    ```
+    is refused:
+    ```text
+    error: 'whale.all_gather' op channel 0 is reached in another order in
+        @rank_class_1
     ```
   }];
 }

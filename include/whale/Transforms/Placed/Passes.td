@@ -35,8 +35,40 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
 
     Example: two TaskGraphs that ask for two devices each, on eight devices.
     ```mlir
+    whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 8} ]} ]}
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = whale.task_graph "body" forward
+          strategy #whale.replicate<devices = 2> -> tensor<8xf32> {
+        %2 = stablehlo.tanh %x : tensor<8xf32>
+        whale.yield %2 : tensor<8xf32>
+      }
+      %1 = whale.task_graph "head" forward
+          strategy #whale.split<devices = 2> -> tensor<8xf32> {
+        %2 = stablehlo.sine %0 : tensor<8xf32>
+        whale.yield %2 : tensor<8xf32>
+      }
+      return %1 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    whale.cluster @cluster
+        {nodes = [{devices = [{count = 8 : i64, kind = "cpu"} ]} ]}
     whale.virtual_device @vd0 [[0, 1], [4, 5]]
     whale.virtual_device @vd1 [[2, 3], [6, 7]]
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = whale.task_graph "body" forward
+          strategy #whale.replicate<devices = 2> on @vd0 -> tensor<8xf32> {
+        %2 = stablehlo.tanh %arg0 : tensor<8xf32>
+        whale.yield %2 : tensor<8xf32>
+      }
+      %1 = whale.task_graph "head" forward strategy #whale.split<devices = 2> on
+          @vd1 -> tensor<8xf32> {
+        %2 = stablehlo.sine %0 : tensor<8xf32>
+        whale.yield %2 : tensor<8xf32>
+      }
+      return %1 : tensor<8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -63,13 +95,45 @@ def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
     Example: a matrix product whose left operand carries the mini-batch, on two
     devices of speed 1 and 3.
     ```mlir
+    whale.cluster @cluster {nodes = [
+      {devices = [{kind = "cpu", slowdown = 3}, {kind = "cpu"} ]} ]}
+    whale.virtual_device @vd0 [[0, 1]]
+    func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                    %w: tensor<4x16xf32>) -> tensor<8x16xf32> {
+      %0 = whale.task_graph "body" forward strategy #whale.replicate
+          on @vd0 -> tensor<8x16xf32> {
+        %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+        whale.yield %1 : tensor<8x16xf32>
+      }
+      return %0 : tensor<8x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
     #placement = #whale.placement<[8, 4] split 0 (2, 6) on [0, 1]>
     #placement1 = #whale.placement<[4, 16] replicate 2 on [0, 1]>
     #placement2 = #whale.placement<[8, 16] split 0 (2, 6) on [0, 1]>
-    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-      {whale.operand_placements = [#placement, #placement1],
-       whale.placements = [#placement2]}
-      : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    module {
+      whale.cluster @cluster
+          {nodes = [{devices = [{kind = "cpu", slowdown = 3 : i64},
+          {kind = "cpu"} ]} ]}
+      whale.virtual_device @vd0 [[0, 1]]
+      func.func @main(%arg0: tensor<8x4xf32>
+          {whale.batch_dim = 0 : i64, whale.placement = #placement},
+          %arg1: tensor<4x16xf32> {whale.placement = #placement1})
+          -> tensor<8x16xf32> {
+        %0 = whale.task_graph "body" forward strategy #whale.replicate on @vd0
+            -> tensor<8x16xf32> {
+          %1 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+              {whale.operand_placements = [#placement, #placement1],
+              whale.placements = [#placement2]}
+              : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+          whale.yield %1 : tensor<8x16xf32>
+        }
+        return {whale.operand_placements = [#placement2]} %0 : tensor<8x16xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -82,11 +146,22 @@ def PrintRules : Pass<"whale-print-rules"> {
     dimension of its operands and results, their extents, and what splitting
     one means where it isn't plain: `sum` (results are partial), `lookup` and
     `update` (gather and scatter along a split dimension), `whole` (it can't
-    be split).
+    be split). `linear in` names operands that may be partial sums: if these
+    are, and no others, so are the results.
 
     Example:
+    ```mlir
+    func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x16xf32>)
+        -> tensor<8x16xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+          : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+      return %0 : tensor<8x16xf32>
+    }
     ```
-    remark: [a, b], [b, c] -> [a, c] where a=8, b=4 sum, c=16
+    is remarked:
+    ```text
+    remark: [b, a], [a, c] -> [b, c] where a=4 sum, b=8, c=16; linear in 0;
+        linear in 1
     ```
   }];
 }
@@ -103,7 +178,28 @@ def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
     Example: a gradient that every device has a part of is made whole for the
     optimizer.
     ```mlir
-    %1 = whale.reshard %0 from #placement to #placement1 : tensor<4x16xf32>
+    #partial = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #whole = #whale.placement<[8] replicate 2 on [0, 1]>
+    func.func @main(%g: tensor<8xf32> {whale.placement = #partial})
+        -> tensor<8xf32> {
+      %0 = stablehlo.tanh %g {whale.operand_placements = [#whole],
+          whale.placements = [#whole]} : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #placement1 = #whale.placement<[8] replicate 2 on [0, 1]>
+    module {
+      func.func @main(%arg0: tensor<8xf32> {whale.placement = #placement})
+          -> tensor<8xf32> {
+        %0 = whale.reshard %arg0 from #placement to #placement1 : tensor<8xf32>
+        %1 = stablehlo.tanh %0 {whale.placements = [#placement1]}
+            : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
@@ -123,7 +219,7 @@ def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
       dimension is reduced in parts and the result is not partial;
     - a loop or branch carries a value from one placement to another.
 
-    Example: this sum is refused, as its operands are cut differently.
+    Example: the operands of this sum are cut differently.
     ```mlir
     #even = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
     #uneven = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
@@ -133,6 +229,12 @@ def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
       %0 = stablehlo.add %a, %b {whale.placements = [#even]} : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
+    ```
+    is refused:
+    ```text
+    error: 'stablehlo.add' op operand #1 is placed [8] split 0 (3, 5) on [0, 1]
+        and operand #0 [8] split 0 (4, 4) on [0, 1]: they disagree about a
+        dimension that they share on device 0
     ```
   }];
 }

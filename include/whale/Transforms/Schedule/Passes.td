@@ -22,14 +22,22 @@ def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
 
     Example: nothing is added to the gradient.
     ```mlir
-    %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
-        : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
-    %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
-    return %1 : tensor<4x8xf32>
+    func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
+                            %before: tensor<4x8xf32>) -> tensor<4x8xf32>
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+          : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
+      %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
+      return %1 : tensor<4x8xf32>
+    }
     ```
     becomes
     ```mlir
-    return %before : tensor<4x8xf32>
+    func.func @rank_class_0(%arg0: tensor<0x4xf32>, %arg1: tensor<0x8xf32>,
+        %arg2: tensor<4x8xf32>) -> tensor<4x8xf32>
+        attributes {whale.ranks = array<i64: 0>} {
+      return %arg2 : tensor<4x8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
@@ -50,18 +58,25 @@ def OutlineMicroBatches
 
     Example:
     ```mlir
-    %0 = stablehlo.tanh %x0 {whale.moment = 0 : i64} : tensor<8xf32>
-    %1 = stablehlo.tanh %x1 {whale.moment = 1 : i64} : tensor<8xf32>
+    func.func @rank_class_0(%x: tensor<8xf32>, %y: tensor<8xf32>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = stablehlo.tanh %x {whale.moment = 0 : i64} : tensor<8xf32> loc("t")
+      %1 = stablehlo.tanh %y {whale.moment = 1 : i64} : tensor<8xf32> loc("t")
+      return %0, %1 : tensor<8xf32>, tensor<8xf32>
+    }
     ```
     becomes
     ```mlir
-    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
-    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
-    ```
-    with
-    ```mlir
-    func.func private @micro_batch_0(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = stablehlo.tanh %x : tensor<8xf32>
+    func.func @rank_class_0(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = call @micro_batch_0(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = call @micro_batch_0(%arg1) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0, %1 : tensor<8xf32>, tensor<8xf32>
+    }
+    func.func private @micro_batch_0(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %arg0 : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
     ```
@@ -79,13 +94,33 @@ def InlineMicroBatches
 
     Example:
     ```mlir
-    %0 = call @micro_batch_0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
-    %1 = call @micro_batch_0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    module @kernels {
+      func.func private @k0(memref<8xf32>, memref<8xf32>, index, index)
+    }
+    func.func @rank_class_0(%x: tensor<8xf32>, %y: tensor<8xf32>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = call @micro_batch_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = call @micro_batch_0(%y) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0, %1 : tensor<8xf32>, tensor<8xf32>
+    }
+    func.func private @micro_batch_0(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = whale.launch @k0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
     ```
     becomes
     ```mlir
-    %0 = whale.launch @k0(%x0) : (tensor<8xf32>) -> tensor<8xf32>
-    %1 = whale.launch @k0(%x1) : (tensor<8xf32>) -> tensor<8xf32>
+    module @kernels {
+      func.func private @k0(memref<8xf32>, memref<8xf32>, index, index)
+    }
+    func.func @rank_class_0(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = whale.launch @k0(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = whale.launch @k0(%arg1) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0, %1 : tensor<8xf32>, tensor<8xf32>
+    }
     ```
   }];
 }
@@ -102,17 +137,35 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
 
     Example: what is large is used up before the next large value is made.
     ```mlir
-    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
-    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
-    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
-    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    module @kernels {
+      func.func private @spread(memref<4xf32>, memref<4096xf32>, index, index)
+      func.func private @sum(memref<4096xf32>, memref<4xf32>, index, index)
+    }
+    func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
+      %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
+      %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
+      %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+      return %c, %d : tensor<4xf32>, tensor<4xf32>
+    }
     ```
     becomes
     ```mlir
-    %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
-    %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
-    %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
-    %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
+    module @kernels {
+      func.func private @spread(memref<4xf32>, memref<4096xf32>, index, index)
+      func.func private @sum(memref<4096xf32>, memref<4xf32>, index, index)
+    }
+    func.func @rank_class_0(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = whale.launch @spread(%arg0) : (tensor<4xf32>) -> tensor<4096xf32>
+      %1 = whale.launch @sum(%0) : (tensor<4096xf32>) -> tensor<4xf32>
+      %2 = whale.launch @spread(%arg1) : (tensor<4xf32>) -> tensor<4096xf32>
+      %3 = whale.launch @sum(%2) : (tensor<4096xf32>) -> tensor<4xf32>
+      return %1, %3 : tensor<4xf32>, tensor<4xf32>
+    }
     ```
   }];
 }
@@ -139,17 +192,40 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
 
     Example: two kernels, the second in place.
     ```mlir
+    module @kernels {
+      func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+      func.func private @k1(memref<4xf32>, memref<f32>, index, index)
+    }
+    func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<f32>
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = whale.launch @k0(%0) {inplace = array<i64: 0>}
+          : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = whale.launch @k1(%1) : (tensor<4xf32>) -> tensor<f32>
+      return %2 : tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    module @kernels {
+      func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+      func.func private @k1(memref<4xf32>, memref<f32>, index, index)
+    }
     func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
-        attributes {whale.arena_bytes = 64 : i64, whale.buffers = [
-          {argument = 0 : i64, bytes = 16 : i64},
-          {arena = 0 : i64, bytes = 16 : i64},
-          {bytes = 4 : i64, result = 0 : i64} ],
-        whale.ranks = array<i64: 0>, whale.result_buffers = array<i64: 2>} {
-      %0 = whale.launch @k0(%arg0) {whale.out = array<i64: 1>}
-        : (tensor<4xf32>) -> tensor<4xf32>
-      %1 = whale.launch @k1(%0) {inplace = array<i64: 0>,
-        whale.out = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
-      ...
+        attributes {whale.arena_bytes = 64 : i64,
+        whale.buffers = [{argument = 0 : i64, bytes = 16 : i64},
+        {arena = 0 : i64, bytes = 16 : i64},
+        {bytes = 4 : i64, result = 0 : i64} ], whale.ranks = array<i64: 0>,
+        whale.result_buffers = array<i64: 2>} {
+      %0 = whale.launch @k0(%arg0) {whale.out = array<i64: 1>} : (tensor<4xf32>)
+          -> tensor<4xf32>
+      %1 = whale.launch @k0(%0)
+          {inplace = array<i64: 0>, whale.out = array<i64: 1>} : (tensor<4xf32>)
+          -> tensor<4xf32>
+      %2 = whale.launch @k1(%1) {whale.out = array<i64: 2>} : (tensor<4xf32>)
+          -> tensor<f32>
+      return %2 : tensor<f32>
+    }
     ```
   }];
 }

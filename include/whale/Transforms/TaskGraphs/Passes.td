@@ -34,11 +34,11 @@ def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
       %0 = whale.task_graph "head" forward
-          strategy #whale.split<devices = 4, name = "head", scope = 0>
-          flops 8 bytes 64 -> tensor<8xf32> {
-        %1 = stablehlo.tanh %x : tensor<8xf32>
+          strategy #whale.split<devices = 4, name = "head", scope = 0> flops 8
+          bytes 64 -> tensor<8xf32> {
+        %1 = stablehlo.tanh %arg0 : tensor<8xf32>
         whale.yield %1 : tensor<8xf32>
       }
       return %0 : tensor<8xf32>
@@ -55,12 +55,16 @@ def VerifyTaskGraphs : Pass<"whale-verify-task-graphs", "::mlir::ModuleOp"> {
     - an operation of `@main` stands in no `whale.task_graph`;
     - task graphs of one name have different strategies or virtual devices.
 
-    Example: this step is refused, as the addition has no task graph.
+    Example: the addition has no task graph.
     ```mlir
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
       %0 = stablehlo.add %x, %x : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
+    ```
+    is refused:
+    ```text
+    error: 'stablehlo.add' op stands in no task graph
     ```
   }];
 }
