@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 from check_doc import strip_module
 
@@ -107,13 +108,11 @@ def update(name: str, old: str, new: str) -> None:
             continue
         # "}]" would end the description.
         lines = [wrap(line) for line in new.replace("}]", "} ]").splitlines()]
-        blocks = [
-            "".join(f"    {line}\n" for line in block.splitlines())
-            for block in (old, "\n".join(lines))
-        ]
-        if blocks[0] not in text[start:]:
+        old = textwrap.indent(old, "    ")
+        new = textwrap.indent("\n".join(lines) + "\n", "    ")
+        if old not in text[start:]:
             sys.exit("run scripts/make_reference.py first")
-        path.write_text(text[:start] + text[start:].replace(*blocks, 1))
+        path.write_text(text[:start] + text[start:].replace(old, new, 1))
 
 
 def check(page: pathlib.Path, updates: bool) -> list[str]:

@@ -162,6 +162,7 @@ def StableHLO_CompositeOp
     %r = stablehlo.composite "my.op" %x {
            composite_attributes = {k = 2 : i64}, decomposition = @my.op,
            version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+    func.func private @my.op(tensor<4xf32>) -> tensor<4xf32>
     ```
   }];
   let arguments = (ins Variadic<HLO_Value>:$inputs, StrAttr:$name,

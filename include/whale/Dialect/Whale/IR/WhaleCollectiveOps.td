@@ -59,8 +59,9 @@ def Whale_AllReduceOp : Whale_Collective<"all_reduce", [
 
     Example:
     ```mlir
-    // from [8] partial sum 2 on [0, 1] to [8] replicate 2 on [0, 1]
-    %1 = whale.all_reduce %0 channel 7 from #placement to #placement1
+    #from = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #to = #whale.placement<[8] replicate 2 on [0, 1]>
+    %1 = whale.all_reduce %0 channel 7 from #from to #to
         : (tensor<8xf32>) -> tensor<8xf32>
     ```
 
@@ -80,8 +81,9 @@ def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
 
     Example:
     ```mlir
-    // from [8] partial sum 2 on [0, 1] to [8] split 0 (3, 5) on [0, 1]
-    %1 = whale.reduce_scatter %0 channel 8 from #placement to #placement1
+    #from = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #to = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    %1 = whale.reduce_scatter %0 channel 8 from #from to #to
         : (tensor<8xf32>) -> tensor<3xf32>
     ```
 
@@ -102,8 +104,9 @@ def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
 
     Example:
     ```mlir
-    // from [8] split 0 (3, 5) on [0, 1] to [8] replicate 2 on [0, 1]
-    %1 = whale.all_gather %0 channel 9 from #placement to #placement1
+    #from = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    #to = #whale.placement<[8] replicate 2 on [0, 1]>
+    %1 = whale.all_gather %0 channel 9 from #from to #to
         : (tensor<3xf32>) -> tensor<8xf32>
     ```
 
@@ -126,8 +129,9 @@ def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
 
     Example:
     ```mlir
-    // from [8, 4] split 0 (3, 5) on [0, 1] to [8, 4] split 1 (2, 2) on [0, 1]
-    %1 = whale.all_to_all %0 channel 10 from #placement to #placement1
+    #from = #whale.placement<[8, 4] split 0 (3, 5) on [0, 1]>
+    #to = #whale.placement<[8, 4] split 1 (2, 2) on [0, 1]>
+    %1 = whale.all_to_all %0 channel 10 from #from to #to
         : (tensor<3x4xf32>) -> tensor<8x2xf32>
     ```
 
@@ -148,8 +152,10 @@ def Whale_BroadcastOp : Whale_Collective<"broadcast"> {
 
     Example:
     ```mlir
-    // from [8] on [0] to [8] replicate 2 on [0, 1]; this is rank 1
-    %1 = whale.broadcast channel 11 from #placement to #placement1
+    #from = #whale.placement<[8] on [0]>
+    #to = #whale.placement<[8] replicate 2 on [0, 1]>
+    // This is rank 1.
+    %1 = whale.broadcast channel 11 from #from to #to
         : () -> tensor<8xf32>
     ```
 
@@ -170,8 +176,10 @@ def Whale_SendRecvOp : Whale_Collective<"send_recv"> {
 
     Example:
     ```mlir
-    // from [8] on [0] to [8] split 0 (3, 5) on [1, 2]; this is rank 0
-    whale.send_recv %0 channel 12 from #placement to #placement1
+    #from = #whale.placement<[8] on [0]>
+    #to = #whale.placement<[8] split 0 (3, 5) on [1, 2]>
+    // This is rank 0.
+    whale.send_recv %0 channel 12 from #from to #to
         : (tensor<8xf32>) -> ()
     ```
 
@@ -189,8 +197,9 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
 
     Example:
     ```mlir
-    // from [8] replicate 2 on [0, 1] to [8] split 0 (3, 5) on [0, 1]
-    %1 = whale.local_slice %0 channel 13 from #placement to #placement1
+    #from = #whale.placement<[8] replicate 2 on [0, 1]>
+    #to = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
+    %1 = whale.local_slice %0 channel 13 from #from to #to
         : (tensor<8xf32>) -> tensor<3xf32>
     ```
 

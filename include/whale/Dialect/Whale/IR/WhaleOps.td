@@ -229,7 +229,9 @@ def Whale_YieldOp : Whale_Op<"yield", [
 
     Example:
     ```mlir
-    whale.yield %0, %1 : tensor<8xf32>, tensor<f32>
+    %y, %loss = whale.task_graph "head" forward -> tensor<8xf32>, tensor<f32> {
+      whale.yield %0, %1 : tensor<8xf32>, tensor<f32>
+    }
     ```
 
     **Constraints:**
@@ -249,7 +251,9 @@ def Whale_ReshardOp : Whale_Op<"reshard", [
 
     Example:
     ```mlir
-    %1 = whale.reshard %0 from #placement to #placement1 : tensor<8x16xf32>
+    #rows = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
+    #whole = #whale.placement<[8, 16] replicate 2 on [0, 1]>
+    %1 = whale.reshard %0 from #rows to #whole : tensor<8x16xf32>
     ```
 
     **Constraints:**
@@ -274,7 +278,8 @@ def Whale_ShardOffsetOp : Whale_Op<"shard_offset", [Pure]> {
 
     Example:
     ```mlir
-    %0 = whale.shard_offset 1 of #placement : tensor<i32>
+    #columns = #whale.placement<[8, 16] split 1 (6, 10) on [0, 1]>
+    %0 = whale.shard_offset 1 of #columns : tensor<i32>
     ```
 
     **Constraints:**

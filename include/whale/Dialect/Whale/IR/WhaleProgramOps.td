@@ -48,6 +48,10 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
     Example:
 
     ```mlir
+    module @kernels {
+      func.func private @k3(memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>,
+                            index, index)
+    }
     %0 = whale.launch @k3(%a, %b) {inplace = array<i64: 0>}
        : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
     ```
@@ -155,7 +159,8 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
     ```mlir
     %0 = whale.convolution %x, %k {window_strides = array<i64: 1, 1>,
         padding = array<i64: 1, 1, 1, 1>, lhs_dilation = array<i64: 1, 1>,
-        rhs_dilation = array<i64: 1, 1>, window_reversal = array<i1: 0, 0>,
+        rhs_dilation = array<i64: 1, 1>,
+        window_reversal = array<i1: false, false>,
         input_batch_dimension = 0, input_feature_dimension = 3,
         input_spatial_dimensions = array<i64: 1, 2>,
         kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3,
