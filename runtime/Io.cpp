@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Io.h"
+#include "whale/Runtime/Io.h"
 
 #include "whale/Runtime/Types.h"
 

@@ -8,12 +8,12 @@
 
 #include "whale/Runtime/Program.h"
 
-#include "Io.h"
 #include "executor/Executor.h"
 #include "program/Kernels.h"
 #include "whale/Planner/ClusterRanges.h"
 #include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/Runtime/Io.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
 

@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/ProgramPlace.h"
 
-#include "Io.h"
+#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Types.h"
 

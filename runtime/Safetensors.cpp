@@ -8,8 +8,8 @@
 
 #include "whale/Runtime/Safetensors.h"
 
-#include "Io.h"
 #include "whale/Runtime/Array.h"
+#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>

@@ -147,7 +147,7 @@ class Program:
 
     def run(
         self, arrays: list[Array], in_main_thread: bool
-    ) -> tuple[list[Array], str]:
+    ) -> tuple[list[Array], str, None]:
         for array in arrays:
             if array.is_donated:
                 raise RuntimeError("donated twice")
@@ -155,6 +155,5 @@ class Program:
         for array, donated in zip(arrays, self.donated):
             array.is_donated |= donated
         results = self._run.execute(given)
-        return [Array(np.asarray(r)) for r in results], json.dumps(
-            {"ranks": []}
-        )
+        stats = json.dumps({"ranks": []})
+        return [Array(np.asarray(r)) for r in results], stats, None

@@ -8,7 +8,7 @@
 
 #include "program/Kernels.h"
 
-#include "Io.h"
+#include "whale/Runtime/Io.h"
 
 #include <cstring>
 #include <dlfcn.h>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -29,7 +30,7 @@ def error(*command: str, folder: pathlib.Path) -> str:
     )
     assert result.returncode == 1, result
     line = result.stderr.decode()
-    assert line.startswith("error: ") and line.endswith("\n"), line
+    assert re.match(r"([^\n]*: )?error: [^\n]*\n$", line), line
     return line[:-1]
 
 

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Io.h"
 #include "whale/Planner/ClusterRanges.h"
 #include "whale/ProgramFormat/Printable.h"
+#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"

@@ -1,0 +1,100 @@
+"""Checks that each folder includes only those before it in the order.
+
+Usage: check_includes.py ROOT. Prints one line for each include that breaks the
+order, or that reaches into the private headers of another folder: only the
+folders of `lib/Transforms`, whose passes share helpers, may.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+ORDER = [
+    "Planner",
+    "ProgramFormat",
+    "Runtime",
+    "Support",
+    "Dialect",
+    "Sharding",
+    "Transforms",
+    "Transforms/Import",
+    "Transforms/TaskGraphs",
+    "Transforms/Placed",
+    "Transforms/Partition",
+    "Transforms/Schedule",
+    "Conversion",
+    "Program",
+    "tools",
+    "python",
+]
+"""A folder below include/whale and lib; `Runtime` is runtime/ as well."""
+
+AGGREGATES = {"include/whale/Transforms/Passes.h"}
+"""Headers that stand for a folder's subfolders."""
+
+INCLUDE = re.compile(r'^\s*(?:#\s*)?include "([^"]+)"', re.MULTILINE)
+
+
+def folder_of(path: str) -> str | None:
+    """The folder of the order that holds a file, given from the root."""
+    if path.startswith("runtime/"):
+        return "Runtime"
+    for prefix in ("include/whale/", "lib/"):
+        path = path.removeprefix(prefix)
+    found = [name for name in ORDER if path.startswith(name + "/")]
+    return max(found, key=len, default=None)
+
+
+def check(root: pathlib.Path) -> list[str]:
+    """What is wrong, a line each."""
+    faults = []
+    for top in ("include", "lib", "runtime", "tools", "python"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in (".h", ".cpp", ".td"):
+                continue
+            name = str(path.relative_to(root))
+            folder = folder_of(name)
+            if folder is None or name in AGGREGATES:
+                continue
+            for include in INCLUDE.findall(path.read_text()):
+                other = included(root, path, include)
+                if other is None or other == folder:
+                    continue
+                if ORDER.index(other) > ORDER.index(folder):
+                    faults.append(f"{name}: {include}: {other} comes later")
+                elif is_private(include) and not (
+                    folder.startswith("Transforms")
+                    and other.startswith("Transforms")
+                ):
+                    faults.append(f"{name}: {include}: is private to {other}")
+    return faults
+
+
+def is_private(include: str) -> bool:
+    return not include.startswith("whale/")
+
+
+def included(
+    root: pathlib.Path, path: pathlib.Path, include: str
+) -> str | None:
+    """The folder that an include of `path` stands in, if it is one of ours."""
+    if include.startswith("whale/"):
+        return folder_of("include/" + include)
+    beside = (path.parent / include).resolve()
+    if beside.exists() and beside.is_relative_to(root):
+        return folder_of(str(beside.relative_to(root)))
+    if (root / "runtime" / include).exists():
+        return "Runtime"
+    return None
+
+
+def main() -> None:
+    faults = check(pathlib.Path(sys.argv[1]).resolve())
+    print("\n".join(faults) or "every include follows the order")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
