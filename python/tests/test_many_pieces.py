@@ -28,9 +28,7 @@ def make_pieces(dim, dtype):
     for number in range(PIECES):
         shape = [3, 2, 4]
         shape[dim] = number * 7 % 5
-        pieces.append(
-            jnp.asarray(random.integers(-9, 9, shape)).astype(dtype)
-        )
+        pieces.append(jnp.asarray(random.integers(-9, 9, shape)).astype(dtype))
     return pieces
 
 
