@@ -10,10 +10,6 @@
 
 namespace whale::format {
 
-static Json toJson(const std::optional<BufferIndex> &buffer) {
-  return buffer ? Json(*buffer) : Json();
-}
-
 namespace {
 /// Says what the operation is.
 struct AddOperation {

@@ -22,11 +22,6 @@ void addMember(Json &object, const std::string &key, Json value) {
   object.get_ref<Json::object_t &>().emplace_back(key, std::move(value));
 }
 
-template <typename T>
-static Json toJson(const std::optional<T> &value) {
-  return value ? Json(*value) : Json();
-}
-
 static Json toJson(const Box &box) {
   return Json::array({box.start, box.size});
 }

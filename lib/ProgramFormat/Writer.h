@@ -17,6 +17,12 @@ namespace whale::format {
 /// Appends a member that the object does not have, without looking for it.
 void addMember(Json &object, const std::string &key, Json value);
 
+/// Null where there is no value.
+template <typename T>
+Json toJson(const std::optional<T> &value) {
+  return value ? Json(*value) : Json();
+}
+
 Json toJson(const std::vector<Instruction> &instructions);
 
 } // namespace whale::format
