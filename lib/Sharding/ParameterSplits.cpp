@@ -150,13 +150,39 @@ findSplitParameters(func::FuncOp function, Factorization &factorization,
   return result;
 }
 
+void joinManyGroups(SmallVectorImpl<ParameterGroup> &groups, size_t most) {
+  size_t pieces = 0;
+  for (const ParameterGroup &group : groups)
+    pieces += group.pieces.size();
+  if (pieces <= most)
+    return;
+  SmallVector<ParameterGroup> joined;
+  llvm::DenseMap<Type, SmallVector<size_t, 1>> ofType;
+  for (ParameterGroup &group : groups) {
+    SmallVector<size_t, 1> &alike = ofType[group.parameters.front().getType()];
+    auto *same = llvm::find_if(alike, [&](size_t index) {
+      return joined[index].pieces == group.pieces &&
+             joined[index].mayBeSpatial == group.mayBeSpatial;
+    });
+    if (same == alike.end()) {
+      alike.push_back(joined.size());
+      joined.push_back(std::move(group));
+    } else {
+      llvm::append_range(joined[*same].parameters, group.parameters);
+    }
+  }
+  groups.assign(std::make_move_iterator(joined.begin()),
+                std::make_move_iterator(joined.end()));
+}
+
 namespace {
 /// A local search over the choices of a piece for each group.
 class SplitSearch {
 public:
   SplitSearch(ArrayRef<ParameterGroup> groups, bool startsSpatial,
-              llvm::function_ref<double(ArrayRef<unsigned>)> seconds)
-      : groups(groups), estimate(seconds) {
+              llvm::function_ref<double(ArrayRef<unsigned>)> seconds,
+              size_t mostTrials)
+      : groups(groups), estimate(seconds), mostTrials(mostTrials) {
     for (const ParameterGroup &group : groups) {
       bool skipsLast = group.mayBeSpatial && !startsSpatial;
       choice.pieces.push_back(group.pieces.size() - 1 - skipsLast);
@@ -168,17 +194,20 @@ public:
   /// Ends, since each change makes the program cheaper.
   SplitChoice run() {
     bool changed = true;
-    while (changed) {
+    while (changed && !isSpent()) {
       changed = false;
-      for (size_t group = 0; group < groups.size(); ++group)
+      for (size_t group = 0; group < groups.size() && !isSpent(); ++group)
         changed |= improve(group);
       if (!changed)
         changed = improvePairs();
     }
+    choice.isComplete = !isSpent();
     return std::move(choice);
   }
 
 private:
+  bool isSpent() const { return known.size() >= mostTrials; }
+
   /// Each change asks for much of what was known before it again.
   double seconds(ArrayRef<unsigned> pieces) {
     auto [it, isNew] = known.try_emplace(pieces.vec());
@@ -216,7 +245,7 @@ private:
   bool improvePairs() {
     // More would take longer than they can win.
     constexpr size_t maxPairs = 64;
-    if (groups.size() * (groups.size() - 1) / 2 > maxPairs)
+    if (isSpent() || groups.size() * (groups.size() - 1) / 2 > maxPairs)
       return false;
     for (size_t first = 0; first < groups.size(); ++first)
       for (size_t second = first + 1; second < groups.size(); ++second) {
@@ -235,20 +264,21 @@ private:
 
   ArrayRef<ParameterGroup> groups;
   llvm::function_ref<double(ArrayRef<unsigned>)> estimate;
+  size_t mostTrials;
   std::map<std::vector<unsigned>, double> known;
   SplitChoice choice;
 };
 } // namespace
 
-SplitChoice
-chooseSplits(ArrayRef<ParameterGroup> groups,
-             llvm::function_ref<double(ArrayRef<unsigned>)> seconds) {
+SplitChoice chooseSplits(ArrayRef<ParameterGroup> groups,
+                         llvm::function_ref<double(ArrayRef<unsigned>)> seconds,
+                         size_t mostTrials) {
   if (groups.empty())
     return {};
-  SplitChoice choice = SplitSearch(groups, false, seconds).run();
+  SplitChoice choice = SplitSearch(groups, false, seconds, mostTrials).run();
   if (llvm::none_of(groups, [](auto &group) { return group.mayBeSpatial; }))
     return choice;
-  SplitChoice spatial = SplitSearch(groups, true, seconds).run();
+  SplitChoice spatial = SplitSearch(groups, true, seconds, mostTrials).run();
   return spatial.seconds < choice.seconds * (1 - 1e-9) ? spatial : choice;
 }
 

@@ -49,6 +49,43 @@ TEST(ChooseSplits, TellsWhatWasWeighed) {
   EXPECT_EQ(choice.alternatives[1], (SmallVector<double>{1, 2, 3}));
 }
 
+TEST(ChooseSplits, EndsEarly) {
+  size_t trials = 0;
+  auto seconds = [&](ArrayRef<unsigned> pieces) {
+    ++trials;
+    return 1.0 + double(llvm::count(pieces, 1u));
+  };
+  SmallVector<unsigned> counts(100, 2);
+  SplitChoice choice = chooseSplits(groupsOf(counts), seconds, 10);
+  EXPECT_EQ(trials, 11u);
+  EXPECT_FALSE(choice.isComplete);
+  EXPECT_EQ(choice.seconds, 92);
+  EXPECT_EQ(llvm::count(choice.pieces, 0u), 9);
+  EXPECT_TRUE(chooseSplits(groupsOf(counts), seconds).isComplete);
+}
+
+TEST(JoinManyGroups, JoinsEqualOnes) {
+  mlir::MLIRContext context;
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  mlir::Type f32 = mlir::Float32Type::get(&context);
+  mlir::Block block;
+  SmallVector<ParameterGroup> groups = groupsOf({2, 2, 1, 2, 2});
+  for (auto [index, group] : llvm::enumerate(groups)) {
+    int64_t rows = index == 3 ? 4 : 8;
+    auto type = mlir::RankedTensorType::get({rows, 8}, f32);
+    group.parameters = {block.addArgument(type, loc)};
+  }
+  joinManyGroups(groups, 9);
+  ASSERT_EQ(groups.size(), 5u);
+  joinManyGroups(groups, 8);
+  // Those left alone have one piece, and another type.
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[0].parameters.size(), 3u);
+  EXPECT_EQ(groups[0].parameters.back(), block.getArgument(4));
+  EXPECT_EQ(groups[1].parameters.front(), block.getArgument(2));
+  EXPECT_EQ(groups[2].parameters.front(), block.getArgument(3));
+}
+
 // Any answer will do, but there must be one.
 TEST(ChooseSplits, EndsWithoutNumbers) {
   for (double odd : {std::nan(""), HUGE_VAL, -HUGE_VAL, 5e-324, 0.0}) {

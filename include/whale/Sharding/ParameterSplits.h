@@ -21,6 +21,8 @@
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Factorization.h"
 
+#include <limits>
+
 namespace whale {
 
 /// Parameters that are to be cut alike, with the pieces to choose from.
@@ -55,22 +57,31 @@ findSplitParameters(mlir::func::FuncOp function, Factorization &factorization,
                     llvm::function_ref<int64_t(mlir::Operation *)> partsOf,
                     llvm::function_ref<bool(mlir::BlockArgument)> isParameter);
 
+/// Joins groups of equal types and pieces, whatever their names, where the
+/// groups have more than `most` pieces to choose from in all.
+void joinManyGroups(llvm::SmallVectorImpl<ParameterGroup> &groups, size_t most);
+
 /// A piece for each group, and what was weighed: the seconds of the program
 /// with this choice, and with each piece of each group in it.
 struct SplitChoice {
   llvm::SmallVector<unsigned> pieces;
   double seconds = 0;
+  /// Of a search that ended early, not all are known.
   llvm::SmallVector<llvm::SmallVector<double>> alternatives;
+  bool isComplete = true;
 };
 
 /// Chooses a piece for each group: starting from the last one of each, changes
 /// one group at a time while that makes `seconds` of the program less, and then
 /// two at a time if there aren't many (a column split and the row split that
 /// follows it may only pay together). The same again starting from convolutions
-/// split along their images, which mostly pay all together. Deterministic.
+/// split along their images, which mostly pay all together. Each of the two
+/// ends early when it has asked for `seconds` of so many choices.
+/// Deterministic.
 SplitChoice
 chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
-             llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds);
+             llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds,
+             size_t mostTrials = std::numeric_limits<size_t>::max());
 
 } // namespace whale
 

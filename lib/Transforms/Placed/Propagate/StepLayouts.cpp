@@ -224,7 +224,7 @@ StepLayouts::innerOptions(const AxisPropagation &batch,
 /// A remark for each parameter: the way to split it, and what the step's
 /// share of computation and communication is with this one and the others.
 static void explainSplit(const ParameterGroup &group, unsigned chosen,
-                         ArrayRef<double> seconds) {
+                         ArrayRef<double> seconds, bool isComplete) {
   auto describe = [&](unsigned index) {
     const DimPiece &piece = group.pieces[index];
     std::string text = llvm::formatv("along dimension {0} in {1} grains",
@@ -235,14 +235,17 @@ static void explainSplit(const ParameterGroup &group, unsigned chosen,
     if (pattern)
       text +=
           llvm::formatv(" ({0}: {1})", pattern->name, pattern->communication);
-    llvm::raw_string_ostream(text)
-        << ", " << llvm::format("%.4g s", seconds[index]);
+    if (isComplete)
+      llvm::raw_string_ostream(text)
+          << ", " << llvm::format("%.4g s", seconds[index]);
     return text;
   };
   std::string text = "split " + describe(chosen);
-  for (unsigned index = 0; index < group.pieces.size(); ++index)
+  for (unsigned index = 0; isComplete && index < group.pieces.size(); ++index)
     if (index != chosen)
       text += "; not " + describe(index);
+  if (!isComplete)
+    text += "; there are too many parameters to try all ways";
   for (BlockArgument parameter : group.parameters)
     emitRemark(parameter.getLoc())
         << "argument "
@@ -250,6 +253,16 @@ static void explainSplit(const ParameterGroup &group, unsigned chosen,
                cast<func::FuncOp>(parameter.getOwner()->getParentOp()),
                parameter.getArgNumber())
         << " is " << text;
+}
+
+/// The choices of splits that may be tried. Each takes time in proportion to
+/// the operations, so more than the first bound only while the second, of
+/// operations that are laid out, isn't passed.
+static size_t mostTrials(func::FuncOp function) {
+  constexpr size_t always = 256, mostWork = size_t(1) << 20;
+  size_t operations = 0;
+  function.walk([&](Operation *) { ++operations; });
+  return std::max(always, mostWork / operations);
 }
 
 void StepLayouts::chooseParameterSplits(Factorization &factorization,
@@ -262,6 +275,9 @@ void StepLayouts::chooseParameterSplits(Factorization &factorization,
                    : 1;
       },
       [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
+  size_t most = mostTrials(function);
+  // The search tries each piece at least twice.
+  joinManyGroups(groups, most / 2);
   auto seed = [&](ArrayRef<unsigned> choice) {
     AxisPropagation::Options seeded = options;
     for (auto [group, piece] : llvm::zip(groups, choice))
@@ -274,15 +290,18 @@ void StepLayouts::chooseParameterSplits(Factorization &factorization,
   };
   bool isNew = !splits;
   if (isNew)
-    splits = chooseSplits(groups, [&](ArrayRef<unsigned> candidate) {
-      AxisPropagation propagation(function, seed(candidate));
-      propagation.run();
-      return propagation.getSeconds();
-    });
+    splits = chooseSplits(
+        groups,
+        [&](ArrayRef<unsigned> candidate) {
+          AxisPropagation propagation(function, seed(candidate));
+          propagation.run();
+          return propagation.getSeconds();
+        },
+        most);
   options = seed(splits->pieces);
   for (size_t group = 0; isNew && group < groups.size(); ++group)
     explainSplit(groups[group], splits->pieces[group],
-                 splits->alternatives[group]);
+                 splits->alternatives[group], splits->isComplete);
 }
 
 } // namespace whale
