@@ -145,6 +145,9 @@ json HeaderReader::parseHeader() {
     return true;
   };
   json header;
+  // The parser takes a zero byte for the end.
+  if (std::memchr(bytes + 8, 0, length))
+    fail("the header is not valid JSON");
   try {
     header = json::parse(bytes + 8, data, onEvent);
   } catch (const json::exception &) {

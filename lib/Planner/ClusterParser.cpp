@@ -27,9 +27,6 @@ using namespace whale;
 using llvm::Twine;
 using Json = nlohmann::ordered_json;
 
-/// More devices than this are taken for a mistake.
-static constexpr int64_t kMaxDevices = int64_t(1) << 15;
-
 static constexpr llvm::StringLiteral kDTypes[] = {
     "f64",           "f32",       "tf32",     "f16",          "bf16",
     "f8E5M2",        "f8E4M3",    "f8E4M3FN", "f8E5M2FNUZ",   "f8E4M3FNUZ",
@@ -127,14 +124,11 @@ public:
     return value;
   }
 
-  /// A whole number of bytes. More than can be counted are as many as can be.
+  /// A whole number of bytes.
   int64_t bytes() const {
     double value = within(kMemoryRange);
     if (value != std::floor(value))
       fail(Twine("expected a whole number, found ") + describe());
-    constexpr int64_t most = std::numeric_limits<int64_t>::max();
-    if (value >= double(most))
-      return most;
     return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
   }
 
@@ -273,7 +267,7 @@ DeviceGroup Reader::readDevices(const Field &field) {
   DeviceGroup group;
   group.kind = kindIndex(field.need("kind"));
   if (std::optional<Field> count = field.get("count"))
-    group.count = count->count(kMaxDevices);
+    group.count = count->count(kMostDevices);
   if (std::optional<Field> slowdown = field.get("slowdown"))
     group.slowdown = slowdown->within(kSlowdownRange);
   return group;
@@ -289,7 +283,7 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
       name.value_or(field).fail("another node is named '" + Twine(node.name) +
                                 "'");
   if (std::optional<Field> count = field.get("count"))
-    node.count = count->count(kMaxDevices);
+    node.count = count->count(kMostDevices);
   for (const Field &entry : field.need("devices").list())
     node.devices.push_back(readDevices(entry));
   if (std::optional<Field> link = field.get("link"))
@@ -308,7 +302,7 @@ Cluster Reader::read(const Field &file) {
     cluster.kinds.push_back(cpu);
     NodeGroup node;
     node.name = "local";
-    node.devices.push_back({0, file.count(kMaxDevices), 1});
+    node.devices.push_back({0, file.count(kMostDevices), 1});
     cluster.nodes.push_back(node);
     cluster.numberDevices();
     return cluster;
@@ -327,9 +321,9 @@ Cluster Reader::read(const Field &file) {
     int64_t perNode = 0;
     for (const DeviceGroup &entry : node.devices)
       perNode += entry.count;
-    if (perNode > kMaxDevices || node.count > kMaxDevices / perNode ||
-        (total += perNode * node.count) > kMaxDevices)
-      field.fail("the cluster has more than " + Twine(kMaxDevices) +
+    if (perNode > kMostDevices || node.count > kMostDevices / perNode ||
+        (total += perNode * node.count) > kMostDevices)
+      field.fail("the cluster has more than " + Twine(kMostDevices) +
                  " devices up to here");
     cluster.nodes.push_back(std::move(node));
   }
@@ -403,6 +397,9 @@ static llvm::Error errorAt(llvm::StringRef text, size_t offset,
 }
 
 llvm::Expected<Cluster> Cluster::parse(llvm::StringRef text) {
+  // The parser takes it for the end.
+  if (size_t zero = text.find('\0'); zero != text.npos)
+    return errorAt(text, zero, "a zero byte");
   Json json;
   try {
     json = parseJson(text);

@@ -291,6 +291,10 @@ Program readProgram(std::string_view text, const std::string &file) {
   if (nestingDepth(text) > deepest)
     throw Error(file + ": lists nest more than " + std::to_string(deepest) +
                 " deep");
+  // The parser takes a zero byte for the end.
+  if (size_t zero = text.find('\0'); zero != text.npos)
+    throw Error(file + ": not valid JSON: byte " + std::to_string(zero) +
+                " is zero");
   Document document{file, {}};
   try {
     document.root = nlohmann::json::parse(text);

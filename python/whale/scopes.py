@@ -25,7 +25,7 @@ _COMPONENT = re.compile(r"whale:(replicate|split):(\*|\d+):(\d+):([\w.~%-]*)")
 
 
 # Numbers of devices, micro-batches and TaskGraphs, in words and as a check.
-MOST = 1 << 20
+MOST = 1 << 15
 COUNT = f"a whole number from 1 to {MOST}"
 
 

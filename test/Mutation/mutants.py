@@ -89,7 +89,7 @@ def random_options(rng: random.Random, text: str) -> list[str]:
             "--batch-args=" + rng.choice(["0", "1", "0,1", "2", "9"])
         )
     if rng.random() < 0.2:
-        count = rng.choice(["1", "2", "2", "3", "1048576", "99999999999"])
+        count = rng.choice(["1", "2", "2", "3", "32768", "99999999999"])
         options.append("--micro-batches=" + count)
     if rng.random() < 0.1:
         options.append(

@@ -47,7 +47,7 @@ ON_MODULE = (
     *(f"whale.default_strategy={strategy}" for strategy in STRATEGIES),
     "whale.config={num_micro_batch=2:i64}",
     "whale.config={num_task_graph=2:i64}",
-    "whale.config={num_task_graph=1048576:i64}",
+    "whale.config={num_task_graph=32768:i64}",
     "whale.config={num_micro_batch=2:i64,num_task_graph=2:i64}",
     'whale.config={num_micro_batch=2:i64,pipeline={strategy="gpipe"}}',
     "whale.config={cluster={uneven_replicas=true}}",

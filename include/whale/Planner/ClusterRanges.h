@@ -29,8 +29,8 @@ struct NumberRange {
 
 /// FLOP/s, and bytes per second of a memory or a link.
 inline constexpr NumberRange kRateRange = {1, 1e24};
-/// Bytes of a memory.
-inline constexpr NumberRange kMemoryRange = {1, 1e24};
+/// Bytes of a memory: a number of 64 bits.
+inline constexpr NumberRange kMemoryRange = {1, 1e18};
 /// The part of the peak that is reached.
 inline constexpr NumberRange kEfficiencyRange = {1e-6, 1};
 /// Of convolutions: fast algorithms need fewer FLOPs than are counted.

@@ -10,27 +10,27 @@ module attributes {whale.config = "a"} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: num_micro_batch is 0 : i64, expected a whole number from 1 to 1048576}}
+// expected-error@+1 {{whale.config: num_micro_batch is 0 : i64, expected a whole number from 1 to 32768}}
 module attributes {whale.config = {num_micro_batch = 0 : i64}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: num_micro_batch is 2 : i32, expected a whole number from 1 to 1048576}}
+// expected-error@+1 {{whale.config: num_micro_batch is 2 : i32, expected a whole number from 1 to 32768}}
 module attributes {whale.config = {num_micro_batch = 2 : i32}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: num_micro_batch is 9223372036854775807 : i64, expected a whole number from 1 to 1048576}}
+// expected-error@+1 {{whale.config: num_micro_batch is 9223372036854775807 : i64, expected a whole number from 1 to 32768}}
 module attributes {whale.config = {num_micro_batch = 9223372036854775807 : i64}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: num_task_graph is "two", expected a whole number from 1 to 1048576}}
+// expected-error@+1 {{whale.config: num_task_graph is "two", expected a whole number from 1 to 32768}}
 module attributes {whale.config = {num_task_graph = "two"}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: num_task_graph is -3 : i64, expected a whole number from 1 to 1048576}}
+// expected-error@+1 {{whale.config: num_task_graph is -3 : i64, expected a whole number from 1 to 32768}}
 module attributes {whale.config = {num_task_graph = -3 : i64}} {}
 
 // -----

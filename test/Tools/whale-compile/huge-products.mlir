@@ -1,7 +1,7 @@
 // The FLOPs of a kernel, a product and a convolution that are more than a number
 // of 64 bits says are the largest one.
 //
-// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e12}, "memory_bytes": 1e24, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k", "count": 2}]}]}' > %t.json
+// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e12}, "memory_bytes": 1e18, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k", "count": 2}]}]}' > %t.json
 // RUN: whale-compile %s --cluster=%t.json --strategy=replicate -o %t.whale
 // RUN: FileCheck %s --input-file=%t.whale/manifest.json --implicit-check-not='"flops":-'
 // CHECK-COUNT-3: 9223372036854775807

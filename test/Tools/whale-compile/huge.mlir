@@ -2,7 +2,7 @@
 // printed as inf: loops of 2^62 rounds inside one another, and a product of 1e22
 // FLOPs.
 //
-// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1e24, "memory_bandwidth": 1}}, "nodes": [{"devices": [{"kind": "k", "slowdown": 1e6}, {"kind": "k"}]}]}' > %t.json
+// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1e18, "memory_bandwidth": 1}}, "nodes": [{"devices": [{"kind": "k", "slowdown": 1e6}, {"kind": "k"}]}]}' > %t.json
 // RUN: whale-compile %s --cluster=%t.json --strategy=replicate --target=none --explain -o %t.whale | FileCheck %s --implicit-check-not='{{[^a-z](inf|nan)[^a-z]}}'
 // RUN: whale-compile %s --cluster=%t.json --strategy=split --target=none --explain -o %t.whale | FileCheck %s --implicit-check-not='{{[^a-z](inf|nan)[^a-z]}}'
 // CHECK: collectives of a step:

@@ -33,19 +33,20 @@ CLUSTER = {
     "network": {"bandwidth": 1e9, "latency": 1e-5},
 }
 RATE = (1, 1e24, "1 to 1e24")
+MEMORY = (1, 1e18, "1 to 1e18")
 PART = (1e-6, 1, "1e-6 to 1")
 # Path, least, most, the range as a message has it.
 FIELDS = [
     ("kinds.k.flops.f32", *RATE),
     ("kinds.k.memory_bandwidth", *RATE),
-    ("kinds.k.memory_bytes", *RATE),
+    ("kinds.k.memory_bytes", *MEMORY),
     ("kinds.k.efficiency.matmul", *PART),
     ("kinds.k.efficiency.reduction", *PART),
     ("kinds.k.efficiency.convolution", 1e-6, 4, "1e-6 to 4"),
     ("nodes[0].devices[0].slowdown", 1, 1e6, "1 to 1e6"),
     ("nodes[0].link.bandwidth", *RATE),
     ("nodes[0].link.latency", 0, 1e3, "0 to 1000"),
-    ("nodes[0].host.memory_bytes", *RATE),
+    ("nodes[0].host.memory_bytes", *MEMORY),
     ("nodes[0].host.bandwidth", *RATE),
     ("network.bandwidth", *RATE),
     ("network.latency", 0, 1e3, "0 to 1000"),

@@ -85,13 +85,13 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
 
 // -----
 
-module attributes {whale.config = {num_task_graph = 1048576 : i64}} {
+module attributes {whale.config = {num_task_graph = 32768 : i64}} {
   whale.cluster @cluster {
     kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
                     memory_bandwidth = 1.0e11}},
     nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{can't cut 1 forward operations with FLOPs into 1048576 task graphs; set num_task_graph to at most 1}}
+    // expected-error @below {{can't cut 1 forward operations with FLOPs into 32768 task graphs; set num_task_graph to at most 1}}
     %0 = stablehlo.tanh %x : tensor<8xf32>
     return %0 : tensor<8xf32>
   }

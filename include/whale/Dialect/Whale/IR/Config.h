@@ -10,6 +10,7 @@
 #define WHALE_DIALECT_WHALE_IR_CONFIG_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "whale/Planner/Cluster.h"
 #include "whale/Planner/Schedule.h"
 
 namespace whale {
@@ -24,8 +25,8 @@ public:
   static constexpr llvm::StringLiteral kSchedule = "pipeline.strategy";
   static constexpr llvm::StringLiteral kUnevenReplicas =
       "cluster.uneven_replicas";
-  /// What a count can be at most.
-  static constexpr int64_t kMostCount = 1 << 20;
+  /// What a count can be at most: micro-batches are placed as devices are.
+  static constexpr int64_t kMostCount = kMostDevices;
 
   explicit Config(mlir::ModuleOp module)
       : entries(module->getAttrOfType<mlir::DictionaryAttr>(kAttr)) {}
