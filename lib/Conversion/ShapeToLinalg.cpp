@@ -249,7 +249,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
-  /// More than these are copied in one loop.
+  /// More than these are copied in loops of many pieces each.
   static constexpr size_t kMostLoops = 32;
 
   LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
@@ -332,7 +332,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     auto kernel = makeKernel(rewriter, op.getLoc(), type, sources, extent,
                              [&](KernelBuilder &k) -> LogicalResult {
                                if (sources.size() > kMostLoops)
-                                 copyInOneLoop(k, dim);
+                                 copyInFewLoops(k, dim);
                                else
                                  copyInTurn(k, dim);
                                return success();
@@ -353,9 +353,11 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     }
   }
 
-  /// One loop for all pieces, of which each turn chooses one: the time to
-  /// compile a loop for each would grow by more than their number.
-  static void copyInOneLoop(KernelBuilder &k, int64_t dim) {
+  /// Loops over many pieces, of which each turn chooses one: the time to
+  /// compile a loop for each would grow by more than their number, and so would
+  /// that of a choice among all.
+  static void copyInFewLoops(KernelBuilder &k, int64_t dim) {
+    constexpr size_t mostChoices = 256;
     ArrayRef<Value> pieces = ArrayRef(k.buffers).drop_back();
     auto type = cast<MemRefType>(pieces.front().getType());
     if (!llvm::all_equal(ValueRange(pieces).getTypes())) {
@@ -363,12 +365,22 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       shape[dim] = ShapedType::kDynamic;
       type = MemRefType::Builder(type).setShape(shape);
     }
+    for (int64_t offset = 0; !pieces.empty();) {
+      ArrayRef<Value> some = pieces.take_front(mostChoices);
+      offset = copyInOneLoop(k, some, type, offset, dim);
+      pieces = pieces.drop_front(some.size());
+    }
+  }
+
+  /// A loop over these pieces, the first of which begins at an offset in the
+  /// result; returns where the last ends.
+  static int64_t copyInOneLoop(KernelBuilder &k, ArrayRef<Value> pieces,
+                               MemRefType type, int64_t offset, int64_t dim) {
     auto cases = llvm::to_vector(llvm::seq<int64_t>(0, pieces.size() - 1));
     k.loop(k.index(0), k.index(pieces.size()), [&](Value turn) {
       auto chosen = scf::IndexSwitchOp::create(
           k.b, k.loc, TypeRange{type, k.b.getIndexType()}, turn, cases,
           cases.size());
-      int64_t offset = 0;
       for (auto [number, piece] : llvm::enumerate(pieces)) {
         OpBuilder::InsertionGuard guard(k.b);
         k.b.createBlock(number < cases.size() ? &chosen.getCaseRegions()[number]
@@ -381,6 +393,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       }
       copyPiece(k, chosen.getResult(0), chosen.getResult(1), dim);
     });
+    return offset;
   }
 
   /// Copies a piece to where it begins in the last buffer. The rows of the

@@ -63,6 +63,15 @@ def test_stacked_pieces(axis):
     check(step, jnp.arange(6.0).reshape(2, 3))
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_more_pieces_than_one_loop_chooses_from(dim):
+    pieces = jnp.arange(600 * 3 * 2.0).reshape(600, 3, 2)
+    check(lambda pieces: jnp.concatenate(list(pieces), dim), pieces)
+    unequal = [pieces[i, : 1 + i % 3, : 1 + i % 2] for i in range(600)]
+    unequal = [jnp.reshape(piece, -1) for piece in unequal]
+    check(lambda pieces: jnp.concatenate(pieces), unequal)
+
+
 def test_pieces_of_nothing():
     check(
         lambda pieces: jnp.concatenate(pieces, 0),

@@ -137,6 +137,36 @@ def pieces(n: int) -> str:
 }}"""
 
 
+def parameters(n: int) -> str:
+    """n parameters without a name, each in a product of its own."""
+    product = f"contracting_dims = [1] x [0] : ({T}, {T}) -> {T}"
+    lines = [f"%s0 = stablehlo.tanh %x : {T}"]
+    for i in range(n):
+        lines += [
+            f"%v{i} = stablehlo.dot_general %x, %w{i}, {product}",
+            f"%s{i + 1} = stablehlo.add %s{i}, %v{i} : {T}",
+        ]
+    arguments = "".join(f", %w{i}: {T}" for i in range(n))
+    text = program(lines, f"%s{n}")
+    return text.replace(", %w:", f"{arguments}, %w:", 1)
+
+
+def sorted_together(n: int) -> str:
+    """A sort of n tensors."""
+    scalar = "tensor<f32>"
+    pairs = ", ".join(f"%a{i}: {scalar}, %b{i}: {scalar}" for i in range(n))
+    types = ", ".join([T] * n)
+    lines = [
+        f"%s:{n} = "
+        f'"stablehlo.sort"({", ".join(["%x"] * n)}) <{{dimension = 0 : i64}}> '
+        f"({{ ^bb0({pairs}):",
+        f"%c = stablehlo.compare LT, %a0, %b0 : ({scalar}, {scalar}) "
+        "-> tensor<i1>",
+        f"stablehlo.return %c : tensor<i1> }}) : ({types}) -> ({types})",
+    ]
+    return program(lines, "%s#0")
+
+
 def brackets(n: int) -> str:
     return f"module attributes {{a.b = {'[' * n}{']' * n}}} {{}}"
 
@@ -172,6 +202,8 @@ KINDS: dict[str, Callable[[int], str]] = {
     "loops": loops,
     "conditions": conditions,
     "pieces": pieces,
+    "parameters": parameters,
+    "sorted": sorted_together,
     "brackets": brackets,
     "modules": modules,
     "terms": terms,

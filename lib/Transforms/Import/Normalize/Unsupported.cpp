@@ -28,6 +28,19 @@ static bool isIn(Location loc, StringRef file) {
   return result.wasInterrupted();
 }
 
+/// Operands that a region reads together, element by element: the time to
+/// compile its kernel grows with their square.
+static constexpr unsigned kMostTogether = 1024;
+
+static unsigned readTogether(Operation *op) {
+  if (isa<stablehlo::SortOp>(op))
+    return op->getNumOperands();
+  if (isa<stablehlo::ReduceOp, stablehlo::ReduceWindowOp, stablehlo::ScatterOp>(
+          op))
+    return op->getNumResults();
+  return 0;
+}
+
 LogicalResult verifySupported(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     if (auto call = dyn_cast<stablehlo::CustomCallOp>(op)) {
@@ -55,6 +68,12 @@ LogicalResult verifySupported(ModuleOp module) {
     if (isa<stablehlo::RngOp>(op)) {
       op->emitOpError("is not supported: it draws from a hardware generator; "
                       "jax.random draws from keys");
+      return WalkResult::interrupt();
+    }
+    if (unsigned count = readTogether(op); count > kMostTogether) {
+      op->emitOpError("has ")
+          << count << " tensors side by side; at most " << kMostTogether
+          << " are supported: use several operations";
       return WalkResult::interrupt();
     }
     StringRef name = op->getName().stripDialect();
