@@ -119,11 +119,11 @@ func.func @case_c3(%x: tensor<i32>, %p: tensor<i1>, %f: tensor<f32>) {
 
 // -----
 
-func.func @case_index(%x: tensor<i32>, %p: tensor<i1>, %f: tensor<f32>) {
-  // expected-error @+1 {{operand #0 must be 0-dimensional tensor of an integer}}
-  "stablehlo.case"(%f) ({
+func.func @case_index(%i: tensor<ui8>) {
+  // expected-error @+1 {{operand #0 must be 0-dimensional tensor of i32}}
+  "stablehlo.case"(%i) ({
     stablehlo.return
-  }) : (tensor<f32>) -> ()
+  }) : (tensor<ui8>) -> ()
   return
 }
 

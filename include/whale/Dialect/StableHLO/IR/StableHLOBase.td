@@ -115,6 +115,8 @@ def HLO_ScalarPredTensor
     : HLO_RankTensor<0, HLO_Pred, "0-dimensional tensor of a boolean">;
 def HLO_ScalarIntTensor
     : HLO_RankTensor<0, HLO_Int, "0-dimensional tensor of an integer">;
+def HLO_ScalarI32Tensor
+    : HLO_RankTensor<0, I32, "0-dimensional tensor of i32">;
 def HLO_DimensionTensor
     : HLO_RankTensor<1, AnyTypeOf<[AnyInteger, Index]>,
                      "1-dimensional tensor of integers">;

@@ -69,7 +69,7 @@ def StableHLO_CaseOp
     }) : (tensor<i32>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins HLO_ScalarIntTensor:$index);
+  let arguments = (ins HLO_ScalarI32Tensor:$index);
   let regions = (region VariadicRegion<SizedRegion<1>>:$branches);
   let results = (outs Variadic<HLO_Value>);
   let hasRegionVerifier = 1;
