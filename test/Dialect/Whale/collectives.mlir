@@ -1,6 +1,7 @@
 // RUN: whale-opt %s | FileCheck %s
 // RUN: whale-opt %s | whale-opt | FileCheck %s
 // RUN: whale-opt --mlir-print-op-generic %s | whale-opt | FileCheck %s
+// RUN: whale-opt --mlir-print-local-scope %s | whale-opt | FileCheck %s
 
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>

@@ -30,15 +30,15 @@ static void printInt(OpAsmPrinter &printer, Operation *, IntegerAttr attr) {
   printer << attr.getInt();
 }
 
-/// A placement under its alias, or whole with the dialect's name: never the
-/// short form, which would hide the alias.
+/// A placement under its alias, or where it has none in its short form: with
+/// the dialect's name before it, a colon after it would begin its type.
 static ParseResult parsePlacement(OpAsmParser &parser, PlacementAttr &attr) {
-  return parser.parseAttribute(attr);
+  return parser.parseCustomAttributeWithFallback(attr);
 }
 
 static void printPlacement(OpAsmPrinter &printer, Operation *,
                            PlacementAttr attr) {
-  printer.printAttribute(attr);
+  printer.printStrippedAttrOrType(attr);
 }
 
 static ParseResult parsePhase(OpAsmParser &parser, PhaseAttr &attr) {
