@@ -101,22 +101,34 @@ static void readGroups(const Field &field, Collective &collective) {
     field.fail("groups need a reduction");
 }
 
-/// The list of cells that `field` is: its own, or that of the rank which it
-/// names in `cells`.
-static Field listOf(const Field &cells, const Field &field) {
-  if (!field.json().is_number())
-    return field;
-  auto other = cells.find(std::to_string(field.integer()));
-  if (!other || !other->json().is_array())
-    field.fail("rank " + std::to_string(field.integer()) + " has no list");
-  return *other;
-}
+/// The lists of cells of a collective, each read once.
+class CellReader {
+public:
+  using Table = Shared<std::vector<Cell>>;
 
-static void readCells(const Field &field, Collective &collective) {
-  std::map<const nlohmann::json *, Shared<std::vector<Cell>>> lists;
-  for (const auto &[key, given] : field.members()) {
-    int64_t rank = participantOf(field, key, collective);
-    Field list = listOf(field, given);
+  CellReader(const Field &cells, const Collective &collective)
+      : cells(cells), collective(collective) {}
+
+  /// What `field`, a rank's entry, stands for: a list of its own, that of
+  /// another rank, or that with its sources moved.
+  Table read(const Field &field) {
+    if (field.json().is_number())
+      return readList(listOf(field));
+    if (field.json().is_object())
+      return readMoved(field);
+    return readList(field);
+  }
+
+private:
+  /// The list of the rank that `field` names.
+  Field listOf(const Field &field) {
+    auto other = cells.find(std::to_string(field.integer()));
+    if (!other || !other->json().is_array())
+      field.fail("rank " + std::to_string(field.integer()) + " has no list");
+    return *other;
+  }
+
+  Table readList(const Field &list) {
     auto [it, isNew] = lists.try_emplace(&list.json());
     if (isNew) {
       std::vector<Cell> table;
@@ -125,7 +137,36 @@ static void readCells(const Field &field, Collective &collective) {
         table.push_back(readCell(list[i], collective));
       it->second = std::make_shared<std::vector<Cell>>(std::move(table));
     }
-    collective.cells[rank] = it->second;
+    return it->second;
+  }
+
+  Table readMoved(const Field &field) {
+    Field moved = field.at("moved");
+    std::vector<int64_t> by = moved.integers(-Field::maximum);
+    std::vector<Cell> table = *readList(listOf(field.at("like")));
+    for (Cell &cell : table)
+      for (Cell::Contribution &from : cell.from) {
+        if (from.start.size() != by.size())
+          moved.fail("must have " + std::to_string(from.start.size()) +
+                     " dimensions");
+        for (size_t i = 0; i < by.size(); ++i)
+          if (__builtin_add_overflow(from.start[i], by[i], &from.start[i]) ||
+              from.start[i] < 0)
+            moved.fail("moves a start out of its buffer");
+      }
+    return std::make_shared<std::vector<Cell>>(std::move(table));
+  }
+
+  const Field &cells;
+  const Collective &collective;
+  std::map<const nlohmann::json *, Table> lists;
+};
+
+static void readCells(const Field &field, Collective &collective) {
+  CellReader reader(field, collective);
+  for (const auto &[key, given] : field.members()) {
+    int64_t rank = participantOf(field, key, collective);
+    collective.cells[rank] = reader.read(given);
   }
 }
 
@@ -291,24 +332,25 @@ static void checkCells(const Field &field, const Collective &collective) {
   // Ranks that share a list and see it in the same extents.
   std::set<std::pair<const std::vector<Cell> *, Shape>> checked;
   for (const auto &[rank, cells] : collective.cells) {
-    auto list = [&, rank = rank] {
-      return listOf(field, field.at(std::to_string(rank)));
-    };
+    Field given = field.at(std::to_string(rank));
     auto dstShape = collective.dstShapes.find(rank);
     if (dstShape == collective.dstShapes.end()) {
       if (cells->empty())
         continue;
-      list().fail("rank " + std::to_string(rank) + " has no dst buffer");
+      given.fail("rank " + std::to_string(rank) + " has no dst buffer");
     }
     if (!checked.emplace(cells.get(), dstShape->second).second)
       continue;
     for (size_t i = 0; i < cells->size(); ++i)
       if (std::string fault = faultOf((*cells)[i], rank, dstShape->second,
                                       collective.srcShapes);
-          !fault.empty())
-        list()[i].fail(fault);
+          !fault.empty()) {
+        if (given.json().is_array())
+          given[i].fail(fault);
+        given.fail("cell " + std::to_string(i) + ": " + fault);
+      }
     if (anyMeet(*cells))
-      list().fail("cells overlap");
+      given.fail("cells overlap");
   }
 }
 

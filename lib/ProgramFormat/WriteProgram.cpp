@@ -11,6 +11,7 @@
 #include "Writer.h"
 #include "whale/ProgramFormat/Numeric.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -255,6 +256,67 @@ static Json toJson(const std::vector<Cell> &cells) {
   return list;
 }
 
+/// How much further on in their sources than the cells of `base` those of
+/// `list` begin, if that is all they differ in.
+static std::optional<Shape> findMove(const std::vector<Cell> &base,
+                                     const std::vector<Cell> &list) {
+  std::optional<Shape> move;
+  if (base.size() != list.size())
+    return std::nullopt;
+  for (size_t i = 0; i < base.size(); ++i) {
+    const Cell &a = base[i], &b = list[i];
+    if (a.dstStart != b.dstStart || a.size != b.size ||
+        a.from.size() != b.from.size())
+      return std::nullopt;
+    for (size_t j = 0; j < a.from.size(); ++j) {
+      if (a.from[j].peer != b.from[j].peer)
+        return std::nullopt;
+      Shape difference = b.from[j].start;
+      for (size_t dim = 0; dim < difference.size(); ++dim)
+        difference[dim] -= a.from[j].start[dim];
+      if (move && *move != difference)
+        return std::nullopt;
+      move = std::move(difference);
+    }
+  }
+  return move;
+}
+
+/// The cells of each rank. In an all-to-all of n ranks there are n times n,
+/// and what differs between two ranks is mostly one number.
+static Json cellsToJson(const Collective &collective) {
+  // Where shares are uneven there are some kinds of lists. Comparing with more
+  // would take longer than it can win.
+  constexpr size_t mostBases = 4;
+  Json cells = Json::object();
+  std::map<const std::vector<Cell> *, int64_t> told;
+  std::vector<std::pair<int64_t, const std::vector<Cell> *>> bases;
+  for (const auto &[rank, list] : collective.cells) {
+    Json entry;
+    auto [it, isNew] = told.try_emplace(list.get(), rank);
+    if (!isNew) {
+      entry = it->second;
+    } else {
+      for (const auto &[other, base] : bases)
+        if (std::optional<Shape> move = findMove(*base, *list)) {
+          bool isSame = std::all_of(move->begin(), move->end(),
+                                    [](int64_t by) { return by == 0; });
+          entry =
+              isSame ? Json(other) : Json{{"like", other}, {"moved", *move}};
+          told.erase(it);
+          break;
+        }
+      if (entry.is_null()) {
+        entry = toJson(*list);
+        if (bases.size() < mostBases)
+          bases.emplace_back(rank, list.get());
+      }
+    }
+    addMember(cells, std::to_string(rank), std::move(entry));
+  }
+  return cells;
+}
+
 Json ProgramWriter::toJson(const Collective &collective,
                            const Described &described) const {
   Json json = {{"kind", collective.kind},
@@ -267,15 +329,7 @@ Json ProgramWriter::toJson(const Collective &collective,
     json["groups"] = collective.groups;
     return json;
   }
-  Json cells = Json::object();
-  // All ranks of a group may receive the same: their cells are told once.
-  std::map<const std::vector<Cell> *, int64_t> told;
-  for (const auto &[rank, list] : collective.cells) {
-    auto [it, isNew] = told.try_emplace(list.get(), rank);
-    addMember(cells, std::to_string(rank),
-              isNew ? format::toJson(*list) : Json(it->second));
-  }
-  json["cells"] = std::move(cells);
+  json["cells"] = cellsToJson(collective);
   Json sources = shapesToJson(collective.srcShapes, described, &Comm::src);
   Json targets = shapesToJson(collective.dstShapes, described, &Comm::dst);
   if (!sources.is_null())

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/ProgramFormat/WriteProgram.h"
 
 #include "Manifests.h"
 #include "whale/ProgramFormat/Error.h"
@@ -144,6 +145,53 @@ TEST(ReadProgramTest, SharesWhatIsToldOnce) {
   cells["2"] = 1;
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: channels.2.cells.2: rank 1 has no list");
+}
+
+TEST(ReadProgramTest, MovesWhatIsToldOnce) {
+  json manifest = richManifest();
+  json &cells = manifest["channels"]["2"]["cells"];
+  for (int peer = 0; peer < 4; ++peer)
+    cells["0"][peer]["dst"][1] = {1, 1, 4};
+  cells["1"] = {{"like", 0}, {"moved", {0, 1, 0}}};
+  cells["2"] = 0;
+  Program program = readProgram(manifest.dump(), "file");
+  const Collective &exchange = *program.channels.at(2);
+  for (int peer = 0; peer < 4; ++peer) {
+    const Cell &first = (*exchange.cells.at(0))[peer];
+    const Cell &second = (*exchange.cells.at(1))[peer];
+    EXPECT_EQ(first.from[0].start, (Shape{0, 0, 0}));
+    EXPECT_EQ(second.from[0].start, (Shape{0, 1, 0}));
+    EXPECT_EQ(first.from[0].peer, second.from[0].peer);
+    EXPECT_EQ(first.dstStart, second.dstStart);
+    EXPECT_EQ(first.size, second.size);
+  }
+  // It is written in the same way, whoever made the lists.
+  json written = json::parse(writeProgram(program));
+  EXPECT_EQ(written["channels"]["2"]["cells"], cells);
+  EXPECT_EQ(readProgram(writeProgram(program), "file"), program);
+
+  auto errorWith = [&](json entry) {
+    cells["1"] = std::move(entry);
+    return errorOf(manifest.dump());
+  };
+  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, 2, 0}}}),
+            "file: channels.2.cells.1: cell 0: reaches out of the buffer "
+            "[1, 2, 4] of rank 0");
+  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, -1, 0}}}),
+            "file: channels.2.cells.1.moved: moves a start out of its buffer");
+  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, 1}}}),
+            "file: channels.2.cells.1.moved: must have 3 dimensions");
+  EXPECT_EQ(errorWith({{"like", 2}, {"moved", {0, 1, 0}}}),
+            "file: channels.2.cells.1.like: rank 2 has no list");
+}
+
+// The parser would take it for the end, and what comes after it for nothing.
+TEST(ReadProgramTest, ZeroBytes) {
+  using namespace std::string_literals;
+  std::string text = richManifest().dump();
+  EXPECT_EQ(errorOf(text + "\0\"u"s), "file: not valid JSON: byte " +
+                                          std::to_string(text.size()) +
+                                          " is zero");
 }
 
 TEST(ReadProgramTest, EveryCutOfTheManifest) {
