@@ -16,6 +16,7 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Cluster.h"
+#include "whale/Program/CheckSizes.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Attributes.h"
@@ -23,7 +24,6 @@
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <map>
 
@@ -105,23 +105,6 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   return failure();
 }
 
-/// Bytes of one tensor at most, and of all values of a program together: more
-/// than any cluster has, and sums, a few times over, are numbers of 64 bits.
-static constexpr int64_t kMostTensorBytes = int64_t(1) << 56;
-static constexpr int64_t kMostBytes = int64_t(1) << 60;
-
-/// Bytes of a tensor of the largest element type, which is how large it may
-/// become on the way to a program. Extents of 0 are passed over: what is
-/// computed with the others must be a number, too. None where it is too much.
-static std::optional<int64_t> boundBytes(RankedTensorType type) {
-  int64_t bytes = 16;
-  for (int64_t extent : type.getShape())
-    if (extent > 0 &&
-        (llvm::MulOverflow(bytes, extent, bytes) || bytes > kMostTensorBytes))
-      return std::nullopt;
-  return bytes;
-}
-
 static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -129,44 +112,13 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   if (!tensor.hasStaticShape())
     return emitError(loc) << what << " has a symbolic shape, whose sizes are "
                           << "not known before the program runs: " << type;
-  if (!boundBytes(tensor))
+  if (!hasCountableBytes(tensor))
     return emitError(loc) << what
                           << " has more bytes than can be counted: " << type;
   if (getElementBytes(tensor.getElementType()) == 0)
     return emitError(loc) << what
                           << " has an element type without a size: " << type;
   return success();
-}
-
-/// Sizes in bytes must be numbers, in everything that is computed.
-static LogicalResult checkSizes(ModuleOp module) {
-  int64_t sum = 0;
-  auto check = [&](Operation *op, Type type, StringRef what) -> LogicalResult {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
-      return success();
-    std::optional<int64_t> bytes = boundBytes(tensor);
-    if (!bytes)
-      return op->emitError(what)
-             << " has more bytes than can be counted: " << type;
-    sum += *bytes;
-    if (sum > kMostBytes)
-      return op->emitError(what) << " and the values before it together have "
-                                 << "more bytes than can be counted: " << type;
-    return success();
-  };
-  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    for (Type type : op->getResultTypes())
-      if (failed(check(op, type, "result")))
-        return WalkResult::interrupt();
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Type type : block.getArgumentTypes())
-          if (failed(check(op, type, "argument")))
-            return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
 }
 
 static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {

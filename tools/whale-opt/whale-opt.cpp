@@ -14,6 +14,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "whale/Conversion/Passes.h"
@@ -21,9 +22,11 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Program/CheckSizes.h"
 #include "whale/Program/Compile.h"
 #include "whale/Program/Nesting.h"
 #include "whale/Runtime/Staging.h"
+#include "whale/Support/CleanErrors.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Passes.h"
@@ -78,8 +81,13 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
       mlir::openOutputFile(outputName, &message);
   if (!output)
     return fail();
+  mlir::MlirOptMainConfig checked = config;
+  checked.setPassPipelineSetupFn([&](mlir::PassManager &manager) {
+    manager.addPass(whale::createCheckSizesPass());
+    return config.setupPassPipeline(manager);
+  });
   if (failed(
-          mlir::MlirOptMain(output->os(), std::move(input), registry, config)))
+          mlir::MlirOptMain(output->os(), std::move(input), registry, checked)))
     return failure();
   output->keep();
   return success();
@@ -87,6 +95,7 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
 
 int main(int argc, char **argv) {
   whale::LLVMTool tool(argc, argv);
+  whale::CleanErrors errors;
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   registry.insert<mlir::stablehlo::StablehloDialect, mlir::chlo::ChloDialect,

@@ -12,6 +12,7 @@
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Tool.h"
+#include "whale/Support/CleanErrors.h"
 #include "whale/Version.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -147,6 +148,7 @@ private:
       dup2(keptError, STDERR_FILENO);
     std::string line = format::diagnosticLine(prefix + text.str());
     std::fprintf(stderr, "error: %s\n", line.c_str());
+    CleanErrors::finish();
     std::_Exit(1);
   }
 
