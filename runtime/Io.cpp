@@ -8,6 +8,7 @@
 
 #include "whale/Runtime/Io.h"
 
+#include "whale/Runtime/InputFile.h"
 #include "whale/Runtime/Types.h"
 
 #include <cerrno>
@@ -15,37 +16,25 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace whale::runtime {
 
 MappedFile::MappedFile(const std::filesystem::path &path) {
-  auto fail = [&](const char *what) {
-    throw Error(path.string() + ": " + what);
-  };
-  // A pipe without a writer must not be waited for.
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0)
-    fail(std::strerror(errno));
-  struct stat status;
-  bool known = fstat(descriptor, &status) == 0;
-  char byte;
-  if (known && S_ISCHR(status.st_mode) && read(descriptor, &byte, 1) == 0)
-    status.st_size = 0;
-  else if (!known || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    fail("not a regular file");
+  try {
+    InputFile file(path.string());
+    if (!file.getSize())
+      throw Error("not a regular file");
+    length = *file.getSize();
+    if (length)
+      memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE,
+                    file.getDescriptor(), 0);
+    if (memory == MAP_FAILED)
+      throw Error(std::strerror(errno));
+  } catch (const Error &error) {
+    throw Error(path.string() + ": " + error.what());
   }
-  length = static_cast<size_t>(status.st_size);
-  if (length)
-    memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-                  descriptor, 0);
-  int error = errno;
-  close(descriptor);
-  if (memory == MAP_FAILED)
-    fail(std::strerror(error));
 }
 
 MappedFile::~MappedFile() {
