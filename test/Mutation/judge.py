@@ -116,7 +116,8 @@ def judge_text(mutant: Mutant, reference: tools.Reference) -> tuple[str, str]:
         return "whale-run fails", fault
     if result.status:
         # What is compiled runs, unless it is too large for this machine.
-        if "allocate" in result.err or "memory" in result.err:
+        limits = ("allocate", "memory", "cannot start a thread")
+        if any(limit in result.err for limit in limits):
             return "large", ""
         return "refused by whale-run", result.err
     if not is_specified(mutant.text):
