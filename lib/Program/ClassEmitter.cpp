@@ -19,6 +19,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/Runtime/LibraryCalls.h"
 #include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
@@ -290,6 +291,21 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
     config[entry.getName().str()] = std::move(*value);
   }
   call.config = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  auto describe = [](auto values) {
+    std::vector<runtime::LibraryTensor> tensors;
+    for (Value value : values) {
+      auto type = cast<ShapedType>(value.getType());
+      tensors.push_back({toDType(type.getElementType()),
+                         {type.getShape().begin(), type.getShape().end()}});
+    }
+    return tensors;
+  };
+  try {
+    runtime::checkLibraryCall(call.function, describe(op.getInputs()),
+                              describe(op.getOutputs()), call.config);
+  } catch (const runtime::Error &error) {
+    return op.emitError(error.what());
+  }
   instruction.operation = std::move(call);
   return success();
 }

@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_LIBRARY_LIBRARY_H
 #define WHALE_RUNTIME_LIBRARY_LIBRARY_H
 
-#include "whale/Runtime/Types.h"
+#include "whale/Runtime/LibraryCalls.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -33,10 +33,7 @@ using LibraryFunction = std::function<void(std::span<void *const> inputs,
                                            std::span<void *const> outputs)>;
 
 struct LibraryRequest {
-  struct Tensor {
-    DType dtype;
-    Shape shape;
-  };
+  using Tensor = LibraryTensor;
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   const nlohmann::json &config;

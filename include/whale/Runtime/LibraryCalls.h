@@ -1,0 +1,35 @@
+//===- LibraryCalls.h - What the library can be called with -----*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_LIBRARYCALLS_H
+#define WHALE_RUNTIME_LIBRARYCALLS_H
+
+#include "whale/Runtime/Types.h"
+
+#include <string>
+#include <vector>
+
+namespace whale::runtime {
+
+/// What a library function computes with, or gives.
+struct LibraryTensor {
+  DType dtype;
+  Shape shape;
+};
+
+/// Throws Error, as loading a program with such a call does, where there is no
+/// such function, or it can't take these tensors or this configuration, a text
+/// of JSON. Kernels that it names may be anything.
+void checkLibraryCall(const std::string &function,
+                      std::vector<LibraryTensor> inputs,
+                      std::vector<LibraryTensor> outputs,
+                      const std::string &config);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_LIBRARYCALLS_H
