@@ -93,8 +93,10 @@ void LoopNest::findSums() {
     if (!isAccumulated(number))
       continue;
     Operation *combiner = findCombiner(op, number);
-    if (!combiner)
+    if (!combiner) {
+      sums.clear();
       return;
+    }
     ordered |= dependsOnOrder(combiner);
     bits = std::max(bits, getBits(combiner->getResult(0).getType()));
     sums.push_back({number, combiner, {}, {}});

@@ -113,6 +113,30 @@ func.func @long_sum(%x: tensor<1048576xf32>) -> tensor<f32> {
 
 // -----
 
+// Where one of the results is no sum, none is summed in an order of its own.
+// CHECK-LABEL: @sum_and_difference
+// CHECK: func.func @k0
+// CHECK: scf.for {{.*}} = %c0{{.*}} to %c32{{.*}} iter_args
+// CHECK: arith.addf
+// CHECK: arith.subi
+func.func @sum_and_difference(%x: tensor<4x32xf32>, %y: tensor<4x32xi32>)
+    -> (tensor<4xf32>, tensor<4xi32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %d = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.reduce(%x init: %c), (%y init: %d) across dimensions = [1]
+      : (tensor<4x32xf32>, tensor<4x32xi32>, tensor<f32>, tensor<i32>)
+      -> (tensor<4xf32>, tensor<4xi32>)
+      reducer(%a: tensor<f32>, %b: tensor<f32>)
+             (%p: tensor<i32>, %q: tensor<i32>) {
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    %2 = stablehlo.subtract %p, %q : tensor<i32>
+    stablehlo.return %1, %2 : tensor<f32>, tensor<i32>
+  }
+  return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
+}
+
+// -----
+
 // Terms of an operand that lacks a dimension are computed line by line, and
 // added in the order of the sum without it.
 // CHECK-LABEL: @broadcast_sum
