@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -341,18 +342,19 @@ def mutate_json(rng: random.Random, text: str, other: str) -> str:
         if kind == 0:
             del inner[key]
         elif kind == 1 and isinstance(inner, list):
-            inner.insert(key, json.loads(json.dumps(inner[key])))
+            inner.insert(key, copy.deepcopy(inner[key]))
         elif kind == 1:
-            inner[rng.choice(["a", "count", "op", str(key) + "s"])] = inner[key]
+            name = rng.choice(["a", "count", "op", str(key) + "s"])
+            inner[name] = copy.deepcopy(inner[key])
         elif kind == 2:
             from_, at = rng.choice(places)
-            inner[key] = json.loads(json.dumps(from_[at]))
+            inner[key] = copy.deepcopy(from_[at])
         elif kind == 3 and isinstance(inner[key], int):
             inner[key] += rng.choice([-1, 1])
         elif kind == 4 and isinstance(inner[key], (int, float)):
             inner[key] *= rng.choice([0, -1, 2, 1000, 1e-30, 1e30])
         else:
-            inner[key] = rng.choice(VALUES)
+            inner[key] = copy.deepcopy(rng.choice(VALUES))
     result = json.dumps(value)
     if rng.random() < 0.03:
         result = result.replace(": ", ": " + "[" * 5000, 1)
