@@ -9,6 +9,7 @@
 #include "Numeric.h"
 #include "device/Device.h"
 #include "device/cpu/Gemm.h"
+#include "whale/Runtime/Scratch.h"
 
 #include <gtest/gtest.h>
 
@@ -213,6 +214,20 @@ TEST(MatmulTest, LargeProductIsCloseAndRepeatable) {
         sum += double(a[m * op.k + k]) * b[k * op.n + n];
       EXPECT_NEAR(c[m * op.n + n], sum, 1e-3);
     }
+}
+
+// oneDNN computes with 32 bits of them, and divides by what is left.
+TEST(MatmulTest, ExtentsOfMoreThan32Bits) {
+  Matmul op;
+  op.lhsType = op.rhsType = op.outType = DType::F32;
+  op.m = int64_t(1) << 32;
+  op.n = 3;
+  op.k = op.mLhs = 16;
+  op.kLhs = op.nRhs = op.nOut = 1;
+  op.kRhs = op.mOut = 3;
+  Product product = op;
+  // The operands are packed.
+  EXPECT_GE(findScratch({&product, 1}, 1)[0].sum(), op.m * op.k * 4);
 }
 
 } // namespace

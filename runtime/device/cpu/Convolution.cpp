@@ -187,6 +187,9 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
       high.push_back(window.high);
     }
   }
+  if (!fitsOneDnn(
+          {lhsSizes, rhsSizes, outSizes, strides, dilations, low, high}))
+    return false;
   try {
     lhsSide.given = {lhsSizes, type, order(lhs, stridesOf(op.lhsShape))};
     rhsSide.given = {rhsSizes, type, rhsSteps};

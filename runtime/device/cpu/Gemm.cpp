@@ -59,6 +59,9 @@ void gemm<float>(int64_t m, int64_t n, int64_t k, const float *a,
     std::fill(c, c + m * n, 0.0f);
     return;
   }
+  // oneDNN computes with 32 bits of the extents.
+  if (std::max({m, n, k}) > INT32_MAX)
+    return blockedGemm(m, n, k, a, b, c, threads);
   if (dnnl_sgemm('N', 'N', m, n, k, 1.0f, a, k, b, n, 0.0f, c, n) !=
       dnnl_success)
     throw Error("oneDNN could not compute a matrix product");

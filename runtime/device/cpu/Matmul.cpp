@@ -123,6 +123,9 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
   rhsStrides.insert(rhsStrides.end(), {kRhs, nRhs});
   outDims.insert(outDims.end(), {op.m, op.n});
   outStrides.insert(outStrides.end(), {mOut, nOut});
+  if (!fitsOneDnn(
+          {lhsDims, rhsDims, outDims, {mLhs, kLhs, kRhs, nRhs, mOut, nOut}}))
+    return false;
   try {
     lhsDesc = {lhsDims, lhsType, lhsStrides};
     rhsDesc = {rhsDims, rhsType, rhsStrides};

@@ -12,9 +12,20 @@
 #include "device/cpu/Scratch.h"
 #include "program/Format.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace whale::runtime {
+
+/// oneDNN takes extents for 64 bits, and computes with 32 of them.
+inline bool fitsOneDnn(std::initializer_list<dnnl::memory::dims> lists) {
+  for (const dnnl::memory::dims &list : lists)
+    for (int64_t value : list)
+      if (value < INT32_MIN || value > INT32_MAX)
+        return false;
+  return true;
+}
 
 /// oneDNN, limited to instructions that work on this processor.
 dnnl::engine makeEngine();
