@@ -43,7 +43,8 @@ llvm::ArrayRef<Level> getLevels() {
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
       {"partitioned", "whale-schedule-micro-batches,whale-partition,"
-                      "whale-join-stacks,whale-verify-partition"},
+                      "whale-join-stacks,whale-bucket-reductions,"
+                      "whale-verify-partition"},
       {"kernels", "whale-fold-empty-shares,whale-outline-micro-batches,"
                   "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"

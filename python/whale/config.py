@@ -29,6 +29,8 @@ SCHEDULES = (
     "preferbackwardoptimizer",
 )
 
+MOST_BYTES = 1 << 40
+
 KEYS: Mapping[str, Key] = {
     "num_micro_batch": Key(scopes.COUNT, scopes.is_count),
     "num_task_graph": Key(scopes.COUNT, scopes.is_count),
@@ -38,6 +40,14 @@ KEYS: Mapping[str, Key] = {
     ),
     "cluster.uneven_replicas": Key(
         "True or False", lambda value: isinstance(value, bool)
+    ),
+    "communication.bucket_bytes": Key(
+        f"a number of bytes from 0 to {MOST_BYTES}",
+        lambda value: (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and 0 <= value <= MOST_BYTES
+        ),
     ),
 }
 

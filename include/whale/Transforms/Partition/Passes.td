@@ -173,6 +173,51 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
                            "::mlir::stablehlo::StablehloDialect"];
 }
 
+def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
+  let summary = "Join small all-reduces that stand side by side";
+  let description = [{
+    In the functions with `whale.ranks`, all-reduces of whole values between the
+    same ranks, of one element type, become one of their concatenation, up to
+    `communication.bucket_bytes` of `whale.config`. Those of more than half of
+    it stay by themselves: it is latency that is saved, and joining copies. No
+    other exchange stands between what is joined, and no use of a result.
+
+    Example:
+    ```mlir
+    #terms = #whale.placement<[2] partial sum 2 on [0, 1]>
+    #sum = #whale.placement<[2] replicate 2 on [0, 1]>
+    func.func @rank_class_0(%x: tensor<2xf32>, %y: tensor<2xf32>)
+        -> (tensor<2xf32>, tensor<2xf32>)
+        attributes {whale.ranks = array<i64: 0, 1>} {
+      %0 = whale.all_reduce %x channel 0 from #terms to #sum
+          : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = whale.all_reduce %y channel 1 from #terms to #sum
+          : (tensor<2xf32>) -> tensor<2xf32>
+      return %0, %1 : tensor<2xf32>, tensor<2xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] partial sum 2 on [0, 1]>
+    #placement1 = #whale.placement<[4] replicate 2 on [0, 1]>
+    module {
+      func.func @rank_class_0(%arg0: tensor<2xf32>, %arg1: tensor<2xf32>)
+          -> (tensor<2xf32>, tensor<2xf32>)
+          attributes {whale.ranks = array<i64: 0, 1>} {
+        %0 = stablehlo.concatenate %arg0, %arg1, dim = 0
+            : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+        %1 = whale.all_reduce %0 channel 0 from #placement to #placement1
+            : (tensor<4xf32>) -> tensor<4xf32>
+        %2 = stablehlo.slice %1 [0:2] : (tensor<4xf32>) -> tensor<2xf32>
+        %3 = stablehlo.slice %1 [2:4] : (tensor<4xf32>) -> tensor<2xf32>
+        return %2, %3 : tensor<2xf32>, tensor<2xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
   let summary = "Check that the rank classes are one program";
   let description = [{

@@ -48,13 +48,17 @@ void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
 /// What is wrong with the value of a key; nothing if it is right, none if there
 /// is no such key.
 static std::optional<std::string> findFault(StringRef key, Attribute value) {
-  if (key == Config::kMicroBatches || key == Config::kTaskGraphs) {
-    auto count = dyn_cast<IntegerAttr>(value);
-    if (count && count.getType().isSignlessInteger(64) && count.getInt() >= 1 &&
-        count.getInt() <= Config::kMostCount)
+  auto checkNumber = [&](int64_t least, int64_t most) -> std::string {
+    auto number = dyn_cast<IntegerAttr>(value);
+    if (number && number.getType().isSignlessInteger(64) &&
+        number.getInt() >= least && number.getInt() <= most)
       return "";
-    return ("a whole number from 1 to " + Twine(Config::kMostCount)).str();
-  }
+    return ("a whole number from " + Twine(least) + " to " + Twine(most)).str();
+  };
+  if (key == Config::kMicroBatches || key == Config::kTaskGraphs)
+    return checkNumber(1, Config::kMostCount);
+  if (key == Config::kBucketBytes)
+    return checkNumber(0, Config::kMostBytes);
   if (key == Config::kSchedule) {
     auto name = dyn_cast<StringAttr>(value);
     if (name && parseScheduleKind(name))
@@ -70,7 +74,7 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                                    const Twine &prefix) {
   for (NamedAttribute entry : section) {
     std::string key = (prefix + entry.getName().getValue()).str();
-    if (key == "pipeline" || key == "cluster") {
+    if (key == "pipeline" || key == "cluster" || key == "communication") {
       auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
       if (!inner)
         return op->emitError("whale.config: ")
@@ -87,7 +91,8 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
              << llvm::join(ArrayRef<StringRef>{Config::kMicroBatches,
                                                Config::kTaskGraphs,
                                                Config::kSchedule,
-                                               Config::kUnevenReplicas},
+                                               Config::kUnevenReplicas,
+                                               Config::kBucketBytes},
                            ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")

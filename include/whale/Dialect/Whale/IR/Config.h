@@ -25,6 +25,12 @@ public:
   static constexpr llvm::StringLiteral kSchedule = "pipeline.strategy";
   static constexpr llvm::StringLiteral kUnevenReplicas =
       "cluster.uneven_replicas";
+  static constexpr llvm::StringLiteral kBucketBytes =
+      "communication.bucket_bytes";
+  /// A latency of some 20 us is worth copying that many bytes twice.
+  static constexpr int64_t kDefaultBucketBytes = 1 << 18;
+  /// What a number of bytes can be at most.
+  static constexpr int64_t kMostBytes = int64_t(1) << 40;
   /// What a count can be at most: micro-batches are placed as devices are.
   static constexpr int64_t kMostCount = kMostDevices;
 
@@ -46,6 +52,10 @@ public:
   }
   /// The schedule of micro-batches that is asked for, if one is.
   std::optional<ScheduleKind> getSchedule() const;
+  /// Up to how many bytes reductions of gradients are joined in one exchange.
+  int64_t getBucketBytes() const {
+    return getCount(kBucketBytes).value_or(kDefaultBucketBytes);
+  }
   /// Whether replicas may have different numbers of devices.
   bool allowsUnevenReplicas() const;
 

@@ -1,0 +1,251 @@
+//===- BucketReductions.cpp - whale-bucket-reductions ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the functions of the rank classes with an all-reduce for each value. Out:
+// the same, where small ones that stand side by side are one all-reduce of
+// their concatenation. A small all-reduce takes its latency, whatever its size;
+// joining costs two copies, so that large ones stay by themselves.
+//
+// Only all-reduces of whole values between the same ranks are joined, that no
+// other exchange stands between in any class: so all classes still reach their
+// exchanges in one order. They come to stand at the last of them, behind which
+// all that use their results must stand.
+//
+// Costs O(operations) for each class.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_BUCKETREDUCTIONS
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+namespace {
+
+/// An all-reduce that may be joined with others.
+struct Candidate {
+  /// In each class that takes part, with the number of the class.
+  SmallVector<std::pair<size_t, AllReduceOp>> uses;
+  int64_t bytes = 0;
+  /// What must be the same of those that are joined: the ranks, the element
+  /// type, and by class the run of all-reduces that it stands in.
+  SmallVector<int64_t> key;
+};
+
+/// The same terms of a value of another shape.
+PlacementAttr withView(PlacementAttr placement, int64_t elements) {
+  return PlacementAttr::get(
+      placement.getContext(),
+      Placement::get({elements}, placement.getValue().root()));
+}
+
+class Bucketer {
+public:
+  Bucketer(ArrayRef<func::FuncOp> classes, int64_t bucketBytes)
+      : classes(classes), bucketBytes(bucketBytes) {}
+
+  void run();
+
+private:
+  void collect(size_t number);
+  std::optional<size_t> numberOf(AllReduceOp op);
+  bool isUsedBehind(const Candidate &member, const Candidate &last) const;
+  void join(ArrayRef<Candidate *> members);
+  void join(ArrayRef<AllReduceOp> members);
+
+  ArrayRef<func::FuncOp> classes;
+  int64_t bucketBytes;
+  /// Numbers of equal pairs of placements, but for their shapes.
+  SmallVector<std::pair<AllReduceOp, size_t>> kinds;
+  /// By channel, in the order in which they are reached; null where one is no
+  /// candidate.
+  llvm::MapVector<uint64_t, std::unique_ptr<Candidate>> candidates;
+};
+
+} // namespace
+
+/// A number for what the all-reduce has in common with those that it can be
+/// joined with; none if it can't be with any.
+std::optional<size_t> Bucketer::numberOf(AllReduceOp op) {
+  CollectiveOp collective(op);
+  const Placement &from = op.getFrom().getValue(), &to = op.getTo().getValue();
+  if (!collective.getInput() || !collective.getOutput() ||
+      !from.splitDims().empty() || !to.splitDims().empty())
+    return std::nullopt;
+  auto elementType = [](AllReduceOp op) {
+    return getElementTypeOrSelf(op->getResult(0).getType());
+  };
+  for (auto &[other, number] : kinds)
+    if (elementType(other) == elementType(op) &&
+        other.getFrom().getValue().root() == from.root() &&
+        other.getTo().getValue().root() == to.root())
+      return number;
+  kinds.push_back({op, kinds.size()});
+  return kinds.back().second;
+}
+
+void Bucketer::collect(size_t number) {
+  // All-reduces of one kind after the other are a run.
+  int64_t run = 0;
+  std::optional<size_t> kindBefore;
+  auto refuse = [&](CollectiveOp op) { candidates[op.getChannel()].reset(); };
+  func::FuncOp function = classes[number];
+  for (Operation &op : function.front()) {
+    auto reduction = dyn_cast<AllReduceOp>(op);
+    std::optional<size_t> kind;
+    if (reduction)
+      kind = numberOf(reduction);
+    bool isExchange = false;
+    if (!kind)
+      op.walk([&](CollectiveOp inner) {
+        isExchange |= !isa<LocalSliceOp>(inner.getOperation());
+        refuse(inner);
+      });
+    if (!kind && !isExchange)
+      continue;
+    if (kind != kindBefore)
+      ++run;
+    kindBefore = kind;
+    if (!kind)
+      continue;
+    auto [it, isNew] = candidates.try_emplace(reduction.getChannel());
+    if (isNew) {
+      it->second = std::make_unique<Candidate>();
+      it->second->bytes = getTensorBytes(reduction->getResult(0).getType());
+      it->second->key.push_back(int64_t(*kind));
+    }
+    if (!it->second)
+      continue;
+    Candidate &candidate = *it->second;
+    // Micro-batches use a channel once each.
+    if (!candidate.uses.empty() && candidate.uses.back().first == number) {
+      it->second.reset();
+      continue;
+    }
+    candidate.uses.push_back({number, reduction});
+    candidate.key.append({int64_t(number), run});
+  }
+}
+
+/// Whether in all classes nothing uses the member's result before the last one.
+bool Bucketer::isUsedBehind(const Candidate &member,
+                            const Candidate &last) const {
+  return llvm::all_of(llvm::zip_equal(member.uses, last.uses), [](auto pair) {
+    AllReduceOp op = std::get<0>(pair).second, end = std::get<1>(pair).second;
+    Block *block = op->getBlock();
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return end->isBeforeInBlock(block->findAncestorOpInBlock(*user));
+    });
+  });
+}
+
+static Value reshape(OpBuilder &builder, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return hlo::ReshapeOp::create(builder, value.getLoc(), type, value);
+}
+
+void Bucketer::join(ArrayRef<AllReduceOp> members) {
+  AllReduceOp first = members.front(), last = members.back();
+  Location loc = FusedLoc::get(
+      first.getContext(),
+      llvm::map_to_vector(members, [](AllReduceOp op) { return op.getLoc(); }));
+  OpBuilder builder(last);
+  SmallVector<Value> flat;
+  int64_t elements = 0;
+  Type elementType;
+  for (AllReduceOp op : members) {
+    auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+    elementType = type.getElementType();
+    elements += type.getNumElements();
+    flat.push_back(
+        reshape(builder, op->getOperand(0),
+                RankedTensorType::get({type.getNumElements()}, elementType)));
+  }
+  auto whole = RankedTensorType::get({elements}, elementType);
+  OperationState state(loc, AllReduceOp::getOperationName());
+  state.addOperands(Value(
+      hlo::ConcatenateOp::create(builder, loc, whole, flat, /*dimension=*/0)));
+  state.addTypes(whole);
+  state.addAttributes(first->getAttrs());
+  state.attributes.set("from", withView(first.getFromAttr(), elements));
+  state.attributes.set("to", withView(first.getToAttr(), elements));
+  Value sum = builder.create(state)->getResult(0);
+  int64_t start = 0;
+  for (auto [op, part] : llvm::zip_equal(members, flat)) {
+    auto type = cast<RankedTensorType>(part.getType());
+    int64_t end = start + type.getNumElements();
+    Value slice = hlo::SliceOp::create(builder, op->getLoc(), type, sum,
+                                       {start}, {end}, ArrayRef<int64_t>{1});
+    start = end;
+    op->getResult(0).replaceAllUsesWith(
+        reshape(builder, slice, op->getResult(0).getType()));
+  }
+  for (AllReduceOp op : members)
+    op->erase();
+}
+
+void Bucketer::join(ArrayRef<Candidate *> members) {
+  for (size_t use = 0; use < members.front()->uses.size(); ++use)
+    join(llvm::map_to_vector(
+        members, [&](Candidate *member) { return member->uses[use].second; }));
+}
+
+void Bucketer::run() {
+  for (size_t number = 0; number < classes.size(); ++number)
+    collect(number);
+  // Those that are joined so far, by what they have in common.
+  struct Bucket {
+    SmallVector<Candidate *> members;
+    int64_t bytes = 0;
+  };
+  std::map<std::vector<int64_t>, Bucket> open;
+  std::vector<SmallVector<Candidate *>> full;
+  for (auto &[channel, candidate] : candidates) {
+    // A large one is worth its own exchange.
+    if (!candidate || candidate->bytes > bucketBytes / 2)
+      continue;
+    Bucket &bucket = open[{candidate->key.begin(), candidate->key.end()}];
+    bool fits = bucket.bytes + candidate->bytes <= bucketBytes &&
+                llvm::all_of(bucket.members, [&](Candidate *member) {
+                  return isUsedBehind(*member, *candidate);
+                });
+    if (!fits)
+      full.push_back(std::exchange(bucket, {}).members);
+    bucket.members.push_back(candidate.get());
+    bucket.bytes += candidate->bytes;
+  }
+  for (auto &[key, bucket] : open)
+    full.push_back(std::move(bucket.members));
+  for (ArrayRef<Candidate *> members : full)
+    if (members.size() > 1)
+      join(members);
+}
+
+namespace {
+
+struct BucketReductionsPass : impl::BucketReductionsBase<BucketReductionsPass> {
+  void runOnOperation() final {
+    int64_t bytes = Config(getOperation()).getBucketBytes();
+    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
+    Bucketer(classes, bytes).run();
+  }
+};
+
+} // namespace
+} // namespace whale

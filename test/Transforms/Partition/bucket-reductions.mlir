@@ -1,0 +1,82 @@
+// RUN: whale-opt %s -split-input-file -whale-bucket-reductions | FileCheck %s
+
+#scalar_terms = #whale.placement<[] partial sum 2 on [0, 1]>
+#scalar = #whale.placement<[] replicate 2 on [0, 1]>
+#terms = #whale.placement<[2, 3] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[2, 3] replicate 2 on [0, 1]>
+#large_terms = #whale.placement<[40] partial sum 2 on [0, 1]>
+#large = #whale.placement<[40] replicate 2 on [0, 1]>
+
+// Those of another type and the large one stay; in both classes alike.
+module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%s: tensor<f32>, %m: tensor<2x3xf32>,
+                          %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
+      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK-DAG: %[[S:.*]] = stablehlo.reshape %arg0 {{.*}} -> tensor<1xf32>
+    // CHECK-DAG: %[[M:.*]] = stablehlo.reshape %arg1 {{.*}} -> tensor<6xf32>
+    // CHECK: %[[ALL:.*]] = stablehlo.concatenate %[[S]], %[[M]], dim = 0
+    // CHECK: %[[R:.*]] = whale.all_reduce %[[ALL]] channel 0
+    // CHECK-SAME: tensor<7xf32>
+    // CHECK: stablehlo.slice %[[R]] [0:1]
+    // CHECK: stablehlo.slice %[[R]] [1:7]
+    // CHECK: whale.all_reduce %arg2 channel 2
+    // CHECK: whale.all_reduce %arg3 channel 3
+    %0 = whale.all_reduce %s channel 0 from #scalar_terms to #scalar
+        : (tensor<f32>) -> tensor<f32>
+    %1 = whale.all_reduce %m channel 1 from #terms to #sum
+        : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = whale.all_reduce %h channel 2 from #terms to #sum
+        : (tensor<2x3xbf16>) -> tensor<2x3xbf16>
+    %3 = whale.all_reduce %l channel 3 from #large_terms to #large
+        : (tensor<40xf32>) -> tensor<40xf32>
+    return %0, %1, %2, %3
+        : tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>
+  }
+  // CHECK-LABEL: func @rank_class_1
+  // CHECK: whale.all_reduce %{{.*}} channel 0
+  // CHECK-SAME: tensor<7xf32>
+  // CHECK-NOT: channel 1
+  func.func @rank_class_1(%s: tensor<f32>, %m: tensor<2x3xf32>,
+                          %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
+      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>)
+      attributes {whale.ranks = array<i64: 1>} {
+    %0 = whale.all_reduce %s channel 0 from #scalar_terms to #scalar
+        : (tensor<f32>) -> tensor<f32>
+    %1 = whale.all_reduce %m channel 1 from #terms to #sum
+        : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = whale.all_reduce %h channel 2 from #terms to #sum
+        : (tensor<2x3xbf16>) -> tensor<2x3xbf16>
+    %3 = whale.all_reduce %l channel 3 from #large_terms to #large
+        : (tensor<40xf32>) -> tensor<40xf32>
+    return %0, %1, %2, %3
+        : tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>
+  }
+}
+
+// -----
+
+#terms = #whale.placement<[4] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[4] replicate 2 on [0, 1]>
+#parts = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+
+// Another exchange between two, and a use of a result before the next.
+// CHECK-LABEL: func @rank_class_0
+// CHECK-NOT: stablehlo.concatenate
+func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0, 1>} {
+  %0 = whale.all_reduce %x channel 0 from #terms to #sum
+      : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = whale.all_gather %x channel 1 from #parts to #whole
+      : (tensor<4xf32>) -> tensor<8xf32>
+  %2 = whale.all_reduce %y channel 2 from #terms to #sum
+      : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = stablehlo.negate %2 : tensor<4xf32>
+  %4 = whale.all_reduce %3 channel 3 from #terms to #sum
+      : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %2, %1, %4
+      : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>
+}
