@@ -29,8 +29,8 @@ namespace whale::runtime {
 
 /// What runs a program in one process.
 struct Program::Engine {
-  Engine(const BoundProgram &bound, char *constants, int64_t threadsPerRank)
-      : executor(bound, constants, threadsPerRank) {}
+  Engine(const BoundProgram &bound, char *constants, const LoadOptions &options)
+      : executor(bound, constants, options.threadsPerRank, options.network) {}
 
   Executor executor;
   std::timed_mutex mutex;
@@ -45,7 +45,7 @@ struct Program::State {
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
-  int64_t threadsPerRank = 0;
+  LoadOptions options;
   std::atomic<Engine *> engine = nullptr;
 
   ~State();
@@ -60,7 +60,7 @@ Program::Engine &Program::State::getEngine() {
   if (current && current->process == getpid())
     return *current;
   auto fresh = std::make_unique<Engine>(
-      *bound, constants ? constants->data() : nullptr, threadsPerRank);
+      *bound, constants ? constants->data() : nullptr, options);
   if (engine.compare_exchange_strong(current, fresh.get()))
     return *fresh.release();
   return *current; // Another thread was faster.
@@ -179,9 +179,9 @@ Program::State::load(const std::filesystem::path &directory,
       std::move(program), file, state->kernels.get(),
       state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
 
-  state->threadsPerRank = options.threadsPerRank;
-  if (state->threadsPerRank <= 0)
-    state->threadsPerRank = threadsOfRanks(
+  state->options = options;
+  if (options.threadsPerRank <= 0)
+    state->options.threadsPerRank = threadsOfRanks(
         static_cast<int64_t>(state->bound->program.ranks.size()));
   try {
     state->getEngine();

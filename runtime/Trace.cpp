@@ -49,6 +49,7 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
     json["peers"] = exchange->peers;
     json["waiting_us"] = exchange->waitedSeconds * 1e6;
     json["transfer_us"] = (seconds - exchange->waitedSeconds) * 1e6;
+    json["since_start_us"] = exchange->totalSeconds * 1e6;
   }
   return json;
 }

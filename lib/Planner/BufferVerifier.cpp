@@ -233,7 +233,7 @@ bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
     if (!read(operand, "an instruction reads"))
       return false;
   if (instr.kind == BufferInstr::View)
-    return rename(instr.operands, instr.results);
+    return rename(llvm::ArrayRef(instr.operands).take_front(), instr.results);
   if (instr.kind == BufferInstr::Case)
     return branch(instr, ids);
   if (!copyAll(plan.before[ids.instr]))

@@ -129,11 +129,14 @@ LogicalResult ClassEmitter::collect() {
     if (op == function || op->getNumResults() == 0)
       return WalkResult::advance();
     auto out = op->getAttrOfType<DenseI64ArrayAttr>("whale.out");
-    if (!out || out.size() != op->getNumResults()) {
+    auto values = llvm::make_filter_range(op->getResults(), [](Value value) {
+      return !isa<TokenType>(value.getType());
+    });
+    if (!out || size_t(out.size()) != llvm::range_size(values)) {
       op->emitError("has no buffers; run whale-plan-buffers first");
       return WalkResult::interrupt();
     }
-    for (auto [value, number] : llvm::zip(op->getResults(), out.asArrayRef())) {
+    for (auto [value, number] : llvm::zip(values, out.asArrayRef())) {
       note(value, number);
       if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
         for (Region &region : op->getRegions())
@@ -313,6 +316,8 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
 LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   copies(op, list);
   format::Instruction instruction;
+  // Of a collective that is over where it stands.
+  std::optional<format::Wait> after;
   if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp>(op)) {
     return success();
   } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
@@ -326,13 +331,20 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     if (failed(call(callOp, instruction)))
       return failure();
   } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
-    format::Comm comm;
-    comm.channel = int64_t(collective.getChannel());
+    format::Start start;
+    start.channel = int64_t(collective.getChannel());
+    start.transfer = starts++;
     if (Value input = collective.getInput())
-      comm.src = buffer(input);
+      start.src = buffer(input);
     if (Value output = collective.getOutput())
-      comm.dst = buffer(output);
-    instruction.operation = comm;
+      start.dst = buffer(output);
+    instruction.operation = start;
+    if (Value token = collective.getToken())
+      transfers[token] = start.transfer;
+    else
+      after = format::Wait{start.transfer};
+  } else if (auto wait = dyn_cast<WaitOp>(op)) {
+    instruction.operation = format::Wait{transfers.at(wait.getToken())};
   } else if (isa<stablehlo::WhileOp>(op)) {
     Block &cond = op.getRegion(0).front();
     format::While loop;
@@ -351,9 +363,14 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   } else {
     return op.emitError("cannot stand in a program");
   }
-  instruction.label = getLabel(op.getLoc());
-  addLines(op.getLoc(), instruction);
+  // A wait is shown as its start.
+  if (!isa<WaitOp>(op)) {
+    instruction.label = getLabel(op.getLoc());
+    addLines(op.getLoc(), instruction);
+  }
   list.push_back(std::move(instruction));
+  if (after)
+    list.push_back({.operation = *after});
   return success();
 }
 

@@ -68,6 +68,9 @@ private:
   llvm::DenseMap<int64_t, mlir::Operation *> constants;
   llvm::DenseMap<int64_t, mlir::RankedTensorType> types;
   llvm::DenseMap<std::pair<int64_t, mlir::Type>, int64_t> numbers;
+  /// How many transfers were started, and those that go on behind it.
+  int64_t starts = 0;
+  llvm::DenseMap<mlir::Value, int64_t> transfers;
   /// Indices into the class's lines.
   llvm::DenseMap<mlir::Location, std::vector<int64_t>> linesOf;
   llvm::StringMap<int64_t> lineNumbers;

@@ -49,7 +49,8 @@ llvm::ArrayRef<Level> getLevels() {
                   "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
                   "whale-outline-kernels,whale-inline-micro-batches"},
-      {"program", "whale-order-instructions,whale-plan-buffers"},
+      {"program", "whale-order-instructions,whale-start-transfers,"
+                  "whale-plan-buffers"},
   };
   return levels;
 }

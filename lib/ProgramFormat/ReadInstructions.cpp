@@ -12,6 +12,7 @@
 #include "whale/ProgramFormat/Numeric.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace whale::format {
 
@@ -232,11 +233,11 @@ void InstructionReader::checkParticipation(const Field &field, int64_t channel,
                  " is no participant of channel " + std::to_string(channel));
 }
 
-Comm InstructionReader::readComm(const Field &field) {
+Start InstructionReader::readStart(const Field &field) {
   Field channelField = field.at("channel");
-  Comm comm;
-  comm.channel = channelField.integer();
-  auto it = reader.channels.find(comm.channel);
+  Start start;
+  start.channel = channelField.integer();
+  auto it = reader.channels.find(start.channel);
   if (it == reader.channels.end())
     channelField.fail("there is no such channel");
   const Collective &collective =
@@ -253,24 +254,40 @@ Comm InstructionReader::readComm(const Field &field) {
       side->fail("must have the channel's dtype " +
                  std::string(name(collective.dtype)));
   };
-  readSide("src", comm.src, use.src);
-  readSide("dst", comm.dst, use.dst);
-  if (comm.dst)
-    checkWritable(field.at("dst"), *comm.dst);
-  if (comm.src && comm.dst &&
-      overlap(reader.program, info(*comm.src), info(*comm.dst))) {
+  readSide("src", start.src, use.src);
+  readSide("dst", start.dst, use.dst);
+  if (start.dst)
+    checkWritable(field.at("dst"), *start.dst);
+  if (start.src && start.dst &&
+      overlap(reader.program, info(*start.src), info(*start.dst))) {
     // An all-reduce in place reads and writes the very same elements.
-    bool same = info(*comm.src).offset == info(*comm.dst).offset &&
-                info(*comm.src).bytes == info(*comm.dst).bytes;
+    bool same = info(*start.src).offset == info(*start.dst).offset &&
+                info(*start.src).bytes == info(*start.dst).bytes;
     if (collective.groups.empty() || !same)
       field.fail("src and dst overlap");
   }
-  checkParticipation(channelField, comm.channel, collective);
+  checkParticipation(channelField, start.channel, collective);
   // Micro-batches use a channel once each.
   if (it->second.uses.emplace(number, use).first->second != use)
-    channelField.fail("the class uses channel " + std::to_string(comm.channel) +
-                      " in two ways");
-  return comm;
+    channelField.fail("the class uses channel " +
+                      std::to_string(start.channel) + " in two ways");
+  Field transfer = field.at("transfer");
+  start.transfer = transfer.integer();
+  if (start.transfer != starts)
+    transfer.fail("must be " + std::to_string(starts) +
+                  ": a class counts its starts");
+  open.insert(starts++);
+  return start;
+}
+
+Wait InstructionReader::readWait(const Field &field) {
+  Field transfer = field.at("transfer");
+  Wait wait{transfer.integer()};
+  if (open.erase(wait.transfer) == 0)
+    transfer.fail("no transfer " + std::to_string(wait.transfer) +
+                  " was started before in this list, or there was a wait for "
+                  "it already");
+  return wait;
 }
 
 While InstructionReader::readWhile(const Field &field) {
@@ -323,8 +340,10 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.operation = readConvolution(field);
   else if (name == "call")
     instruction.operation = readCall(field);
-  else if (name == "comm")
-    instruction.operation = readComm(field);
+  else if (name == "start")
+    instruction.operation = readStart(field);
+  else if (name == "wait")
+    instruction.operation = readWait(field);
   else if (name == "while")
     instruction.operation = readWhile(field);
   else if (name == "case")
@@ -339,10 +358,14 @@ std::vector<Instruction> InstructionReader::readList(const Field &list) {
     list.fail("loops and cases are nested more than " +
               std::to_string(mostNested) + " deep");
   ++depth;
+  std::set<int64_t> outside = std::exchange(open, {});
   std::vector<Instruction> result;
   result.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i)
     result.push_back(read(list[i]));
+  if (!open.empty())
+    list.fail("nothing waits for transfer " + std::to_string(*open.begin()));
+  open = std::move(outside);
   --depth;
   return result;
 }

@@ -9,6 +9,7 @@
 #include "whale/ProgramFormat/ReadProgram.h"
 
 #include "Reader.h"
+#include "whale/ProgramFormat/CheckTransfers.h"
 #include "whale/ProgramFormat/Error.h"
 
 #include <algorithm>
@@ -264,11 +265,12 @@ void ProgramReader::read() {
   if (root.at("format").text() != "whale")
     root.at("format").fail("must be 'whale'");
   int64_t version = root.at("version").integer(1);
-  if (version > newestVersion)
+  if (version != formatVersion)
     root.at("version").fail(
         "the program has version " + std::to_string(version) +
-        ", this runtime reads up to version " + std::to_string(newestVersion) +
-        ": it needs a newer Whale");
+        ", this Whale reads " + "version " + std::to_string(formatVersion) +
+        (version < formatVersion ? ": compile it anew"
+                                 : ": it needs a newer Whale"));
   program.target = root.at("target").text();
   program.name = root.at("name").text();
   readRanks();
@@ -305,6 +307,8 @@ Program readProgram(std::string_view text, const std::string &file) {
   ProgramReader(Field(document), program).read();
   if (std::string plan = findMember(text, "plan"); !plan.empty())
     program.plan = std::move(plan);
+  if (auto fault = checkTransfers(program))
+    throw Error(file + ": " + fault->path + ": " + fault->what);
   return program;
 }
 

@@ -38,7 +38,7 @@ private:
   /// lie in their buffers.
   void finishChannels();
 
-  /// A `comm` instruction's buffers in a class: their shapes.
+  /// A `start` instruction's buffers in a class: their shapes.
   struct Use {
     std::optional<Shape> src, dst;
     bool operator==(const Use &) const = default;
@@ -82,7 +82,8 @@ private:
   Matmul readMatmul(const Field &field);
   Convolution readConvolution(const Field &field);
   Call readCall(const Field &field);
-  Comm readComm(const Field &field);
+  Start readStart(const Field &field);
+  Wait readWait(const Field &field);
   While readWhile(const Field &field);
   Case readCase(const Field &field);
 
@@ -102,6 +103,9 @@ private:
   const RankClass &rankClass;
   /// The collectives that all ranks of the class take part in, as found so far.
   std::set<const Collective *> joined;
+  int64_t starts = 0;
+  /// The transfers of the list at hand that were not waited for yet.
+  std::set<int64_t> open;
   int depth = 0;
 };
 

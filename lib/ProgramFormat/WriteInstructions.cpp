@@ -84,11 +84,16 @@ struct AddOperation {
             {"config", Json::parse(call.config)}};
   }
 
-  void operator()(const Comm &comm) const {
-    json = {{"op", "comm"},
-            {"channel", comm.channel},
-            {"src", toJson(comm.src)},
-            {"dst", toJson(comm.dst)}};
+  void operator()(const Start &start) const {
+    json = {{"op", "start"},
+            {"channel", start.channel},
+            {"transfer", start.transfer},
+            {"src", toJson(start.src)},
+            {"dst", toJson(start.dst)}};
+  }
+
+  void operator()(const Wait &wait) const {
+    json = {{"op", "wait"}, {"transfer", wait.transfer}};
   }
 
   void operator()(const While &loop) const {

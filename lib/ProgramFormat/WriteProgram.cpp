@@ -63,15 +63,15 @@ private:
   /// A collective, where it is described, and how each class takes part there.
   struct Described {
     int64_t number;
-    std::map<int64_t, const Comm *> uses = {};
+    std::map<int64_t, const Start *> uses = {};
     std::string printed = {};
   };
   void addUses(int64_t number, const std::vector<Instruction> &instructions);
   const Shape *ownShape(const Described &described, int64_t rank,
-                        std::optional<BufferIndex> Comm::*side) const;
+                        std::optional<BufferIndex> Start::*side) const;
   Json shapesToJson(const std::map<int64_t, Shape> &shapes,
                     const Described &described,
-                    std::optional<BufferIndex> Comm::*side) const;
+                    std::optional<BufferIndex> Start::*side) const;
   Json toJson(const Collective &collective, const Described &described) const;
 
   const Program &program;
@@ -207,11 +207,11 @@ void ProgramWriter::writeClasses() {
 void ProgramWriter::addUses(int64_t number,
                             const std::vector<Instruction> &instructions) {
   for (const Instruction &instruction : instructions) {
-    if (const auto *comm = std::get_if<Comm>(&instruction.operation)) {
+    if (const auto *start = std::get_if<Start>(&instruction.operation)) {
       Described &channel =
-          described.at(program.channels.at(comm->channel).get());
-      if (channel.number == comm->channel)
-        channel.uses.emplace(number, comm);
+          described.at(program.channels.at(start->channel).get());
+      if (channel.number == start->channel)
+        channel.uses.emplace(number, start);
     } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
       addUses(number, loop->cond);
       addUses(number, loop->body);
@@ -225,7 +225,7 @@ void ProgramWriter::addUses(int64_t number,
 /// The shape of a rank's buffer on one side of a channel; null if it has none.
 const Shape *
 ProgramWriter::ownShape(const Described &described, int64_t rank,
-                        std::optional<BufferIndex> Comm::*side) const {
+                        std::optional<BufferIndex> Start::*side) const {
   int64_t number = program.ranks[rank].rankClass;
   auto use = described.uses.find(number);
   if (use == described.uses.end() || !(use->second->*side))
@@ -233,9 +233,9 @@ ProgramWriter::ownShape(const Described &described, int64_t rank,
   return &program.classes[number].buffers[*(use->second->*side)].shape;
 }
 
-Json ProgramWriter::shapesToJson(const std::map<int64_t, Shape> &shapes,
-                                 const Described &described,
-                                 std::optional<BufferIndex> Comm::*side) const {
+Json ProgramWriter::shapesToJson(
+    const std::map<int64_t, Shape> &shapes, const Described &described,
+    std::optional<BufferIndex> Start::*side) const {
   Json json;
   for (const auto &[rank, shape] : shapes)
     if (const Shape *own = ownShape(described, rank, side);
@@ -330,8 +330,8 @@ Json ProgramWriter::toJson(const Collective &collective,
     return json;
   }
   json["cells"] = cellsToJson(collective);
-  Json sources = shapesToJson(collective.srcShapes, described, &Comm::src);
-  Json targets = shapesToJson(collective.dstShapes, described, &Comm::dst);
+  Json sources = shapesToJson(collective.srcShapes, described, &Start::src);
+  Json targets = shapesToJson(collective.dstShapes, described, &Start::dst);
   if (!sources.is_null())
     json["src_shapes"] = std::move(sources);
   if (!targets.is_null())
@@ -377,7 +377,7 @@ void ProgramWriter::writeHashes() {
 
 std::string ProgramWriter::write() {
   field("format", "whale");
-  field("version", newestVersion);
+  field("version", formatVersion);
   field("target", program.target);
   field("name", program.name);
   field("ranks", format::toJson(program.ranks));

@@ -84,8 +84,8 @@ void Describer::visit(const std::vector<Instruction> &list,
 }
 
 std::string Describer::kindOf(const Instruction &instruction) const {
-  if (const auto *comm = std::get_if<Comm>(&instruction.operation))
-    return program.program.channels.at(comm->channel)->kind;
+  if (const auto *wait = std::get_if<Wait>(&instruction.operation))
+    return program.program.channels.at(wait->channel)->kind;
   if (std::holds_alternative<KernelLaunch>(instruction.operation))
     return "kernel";
   return instruction.detail;
@@ -109,7 +109,7 @@ void Describer::describeRanks(std::string &text) const {
           [&](const Instruction &instruction) {
             const Profile::Spent &spent =
                 profile.ranks[rank][instruction.number];
-            if (std::holds_alternative<Comm>(instruction.operation)) {
+            if (std::holds_alternative<Wait>(instruction.operation)) {
               row.waiting += spent.waitedSeconds;
               row.transfer += spent.seconds - spent.waitedSeconds;
             } else {

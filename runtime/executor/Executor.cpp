@@ -18,10 +18,14 @@
 
 namespace whale::runtime {
 
+static double secondsSince(Trace::Clock::time_point begin) {
+  return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+}
+
 Executor::Executor(const BoundProgram &bound, char *constants,
-                   int64_t threadsPerRank)
+                   int64_t threadsPerRank, const Network &network)
     : program(bound), constants(constants), ranks(bound.program.ranks.size()),
-      transport(createLocalTransport(bound.program)),
+      transport(createLocalTransport(bound.program, network)),
       threads(static_cast<int64_t>(ranks.size())) {
   for (Rank &rank : ranks)
     rank.device = createCpuDevice(threadsPerRank);
@@ -216,15 +220,13 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   cost.leastSeconds = leastSeconds(rank, instruction);
   for (int64_t line : *instruction.lines)
     cost.lines.push_back(program.classOf(rank).lines[line]);
-  if (const auto *comm = std::get_if<Comm>(&instruction.operation)) {
+  if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const format::Collective &collective =
-        *program.program.channels.at(comm->channel);
-    const Traffic &traffic = ranks[rank].traffic;
-    cost.exchange = {collective.kind,
-                     traffic.sent,
-                     traffic.received,
-                     traffic.waitedSeconds,
-                     {}};
+        *program.program.channels.at(wait->channel);
+    const Transfer &transfer = ranks[rank].transfers[wait->transfer];
+    cost.exchange = {collective.kind,           transfer.traffic.sent,
+                     transfer.traffic.received, transfer.traffic.waitedSeconds,
+                     transfer.totalSeconds,     {}};
     for (int64_t peer : collective.participants)
       if (peer != rank)
         cost.exchange->peers.push_back(peer);
@@ -235,18 +237,24 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
 void Executor::record(int64_t rank, const Instruction &instruction,
                       Trace::Clock::time_point begin,
                       Trace::Clock::time_point end) {
+  // A transfer appears by its wait.
+  if (std::holds_alternative<Start>(instruction.operation))
+    return;
   Rank &self = ranks[rank];
-  bool isComm = std::holds_alternative<Comm>(instruction.operation);
+  const auto *wait = std::get_if<Wait>(&instruction.operation);
   if (!self.spent.empty()) {
     Profile::Spent &spent = self.spent[instruction.number];
     ++spent.count;
     spent.seconds += std::chrono::duration<double>(end - begin).count();
-    if (isComm)
-      spent.waitedSeconds += self.traffic.waitedSeconds;
+    if (wait) {
+      const Transfer &transfer = self.transfers[wait->transfer];
+      spent.seconds += transfer.startSeconds;
+      spent.waitedSeconds += transfer.traffic.waitedSeconds;
+    }
   }
   if (self.trace)
     self.trace->add(rank, instruction.label, costOf(rank, instruction),
-                    isComm ? Queue::Communication : Queue::Compute, begin, end);
+                    wait ? Queue::Communication : Queue::Compute, begin, end);
 }
 
 void Executor::execute(int64_t rank,
@@ -297,25 +305,40 @@ static size_t branchOf(const void *memory, DType dtype, size_t branches) {
   return static_cast<size_t>(std::min<uint64_t>(index, branches - 1));
 }
 
-void Executor::communicate(int64_t rank, const Comm &comm) {
+void Executor::start(int64_t rank, const Start &start) {
   Rank &self = ranks[rank];
   self.slow.wait();
   auto begin = Trace::Clock::now();
-  const Traffic &traffic = self.traffic = transport->run(
-      rank, comm.channel, comm.src ? self.memory[*comm.src] : nullptr,
-      comm.dst ? self.memory[*comm.dst] : nullptr);
-  std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
+  size_t number = static_cast<size_t>(start.transfer);
+  self.transfers.resize(std::max(self.transfers.size(), number + 1));
+  Transfer &transfer = self.transfers[number];
+  transfer.begin = begin;
+  transfer.ticket = transport->start(
+      rank, start.channel, start.src ? self.memory[*start.src] : nullptr,
+      start.dst ? self.memory[*start.dst] : nullptr);
+  self.slow.begin();
+  transfer.startSeconds = secondsSince(begin);
+}
+
+void Executor::wait(int64_t rank, const Wait &wait) {
+  Rank &self = ranks[rank];
+  Transfer &transfer = self.transfers[wait.transfer];
+  self.slow.wait();
+  auto begin = Trace::Clock::now();
+  transfer.traffic = transport->wait(rank, transfer.ticket);
+  double seconds = secondsSince(begin);
+  transfer.totalSeconds = secondsSince(transfer.begin);
   self.slow.begin();
   // Taking a part of what the rank holds is no communication.
-  const std::string &kind = program.program.channels.at(comm.channel)->kind;
+  const std::string &kind = program.program.channels.at(wait.channel)->kind;
   if (kind == "local_slice")
     return;
   CollectiveStats &stats = self.stats.collectives[kind];
   ++stats.count;
-  stats.bytesSent += traffic.sent;
-  stats.bytesReceived += traffic.received;
-  self.stats.communicationSeconds += seconds.count();
-  self.stats.waitingSeconds += traffic.waitedSeconds;
+  stats.bytesSent += transfer.traffic.sent;
+  stats.bytesReceived += transfer.traffic.received;
+  self.stats.communicationSeconds += transfer.startSeconds + seconds;
+  self.stats.waitingSeconds += transfer.traffic.waitedSeconds;
 }
 
 void Executor::execute(int64_t rank, const Instruction &instruction) {
@@ -352,8 +375,10 @@ void Executor::execute(int64_t rank, const Instruction &instruction) {
     std::span<void *const> all = self.list;
     call->function(all.first(call->inputs.size()),
                    all.subspan(call->inputs.size(), call->outputs.size()));
-  } else if (auto *comm = std::get_if<Comm>(&instruction.operation)) {
-    communicate(rank, *comm);
+  } else if (auto *given = std::get_if<Start>(&instruction.operation)) {
+    start(rank, *given);
+  } else if (auto *given = std::get_if<Wait>(&instruction.operation)) {
+    wait(rank, *given);
   } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
     while (true) {
       execute(rank, loop->cond);

@@ -24,8 +24,8 @@ using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 class Executor {
 public:
   /// `program` and `constants` outlive the executor.
-  Executor(const BoundProgram &program, char *constants,
-           int64_t threadsPerRank);
+  Executor(const BoundProgram &program, char *constants, int64_t threadsPerRank,
+           const Network &network);
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
@@ -45,6 +45,15 @@ private:
     bool isProfiled;
     std::vector<double> slowdowns;
   };
+  /// A transfer from its start to its wait.
+  struct Transfer {
+    Ticket ticket;
+    Trace::Clock::time_point begin;
+    /// What the start took, and the time from its begin to the end of the wait.
+    double startSeconds = 0, totalSeconds = 0;
+    /// Once it has been waited for.
+    Traffic traffic;
+  };
   struct Rank {
     std::unique_ptr<Device> device;
     std::shared_ptr<Buffer> arena;
@@ -55,8 +64,8 @@ private:
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
     std::vector<Profile::Spent> spent;
-    /// Of the last collective.
-    Traffic traffic;
+    /// By number.
+    std::vector<Transfer> transfers;
     SlowRank slow;
   };
 
@@ -71,7 +80,8 @@ private:
   void addTo(Profile &profile, double seconds) const;
   void record(int64_t rank, const Instruction &instruction,
               Trace::Clock::time_point begin, Trace::Clock::time_point end);
-  void communicate(int64_t rank, const Comm &comm);
+  void start(int64_t rank, const Start &start);
+  void wait(int64_t rank, const Wait &wait);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;
   /// Keeps the first error of a run and stops all ranks.

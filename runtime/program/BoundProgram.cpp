@@ -52,7 +52,8 @@ private:
   void bind(const Matmul &matmul, Instruction &instruction);
   void bind(const Convolution &convolution, Instruction &instruction);
   void bind(const format::Call &call, Instruction &instruction);
-  void bind(const Comm &comm, Instruction &instruction);
+  void bind(const Start &start, Instruction &instruction);
+  void bind(const format::Wait &wait, Instruction &instruction);
   void bind(const format::While &loop, Instruction &instruction);
   void bind(const format::Case &choice, Instruction &instruction);
 
@@ -73,6 +74,8 @@ private:
   const format::RankClass *rankClass = nullptr;
   /// The instructions of the class so far.
   size_t count = 0;
+  /// The instructions that start the class's transfers.
+  std::map<int64_t, const format::Instruction *> starts;
   std::string path;
 };
 } // namespace
@@ -99,6 +102,7 @@ void Binder::bindClasses() {
   for (size_t i = 0; i < program.classes.size(); ++i) {
     rankClass = &program.classes[i];
     count = 0;
+    starts.clear();
     bound.instructions.push_back(
         inside("classes" + at(i) + ".instructions",
                [&] { return bindList(rankClass->instructions); }));
@@ -164,12 +168,29 @@ void Binder::bind(const format::Call &call, Instruction &instruction) {
   }
 }
 
-void Binder::bind(const Comm &comm, Instruction &instruction) {
-  instruction.detail = "comm";
+static std::string labelOf(const format::Program &program, int64_t channel) {
+  return program.channels.at(channel)->kind + " " + std::to_string(channel);
+}
+
+void Binder::bind(const Start &start, Instruction &instruction) {
+  instruction.detail = "start";
   if (instruction.label.empty())
-    instruction.label = program.channels.at(comm.channel)->kind + " " +
-                        std::to_string(comm.channel);
-  instruction.operation = comm;
+    instruction.label = labelOf(program, start.channel);
+  instruction.operation = start;
+}
+
+void Binder::bind(const format::Wait &wait, Instruction &instruction) {
+  instruction.detail = "wait";
+  const format::Instruction &start = *starts.at(wait.transfer);
+  int64_t channel = std::get<Start>(start.operation).channel;
+  if (instruction.label.empty())
+    instruction.label =
+        start.label.empty() ? labelOf(program, channel) : start.label;
+  if (instruction.lines->empty())
+    instruction.lines = &start.lines;
+  instruction.flops += static_cast<double>(start.flops.value_or(0));
+  instruction.bytes += static_cast<double>(start.bytes.value_or(0));
+  instruction.operation = Wait{wait.transfer, channel};
 }
 
 void Binder::bind(const format::While &loop, Instruction &instruction) {
@@ -194,6 +215,8 @@ Instruction Binder::bind(const format::Instruction &given) {
   instruction.number = count++;
   instruction.label = given.label;
   instruction.lines = &given.lines;
+  if (const auto *start = std::get_if<Start>(&given.operation))
+    starts[start->transfer] = &given;
   instruction.flops = static_cast<double>(given.flops.value_or(0));
   instruction.bytes = static_cast<double>(given.bytes.value_or(0));
   std::visit([&](const auto &operation) { bind(operation, instruction); },

@@ -50,6 +50,13 @@ struct Case {
   std::vector<std::vector<Instruction>> branches;
 };
 
+/// Stands for its transfer in traces and profiles: it has the label, the lines
+/// and the costs of the start.
+struct Wait {
+  int64_t transfer;
+  int64_t channel;
+};
+
 struct Instruction {
   /// Counts those of a class, in the order of the program.
   size_t number = 0;
@@ -64,7 +71,7 @@ struct Instruction {
   /// The type that a product is computed in.
   std::optional<DType> product;
   std::variant<KernelLaunch, Copy, const Matmul *, const Convolution *, Call,
-               Comm, While, Case>
+               Start, Wait, While, Case>
       operation;
 };
 

@@ -22,13 +22,13 @@ using format::BufferIndex;
 using format::BufferInfo;
 using format::Cell;
 using format::Collective;
-using format::Comm;
 using format::Convolution;
 using format::Copy;
 using format::Matmul;
 using format::Parameter;
 using format::Reduction;
 using format::Space;
+using format::Start;
 
 } // namespace whale::runtime
 

@@ -8,12 +8,22 @@
 //
 // The seam between the executor and the ranks' connection.
 //
+// A rank has one queue of transfers, in the order of its starts. Its n-th start
+// of a channel meets the n-th starts of the ranks that it exchanges data with
+// there: the rest of its group in an all-reduce, else those that it reads from
+// and those that read from it. Its part of the transfer begins when all of them
+// have it at the head of their queues, so nothing is sent before its receive is
+// posted. It leaves the rank's queue when it is done: `dst` is complete and
+// nobody reads `src` any more. Ranks whose starts are parts of one total order
+// never wait for one another in a circle.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_TRANSPORT_TRANSPORT_H
 #define WHALE_RUNTIME_TRANSPORT_TRANSPORT_H
 
 #include "program/Format.h"
+#include "whale/Runtime/Network.h"
 
 namespace whale::runtime {
 
@@ -27,26 +37,43 @@ public:
 struct Traffic {
   int64_t sent = 0;
   int64_t received = 0;
-  /// How long it waited for them.
+  /// How long it waited for them, inside `wait`.
   double waitedSeconds = 0;
 };
 
+/// One transfer of a rank.
+struct Ticket {
+  int64_t channel = 0;
+  /// Counts the rank's starts in this run.
+  int64_t number = 0;
+};
+
+/// A rank calls `start`, `test`, `wait` and `finish` on its own thread. All
+/// throw Aborted when the run was aborted.
 class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// This rank's part of a channel; returns when `dst` is complete and no
-  /// peer reads `src` any more. A rank that only sends doesn't wait for its
-  /// peers: they receive in the order in which it sent. Called on the rank's
-  /// thread. Throws Aborted when the run was aborted, Error when the ranks wait
-  /// for one another in a circle.
-  virtual Traffic run(int64_t rank, int64_t channel, const void *src,
-                      void *dst) = 0;
+  /// Posts this rank's part of a channel and returns at once. Until it is done,
+  /// nobody else writes `src` and nobody else uses `dst`; they may be one
+  /// buffer in an all-reduce.
+  virtual Ticket start(int64_t rank, int64_t channel, const void *src,
+                       void *dst) = 0;
 
-  /// The rank executes no more collectives in this run.
+  /// Whether the rank's part is done; only before the wait for it. Moves the
+  /// rank's transfers forward.
+  virtual bool test(int64_t rank, const Ticket &ticket) = 0;
+
+  /// Returns when the rank's part is done; once for each start, in any order.
+  /// Meanwhile moves all transfers of the rank forward. Throws Error when every
+  /// rank that still runs waits for another one.
+  virtual Traffic wait(int64_t rank, const Ticket &ticket) = 0;
+
+  /// The rank executes no more collectives in this run. Throws Error when the
+  /// ranks that still run all wait.
   virtual void finish(int64_t rank) = 0;
 
-  /// Wakes all waiting ranks, which throw Aborted.
+  /// Wakes all waiting ranks, which throw Aborted. From any thread.
   virtual void abort() = 0;
   /// True from `abort` on; cheap.
   virtual bool aborted() const = 0;
@@ -56,8 +83,10 @@ public:
 };
 
 /// Ranks are threads of this process and read one another's buffers. `program`
-/// outlives the transport.
-std::unique_ptr<Transport> createLocalTransport(const format::Program &program);
+/// outlives the transport. With a network, a transfer is done when its time on
+/// the links (LinkTimes.h) has passed, too.
+std::unique_ptr<Transport> createLocalTransport(const format::Program &program,
+                                                const Network &network = {});
 
 } // namespace whale::runtime
 

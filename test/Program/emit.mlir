@@ -31,7 +31,7 @@ module @step {
 
   // CHECK: "ranks": [0,1]
   // CHECK: {"space":"rank_constant","values":{{\[\[}}0],[3]],"bytes":4,"dtype":"i32","shape":[]}
-  // CHECK: {"op":"comm","channel":1,"src":{{[0-9]+}},"dst":{{[0-9]+}},"lines":[0]}
+  // CHECK: {"op":"start","channel":1,"transfer":0,"src":{{[0-9]+}},"dst":{{[0-9]+}},"lines":[0]}
   // CHECK: "ranks": [2]
   // CHECK: {"space":"rank_constant","values":{{\[\[}}6]],
 

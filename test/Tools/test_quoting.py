@@ -56,6 +56,7 @@ RUN = ("whale-run", "p.whale", "--inputs=in", "--outputs=out")
         (*RUN, "--{}"),
         (*RUN, "--steps={}"),
         (*RUN, "--slowdowns={}"),
+        (*RUN, "--network={}"),
         ("whale-run", "{}", "--inputs=in", "--outputs=out"),
     ],
 )

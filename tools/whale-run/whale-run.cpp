@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ReadNetwork.h"
 #include "whale/Planner/ClusterRanges.h"
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Io.h"
@@ -38,7 +39,7 @@ using namespace whale::runtime;
 
 namespace {
 struct Options {
-  std::string program, inputs, outputs, data, stats, trace, slowdowns;
+  std::string program, inputs, outputs, data, stats, trace, slowdowns, network;
   int64_t steps = 1;
   int64_t threads = 0;
   bool profile = false;
@@ -250,6 +251,8 @@ static void checkFiles(const Options &options) {
     usedAs.try_emplace(place(options.inputs), "--inputs");
   if (!options.data.empty())
     usedAs.try_emplace(place(options.data), "--data");
+  if (!options.network.empty())
+    usedAs.try_emplace(place(options.network), "--network");
   claim("--outputs", options.outputs);
   claim("--stats", options.stats);
   claim("--trace", options.trace);
@@ -296,8 +299,16 @@ static void run(const Options &options) {
     runOptions.slowdowns = parseSlowdowns(options.slowdowns);
   checkFiles(options);
   LoadOptions loadOptions;
+  ClusterLinks links;
+  if (!options.network.empty())
+    links = readNetwork(options.network);
+  loadOptions.network = links.network;
   loadOptions.threadsPerRank = options.threads;
   Program program = Program::load(options.program, loadOptions);
+  if (links.network && links.devices != program.rankCount())
+    throw Error(options.network + ": has " + std::to_string(links.devices) +
+                " devices, the program has " +
+                std::to_string(program.rankCount()) + " ranks");
   checkFeedback(program, options);
   Inputs inputs(program, options);
 
@@ -397,6 +408,9 @@ int main(int argc, char **argv) {
                  "How many times longer than it could each rank takes for its "
                  "work, as if its device were slower: one factor for each")
       ->type_name("F,...");
+  app.add_option("--network", options.network,
+                 "Cluster file whose links the ranks emulate: a transfer ends "
+                 "when its time on them has passed, too; device i is rank i");
   app.set_version_flag("--version", WHALE_VERSION_TEXT,
                        "Print the versions of Whale and of its LLVM");
   try {

@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 1},
+  json root = {{"format", "whale"},  {"version", 2},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -131,7 +131,11 @@ json richManifest() {
         /*13*/ arenaBuffer(320, "f32", {1, 4, 4, 1}),
         /*14*/ arenaBuffer(384, "f32", {4, 4}),
     };
-    json gather = {{"op", "comm"}, {"channel", 2}, {"src", 1}, {"dst", 3}};
+    json gather = {{"op", "start"},
+                   {"channel", 2},
+                   {"transfer", 1},
+                   {"src", 1},
+                   {"dst", 3}};
     if (c == 1)
       gather["dst"] = nullptr;
     cls["instructions"] = {
@@ -139,8 +143,13 @@ json richManifest() {
          {"symbol", "add"},
          {"buffers", {0, 4, 7}},
          {"extent", 16}},
-        {{"op", "comm"}, {"channel", 1}, {"src", 7}, {"dst", 7}},
+        {{"op", "start"},
+         {"channel", 1},
+         {"transfer", 0},
+         {"src", 7},
+         {"dst", 7}},
         gather,
+        {{"op", "wait"}, {"transfer", 0}},
         {{"op", "matmul"},
          {"lhs", 7},
          {"rhs", 4},
@@ -193,7 +202,8 @@ json richManifest() {
          {"outputs", {14}},
          {"config",
           {{"dimension", 1}, {"keys", json::array({{{"operand", 0}}})}}}},
-        {{"op", "copy"}, {"src", 14}, {"dst", 2}, {"label", "keep"}}};
+        {{"op", "copy"}, {"src", 14}, {"dst", 2}, {"label", "keep"}},
+        {{"op", "wait"}, {"transfer", 1}}};
   }
   json everyone = {0, 1, 2, 3};
   root["channels"]["1"] = {

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/ReadProgram.h"
-#include "whale/ProgramFormat/WriteProgram.h"
 
 #include "Manifests.h"
 #include "whale/ProgramFormat/Error.h"
@@ -43,9 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 2),
-            "file: version: the program has version 2, this runtime reads up "
-            "to version 1: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 3),
+            "file: version: the program has version 3, this Whale reads "
+            "version 2: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 1),
+            "file: version: the program has version 1, this Whale reads "
+            "version 2: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -68,11 +70,11 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "out of the arena of 440");
   EXPECT_EQ(errorOf("/classes/0/buffers/6/values/1/0", 1.5),
             "file: classes[0].buffers[6].values[1][0]: must be an integer");
-  EXPECT_EQ(errorOf("/classes/0/instructions/5/body/0/buffers/1", 99),
-            "file: classes[0].instructions[5].body[0].buffers[1]: must be an "
+  EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/buffers/1", 99),
+            "file: classes[0].instructions[6].body[0].buffers[1]: must be an "
             "integer from 0 to 14");
-  EXPECT_EQ(errorOf("/classes/0/instructions/5/body/0/extent", 2),
-            "file: classes[0].instructions[5].body[0].extent: the kernel has "
+  EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/extent", 2),
+            "file: classes[0].instructions[6].body[0].extent: the kernel has "
             "extent 1");
   EXPECT_EQ(errorOf("/classes/1/instructions/2/channel", 3),
             "file: classes[1].instructions[2].channel: there is no such "
@@ -93,12 +95,80 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "use it");
 }
 
+/// The error of the rich program with other instructions at the end of its
+/// classes.
+std::string errorWith(const std::vector<json> &more) {
+  json manifest = richManifest();
+  for (json &rankClass : manifest["classes"])
+    for (const json &instruction : more)
+      rankClass["instructions"].push_back(instruction);
+  return errorOf(manifest.dump());
+}
+
+TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
+  json start = {
+      {"op", "start"}, {"channel", 1}, {"transfer", 2}, {"src", 7}, {"dst", 7}};
+  json wait = {{"op", "wait"}, {"transfer", 2}};
+  EXPECT_EQ(errorWith({start, wait}), "");
+
+  // Starts count from 0, in the order of the file.
+  json other = start;
+  for (int64_t number : {0, 1, 3}) {
+    other["transfer"] = number;
+    EXPECT_EQ(errorWith({other, wait}),
+              "file: classes[0].instructions[14].transfer: must be 2: a class "
+              "counts its starts");
+  }
+  other["transfer"] = 3;
+  json last = {{"op", "wait"}, {"transfer", 3}};
+  EXPECT_EQ(errorWith({start, other, last, wait}), "");
+  EXPECT_EQ(errorOf("/classes/0/instructions/1/transfer", 1),
+            "file: classes[0].instructions[1].transfer: must be 0: a class "
+            "counts its starts");
+
+  // A wait names an open transfer.
+  const char *const notOpen =
+      ".transfer: no transfer 2 was started before in this list, or there was "
+      "a wait for it already";
+  std::string list = "file: classes[0].instructions";
+  EXPECT_EQ(errorWith({wait}), list + "[14]" + notOpen);
+  EXPECT_EQ(errorWith({wait, start}), list + "[14]" + notOpen);
+  EXPECT_EQ(errorWith({start, wait, wait}), list + "[16]" + notOpen);
+
+  // Each list ends with none open.
+  EXPECT_EQ(errorWith({start}), list + ": nothing waits for transfer 2");
+  EXPECT_EQ(
+      errorOf("/classes/0/instructions/13", {{"op", "wait"}, {"transfer", 0}}),
+      list + "[13].transfer: no transfer 0 was started before in this "
+             "list, or there was a wait for it already");
+
+  // What a loop or a case starts it waits for, and nobody else does.
+  auto nested = [](const std::vector<json> &branch) -> json {
+    return {{"op", "case"}, {"index", 9}, {"branches", json::array({branch})}};
+  };
+  EXPECT_EQ(errorWith({nested({start, wait})}), "");
+  EXPECT_EQ(errorWith({nested({start}), wait}),
+            list + "[14].branches[0]: nothing waits for transfer 2");
+  EXPECT_EQ(errorWith({start, nested({wait}), wait}),
+            list + "[15].branches[0][0]" + notOpen);
+  EXPECT_EQ(errorWith({start, nested({}), wait}), "");
+  json loop = {{"op", "while"},
+               {"predicate", 10},
+               {"cond", json::array({start})},
+               {"body", json::array({wait})}};
+  EXPECT_EQ(errorWith({loop}),
+            list + "[14].cond: nothing waits for transfer 2");
+  loop["cond"] = json::array();
+  loop["body"] = {start, wait};
+  EXPECT_EQ(errorWith({loop}), "");
+}
+
 TEST(ReadProgramTest, LeavesToOthersWhatIsInFiles) {
   // The kernels, the size of the constants, the functions of the runtime.
   EXPECT_EQ(errorOf("/kernels", nullptr), "");
   EXPECT_EQ(errorOf("/constants", nullptr), "");
   EXPECT_EQ(errorOf("/classes/0/buffers/4/offset", 1 << 20), "");
-  EXPECT_EQ(errorOf("/classes/0/instructions/10/function", "other"), "");
+  EXPECT_EQ(errorOf("/classes/0/instructions/11/function", "other"), "");
   EXPECT_EQ(errorOf("/target", "none"), "");
 }
 
@@ -145,53 +215,6 @@ TEST(ReadProgramTest, SharesWhatIsToldOnce) {
   cells["2"] = 1;
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: channels.2.cells.2: rank 1 has no list");
-}
-
-TEST(ReadProgramTest, MovesWhatIsToldOnce) {
-  json manifest = richManifest();
-  json &cells = manifest["channels"]["2"]["cells"];
-  for (int peer = 0; peer < 4; ++peer)
-    cells["0"][peer]["dst"][1] = {1, 1, 4};
-  cells["1"] = {{"like", 0}, {"moved", {0, 1, 0}}};
-  cells["2"] = 0;
-  Program program = readProgram(manifest.dump(), "file");
-  const Collective &exchange = *program.channels.at(2);
-  for (int peer = 0; peer < 4; ++peer) {
-    const Cell &first = (*exchange.cells.at(0))[peer];
-    const Cell &second = (*exchange.cells.at(1))[peer];
-    EXPECT_EQ(first.from[0].start, (Shape{0, 0, 0}));
-    EXPECT_EQ(second.from[0].start, (Shape{0, 1, 0}));
-    EXPECT_EQ(first.from[0].peer, second.from[0].peer);
-    EXPECT_EQ(first.dstStart, second.dstStart);
-    EXPECT_EQ(first.size, second.size);
-  }
-  // It is written in the same way, whoever made the lists.
-  json written = json::parse(writeProgram(program));
-  EXPECT_EQ(written["channels"]["2"]["cells"], cells);
-  EXPECT_EQ(readProgram(writeProgram(program), "file"), program);
-
-  auto errorWith = [&](json entry) {
-    cells["1"] = std::move(entry);
-    return errorOf(manifest.dump());
-  };
-  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, 2, 0}}}),
-            "file: channels.2.cells.1: cell 0: reaches out of the buffer "
-            "[1, 2, 4] of rank 0");
-  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, -1, 0}}}),
-            "file: channels.2.cells.1.moved: moves a start out of its buffer");
-  EXPECT_EQ(errorWith({{"like", 0}, {"moved", {0, 1}}}),
-            "file: channels.2.cells.1.moved: must have 3 dimensions");
-  EXPECT_EQ(errorWith({{"like", 2}, {"moved", {0, 1, 0}}}),
-            "file: channels.2.cells.1.like: rank 2 has no list");
-}
-
-// The parser would take it for the end, and what comes after it for nothing.
-TEST(ReadProgramTest, ZeroBytes) {
-  using namespace std::string_literals;
-  std::string text = richManifest().dump();
-  EXPECT_EQ(errorOf(text + "\0\"u"s), "file: not valid JSON: byte " +
-                                          std::to_string(text.size()) +
-                                          " is zero");
 }
 
 TEST(ReadProgramTest, EveryCutOfTheManifest) {

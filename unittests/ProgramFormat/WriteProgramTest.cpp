@@ -232,6 +232,7 @@ void Generator::addChannels() {
     BufferIndex reduced = addArena(rankClass, DType::F32, {6});
     reduces.emplace_back(reduced, reduced);
   }
+  std::vector<std::vector<Instruction>> waits(program.classes.size());
   for (int64_t described = pick(3); described > 0; --described) {
     bool gather = pick(2);
     Collective collective;
@@ -263,10 +264,17 @@ void Generator::addChannels() {
       program.channels[number] = shared;
       for (size_t i = 0; i < program.classes.size(); ++i) {
         auto [src, dst] = gather ? gathers[i] : reduces[i];
+        auto transfer = static_cast<int64_t>(waits[i].size());
         program.classes[i].instructions.push_back(
-            {.operation = Comm{number, src, dst}});
+            {.operation = Start{number, transfer, src, dst}});
+        waits[i].push_back({.operation = Wait{transfer}});
       }
     }
+  }
+  for (size_t i = 0; i < program.classes.size(); ++i) {
+    std::shuffle(waits[i].begin(), waits[i].end(), random);
+    for (Instruction &wait : waits[i])
+      program.classes[i].instructions.push_back(std::move(wait));
   }
 }
 
@@ -322,7 +330,9 @@ TEST(WriteProgramTest, HandWrittenManifestsMeanTheSame) {
   for (json &rankClass : manifest["classes"]) {
     json again = rankClass["instructions"][2];
     again["channel"] = 7;
+    again["transfer"] = 2;
     rankClass["instructions"].push_back(again);
+    rankClass["instructions"].push_back({{"op", "wait"}, {"transfer", 2}});
   }
   Program program = readProgram(manifest.dump(), "file");
   EXPECT_EQ(program.channels.at(7).get(), program.channels.at(2).get());
@@ -337,8 +347,12 @@ TEST(WriteProgramTest, AReferenceMayUseOtherBuffers) {
   manifest["channels"]["7"] = {{"same_as", 1}};
   for (json &rankClass : manifest["classes"]) {
     rankClass["buffers"].push_back(arenaBuffer(448, "f32", {16}));
-    rankClass["instructions"].push_back(
-        {{"op", "comm"}, {"channel", 7}, {"src", 15}, {"dst", 15}});
+    rankClass["instructions"].push_back({{"op", "start"},
+                                         {"channel", 7},
+                                         {"transfer", 2},
+                                         {"src", 15},
+                                         {"dst", 15}});
+    rankClass["instructions"].push_back({{"op", "wait"}, {"transfer", 2}});
   }
   Program program = readProgram(manifest.dump(), "file");
   EXPECT_EQ(program.channels.at(7)->dstShapes.at(0), Shape({16}));

@@ -41,7 +41,8 @@ struct BufferRegion;
 
 /// One instruction. Values are numbered by the caller.
 ///   Op    reads all operands, writes all results
-///   View  its one result is its one operand under another shape
+///   View  its one result is its first operand under another shape, or from
+///         now on complete; it reads the others
 ///   While regions: condition (yields the predicate) and body; both have one
 ///         argument for each operand, the body yields the next values
 ///   Case  operand 0 is the index; regions yield the results

@@ -24,8 +24,8 @@
 
 namespace whale::format {
 
-/// The version that is written; older ones can be read.
-inline constexpr int64_t newestVersion = 1;
+/// The version that is written and read.
+inline constexpr int64_t formatVersion = 2;
 
 /// A value that several owners may hold: a large one is in memory, and in the
 /// file, once. Compared by value.
@@ -119,11 +119,21 @@ struct Call {
   bool operator==(const Call &) const = default;
 };
 
-/// A rank's part of a channel.
-struct Comm {
+/// Posts a rank's part of a channel. Until the wait for it, nobody writes `src`
+/// and nobody reads or writes `dst`.
+struct Start {
   int64_t channel = 0;
+  /// Which of the class's transfers it is: its starts count from 0, in order.
+  int64_t transfer = 0;
   std::optional<BufferIndex> src, dst;
-  bool operator==(const Comm &) const = default;
+  bool operator==(const Start &) const = default;
+};
+
+/// Goes on when a transfer that was started before, in the same list, is done
+/// with the rank's buffers.
+struct Wait {
+  int64_t transfer = 0;
+  bool operator==(const Wait &) const = default;
 };
 
 struct Instruction;
@@ -150,7 +160,8 @@ struct Instruction {
   /// The lines of the user's program that it comes from, as indices into those
   /// of its class; that of its result first.
   std::vector<int64_t> lines = {};
-  std::variant<Kernel, Copy, Matmul, Convolution, Call, Comm, While, Case>
+  std::variant<Kernel, Copy, Matmul, Convolution, Call, Start, Wait, While,
+               Case>
       operation;
   bool operator==(const Instruction &) const = default;
 };

@@ -11,6 +11,7 @@
 
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Array.h"
+#include "whale/Runtime/Network.h"
 #include "whale/Runtime/Profile.h"
 #include "whale/Runtime/Stats.h"
 #include "whale/Runtime/Trace.h"
@@ -33,6 +34,9 @@ using format::Role;
 struct LoadOptions {
   /// Threads of each rank; 0 shares the machine's cores out among the ranks.
   int64_t threadsPerRank = 0;
+  /// If set, the links between the ranks as they are emulated: a transfer is
+  /// done when its time on them has passed, too (docs/runtime.md).
+  Network network;
 };
 
 struct RunOptions {

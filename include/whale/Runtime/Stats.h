@@ -36,7 +36,8 @@ struct RankStats {
   double productFlops = 0;
   double kernelFlops = 0;
   double computeSeconds = 0;
-  /// Time in collectives, waiting for the other ranks included; and that.
+  /// Time in the starts and waits of collectives, waiting for the other ranks
+  /// included; and that.
   double communicationSeconds = 0;
   double waitingSeconds = 0;
   /// By kind: "all_reduce", "all_gather", ...

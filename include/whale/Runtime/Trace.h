@@ -40,6 +40,8 @@ public:
       int64_t sent, received;
       /// The part of its time that the rank waited for others.
       double waitedSeconds;
+      /// From its start to the end of the wait for it.
+      double totalSeconds;
       std::vector<int64_t> peers;
     };
     std::optional<Exchange> exchange;

@@ -98,6 +98,8 @@ LogicalResult ClassPlanner::translate(Block &block, BufferRegion &region) {
 LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
   if (isa<stablehlo::ReshapeOp>(op))
     instr.kind = BufferInstr::View;
+  else if (auto wait = dyn_cast<WaitOp>(op))
+    instr.kind = wait.getReceived() ? BufferInstr::View : BufferInstr::Op;
   else if (isa<stablehlo::WhileOp>(op))
     instr.kind = BufferInstr::While;
   else if (isa<stablehlo::CaseOp>(op))
@@ -107,7 +109,8 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
     return op.emitError("cannot stand in a program: it was not lowered to a "
                         "kernel, a library call or a collective");
   for (Value operand : op.getOperands())
-    instr.operands.push_back(numbers[operand]);
+    if (!isa<TokenType>(operand.getType()))
+      instr.operands.push_back(numbers[operand]);
   for (Region &inner : op.getRegions()) {
     instr.regions.emplace_back();
     if (failed(translate(inner.front(), instr.regions.back())))
@@ -115,6 +118,8 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
   }
   bool constant = isa<stablehlo::ConstantOp, ShardOffsetOp>(op);
   for (Value value : op.getResults()) {
+    if (isa<TokenType>(value.getType()))
+      continue;
     if (failed(addValue(value, constant)))
       return failure();
     instr.results.push_back(numbers[value]);
@@ -137,7 +142,8 @@ void ClassPlanner::annotate(Block &block, unsigned &instr, unsigned &region) {
   for (Operation &op : block.without_terminator()) {
     SmallVector<int64_t> out;
     for (Value value : op.getResults())
-      out.push_back(result.bufferOf[numbers[value]]);
+      if (!isa<TokenType>(value.getType()))
+        out.push_back(result.bufferOf[numbers[value]]);
     op.setAttr("whale.out", DenseI64ArrayAttr::get(op.getContext(), out));
     if (!result.before[instr].empty())
       op.setAttr("whale.copies", flat(result.before[instr]));

@@ -6,394 +6,348 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A rank publishes the address of its source, waits for those that it reads
-// from, pulls its boxes out of their buffers and waits for its own readers.
-// Nobody spins: ranks may be many more than cores. All state is under one lock
-// that is never held while data move; a rank that changes something wakes those
-// whose condition became true. A rank that only sends leaves a copy and goes
-// on: stages of a pipeline don't wait for those that they feed. When every rank
-// that still runs waits for a condition that is false, none will ever go on:
-// that is an error, not a hang.
+// There are no threads beside those of the ranks: a rank moves its own data
+// while it is inside `wait` or `test`, that of all its transfers that have
+// begun, in the order of its queue. Data move from buffer to buffer, never
+// under the lock that all state is under. Nobody spins: ranks may be many more
+// than cores. A rank that changes something takes those transfers out of the
+// queues that are done by it, and wakes the ranks that can go on. When no rank
+// is left that runs, or has been woken, none will ever go on: that is an error,
+// not a hang.
+//
+// With a network, data move as they do without, as early as they can. Each part
+// also has a time at which it ends on the links, made from the times of the
+// starts alone, before which `wait` does not return: the links work while the
+// ranks compute.
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyBox.h"
-#include "transport/Reduce.h"
-#include "transport/Transport.h"
+#include "transport/local/Member.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
-#include <map>
 #include <mutex>
-#include <set>
-#include <unordered_map>
 
 namespace whale::runtime {
 
 namespace {
+using local::Channel;
+using local::Member;
+using Clock = std::chrono::steady_clock;
+using Lock = std::unique_lock<std::mutex>;
+
 class LocalTransport : public Transport {
 public:
-  explicit LocalTransport(const format::Program &program);
+  LocalTransport(const format::Program &program, const Network &network);
 
-  Traffic run(int64_t rank, int64_t channel, const void *src,
-              void *dst) override;
+  Ticket start(int64_t rank, int64_t channel, const void *src,
+               void *dst) override;
+  bool test(int64_t rank, const Ticket &ticket) override;
+  Traffic wait(int64_t rank, const Ticket &ticket) override;
   void finish(int64_t rank) override;
   void abort() override;
   bool aborted() const override { return stopped; }
   void reset() override;
 
 private:
-  /// What a rank that only sends has left for its readers.
-  struct Letter {
-    std::vector<char> bytes;
-    int64_t readers;
+  enum class State : uint8_t {
+    Running,
+    Blocked,  ///< in `wait`, and others must do something first
+    Sleeping, ///< in `wait`, until a time of the network
+    Finished,
   };
-  /// Ranks of one all-reduce.
-  struct Group {
-    std::vector<int64_t> ranks;
-    // Over all its members and times.
-    int64_t arrived = 0;
-    int64_t reduced = 0;
+  struct Posted {
+    Member *member;
+    const void *src;
+    void *dst;
+    double time; ///< of the network's clock
   };
-  /// One participant of a collective.
-  struct Member {
-    // What the channel's tables say.
-    std::vector<int64_t> sources; ///< other ranks that it reads from
-    int64_t readers = 0;          ///< other ranks that read from it
-    bool receives = false;        ///< from others or from itself
-    Traffic traffic;
-    Group *group = nullptr;
-    int64_t position = 0; ///< in the group
-
-    // This run, under the lock.
-    const void *src = nullptr;
-    void *dst = nullptr;
-    int64_t arrived = 0;               ///< times that it published its source
-    int64_t reads = 0;                 ///< by others, of all times
-    std::map<int64_t, Letter> letters; ///< by time
-  };
-  struct Meeting {
-    const Collective *collective = nullptr;
-    std::unordered_map<int64_t, Member> members;
-    std::vector<std::unique_ptr<Group>> groups;
-  };
-  /// A rank that waits.
-  struct Waiter {
+  struct Rank {
     std::condition_variable wake;
-    const std::function<bool()> *condition = nullptr;
-    bool finished = false;
-    /// In the collective at hand.
-    std::chrono::duration<double> waited{};
+    State state = State::Running;
+    /// The number of the ticket that it waits for.
+    int64_t awaited = 0;
+    std::deque<Posted> queue;
+    /// Transfers that it has started, and that have left its queue.
+    int64_t started = 0, left = 0;
+    /// When the last of them ended on the links, and those that it did not wait
+    /// for, by number.
+    double linksFree = 0;
+    std::unordered_map<int64_t, double> ends;
+
+    Member *head() const {
+      return queue.empty() ? nullptr : queue.front().member;
+    }
   };
 
-  void addCells(Meeting &meeting);
-  void addGroups(Meeting &meeting);
-  void wait(std::unique_lock<std::mutex> &lock, int64_t rank,
-            const std::function<bool()> &condition);
-  void wakeOthers();
-  bool isStuck() const;
-  void pullCells(int64_t rank, const Collective &collective,
-                 const std::map<int64_t, const void *> &sources, void *dst);
-  void send(int64_t rank, const Collective &collective, Member &self);
-  void exchange(std::unique_lock<std::mutex> &lock, int64_t rank,
-                Meeting &meeting, Member &self);
-  void allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
-                 Meeting &meeting, Member &self);
+  void reach(Rank &rank);
+  void leave(Rank &rank);
+  void settle();
+  void finishStage(Member &member);
+  void progress(Lock &lock, Rank &rank);
+  void block(Lock &lock, Rank &rank);
+  void sleep(Lock &lock, Rank &rank, double end);
+  [[noreturn]] static void failStuck();
 
+  /// Seconds since the start of the run; 0 without a network.
+  double now() const {
+    if (!hasNetwork)
+      return 0;
+    return std::chrono::duration<double>(Clock::now() - origin).count();
+  }
+  /// When a transfer that has left the queue ends on the links.
+  double endOf(const Rank &rank, const Ticket &ticket) const {
+    return hasNetwork ? rank.ends.at(ticket.number) : 0;
+  }
+
+  /// The number of a transfer between a rank and itself: it waits for nobody
+  /// and has no place in the queue.
+  static constexpr int64_t atOnce = -1;
+
+  const bool hasNetwork;
   std::mutex mutex;
   std::atomic<bool> stopped = false;
-  std::unordered_map<int64_t, Meeting> meetings; ///< by channel
-  std::vector<std::unique_ptr<Waiter>> waiters;
+  Clock::time_point origin;
+  std::unordered_map<int64_t, Channel> channels;
+  std::vector<std::unique_ptr<Rank>> ranks;
+  /// Ranks that are running or sleeping.
+  size_t awake = 0;
+  /// Ranks whose transfer at the head has changed.
+  std::vector<Rank *> changed;
 };
 } // namespace
 
-LocalTransport::LocalTransport(const format::Program &program) {
+LocalTransport::LocalTransport(const format::Program &program,
+                               const Network &network)
+    : hasNetwork(network != nullptr) {
   for (size_t i = 0; i < program.ranks.size(); ++i)
-    waiters.push_back(std::make_unique<Waiter>());
-  for (const auto &[number, collective] : program.channels) {
-    Meeting &meeting = meetings[number];
-    meeting.collective = collective.get();
-    for (int64_t rank : collective->participants)
-      meeting.members[rank];
-    if (collective->groups.empty())
-      addCells(meeting);
-    else
-      addGroups(meeting);
+    ranks.push_back(std::make_unique<Rank>());
+  for (const auto &[number, collective] : program.channels)
+    channels.try_emplace(number, *collective, network);
+  reset();
+}
+
+/// The transfer at the front of a queue is the rank's next one.
+void LocalTransport::reach(Rank &rank) {
+  const Posted &posted = rank.queue.front();
+  Member &self = *posted.member;
+  self.src = posted.src;
+  self.dst = posted.dst;
+  ++self.use;
+  self.arrived = self.reduced = self.reads = 0;
+  self.stage = self.firstStage;
+  self.ready = self.begins = std::max(posted.time, rank.linksFree);
+  for (Member *peer : *self.peers) {
+    if (peer->use != self.use)
+      continue;
+    ++self.arrived;
+    self.begins = std::max(self.begins, peer->ready);
+    if (peer == &self)
+      continue;
+    ++peer->arrived;
+    peer->begins = std::max(peer->begins, self.ready);
+    if (peer->hasBegun())
+      changed.push_back(ranks[peer->rank].get());
+  }
+  changed.push_back(&rank);
+}
+
+void LocalTransport::leave(Rank &rank) {
+  const Member &member = *rank.head();
+  if (hasNetwork)
+    rank.ends[rank.left] = rank.linksFree = member.begins + member.linkSeconds;
+  rank.queue.pop_front();
+  ++rank.left;
+  if (!rank.queue.empty())
+    reach(rank);
+}
+
+/// Follows up all changes, and wakes the ranks that can go on.
+void LocalTransport::settle() {
+  while (!changed.empty()) {
+    Rank &rank = *changed.back();
+    changed.pop_back();
+    if (rank.head() && rank.head()->isDone())
+      leave(rank);
+    bool isAsleep =
+        rank.state == State::Blocked || rank.state == State::Sleeping;
+    bool isAwaited = rank.state == State::Blocked && rank.left > rank.awaited;
+    if (!isAsleep ||
+        !(isAwaited || (rank.head() && rank.head()->isActionable())))
+      continue;
+    awake += rank.state == State::Blocked;
+    rank.state = State::Running;
+    rank.wake.notify_one();
   }
 }
 
-void LocalTransport::addCells(Meeting &meeting) {
-  int64_t elementBytes = byteSize(meeting.collective->dtype);
-  for (const auto &[rank, cells] : meeting.collective->cells) {
-    Member &self = meeting.members.at(rank);
-    std::set<int64_t> sources;
-    for (const Cell &cell : *cells)
-      for (const Cell::Contribution &from : cell.from) {
-        if (from.peer == rank)
-          continue;
-        sources.insert(from.peer);
-        int64_t bytes = elementCount(cell.size) * elementBytes;
-        self.traffic.received += bytes;
-        meeting.members.at(from.peer).traffic.sent += bytes;
-      }
-    self.sources.assign(sources.begin(), sources.end());
-    self.receives = !cells->empty();
-    for (int64_t peer : sources)
-      ++meeting.members.at(peer).readers;
-  }
-}
-
-/// Elements [begin, end) of an all-reduce that member `position` reduces.
-/// Slices begin at cache lines, so that no two ranks write to one.
-static std::pair<int64_t, int64_t> sliceOf(int64_t count, int64_t members,
-                                           int64_t position) {
-  constexpr int64_t grain = 64;
-  int64_t grains = (count + grain - 1) / grain;
-  auto bound = [&](int64_t i) {
-    return std::min(grains / members * i + std::min(grains % members, i),
-                    grains) *
-           grain;
+/// A member has done what its stage says.
+void LocalTransport::finishStage(Member &self) {
+  auto isRead = [&](Member *member) {
+    ++member->reads;
+    changed.push_back(ranks[member->rank].get());
   };
-  return {std::min(bound(position), count),
-          std::min(bound(position + 1), count)};
+  switch (self.stage) {
+  case Member::Stage::Pull:
+    self.stage = Member::Stage::Nothing;
+    for (Member *source : self.sources)
+      isRead(source);
+    break;
+  case Member::Stage::Reduce:
+    self.stage = Member::Stage::Copy;
+    for (Member *peer : *self.peers)
+      if (++peer->reduced == peer->slices)
+        changed.push_back(ranks[peer->rank].get());
+    break;
+  case Member::Stage::Copy:
+    self.stage = Member::Stage::Nothing;
+    for (Member *peer : *self.peers)
+      if (peer != &self && peer->readers > 0)
+        isRead(peer);
+    break;
+  case Member::Stage::Nothing:
+    break;
+  }
+  changed.push_back(ranks[self.rank].get());
+  settle();
 }
 
-void LocalTransport::addGroups(Meeting &meeting) {
-  const Collective &collective = *meeting.collective;
-  int64_t elementBytes = byteSize(collective.dtype);
-  for (const auto &group : collective.groups) {
-    auto size = static_cast<int64_t>(group.size());
-    meeting.groups.push_back(std::make_unique<Group>());
-    meeting.groups.back()->ranks = group;
-    for (int64_t position = 0; position < size; ++position) {
-      int64_t rank = group[position];
-      Member &self = meeting.members.at(rank);
-      self.group = meeting.groups.back().get();
-      self.position = position;
-      int64_t count = elementCount(collective.dstShapes.at(rank));
-      auto [begin, end] = sliceOf(count, size, position);
-      int64_t own = end - begin;
-      // It takes its slice from the others and gives them theirs, then gives
-      // them the result and takes theirs.
-      int64_t elements = own * (size - 1) + (count - own);
-      self.traffic.received = self.traffic.sent = elements * elementBytes;
+void LocalTransport::progress(Lock &lock, Rank &rank) {
+  while (true) {
+    if (stopped)
+      throw Aborted();
+    Member *member = rank.head();
+    if (!member || !member->isActionable())
+      return;
+    lock.unlock();
+    member->move();
+    lock.lock();
+    finishStage(*member);
+  }
+}
+
+void LocalTransport::failStuck() {
+  throw Error("the ranks wait for one another and none can go on: they "
+              "execute different collectives");
+}
+
+/// Returns when another rank has woken this one.
+void LocalTransport::block(Lock &lock, Rank &rank) {
+  if (awake == 1)
+    failStuck();
+  --awake;
+  rank.state = State::Blocked;
+  rank.wake.wait(lock, [&] { return stopped || rank.state != State::Blocked; });
+}
+
+/// Returns when the links have ended a transfer, or the rank has been woken.
+void LocalTransport::sleep(Lock &lock, Rank &rank, double end) {
+  // A clock has no more; the rank asks again then.
+  constexpr double longest = 1e6;
+  std::chrono::duration<double> left(std::min(end - now(), longest));
+  rank.state = State::Sleeping;
+  rank.wake.wait_until(
+      lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(left),
+      [&] { return stopped || rank.state != State::Sleeping; });
+  rank.state = State::Running;
+}
+
+Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
+                             void *dst) {
+  Member &member = channels.at(channel).at(rank);
+  if (member.peers->size() == 1) {
+    member.src = src;
+    member.dst = dst;
+    member.stage = member.firstStage;
+    member.move();
+    return {channel, atOnce};
+  }
+  Rank &self = *ranks[rank];
+  Lock lock(mutex);
+  if (stopped)
+    throw Aborted();
+  self.queue.push_back({&member, src, dst, now()});
+  if (self.queue.size() == 1) {
+    reach(self);
+    settle();
+  }
+  return {channel, self.started++};
+}
+
+bool LocalTransport::test(int64_t rank, const Ticket &ticket) {
+  if (ticket.number == atOnce)
+    return true;
+  Rank &self = *ranks[rank];
+  Lock lock(mutex);
+  progress(lock, self);
+  return self.left > ticket.number && now() >= endOf(self, ticket);
+}
+
+Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
+  Rank &self = *ranks[rank];
+  Traffic traffic = channels.at(ticket.channel).at(rank).traffic;
+  if (ticket.number == atOnce)
+    return traffic;
+  Clock::duration waited{};
+  Lock lock(mutex);
+  self.awaited = ticket.number;
+  while (true) {
+    progress(lock, self);
+    if (self.left <= ticket.number) {
+      auto begin = Clock::now();
+      block(lock, self);
+      waited += Clock::now() - begin;
+    } else if (double end = endOf(self, ticket); now() < end) {
+      sleep(lock, self, end);
+    } else {
+      break;
     }
   }
-}
-
-bool LocalTransport::isStuck() const {
-  for (const auto &waiter : waiters)
-    if (!waiter->finished && (!waiter->condition || (*waiter->condition)()))
-      return false;
-  return true;
-}
-
-void LocalTransport::wait(std::unique_lock<std::mutex> &lock, int64_t rank,
-                          const std::function<bool()> &condition) {
-  Waiter &self = *waiters[rank];
-  if (stopped)
-    throw Aborted();
-  if (condition())
-    return;
-  self.condition = &condition;
-  if (isStuck()) {
-    self.condition = nullptr;
-    throw Error("the ranks wait for one another and none can go on: they "
-                "execute different collectives");
-  }
-  auto begin = std::chrono::steady_clock::now();
-  self.wake.wait(lock, [&] { return stopped || condition(); });
-  self.waited += std::chrono::steady_clock::now() - begin;
-  self.condition = nullptr;
-  if (stopped)
-    throw Aborted();
-}
-
-void LocalTransport::wakeOthers() {
-  for (const auto &waiter : waiters)
-    if (waiter->condition && (*waiter->condition)())
-      waiter->wake.notify_one();
-}
-
-void LocalTransport::pullCells(int64_t rank, const Collective &collective,
-                               const std::map<int64_t, const void *> &given,
-                               void *dst) {
-  auto it = collective.cells.find(rank);
-  if (it == collective.cells.end() || it->second->empty())
-    return;
-  const Shape &dstShape = collective.dstShapes.at(rank);
-  int64_t elementBytes = byteSize(collective.dtype);
-  std::vector<BoxSource> sources;
-  for (const Cell &cell : *it->second) {
-    sources.clear();
-    for (const Cell::Contribution &from : cell.from)
-      sources.push_back({given.at(from.peer),
-                         &collective.srcShapes.at(from.peer), &from.start});
-    if (sources.size() == 1)
-      copyBox(dst, dstShape, cell.dstStart, sources[0].data, *sources[0].shape,
-              *sources[0].start, cell.size, elementBytes);
-    else
-      reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
-                cell.dstStart, cell.size, sources);
-  }
-}
-
-/// Two phases: each member reduces its slice of all the sources, then copies
-/// the others' results. In between nobody writes what another still reads, even
-/// where source and destination are one buffer.
-void LocalTransport::allReduce(std::unique_lock<std::mutex> &lock, int64_t rank,
-                               Meeting &meeting, Member &self) {
-  const Collective &collective = *meeting.collective;
-  int64_t time = self.arrived;
-  Group &group = *self.group;
-  auto size = static_cast<int64_t>(group.ranks.size());
-  std::vector<Member *> members;
-  for (int64_t peer : group.ranks)
-    members.push_back(&meeting.members.at(peer));
-  // Nobody comes a second time before all have left the first.
-  wait(lock, rank, [&] { return group.arrived >= time * size; });
-  lock.unlock();
-  int64_t elementBytes = byteSize(collective.dtype);
-  int64_t count = elementCount(collective.dstShapes.at(rank));
-  auto [begin, end] = sliceOf(count, size, self.position);
-  std::vector<const void *> sources;
-  for (Member *member : members)
-    sources.push_back(static_cast<const char *>(member->src) +
-                      begin * elementBytes);
-  reduce(collective.dtype, *collective.reduction,
-         static_cast<char *>(self.dst) + begin * elementBytes, sources,
-         end - begin);
-
-  lock.lock();
-  ++group.reduced;
-  wakeOthers();
-  wait(lock, rank, [&] { return group.reduced >= time * size; });
-  lock.unlock();
-  for (int64_t position = 0; position < size; ++position) {
-    if (position == self.position)
-      continue;
-    auto [first, last] = sliceOf(count, size, position);
-    std::copy_n(static_cast<const char *>(members[position]->dst) +
-                    first * elementBytes,
-                (last - first) * elementBytes,
-                static_cast<char *>(self.dst) + first * elementBytes);
-  }
-  lock.lock();
-  for (Member *member : members)
-    if (member != &self)
-      ++member->reads;
-  wakeOthers();
-  wait(lock, rank, [&] { return self.reads >= time * (size - 1); });
-}
-
-void LocalTransport::send(int64_t rank, const Collective &collective,
-                          Member &self) {
-  const auto *bytes = static_cast<const char *>(self.src);
-  int64_t size =
-      elementCount(collective.srcShapes.at(rank)) * byteSize(collective.dtype);
-  self.letters[self.arrived] = {{bytes, bytes + size}, self.readers};
-}
-
-void LocalTransport::exchange(std::unique_lock<std::mutex> &lock, int64_t rank,
-                              Meeting &meeting, Member &self) {
-  int64_t time = ++self.arrived;
-  if (self.group)
-    ++self.group->arrived;
-  bool onlySends = self.readers > 0 && !self.receives && !self.group;
-  if (onlySends)
-    send(rank, *meeting.collective, self);
-  wakeOthers();
-  if (self.group) {
-    allReduce(lock, rank, meeting, self);
-    return;
-  }
-  if (onlySends)
-    return;
-  std::vector<Member *> sources;
-  for (int64_t peer : self.sources)
-    sources.push_back(&meeting.members.at(peer));
-  wait(lock, rank, [&] {
-    return std::all_of(sources.begin(), sources.end(),
-                       [&](Member *member) { return member->arrived >= time; });
-  });
-  std::map<int64_t, const void *> given{{rank, self.src}};
-  for (int64_t peer : self.sources) {
-    Member &member = meeting.members.at(peer);
-    auto letter = member.letters.find(time);
-    given[peer] = letter == member.letters.end() ? member.src
-                                                 : letter->second.bytes.data();
-  }
-  lock.unlock();
-  pullCells(rank, *meeting.collective, given, self.dst);
-  lock.lock();
-  for (Member *member : sources) {
-    ++member->reads;
-    auto letter = member->letters.find(time);
-    if (letter != member->letters.end() && --letter->second.readers == 0)
-      member->letters.erase(letter);
-  }
-  wakeOthers();
-  wait(lock, rank, [&] { return self.reads >= time * self.readers; });
-}
-
-Traffic LocalTransport::run(int64_t rank, int64_t channel, const void *src,
-                            void *dst) {
-  Meeting &meeting = meetings.at(channel);
-  Member &self = meeting.members.at(rank);
-  std::unique_lock lock(mutex);
-  if (stopped)
-    throw Aborted();
-  self.src = src;
-  self.dst = dst;
-  waiters[rank]->waited = {};
-  exchange(lock, rank, meeting, self);
-  Traffic traffic = self.traffic;
-  traffic.waitedSeconds = waiters[rank]->waited.count();
+  self.ends.erase(ticket.number);
+  traffic.waitedSeconds = std::chrono::duration<double>(waited).count();
   return traffic;
 }
 
 void LocalTransport::finish(int64_t rank) {
-  std::lock_guard lock(mutex);
-  waiters[rank]->finished = true;
-  if (stopped || !isStuck())
-    return;
-  // The others wait for this rank, which comes no more; one of them says so.
-  for (const auto &waiter : waiters)
-    if (waiter->condition)
-      throw Error("the ranks wait for one another and none can go on: they "
-                  "execute different collectives");
+  Lock lock(mutex);
+  ranks[rank]->state = State::Finished;
+  // The others wait for this rank, which comes no more; it says so for them.
+  if (--awake == 0 && !stopped &&
+      std::any_of(ranks.begin(), ranks.end(), [](const auto &other) {
+        return other->state == State::Blocked;
+      }))
+    failStuck();
 }
 
 void LocalTransport::abort() {
-  std::lock_guard lock(mutex);
+  Lock lock(mutex);
   stopped = true;
-  for (const auto &waiter : waiters)
-    waiter->wake.notify_all();
+  for (const auto &rank : ranks)
+    rank->wake.notify_all();
 }
 
 void LocalTransport::reset() {
-  std::lock_guard lock(mutex);
+  Lock lock(mutex);
   stopped = false;
-  for (const auto &waiter : waiters) {
-    waiter->condition = nullptr;
-    waiter->finished = false;
-  }
-  for (auto &[channel, meeting] : meetings) {
-    for (auto &[rank, member] : meeting.members) {
-      member.arrived = member.reads = 0;
-      member.letters.clear();
-    }
-    for (const auto &group : meeting.groups)
-      group->arrived = group->reduced = 0;
+  origin = Clock::now();
+  awake = ranks.size();
+  changed.clear();
+  for (auto &[number, channel] : channels)
+    channel.reset();
+  for (const auto &rank : ranks) {
+    rank->state = State::Running;
+    rank->queue.clear();
+    rank->started = rank->left = 0;
+    rank->linksFree = 0;
+    rank->ends.clear();
   }
 }
 
-std::unique_ptr<Transport>
-createLocalTransport(const format::Program &program) {
-  return std::make_unique<LocalTransport>(program);
+std::unique_ptr<Transport> createLocalTransport(const format::Program &program,
+                                                const Network &network) {
+  return std::make_unique<LocalTransport>(program, network);
 }
 
 } // namespace whale::runtime

@@ -296,3 +296,52 @@ func.func @one_sided(%x: tensor<f32>) {
   whale.all_reduce %x channel 0 from #terms to #first : (tensor<f32>) -> ()
   return
 }
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @token_without_wait(%x: tensor<8xf32>) {
+  // expected-error@+1 {{has a token that isn't used by one whale.wait in the same block}}
+  %0, %t = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> (tensor<8xf32>, !whale.token)
+  return
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @early_use(%x: tensor<8xf32>) {
+  // expected-note@+1 {{which starts here}}
+  %0, %t = whale.all_reduce %x channel 0 from #terms to #whole
+      : (tensor<8xf32>) -> (tensor<8xf32>, !whale.token)
+  // expected-error@+1 {{uses what is still being received}}
+  %1 = stablehlo.negate %0 : tensor<8xf32>
+  %2 = whale.wait %t for %0 : (!whale.token, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @source_not_kept(%x: tensor<4xf32>) {
+  %0, %t = whale.all_gather %x channel 0 from #parts to #whole
+      : (tensor<4xf32>) -> (tensor<8xf32>, !whale.token)
+  // expected-error@+1 {{'keeps' must name what the collective sends}}
+  %1 = whale.wait %t for %0 : (!whale.token, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#parts = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @nothing_for_what_is_received(%x: tensor<4xf32>) {
+  %0, %t = whale.all_gather %x channel 0 from #parts to #whole
+      : (tensor<4xf32>) -> (tensor<8xf32>, !whale.token)
+  // expected-error@+1 {{'for' must name what the collective receives}}
+  whale.wait %t keeps %x : (!whale.token, tensor<4xf32>) -> ()
+  return
+}

@@ -170,6 +170,64 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   }];
 }
 
+def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
+  let summary = "Start transfers early and wait for them late";
+  let description = [{
+    Divides collectives of the functions with `whale.ranks` in a start, which
+    has a token as its last result, and a `whale.wait`. All starts of all rank
+    classes follow one order, in which transfers become ready on a timeline that
+    the cluster's costs give. So none waits for another in a circle, even where
+    a transfer begins only when it is the next one of every rank that takes
+    part.
+
+    A reduction that alone reads its operand starts when the operand is there.
+    What is only sent starts where it stands, what is only received when it is
+    sent. Waits stand where what is received is first used, or, where memory is
+    kept for what is sent, when the transfer is expected to be over. Other
+    collectives, and all in loops and branches, start and end where they stand.
+
+    Example: the second kernel runs beside the reduction.
+    ```mlir
+    module @kernels {
+      func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+    }
+    #from = #whale.placement<[4] partial sum 2 on [0, 1]>
+    #to = #whale.placement<[4] replicate 2 on [0, 1]>
+    func.func @rank_class_0(%x: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+        attributes {whale.ranks = array<i64: 0, 1>} {
+      %0 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = whale.all_reduce %0 channel 0 from #from to #to
+          : (tensor<4xf32>) -> tensor<4xf32>
+      return %1, %2 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] partial sum 2 on [0, 1]>
+    #placement1 = #whale.placement<[4] replicate 2 on [0, 1]>
+    module {
+      module @kernels {
+        func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+      }
+      func.func @rank_class_0(%arg0: tensor<4xf32>)
+          -> (tensor<4xf32>, tensor<4xf32>)
+          attributes {whale.ranks = array<i64: 0, 1>} {
+        %0 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+        %1:2 = whale.all_reduce %0 channel 0 from #placement to #placement1
+            : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+        %2 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+        %3 = whale.wait %1#1 for %1#0 : (!whale.token, tensor<4xf32>)
+            -> tensor<4xf32>
+        return %2, %3 : tensor<4xf32>, tensor<4xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "Give every value of a rank class a place in memory";
   let description = [{

@@ -27,6 +27,16 @@ void WhaleDialect::registerAttributes() {
       >();
 }
 
+#define GET_TYPEDEF_CLASSES
+#include "whale/Dialect/Whale/IR/WhaleTypes.cpp.inc"
+
+void WhaleDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "whale/Dialect/Whale/IR/WhaleTypes.cpp.inc"
+      >();
+}
+
 //===----------------------------------------------------------------------===//
 // Strategies
 //===----------------------------------------------------------------------===//

@@ -247,7 +247,34 @@ static LogicalResult verifyShard(CollectiveOp op, Value value, StringRef what,
   return success();
 }
 
+/// At most a shard and, behind it, a token, which a wait uses.
+static LogicalResult verifyOutputs(CollectiveOp op) {
+  Value token = op.getToken();
+  if (op->getNumResults() > 2 ||
+      (op->getNumResults() == 2 && op->getResult(1) != token))
+    return op.emitOpError("has results other than a shard and a token behind "
+                          "it");
+  if (!token)
+    return success();
+  WaitOp wait;
+  if (token.hasOneUse())
+    wait = dyn_cast<WaitOp>(*token.user_begin());
+  if (!wait || wait->getBlock() != op->getBlock())
+    return op.emitOpError("has a token that isn't used by one whale.wait in "
+                          "the same block");
+  for (Operation *user : op->getUsers())
+    if (user != wait) {
+      InFlightDiagnostic diagnostic =
+          user->emitOpError("uses what is still being received");
+      diagnostic.attachNote(op.getLoc()) << "which starts here";
+      return diagnostic;
+    }
+  return success();
+}
+
 static LogicalResult verifyCommon(CollectiveOp op) {
+  if (failed(verifyOutputs(op)))
+    return failure();
   if (int64_t(op.getChannel()) < 0)
     return op.emitOpError("channel ")
            << int64_t(op.getChannel()) << " is negative";
@@ -320,7 +347,8 @@ LogicalResult AllReduceOp::verify() {
 
 SmallVector<InPlacePair> AllReduceOp::getInPlacePairs() {
   // Every rank replaces its whole buffer by the sum of its group's.
-  return {{0, 0, /*required=*/false}};
+  // While it goes on there is no other buffer: its operand ends as it starts.
+  return {{0, 0, /*required=*/bool(CollectiveOp(*this).getToken())}};
 }
 
 LogicalResult ReduceScatterOp::verify() {
@@ -384,4 +412,27 @@ LogicalResult LocalSliceOp::verify() {
   std::optional<Sides> sides = compare(op);
   return success(!sides || succeeded(verifyInside(op, sides->to, "to",
                                                   sides->from, "from")));
+}
+
+CollectiveOp WaitOp::getCollective() {
+  return getToken().getDefiningOp<CollectiveOp>();
+}
+
+LogicalResult WaitOp::verify() {
+  CollectiveOp collective = getCollective();
+  if (!collective || collective->getBlock() != (*this)->getBlock())
+    return emitOpError("waits for no collective of its block");
+  if (getReceived() != collective.getOutput())
+    return emitOpError("'for' must name what the collective receives");
+  if (getReceived()
+          ? !getResult() || getResult().getType() != getReceived().getType()
+          : bool(getResult()))
+    return emitOpError("has another result than what was received");
+  Value sent = collective.getInput();
+  if (isa<AllReduceOp>(collective.getOperation()) && collective.getOutput())
+    sent = {};
+  if (getSent() != sent)
+    return emitOpError(sent ? "'keeps' must name what the collective sends"
+                            : "'keeps' must name nothing");
+  return success();
 }

@@ -17,6 +17,7 @@ using namespace whale;
 
 void WhaleDialect::initialize() {
   registerAttributes();
+  registerTypes();
   addOperations<
 #define GET_OP_LIST
 #include "whale/Dialect/Whale/IR/WhaleOps.cpp.inc"

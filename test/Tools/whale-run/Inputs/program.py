@@ -49,7 +49,7 @@ def buffer(space, dtype, shape, size, **fields):
 
 manifest = {
     "format": "whale",
-    "version": 1,
+    "version": 2,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
@@ -98,7 +98,14 @@ manifest = {
                     "k": [4, 1, 4],
                     "flops": 128,
                 },
-                {"op": "comm", "channel": 0, "src": 7, "dst": 7},
+                {
+                    "op": "start",
+                    "channel": 0,
+                    "transfer": 0,
+                    "src": 7,
+                    "dst": 7,
+                },
+                {"op": "wait", "transfer": 0},
                 {"op": "copy", "src": 7, "dst": 4},
                 {"op": "copy", "src": 2, "dst": 5},
                 {"op": "copy", "src": 3, "dst": 6},

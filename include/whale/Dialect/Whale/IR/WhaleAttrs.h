@@ -22,4 +22,7 @@
 #define GET_ATTRDEF_CLASSES
 #include "whale/Dialect/Whale/IR/WhaleAttrs.h.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "whale/Dialect/Whale/IR/WhaleTypes.h.inc"
+
 #endif // WHALE_DIALECT_WHALE_IR_WHALEATTRS_H

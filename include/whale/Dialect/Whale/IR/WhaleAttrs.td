@@ -19,6 +19,14 @@ class Whale_Attr<string name, string attrMnemonic, list<Trait> traits = []>
   let mnemonic = attrMnemonic;
 }
 
+def Whale_Token : TypeDef<Whale_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a transfer that was started";
+  let description = [{
+    Made where a collective starts, used by the one `whale.wait` for it.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Strategies
 //===----------------------------------------------------------------------===//

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Level 4: what the ranks of a program exchange. Operands and results are this
-// rank's shards; `from` and `to` are the placements of the global value.
+// rank's shards; `from` and `to` are the placements of the global value. One
+// with a token among its results has only started with the operation; it is
+// over with the `whale.wait` for the token (level 5).
 //
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD
@@ -26,7 +28,8 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
     ]> : Whale_Op<mnemonic, traits # [Whale_CollectiveOp]> {
   let arguments = (ins Optional<AnyStaticShapeTensor>:$operand,
       I64Attr:$channel, Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
-  let results = (outs Optional<AnyStaticShapeTensor>:$result);
+  let results = (outs
+      Variadic<AnyTypeOf<[AnyStaticShapeTensor, Whale_Token]>>:$outputs);
   let assemblyFormat = [{
     ($operand^)? `channel` custom<Int>($channel)
     `from` custom<Placement>($from) `to` custom<Placement>($to) attr-dict
@@ -43,6 +46,9 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
       of each rank's box in `from`, up to merging or splitting adjacent
       dimensions, and the result's that in `to`. A rank that holds no element
       has no operand (or result), or one without elements.
+
+    - A token, if there is one, is the last result; one `whale.wait` in the same
+      block uses it and the result before it, which nothing else uses.
 
     Of a value without elements, only these are required.
   }];
@@ -208,6 +214,48 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
     - Where `to` isn't partial, and all parts are boxes in a common view, the
       box of each device that holds elements in `to` lies in its box in `from`.
   }] # sharedConstraints;
+}
+
+def Whale_WaitOp : Whale_Op<"wait", [
+      AttrSizedOperandSegments, MemoryEffects<[MemWrite<Whale_Communication>]>
+    ]> {
+  let summary = "goes on when a transfer is over";
+  let description = [{
+    Waits for the collective that the token is of. `for` names what it has
+    received into, which is complete behind this operation, as its result;
+    `keeps` what it sends from, which lives until here.
+
+    Example: a reduction goes on beside another operation.
+    ```mlir
+    #from = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #to = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    %1, %token = whale.reduce_scatter %0 channel 7 from #from to #to
+        : (tensor<8xf32>) -> (tensor<4xf32>, !whale.token)
+    %2 = stablehlo.negate %x : tensor<4xf32>
+    %3 = whale.wait %token for %1 keeps %0
+        : (!whale.token, tensor<4xf32>, tensor<8xf32>) -> tensor<4xf32>
+    ```
+
+    **Constraints:**
+    - The token is that of a collective in the same block.
+    - `for` names the collective's shard where it has one; the result has its
+      type.
+    - `keeps` names the collective's operand where it has one, unless it is an
+      all-reduce, which receives into its operand's buffer.
+  }];
+  let arguments = (ins Whale_Token:$token,
+      Optional<AnyStaticShapeTensor>:$received,
+      Optional<AnyStaticShapeTensor>:$sent);
+  let results = (outs Optional<AnyStaticShapeTensor>:$result);
+  let assemblyFormat = [{
+    $token (`for` $received^)? (`keeps` $sent^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What is waited for.
+    ::whale::CollectiveOp getCollective();
+  }];
 }
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD

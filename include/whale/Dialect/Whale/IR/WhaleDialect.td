@@ -22,11 +22,13 @@ def Whale_Dialect : Dialect {
     is in `docs/dialects/whale.md`.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
+    void registerTypes();
 
     /// Whether `check` holds of what an operation moves from one placement to
     /// another. A program repeats few such exchanges often, and on many devices

@@ -51,8 +51,19 @@ def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
     }]>,
     InterfaceMethod<"This rank's shard after the exchange, or null.",
                     "::mlir::Value", "getOutput", (ins), "", [{
-      return $_op->getNumResults() ? ::mlir::Value($_op->getResult(0))
-                                   : ::mlir::Value();
+      for (::mlir::Value result : $_op->getResults())
+        if (!::llvm::isa<::whale::TokenType>(result.getType()))
+          return result;
+      return ::mlir::Value();
+    }]>,
+    InterfaceMethod<[{
+      The token of an exchange that goes on behind the operation, or null where
+      it is over with it.
+    }], "::mlir::Value", "getToken", (ins), "", [{
+      for (::mlir::Value result : $_op->getResults())
+        if (::llvm::isa<::whale::TokenType>(result.getType()))
+          return result;
+      return ::mlir::Value();
     }]>,
   ];
 }

@@ -1,4 +1,4 @@
-//===- TransportTest.cpp - Collectives against a serial oracle --*- C++ -*-===//
+//===- TransportScenario.cpp - Collectives and what they compute ----------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,26 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "transport/Transport.h"
+#include "TransportScenario.h"
 
 #include "Numeric.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
+#include <algorithm>
 #include <cstring>
-#include <random>
-#include <thread>
 
-using namespace whale::runtime;
-
-namespace {
-
-using Bytes = std::vector<uint8_t>;
+namespace whale::runtime::test {
 
 /// The operation as the documentation says it, one element at a time.
 template <typename C>
-C apply(Reduction reduction, C a, C b) {
+static C combine(Reduction reduction, C a, C b) {
   switch (reduction) {
   case Reduction::Sum:
     if constexpr (std::is_same_v<C, bool>)
@@ -56,14 +48,13 @@ C apply(Reduction reduction, C a, C b) {
   return a;
 }
 
-bool allowed(DType dtype, Reduction reduction) {
+bool isAllowed(DType dtype, Reduction reduction) {
   bool bitwise = reduction == Reduction::And || reduction == Reduction::Or;
   bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
   return hasArithmetic(dtype) && !(bitwise && !isInteger(dtype)) &&
          !(ordered && isComplex(dtype));
 }
 
-/// Small numbers that every type has, with different bits in each place.
 Bytes randomElements(std::mt19937 &random, DType dtype, int64_t count) {
   Bytes bytes(count * byteSize(dtype));
   dispatch(dtype, [&]<typename T>() {
@@ -82,27 +73,17 @@ Bytes randomElements(std::mt19937 &random, DType dtype, int64_t count) {
   return bytes;
 }
 
-int64_t flatten(const Shape &index, const Shape &shape) {
+static int64_t flatten(const Shape &index, const Shape &shape) {
   int64_t flat = 0;
   for (size_t d = 0; d < shape.size(); ++d)
     flat = flat * shape[d] + index[d];
   return flat;
 }
 
-/// One channel with its buffers by rank.
-struct Scenario {
-  whale::format::Program program;
-  std::shared_ptr<Collective> channel;
-  std::vector<Bytes> src, dst;
-  bool inPlace = false;
-
-  void oracle(std::vector<Bytes> &out) const;
-  void run();
-};
-
-void reduceElement(const Collective &channel, const std::vector<Bytes> &src,
-                   std::span<const std::pair<int64_t, int64_t>> from,
-                   uint8_t *out) {
+static void reduceElement(const Collective &channel,
+                          const std::vector<Bytes> &src,
+                          std::span<const std::pair<int64_t, int64_t>> from,
+                          uint8_t *out) {
   dispatch(channel.dtype, [&]<typename T>() {
     auto at = [&](size_t i) {
       T value;
@@ -115,7 +96,7 @@ void reduceElement(const Collective &channel, const std::vector<Bytes> &src,
       if (from.size() > 1) {
         auto sum = Element<T>::load(at(0));
         for (size_t i = 1; i < from.size(); ++i)
-          sum = apply(*channel.reduction, sum, Element<T>::load(at(i)));
+          sum = combine(*channel.reduction, sum, Element<T>::load(at(i)));
         result = Element<T>::store(sum);
       }
     }
@@ -123,18 +104,18 @@ void reduceElement(const Collective &channel, const std::vector<Bytes> &src,
   });
 }
 
-void Scenario::oracle(std::vector<Bytes> &out) const {
-  int64_t bytes = byteSize(channel->dtype);
-  out = inPlace ? src : dst;
-  for (const auto &group : channel->groups)
+void apply(const Collective &channel, const std::vector<Bytes> &src,
+           std::vector<Bytes> &out) {
+  int64_t bytes = byteSize(channel.dtype);
+  for (const auto &group : channel.groups)
     for (int64_t rank : group)
-      for (int64_t i = 0; i < elementCount(channel->dstShapes.at(rank)); ++i) {
+      for (int64_t i = 0; i < elementCount(channel.dstShapes.at(rank)); ++i) {
         std::vector<std::pair<int64_t, int64_t>> from;
         for (int64_t peer : group)
           from.emplace_back(peer, i);
-        reduceElement(*channel, src, from, &out[rank][i * bytes]);
+        reduceElement(channel, src, from, &out[rank][i * bytes]);
       }
-  for (const auto &[rank, cells] : channel->cells)
+  for (const auto &[rank, cells] : channel.cells)
     for (const Cell &cell : *cells)
       for (int64_t i = 0; i < elementCount(cell.size); ++i) {
         Shape index(cell.size.size());
@@ -151,42 +132,11 @@ void Scenario::oracle(std::vector<Bytes> &out) const {
         for (const auto &entry : cell.from)
           from.emplace_back(
               entry.peer,
-              flatten(shifted(entry.start), channel->srcShapes.at(entry.peer)));
+              flatten(shifted(entry.start), channel.srcShapes.at(entry.peer)));
         int64_t to =
-            flatten(shifted(cell.dstStart), channel->dstShapes.at(rank));
-        reduceElement(*channel, src, from, &out[rank][to * bytes]);
+            flatten(shifted(cell.dstStart), channel.dstShapes.at(rank));
+        reduceElement(channel, src, from, &out[rank][to * bytes]);
       }
-}
-
-/// Executes the channel a few times on all ranks and compares with the oracle.
-void Scenario::run() {
-  std::vector<Bytes> expected;
-  oracle(expected);
-  std::vector<Bytes> source = src;
-  auto transport = createLocalTransport(program);
-  std::vector<Traffic> traffic(src.size());
-  for (int round = 0; round < 2; ++round) {
-    src = source;
-    transport->reset();
-    std::vector<std::thread> threads;
-    for (int64_t rank : channel->participants)
-      threads.emplace_back([&, rank] {
-        void *to = inPlace ? src[rank].data() : dst[rank].data();
-        traffic[rank] = transport->run(rank, 5, src[rank].data(), to);
-        if (!inPlace)
-          traffic[rank] = transport->run(rank, 5, src[rank].data(), to);
-        transport->finish(rank);
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-    EXPECT_EQ(inPlace ? src : dst, expected);
-  }
-  int64_t sent = 0, received = 0;
-  for (const Traffic &entry : traffic) {
-    sent += entry.sent;
-    received += entry.received;
-  }
-  EXPECT_EQ(sent, received);
 }
 
 Scenario randomScenario(std::mt19937 &random, DType dtype,
@@ -194,10 +144,7 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   Scenario scenario;
   int64_t ranks = 1 + pick(8);
-  scenario.program.ranks.resize(ranks);
-  scenario.channel = std::make_shared<Collective>();
-  scenario.program.channels[5] = {scenario.channel};
-  Collective &channel = *scenario.channel;
+  Collective &channel = scenario.channel;
   channel.kind = "all_to_all";
   channel.dtype = dtype;
   channel.reduction = reduction;
@@ -272,113 +219,104 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
   return scenario;
 }
 
-TEST(TransportTest, RandomCollectives) {
-  std::mt19937 random(11);
-  for (int i = 0; i <= static_cast<int>(DType::C128); ++i) {
-    auto dtype = static_cast<DType>(i);
-    for (int round = 0; round < 3; ++round)
-      randomScenario(random, dtype, std::nullopt, false).run();
-    for (int r = 0; r <= static_cast<int>(Reduction::Or); ++r) {
-      auto reduction = static_cast<Reduction>(r);
-      if (!allowed(dtype, reduction))
-        continue;
-      for (int round = 0; round < 3; ++round) {
-        randomScenario(random, dtype, reduction, false).run();
-        randomScenario(random, dtype, reduction, true).run();
-      }
-      if (HasFailure())
-        FAIL() << name(dtype) << " reduction " << r;
-    }
+Collective makeCollective(const std::string &kind,
+                          const std::vector<int64_t> &shares) {
+  Collective channel;
+  channel.kind = kind;
+  channel.dtype = DType::I32;
+  auto ranks = static_cast<int64_t>(shares.size());
+  std::vector<int64_t> offsets;
+  int64_t sum = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    channel.participants.push_back(rank);
+    offsets.push_back(sum);
+    sum += shares[rank];
   }
+  if (kind == "all_reduce" || kind == "reduce_scatter")
+    channel.reduction = Reduction::Sum;
+  if (kind == "all_reduce")
+    channel.groups = {channel.participants};
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t share = shares[rank], left = (rank + ranks - 1) % ranks;
+    Shape src, dst;
+    std::vector<Cell> cells;
+    if (kind == "all_reduce") {
+      src = dst = {sum};
+    } else if (kind == "all_gather") {
+      src = {share};
+      dst = {sum};
+      for (int64_t peer = 0; peer < ranks; ++peer)
+        cells.push_back({{offsets[peer]}, {shares[peer]}, {{peer, {0}}}});
+    } else if (kind == "reduce_scatter") {
+      src = {sum};
+      dst = {share};
+      Cell cell{{0}, {share}, {}};
+      for (int64_t peer = 0; peer < ranks; ++peer)
+        cell.from.push_back({peer, {offsets[rank]}});
+      cells.push_back(cell);
+    } else if (kind == "all_to_all") {
+      src = {share, sum};
+      dst = {sum, share};
+      for (int64_t peer = 0; peer < ranks; ++peer)
+        cells.push_back({{offsets[peer], 0},
+                         {shares[peer], share},
+                         {{peer, {0, offsets[rank]}}}});
+    } else if (kind == "broadcast") {
+      src = dst = {sum};
+      if (rank > 0)
+        cells.push_back({{0}, {sum}, {{0, {0}}}});
+    } else if (kind == "send_recv") {
+      src = {share};
+      dst = {shares[left]};
+      cells.push_back({{0}, dst, {{left, {0}}}});
+    } else {
+      src = {sum};
+      dst = {share};
+      cells.push_back({{0}, {share}, {{rank, {offsets[rank]}}}});
+    }
+    channel.srcShapes[rank] = src;
+    channel.dstShapes[rank] = dst;
+    if (!cells.empty())
+      channel.cells[rank] = std::make_shared<std::vector<Cell>>(cells);
+  }
+  return channel;
 }
 
-/// Two ranks, two channels between them.
-whale::format::Program twoChannels() {
-  Collective collective;
-  collective.kind = "all_reduce";
-  collective.dtype = DType::F32;
-  collective.reduction = Reduction::Sum;
-  collective.participants = {0, 1};
-  collective.groups = {{0, 1}};
-  for (int64_t rank : {0, 1})
-    collective.srcShapes[rank] = collective.dstShapes[rank] = {1};
-  whale::format::Program program;
-  program.ranks.resize(2);
-  program.channels[1] = program.channels[2] =
-      std::make_shared<Collective>(std::move(collective));
+Collective makeSend(int64_t from, int64_t to) {
+  Collective channel;
+  channel.kind = "send_recv";
+  channel.dtype = DType::I32;
+  channel.participants = {std::min(from, to), std::max(from, to)};
+  channel.srcShapes[from] = channel.dstShapes[to] = {1};
+  channel.cells[to] = std::make_shared<std::vector<Cell>>(
+      std::vector<Cell>{{{0}, {1}, {{from, {0}}}}});
+  return channel;
+}
+
+Scenario scenarioOf(std::mt19937 &random, Collective channel, bool inPlace) {
+  Scenario scenario;
+  scenario.inPlace = inPlace;
+  auto elements = [](const std::map<int64_t, Shape> &shapes, int64_t rank) {
+    auto it = shapes.find(rank);
+    return it == shapes.end() ? 0 : elementCount(it->second);
+  };
+  for (int64_t rank = 0; rank <= channel.participants.back(); ++rank) {
+    scenario.src.push_back(randomElements(random, channel.dtype,
+                                          elements(channel.srcShapes, rank)));
+    scenario.dst.emplace_back(elements(channel.dstShapes, rank) *
+                              byteSize(channel.dtype));
+  }
+  scenario.channel = std::move(channel);
+  return scenario;
+}
+
+format::Program programOf(int64_t ranks, const std::vector<Collective> &list) {
+  format::Program program;
+  program.ranks.resize(ranks);
+  for (size_t i = 0; i < list.size(); ++i)
+    program.channels[static_cast<int64_t>(i)] =
+        std::make_shared<Collective>(list[i]);
   return program;
 }
 
-TEST(TransportTest, DifferentOrderIsAnErrorNotAHang) {
-  whale::format::Program program = twoChannels();
-  auto transport = createLocalTransport(program);
-  transport->reset();
-  std::atomic<int> errors = 0, aborts = 0;
-  std::vector<std::thread> threads;
-  for (int64_t rank : {0, 1})
-    threads.emplace_back([&, rank] {
-      float x = 1, y = 0;
-      try {
-        transport->run(rank, rank ? 1 : 2, &x, &y);
-      } catch (const Error &) {
-        ++errors;
-        transport->abort();
-      } catch (const Aborted &) {
-        ++aborts;
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  EXPECT_EQ(errors, 1);
-  EXPECT_EQ(aborts, 1);
-}
-
-TEST(TransportTest, MissingPartnerIsAnErrorNotAHang) {
-  whale::format::Program program = twoChannels();
-  auto transport = createLocalTransport(program);
-  transport->reset();
-  std::atomic<int> stopped = 0;
-  std::thread waiting([&] {
-    float x = 1, y = 0;
-    try {
-      transport->run(0, 1, &x, &y);
-    } catch (const std::exception &) {
-      ++stopped;
-      transport->abort();
-    }
-  });
-  std::thread absent([&] {
-    try {
-      transport->finish(1);
-    } catch (const Error &) {
-      ++stopped;
-      transport->abort();
-    }
-  });
-  waiting.join();
-  absent.join();
-  EXPECT_GE(stopped, 1);
-}
-
-TEST(TransportTest, AbortWakesWaitingRanks) {
-  whale::format::Program program = twoChannels();
-  auto transport = createLocalTransport(program);
-  transport->reset();
-  std::atomic<bool> aborted = false;
-  std::thread waiting([&] {
-    float x = 1, y = 0;
-    try {
-      transport->run(0, 1, &x, &y);
-    } catch (const Aborted &) {
-      aborted = true;
-    }
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  auto begin = std::chrono::steady_clock::now();
-  transport->abort();
-  waiting.join();
-  EXPECT_TRUE(aborted);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
-}
-
-} // namespace
+} // namespace whale::runtime::test

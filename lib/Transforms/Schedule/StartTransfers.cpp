@@ -1,0 +1,391 @@
+//===- StartTransfers.cpp - whale-start-transfers -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the functions of the rank classes, instructions in the order in which
+// they are computed, with collectives that are over where they stand. Out: the
+// same with starts and waits, where that costs no memory or is what a transfer
+// between two stages needs. The planner's orderTransfers says when; this says
+// what may be moved, and moves it.
+//
+// A reduction starts when its operand is there: it works in its operand's
+// buffer, or gives back memory when it is over. What is only sent starts where
+// it stands, and what is only received with it. All else stays one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Planner/Cluster.h"
+#include "whale/Planner/StepCost.h"
+#include "whale/Planner/TransferOrder.h"
+#include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_STARTTRANSFERS
+#include "whale/Transforms/Schedule/Passes.h.inc"
+
+namespace {
+
+/// What the instructions of a program take, by the model of the cluster.
+class InstructionCosts {
+public:
+  InstructionCosts(ModuleOp module, int64_t numRanks) {
+    for (ClusterOp op : module.getOps<ClusterOp>())
+      cluster = op.getCluster();
+    // A module without a cluster is one whose ranks are alike.
+    if (cluster.devices.empty())
+      cluster = cantFail(Cluster::ofRanks(numRanks));
+    topology = Topology::of(cluster);
+    model = createRooflineModel(cluster);
+  }
+
+  double secondsOf(Operation *op, int64_t device) {
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+      return repeatCost(double(tripCount(loop).value_or(1)),
+                        secondsOf(loop.getCond(), device) +
+                            secondsOf(loop.getBody(), device));
+    double most = 0;
+    for (Region &region : op->getRegions())
+      most = std::max(most, secondsOf(region, device));
+    if (op->getNumRegions() > 0)
+      return most;
+    OpCost cost;
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      cost.opClass = OpClass::Elementwise;
+      if (func::FuncOp kernel = launch.getKernelFunc(symbols)) {
+        cost.flops = numberOf(kernel, kFlopsAttrName);
+        cost.bytes = numberOf(kernel, kBytesAttrName);
+      }
+    } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
+      cost.opClass = OpClass::Matmul;
+      cost.flops = double(matmul.getFlops());
+      cost.bytes = operandBytes(op);
+    } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+      cost.opClass = OpClass::Convolution;
+      cost.flops = double(convolution.getFlops());
+      cost.bytes = operandBytes(op);
+    } else if (isa<LibraryCallOp>(op)) {
+      cost.bytes = operandBytes(op);
+    } else {
+      return 0;
+    }
+    std::string dtype;
+    if (op->getNumResults() > 0)
+      llvm::raw_string_ostream(dtype)
+          << getElementTypeOrSelf(op->getResult(0).getType());
+    cost.dtype = dtype;
+    return model->opSeconds(cost, device);
+  }
+
+  double secondsOf(CollectiveOp op) {
+    Value value = op.getInput() ? op.getInput() : op.getOutput();
+    StepKind kind = stepKindOf(op);
+    int64_t bytes = getElementBytes(getElementTypeOrSelf(value.getType()));
+    auto [known, isNew] = transferSeconds.try_emplace(
+        {kind, bytes, op.getFrom().getAsOpaquePointer(),
+         op.getTo().getAsOpaquePointer()});
+    if (isNew)
+      known->second = stepSeconds(
+          *model, {kind, op.getFrom().getValue(), op.getTo().getValue()}, bytes,
+          topology);
+    return known->second;
+  }
+
+private:
+  double secondsOf(Region &region, int64_t device) {
+    double sum = 0;
+    for (Operation &op : region.front().without_terminator())
+      sum += secondsOf(&op, device);
+    return sum;
+  }
+
+  static double numberOf(func::FuncOp kernel, StringRef name) {
+    auto number = kernel->getAttrOfType<IntegerAttr>(name);
+    return number ? double(number.getInt()) : 0;
+  }
+
+  static double operandBytes(Operation *op) {
+    double bytes = 0;
+    for (Type type :
+         llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
+                                  SmallVector<Type>(op->getResultTypes())))
+      bytes += double(getTensorBytes(type));
+    return bytes;
+  }
+
+  Cluster cluster;
+  Topology topology;
+  std::unique_ptr<CostModel> model;
+  SymbolTableCollection symbols;
+  std::map<std::tuple<StepKind, int64_t, const void *, const void *>, double>
+      transferSeconds;
+};
+
+/// All transfers of a program: each use of a channel by itself.
+class Transfers {
+public:
+  explicit Transfers(InstructionCosts &costs) : costs(costs) {}
+
+  /// That of the class's next use of a channel; `uses` counts them.
+  size_t numberOf(CollectiveOp op, llvm::DenseMap<uint64_t, size_t> &uses) {
+    uint64_t channel = op.getChannel();
+    auto [it, isNew] =
+        numbers.try_emplace({channel, uses[channel]++}, seconds.size());
+    if (isNew)
+      seconds.push_back(costs.secondsOf(op));
+    return it->second;
+  }
+
+  std::vector<double> seconds;
+
+private:
+  InstructionCosts &costs;
+  llvm::DenseMap<std::pair<uint64_t, size_t>, size_t> numbers;
+};
+
+/// The instructions of a rank class, and which of them become starts.
+class ClassSchedule {
+public:
+  explicit ClassSchedule(func::FuncOp function)
+      : block(&function.front()), device(getRanks(function)->front()) {}
+
+  void read(InstructionCosts &costs, Transfers &transfers);
+  void write(const std::vector<size_t> &rank,
+             const std::vector<TransferTimes> &times);
+
+  ClassTimeline timeline;
+
+private:
+  void joinReshapes();
+  std::optional<TransferUse> findUse(CollectiveOp op);
+  size_t firstUseOf(Value value);
+
+  Block *block;
+  int64_t device;
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<Operation *, size_t> positions;
+  /// Of each of the timeline's uses: what becomes a start, or null.
+  SmallVector<Operation *> started;
+};
+
+} // namespace
+
+/// Reshapes are no instructions: what is sent under another shape is there when
+/// its operand is, and what is received under one is used where that is.
+void ClassSchedule::joinReshapes() {
+  for (auto op :
+       llvm::make_early_inc_range(block->getOps<stablehlo::ReshapeOp>())) {
+    bool isSent = llvm::any_of(op->getUsers(), llvm::IsaPred<CollectiveOp>);
+    Operation *producer = op.getOperand().getDefiningOp();
+    if (isSent && producer && producer->getBlock() == block) {
+      op->moveAfter(producer);
+    } else if (!isSent && isa_and_nonnull<CollectiveOp>(producer)) {
+      Operation *first = block->getTerminator();
+      for (Operation *user : op->getUsers()) {
+        Operation *here = block->findAncestorOpInBlock(*user);
+        if (here->isBeforeInBlock(first))
+          first = here;
+      }
+      op->moveBefore(first);
+    }
+  }
+}
+
+size_t ClassSchedule::firstUseOf(Value value) {
+  size_t first = ops.size();
+  for (Operation *user : value.getUsers()) {
+    auto it = positions.find(block->findAncestorOpInBlock(*user));
+    if (it != positions.end())
+      first = std::min(first, it->second);
+  }
+  return first;
+}
+
+/// How the collective can be divided in start and wait; nothing if it stays
+/// one.
+std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op) {
+  Value sent = op.getInput(), received = op.getOutput();
+  TransferUse use;
+  use.needed = received ? firstUseOf(received) : ops.size();
+  if (!sent)
+    return use;
+  Value root = sent;
+  bool isOnlyUse = true;
+  while (true) {
+    isOnlyUse &= root.hasOneUse();
+    auto reshape = root.getDefiningOp<stablehlo::ReshapeOp>();
+    if (!reshape)
+      break;
+    root = reshape.getOperand();
+  }
+  // What has only just been received is there at an instruction, not before it.
+  Operation *producer = root.getDefiningOp();
+  if (isa_and_nonnull<CollectiveOp>(producer))
+    return std::nullopt;
+  use.keepsSource = true;
+  if (!received) {
+    use.ready = positions.at(op);
+    return use;
+  }
+  bool isInPlace = isa<AllReduceOp>(op.getOperation());
+  if (!isInPlace && !isa<ReduceScatterOp>(op.getOperation()))
+    return std::nullopt;
+  // What nothing else reads need not be there behind it.
+  if (!isOnlyUse || !producer || producer->getBlock() != block ||
+      isa<stablehlo::ConstantOp, ShardOffsetOp>(producer))
+    return std::nullopt;
+  use.ready = positions.at(sent.getDefiningOp()) + 1;
+  use.keepsSource = !isInPlace;
+  return use;
+}
+
+void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers) {
+  joinReshapes();
+  for (Operation &op : block->without_terminator()) {
+    positions[&op] = ops.size();
+    ops.push_back(&op);
+    timeline.seconds.push_back(costs.secondsOf(&op, device));
+  }
+  llvm::DenseMap<uint64_t, size_t> uses;
+  struct Found {
+    TransferUse use;
+    Operation *started;
+    size_t number;
+  };
+  SmallVector<Found> found;
+  for (auto [position, op] : llvm::enumerate(ops))
+    op->walk<WalkOrder::PreOrder>(
+        [&, position = position, op = op](CollectiveOp collective) {
+          // A rank takes from itself alone.
+          if (isa<LocalSliceOp>(collective.getOperation()))
+            return;
+          std::optional<TransferUse> use;
+          if (collective == op)
+            use = findUse(collective);
+          bool isStarted = bool(use);
+          if (!use) {
+            use.emplace();
+            use->isFixed = true;
+            use->needed = position;
+          }
+          use->channel = collective.getChannel();
+          use->transfer = transfers.numberOf(collective, uses);
+          found.push_back({*use, isStarted ? op : nullptr, found.size()});
+        });
+  // What an instruction needs is there before its own exchange.
+  llvm::sort(found, [](const Found &a, const Found &b) {
+    return std::tuple(a.use.needed, a.use.isFixed, a.number) <
+           std::tuple(b.use.needed, b.use.isFixed, b.number);
+  });
+  for (const Found &one : found) {
+    timeline.uses.push_back(one.use);
+    started.push_back(one.started);
+  }
+}
+
+/// The same collective, with a token.
+static Operation *createStart(OpBuilder &builder, Operation *op) {
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(op->getOperands());
+  state.addAttributes(op->getAttrs());
+  state.addTypes(op->getResultTypes());
+  state.addTypes(TokenType::get(op->getContext()));
+  return builder.create(state);
+}
+
+static Operation *createWait(OpBuilder &builder, Operation *op,
+                             CollectiveOp start, const TransferUse &use) {
+  Value received = start.getOutput();
+  auto wait = WaitOp::create(
+      builder, op->getLoc(), received ? received.getType() : Type(),
+      start.getToken(), received, use.keepsSource ? start.getInput() : Value());
+  if (received)
+    op->getResult(0).replaceAllUsesWith(wait.getResult());
+  return wait;
+}
+
+void ClassSchedule::write(const std::vector<size_t> &rank,
+                          const std::vector<TransferTimes> &times) {
+  SmallVector<size_t> uses;
+  for (size_t i = 0; i < started.size(); ++i)
+    if (started[i])
+      uses.push_back(i);
+  llvm::sort(uses, [&](size_t a, size_t b) {
+    return rank[timeline.uses[a].transfer] < rank[timeline.uses[b].transfer];
+  });
+  // What comes before each instruction: starts, then waits.
+  std::vector<SmallVector<Operation *, 0>> starts(ops.size() + 1),
+      waits(ops.size() + 1);
+  OpBuilder builder = OpBuilder::atBlockTerminator(block);
+  llvm::SmallPtrSet<Operation *, 16> replaced;
+  for (size_t use : uses) {
+    Operation *op = started[use];
+    Operation *start = createStart(builder, op);
+    starts[times[use].start].push_back(start);
+    waits[times[use].wait].push_back(
+        createWait(builder, op, cast<CollectiveOp>(start), timeline.uses[use]));
+    replaced.insert(op);
+  }
+  for (size_t position = 0; position <= ops.size(); ++position) {
+    for (auto *list : {&starts[position], &waits[position]})
+      for (Operation *op : *list)
+        op->moveBefore(block->getTerminator());
+    if (position == ops.size())
+      break;
+    if (replaced.contains(ops[position]))
+      ops[position]->erase();
+    else
+      ops[position]->moveBefore(block->getTerminator());
+  }
+}
+
+namespace {
+
+struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
+  void runOnOperation() final {
+    SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
+    int64_t numRanks = 0;
+    for (func::FuncOp function : functions)
+      numRanks = std::max(numRanks, getRanks(function)->back() + 1);
+    if (functions.empty())
+      return;
+    InstructionCosts costs(getOperation(), numRanks);
+    Transfers transfers(costs);
+    std::vector<ClassSchedule> schedules(functions.begin(), functions.end());
+    std::vector<ClassTimeline> timelines;
+    for (ClassSchedule &schedule : schedules) {
+      schedule.read(costs, transfers);
+      timelines.push_back(schedule.timeline);
+    }
+    std::optional<TransferOrder> order =
+        orderTransfers(timelines, transfers.seconds);
+    if (!order) {
+      functions.front().emitError(
+          "the rank classes wait for one another's transfers in a circle");
+      return signalPassFailure();
+    }
+    std::vector<size_t> rank(order->order.size());
+    for (auto [position, transfer] : llvm::enumerate(order->order))
+      rank[transfer] = position;
+    for (auto [schedule, times] : llvm::zip_equal(schedules, order->times))
+      schedule.write(rank, times);
+  }
+};
+
+} // namespace
+} // namespace whale

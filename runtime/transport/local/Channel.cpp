@@ -1,0 +1,113 @@
+//===- Channel.cpp - Who exchanges data with whom -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/LinkTimes.h"
+#include "transport/local/Member.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace whale::runtime::local {
+
+Channel::Channel(const Collective &given, const Network &network)
+    : collective(given) {
+  for (int64_t rank : collective.participants) {
+    Member &member = members[rank];
+    member.collective = &collective;
+    member.rank = rank;
+  }
+  if (collective.groups.empty())
+    addCells();
+  for (const std::vector<int64_t> &group : collective.groups)
+    addGroup(group);
+  if (network)
+    for (const auto &[rank, seconds] : linkSeconds(collective, network))
+      members.at(rank).linkSeconds = seconds;
+}
+
+void Channel::addCells() {
+  int64_t elementBytes = byteSize(collective.dtype);
+  std::map<int64_t, std::set<int64_t>> peers;
+  for (int64_t rank : collective.participants)
+    peers[rank].insert(rank);
+  for (const auto &[rank, cells] : collective.cells) {
+    Member &self = members.at(rank);
+    std::set<int64_t> sources;
+    for (const Cell &cell : *cells)
+      for (const Cell::Contribution &from : cell.from) {
+        if (from.peer == rank)
+          continue;
+        sources.insert(from.peer);
+        int64_t bytes = elementCount(cell.size) * elementBytes;
+        self.traffic.received += bytes;
+        members.at(from.peer).traffic.sent += bytes;
+      }
+    if (!cells->empty())
+      self.firstStage = Member::Stage::Pull;
+    for (int64_t peer : sources) {
+      self.sources.push_back(&members.at(peer));
+      ++members.at(peer).readers;
+      peers[rank].insert(peer);
+      peers[peer].insert(rank);
+    }
+  }
+  for (const auto &[rank, others] : peers) {
+    std::vector<Member *> &list = lists.emplace_back();
+    for (int64_t peer : others)
+      list.push_back(&members.at(peer));
+    members.at(rank).peers = &list;
+  }
+}
+
+/// Elements [begin, end) of an all-reduce that member `position` reduces.
+/// Slices begin at cache lines, so that no two ranks write to one.
+static std::pair<int64_t, int64_t> sliceOf(int64_t count, int64_t members,
+                                           int64_t position) {
+  constexpr int64_t grain = 64;
+  int64_t grains = (count + grain - 1) / grain;
+  auto bound = [&](int64_t i) {
+    return std::min(grains / members * i + std::min(grains % members, i),
+                    grains) *
+           grain;
+  };
+  return {std::min(bound(position), count),
+          std::min(bound(position + 1), count)};
+}
+
+void Channel::addGroup(const std::vector<int64_t> &group) {
+  auto size = static_cast<int64_t>(group.size());
+  int64_t elementBytes = byteSize(collective.dtype);
+  std::vector<Member *> &list = lists.emplace_back();
+  size_t slices = 0;
+  for (int64_t position = 0; position < size; ++position) {
+    Member &self = members.at(group[position]);
+    list.push_back(&self);
+    self.peers = &list;
+    int64_t count = elementCount(collective.dstShapes.at(self.rank));
+    std::tie(self.begin, self.end) = sliceOf(count, size, position);
+    int64_t own = self.end - self.begin;
+    // It takes its slice from the others and gives them theirs, then gives them
+    // the result and takes theirs.
+    int64_t elements = own * (size - 1) + (count - own);
+    self.traffic.received = self.traffic.sent = elements * elementBytes;
+    bool hasSlice = own > 0;
+    slices += hasSlice;
+    self.readers = hasSlice ? group.size() - 1 : 0;
+    self.firstStage = hasSlice ? Member::Stage::Reduce : Member::Stage::Copy;
+  }
+  for (Member *member : list)
+    member->slices = slices;
+}
+
+void Channel::reset() {
+  for (auto &[rank, member] : members)
+    member.use = 0;
+}
+
+} // namespace whale::runtime::local

@@ -1,0 +1,169 @@
+// RUN: whale-opt %s -split-input-file -whale-start-transfers | FileCheck %s
+
+#p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[4] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // Gradients are made from the last layer to the first: so they are reduced,
+  // each beside what comes behind it. One that is read elsewhere too stays.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    // CHECK: %[[LAST:.*]] = whale.launch @k0
+    // CHECK: %[[R1:.*]]:2 = whale.all_reduce %[[LAST]] channel 1
+    // CHECK-SAME: -> (tensor<4xf32>, !whale.token)
+    // CHECK: %[[FIRST:.*]] = whale.launch @k0
+    // CHECK: %[[R0:.*]]:2 = whale.all_reduce %[[FIRST]] channel 0
+    // CHECK: %[[READ:.*]] = whale.launch @k0
+    // CHECK: whale.all_reduce %[[READ]] channel 2
+    // CHECK-SAME: -> tensor<4xf32>
+    // CHECK: %[[W0:.*]] = whale.wait %[[R0]]#1 for %[[R0]]#0
+    // CHECK-SAME: : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+    // CHECK: whale.launch @k0(%[[W0]])
+    // CHECK: %[[W1:.*]] = whale.wait %[[R1]]#1 for %[[R1]]#0
+    // CHECK: return %{{.*}}, %[[W1]]
+    %last = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %first = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %read = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = whale.all_reduce %first channel 0
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = whale.all_reduce %last channel 1
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = whale.all_reduce %read channel 2
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %3, %1, %2, %read
+        : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+#p0 = #whale.placement<[2, 2] replicate 1 on [0]>
+#p1 = #whale.placement<[2, 2] replicate 1 on [1]>
+#p2 = #whale.placement<[4] replicate 1 on [1]>
+#p3 = #whale.placement<[4] replicate 1 on [0]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+        attributes {whale.bytes = 6400000000 : i64}
+  }
+  // Two stages, one after the other. What is sent is kept until it is over;
+  // what is received has memory from when it is sent, also under a shape.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK: %[[A:.*]] = whale.launch @k0
+    // CHECK: %[[VIEW:.*]] = stablehlo.reshape %[[A]]
+    // CHECK: %[[T0:.*]] = whale.send_recv %[[VIEW]] channel 0
+    // CHECK-SAME: (tensor<2x2xf32>) -> !whale.token
+    // CHECK: %[[B:.*]] = whale.launch @k0
+    // CHECK: %[[BACK:.*]]:2 = whale.send_recv channel 1
+    // CHECK: whale.wait %[[T0]] keeps %[[VIEW]]
+    // CHECK-SAME: (!whale.token, tensor<2x2xf32>) -> ()
+    // CHECK: whale.launch
+    // CHECK: %[[GOT:.*]] = whale.wait %[[BACK]]#1 for %[[BACK]]#0
+    // CHECK: whale.launch @k0(%[[GOT]])
+    %a = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %v = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<2x2xf32>
+    whale.send_recv %v channel 0
+        from #p0 to #p1
+        : (tensor<2x2xf32>) -> ()
+    %b = whale.launch @k0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    %c = whale.launch @k0(%b) : (tensor<4xf32>) -> tensor<4xf32>
+    %d = whale.launch @k0(%c) : (tensor<4xf32>) -> tensor<4xf32>
+    %e = whale.launch @k0(%d) : (tensor<4xf32>) -> tensor<4xf32>
+    %r = whale.send_recv channel 1
+        from #p2 to #p3
+        : () -> tensor<4xf32>
+    %f = whale.launch @k0(%r) : (tensor<4xf32>) -> tensor<4xf32>
+    return %f : tensor<4xf32>
+  }
+  // CHECK-LABEL: func @rank_class_1
+  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 1>} {
+    // CHECK: %[[IN:.*]]:2 = whale.send_recv channel 0
+    // CHECK: %[[GOT:.*]] = whale.wait %[[IN]]#1 for %[[IN]]#0
+    // CHECK-NEXT: %[[FLAT:.*]] = stablehlo.reshape %[[GOT]]
+    // CHECK-NEXT: %[[A:.*]] = whale.launch @k0(%[[FLAT]])
+    // CHECK-NEXT: %[[T1:.*]] = whale.send_recv %[[A]] channel 1
+    // CHECK: whale.wait %[[T1]] keeps %[[A]]
+    %r = whale.send_recv channel 0
+        from #p0 to #p1
+        : () -> tensor<2x2xf32>
+    %v = stablehlo.reshape %r : (tensor<2x2xf32>) -> tensor<4xf32>
+    %a = whale.launch @k0(%v) : (tensor<4xf32>) -> tensor<4xf32>
+    whale.send_recv %a channel 1
+        from #p2 to #p3
+        : (tensor<4xf32>) -> ()
+    %b = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %b : tensor<4xf32>
+  }
+}
+
+// -----
+
+#p0 = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#p1 = #whale.placement<[8] replicate 2 on [0, 1]>
+#p2 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p3 = #whale.placement<[4] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // Gathers and what stands in loops is over where it stands.
+  // CHECK-LABEL: func @rank_class_0
+  // CHECK-NOT: token
+  func.func @rank_class_0(%x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    %0 = whale.all_gather %x channel 0
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<8xf32>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %1 = stablehlo.while(%i = %x) : tensor<4xf32>
+    cond {
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %a = whale.launch @k0(%i) : (tensor<4xf32>) -> tensor<4xf32>
+      %b = whale.all_reduce %a channel 1
+          from #p2 to #p3
+          : (tensor<4xf32>) -> tensor<4xf32>
+      stablehlo.return %b : tensor<4xf32>
+    }
+    return %0, %1 : tensor<8xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+#first = #whale.placement<[4] replicate 1 on [0]>
+#second = #whale.placement<[4] replicate 1 on [1]>
+#third = #whale.placement<[4] replicate 1 on [2]>
+
+// What is passed on is sent where it is there.
+// CHECK-LABEL: func @rank_class_0
+// CHECK: %[[IN:.*]]:2 = whale.send_recv channel 0
+// CHECK: %[[GOT:.*]] = whale.wait %[[IN]]#1 for %[[IN]]#0
+// CHECK: whale.send_recv %[[GOT]] channel 1
+// CHECK-SAME: (tensor<4xf32>) -> ()
+func.func @rank_class_0() attributes {whale.ranks = array<i64: 1>} {
+  %0 = whale.send_recv channel 0 from #first to #second : () -> tensor<4xf32>
+  whale.send_recv %0 channel 1 from #second to #third : (tensor<4xf32>) -> ()
+  return
+}
+func.func @rank_class_1(%x: tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  whale.send_recv %x channel 0 from #first to #second : (tensor<4xf32>) -> ()
+  return
+}
+func.func @rank_class_2() -> tensor<4xf32>
+    attributes {whale.ranks = array<i64: 2>} {
+  %0 = whale.send_recv channel 1 from #second to #third : () -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

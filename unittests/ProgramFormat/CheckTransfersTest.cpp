@@ -1,0 +1,206 @@
+//===- CheckTransfersTest.cpp -----------------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/CheckTransfers.h"
+
+#include "gtest/gtest.h"
+
+using namespace whale::format;
+
+namespace {
+
+/// Two ranks of one class each, or both of one; buffers of 64 bytes at offsets
+/// 0, 64, ... of the arena.
+class Builder {
+public:
+  explicit Builder(size_t classes) {
+    program.classes.resize(classes);
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      program.ranks.push_back({});
+      program.ranks.back().rankClass = classes == 1 ? 0 : rank;
+      program.classes[program.ranks.back().rankClass].ranks.push_back(rank);
+    }
+    starts.resize(classes);
+    for (RankClass &rankClass : program.classes)
+      for (int64_t i = 0; i < 8; ++i)
+        rankClass.buffers.push_back(
+            {Space::Arena, i * 64, 0, 64, DType::F32, {16}, {}});
+  }
+
+  Builder &channel(int64_t number, std::string kind) {
+    Collective collective;
+    collective.kind = std::move(kind);
+    collective.participants = {0, 1};
+    program.channels[number] =
+        std::make_shared<Collective>(std::move(collective));
+    return *this;
+  }
+
+  std::vector<Instruction> &list(size_t number) {
+    return program.classes[number].instructions;
+  }
+  void start(size_t number, int64_t channel, std::optional<BufferIndex> src,
+             std::optional<BufferIndex> dst) {
+    list(number).push_back(
+        {.operation = Start{channel, starts[number]++, src, dst}});
+  }
+  void wait(size_t number, int64_t transfer) {
+    list(number).push_back({.operation = Wait{transfer}});
+  }
+  void copy(size_t number, BufferIndex src, BufferIndex dst) {
+    list(number).push_back({.operation = Copy{src, dst}});
+  }
+  std::string fault() const {
+    auto found = checkTransfers(program);
+    return found ? found->path + ": " + found->what : "";
+  }
+
+  Program program;
+  std::vector<int64_t> starts;
+};
+
+TEST(CheckTransfers, OtherMemoryMayBeUsed) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  builder.start(0, 0, 0, 1);
+  builder.copy(0, 0, 2); // Reading what is sent is fine.
+  builder.copy(0, 2, 3);
+  builder.wait(0, 0);
+  builder.copy(0, 1, 0);
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckTransfers, WritesOfWhatIsSentAreFound) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  builder.start(0, 0, 0, 1);
+  builder.copy(0, 2, 0);
+  builder.wait(0, 0);
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[1]: buffer 0: transfer 0 may still go on, "
+            "and this instruction writes what it sends");
+}
+
+TEST(CheckTransfers, UsesOfWhatIsReceivedAreFound) {
+  for (bool writes : {false, true}) {
+    Builder builder(1);
+    builder.channel(0, "all_gather");
+    builder.start(0, 0, 0, 1);
+    builder.copy(0, writes ? 2 : 1, writes ? 1 : 2);
+    builder.wait(0, 0);
+    EXPECT_NE(builder.fault().find(writes ? "writes what it receives into"
+                                          : "reads what it receives into"),
+              std::string::npos);
+  }
+}
+
+TEST(CheckTransfers, PartsOfBuffersCount) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  // The last four bytes of what is received.
+  builder.program.classes[0].buffers.push_back(
+      {Space::Arena, 124, 0, 8, DType::F32, {2}, {}});
+  builder.start(0, 0, 0, 1);
+  builder.copy(0, 8, 5);
+  builder.wait(0, 0);
+  EXPECT_NE(builder.fault(), "");
+  builder.program.classes[0].buffers[8].offset = 128;
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckTransfers, ResultsShareTheMemoryOfArguments) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  builder.program.results.resize(2);
+  builder.program.results[1].alias = 3;
+  auto &buffers = builder.program.classes[0].buffers;
+  buffers[0] = {Space::Argument, 0, 3, 64, DType::F32, {16}, {}};
+  buffers[2] = {Space::Result, 0, 1, 64, DType::F32, {16}, {}};
+  builder.start(0, 0, 0, 1);
+  builder.copy(0, 4, 2);
+  builder.wait(0, 0);
+  EXPECT_NE(builder.fault(), "");
+  builder.program.results[1].alias = 2;
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckTransfers, LoopsAreLookedInto) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  builder.start(0, 0, 0, 1);
+  While loop;
+  loop.predicate = 5;
+  loop.body.push_back({.operation = Copy{1, 2}});
+  builder.list(0).push_back({.operation = loop});
+  builder.wait(0, 0);
+  EXPECT_NE(builder.fault().find("instructions[1].body[0]"), std::string::npos);
+}
+
+TEST(CheckTransfers, SlicesOfOnesOwnAreAtOnce) {
+  Builder builder(1);
+  builder.channel(0, "all_gather").channel(1, "local_slice");
+  builder.start(0, 0, 0, 1);
+  builder.start(0, 1, 2, 3);
+  builder.wait(0, 1);
+  builder.wait(0, 0);
+  EXPECT_EQ(builder.fault(), "");
+  std::get<Start>(builder.list(0)[1].operation).src = 1;
+  EXPECT_NE(builder.fault().find("reads what it receives"), std::string::npos);
+}
+
+TEST(CheckTransfers, StartsInOtherOrdersAreFound) {
+  Builder builder(2);
+  builder.channel(4, "all_reduce").channel(7, "all_reduce");
+  builder.start(0, 4, 0, 0);
+  builder.start(0, 7, 1, 1);
+  builder.wait(0, 0);
+  builder.wait(0, 1);
+  builder.start(1, 7, 1, 1);
+  builder.start(1, 4, 0, 0);
+  builder.wait(1, 0);
+  builder.wait(1, 1);
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[2]: waits for transfer 0, and channel 4 "
+            "is next in its queue: not all that take part ever have it next; "
+            "classes[1].instructions[2] waits too, where channel 7 is next");
+  std::swap(builder.list(1)[0].operation, builder.list(1)[1].operation);
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckTransfers, SendsBlockUntilTheyAreReceived) {
+  // Stage 0 sends two activations before it takes a gradient back; stage 1
+  // gives the gradient back before it takes the second activation.
+  auto make = [](bool receivesEarly) {
+    Builder builder(2);
+    builder.channel(0, "send_recv").channel(1, "send_recv");
+    builder.start(0, 0, 0, {});
+    builder.start(0, 0, 1, {});
+    builder.start(0, 1, {}, 2);
+    builder.wait(0, 2);
+    builder.wait(0, 0);
+    builder.wait(0, 1);
+    builder.start(1, 0, {}, 0);
+    builder.wait(1, 0);
+    if (receivesEarly)
+      builder.start(1, 0, {}, 1);
+    builder.start(1, 1, 2, {});
+    if (!receivesEarly) {
+      builder.wait(1, 1);
+      builder.start(1, 0, {}, 1);
+      builder.wait(1, 2);
+    } else {
+      builder.wait(1, 2);
+      builder.wait(1, 1);
+    }
+    return builder;
+  };
+  EXPECT_NE(make(false).fault(), "");
+  EXPECT_EQ(make(true).fault(), "");
+}
+
+} // namespace

@@ -1,0 +1,155 @@
+//===- LocalTransportTest.cpp - Ranks as threads, and their links ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TransportConformance.h"
+#include "TransportScenario.h"
+#include "transport/LinkTimes.h"
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+using namespace whale::runtime;
+using namespace whale::runtime::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Link slightLink(int64_t from, int64_t to) {
+  return {1e-6 * static_cast<double>(from + to), 1e-9};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Local, TransportConformance,
+    testing::Values(TransportMaker([](const whale::format::Program &program) {
+      return createLocalTransport(program);
+    })));
+
+INSTANTIATE_TEST_SUITE_P(
+    LocalWithNetwork, TransportConformance,
+    testing::Values(TransportMaker([](const whale::format::Program &program) {
+      return createLocalTransport(program, slightLink);
+    })));
+
+/// Latencies in milliseconds by the distance of the ranks; 10 ms for 8 bytes.
+Network slowNetwork() {
+  return [](int64_t from, int64_t to) {
+    return Link{1e-3 * static_cast<double>(std::abs(from - to)), 1.25e-3};
+  };
+}
+
+TEST(LinkTimesTest, AllReducesAreRings) {
+  // 3 ranks, 12 bytes: 4 steps of the longest latency and 4 bytes.
+  Collective sum = makeCollective("all_reduce", {1, 1, 1});
+  auto seconds = linkSeconds(sum, slowNetwork());
+  for (int64_t rank : {0, 1, 2})
+    EXPECT_DOUBLE_EQ(seconds.at(rank), 4 * (2e-3 + 4 * 1.25e-3));
+  sum = makeCollective("all_reduce", {8});
+  EXPECT_EQ(linkSeconds(sum, slowNetwork()).at(0), 0);
+}
+
+TEST(LinkTimesTest, CellsGoOneAfterTheOther) {
+  // Rank 0 sends 8 bytes to each of ranks 1 and 2, rank 3 takes its own.
+  Collective channel = makeCollective("broadcast", {1, 1, 0});
+  channel.participants.push_back(3);
+  channel.srcShapes[3] = channel.dstShapes[3] = {2};
+  channel.cells[3] = std::make_shared<std::vector<Cell>>(
+      std::vector<Cell>{{{0}, {2}, {{3, {0}}}}});
+  auto seconds = linkSeconds(channel, slowNetwork());
+  for (int64_t rank : {0, 1, 2})
+    EXPECT_DOUBLE_EQ(seconds.at(rank), 2e-3 + 16 * 1.25e-3);
+  EXPECT_EQ(seconds.at(3), 0);
+  // What comes in does not wait for what goes out.
+  seconds = linkSeconds(makeCollective("send_recv", {2, 2}), slowNetwork());
+  EXPECT_DOUBLE_EQ(seconds.at(0), 1e-3 + 8 * 1.25e-3);
+  // The slowest link decides.
+  seconds = linkSeconds(
+      makeCollective("send_recv", {2, 2}),
+      [](int64_t from, int64_t) { return Link{0, from ? 1e-3 : 2e-3}; });
+  EXPECT_DOUBLE_EQ(seconds.at(1), 8 * 2e-3);
+}
+
+TEST(LocalTransportTest, ATransferTakesItsTimeOnTheLinks) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport = createLocalTransport(
+      program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  int32_t sent = 1, received = 0;
+  std::atomic<int> tooEarly = 0;
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       auto begin = Clock::now();
+                       Ticket first, second;
+                       for (Ticket *ticket : {&first, &second})
+                         *ticket = transport->start(rank, 0, &sent, &received);
+                       tooEarly +=
+                           transport->test(rank, first) &&
+                           Clock::now() - begin < std::chrono::milliseconds(20);
+                       transport->wait(rank, second);
+                       // One goes after the other.
+                       tooEarly +=
+                           Clock::now() - begin < std::chrono::milliseconds(40);
+                       EXPECT_TRUE(transport->test(rank, first));
+                       transport->wait(rank, first);
+                     }),
+            Outcome());
+  EXPECT_EQ(tooEarly, 0);
+}
+
+TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport = createLocalTransport(
+      program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  int32_t sent[] = {1, 2}, received[] = {0, 0};
+  std::barrier posted(2), moved(2);
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       std::vector<Ticket> tickets;
+                       for (int i : {0, 1})
+                         tickets.push_back(
+                             transport->start(rank, 0, &sent[i], &received[i]));
+                       posted.arrive_and_wait();
+                       std::this_thread::sleep_for(
+                           std::chrono::milliseconds(45));
+                       // All that is left to do is to move the data.
+                       if (rank == 1) {
+                         EXPECT_TRUE(transport->test(rank, tickets[1]));
+                         EXPECT_TRUE(transport->test(rank, tickets[0]));
+                       }
+                       moved.arrive_and_wait();
+                       EXPECT_TRUE(transport->test(rank, tickets[1]));
+                       for (const Ticket &ticket : tickets)
+                         transport->wait(rank, ticket);
+                     }),
+            Outcome());
+  EXPECT_EQ(received[1], 2);
+}
+
+TEST(LocalTransportTest, AbortWakesThoseWhoWaitForLinks) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport = createLocalTransport(
+      program, [](int64_t, int64_t) { return Link{1e3, 1e9}; });
+  std::thread user;
+  int32_t sent = 1, received = 0;
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       if (rank == 0)
+                         user = std::thread([&] {
+                           std::this_thread::sleep_for(
+                               std::chrono::milliseconds(20));
+                           transport->abort();
+                         });
+                       run(*transport, rank, 0, &sent, &received);
+                     }),
+            (Outcome{0, 2}));
+  user.join();
+}
+
+} // namespace

@@ -1,0 +1,345 @@
+//===- TransportConformance.cpp - What every transport must do ------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TransportConformance.h"
+
+#include "TransportScenario.h"
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <sched.h>
+#include <thread>
+
+using namespace whale::runtime;
+using namespace whale::runtime::test;
+
+Outcome
+whale::runtime::test::runRanks(Transport &transport, int64_t ranks,
+                               const std::function<void(int64_t rank)> &job) {
+  transport.reset();
+  std::atomic<int> errors = 0, aborted = 0;
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        job(rank);
+        transport.finish(rank);
+      } catch (const Error &) {
+        ++errors;
+        transport.abort();
+      } catch (const Aborted &) {
+        ++aborted;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return {errors, aborted};
+}
+
+Traffic whale::runtime::test::run(Transport &transport, int64_t rank,
+                                  int64_t channel, const void *src, void *dst) {
+  return transport.wait(rank, transport.start(rank, channel, src, dst));
+}
+
+namespace {
+
+const Outcome allWell;
+
+const char *const kinds[] = {"all_reduce", "all_gather", "reduce_scatter",
+                             "all_to_all", "broadcast",  "send_recv",
+                             "local_slice"};
+
+/// Runs a collective a few times on all ranks and compares with the oracle.
+void check(const TransportMaker &make, const Scenario &given) {
+  auto ranks = static_cast<int64_t>(given.src.size());
+  whale::format::Program program = programOf(ranks, {given.channel});
+  auto transport = make(program);
+  std::vector<Bytes> expected = given.inPlace ? given.src : given.dst;
+  apply(given.channel, given.src, expected);
+  std::vector<Traffic> traffic(ranks);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Bytes> src = given.src, dst = given.dst;
+    EXPECT_EQ(runRanks(*transport, ranks,
+                       [&](int64_t rank) {
+                         void *to = given.inPlace ? src[rank].data()
+                                                  : dst[rank].data();
+                         for (int i = given.inPlace; i < 2; ++i)
+                           traffic[rank] =
+                               run(*transport, rank, 0, src[rank].data(), to);
+                       }),
+              allWell);
+    EXPECT_EQ(given.inPlace ? src : dst, expected);
+  }
+  int64_t sent = 0, received = 0;
+  for (const Traffic &entry : traffic) {
+    sent += entry.sent;
+    received += entry.received;
+  }
+  EXPECT_EQ(sent, received);
+}
+
+TEST_P(TransportConformance, RandomCollectives) {
+  std::mt19937 random(11);
+  for (int i = 0; i <= static_cast<int>(DType::C128); ++i) {
+    auto dtype = static_cast<DType>(i);
+    for (int round = 0; round < 3; ++round)
+      check(GetParam(), randomScenario(random, dtype, std::nullopt, false));
+    for (int r = 0; r <= static_cast<int>(Reduction::Or); ++r) {
+      auto reduction = static_cast<Reduction>(r);
+      if (!isAllowed(dtype, reduction))
+        continue;
+      for (int round = 0; round < 3; ++round) {
+        check(GetParam(), randomScenario(random, dtype, reduction, false));
+        check(GetParam(), randomScenario(random, dtype, reduction, true));
+      }
+      if (HasFailure())
+        FAIL() << name(dtype) << " reduction " << r;
+    }
+  }
+}
+
+TEST_P(TransportConformance, EveryKindWithEveryShare) {
+  std::mt19937 random(3);
+  const std::vector<int64_t> allShares[] = {
+      {0, 5}, {5, 0},       {0, 0},     {0},          {7},     {3, 3},
+      {1, 6}, {2, 0, 3, 1}, {0, 0, 70}, {1, 0, 0, 0}, {64, 65}};
+  for (const char *kind : kinds)
+    for (const std::vector<int64_t> &shares : allShares)
+      for (bool inPlace : {false, true}) {
+        if (inPlace && std::string(kind) != "all_reduce")
+          continue;
+        SCOPED_TRACE(std::string(kind) + " " + testing::PrintToString(shares));
+        check(GetParam(),
+              scenarioOf(random, makeCollective(kind, shares), inPlace));
+      }
+}
+
+TEST_P(TransportConformance, UsesOfAChannelMeetInTheirOrder) {
+  // All uses are in flight before the first wait; ranks wait in other orders.
+  constexpr int uses = 20;
+  for (const char *kind : {"all_reduce", "all_gather", "send_recv"}) {
+    SCOPED_TRACE(kind);
+    whale::format::Program program =
+        programOf(3, {makeCollective(kind, {1, 1, 1})});
+    auto transport = GetParam()(program);
+    using Values = std::vector<int32_t>;
+    std::vector<std::vector<Values>> dst(3, std::vector<Values>(uses));
+    EXPECT_EQ(runRanks(*transport, 3,
+                       [&](int64_t rank) {
+                         std::vector<Values> src(uses);
+                         std::vector<Ticket> tickets;
+                         for (int use = 0; use < uses; ++use) {
+                           int value = static_cast<int>(rank) * 100 + use;
+                           src[use] = {value, value, value};
+                           dst[rank][use] = {-1, -1, -1};
+                           tickets.push_back(
+                               transport->start(rank, 0, src[use].data(),
+                                                dst[rank][use].data()));
+                         }
+                         for (int use = 0; use < uses; ++use)
+                           transport->wait(
+                               rank, tickets[rank == 1 ? uses - 1 - use : use]);
+                       }),
+              allWell);
+    for (int rank = 0; rank < 3; ++rank)
+      for (int use = 0; use < uses; ++use) {
+        Values expected;
+        if (std::string(kind) == "all_reduce")
+          expected = Values(3, 300 + 3 * use);
+        else if (std::string(kind) == "all_gather")
+          expected = {use, 100 + use, 200 + use};
+        else
+          expected = {(rank + 2) % 3 * 100 + use, -1, -1};
+        EXPECT_EQ(dst[rank][use], expected) << rank << " " << use;
+      }
+  }
+}
+
+TEST_P(TransportConformance, AWaitMovesOtherTransfersForward) {
+  // Rank 1 waits for what comes after the reduction that rank 0 waits for.
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1}), makeSend(0, 1)});
+  auto transport = GetParam()(program);
+  std::vector<std::vector<int32_t>> sums = {{1, 2}, {10, 20}};
+  int32_t received = 0;
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       Ticket sum = transport->start(rank, 0, sums[rank].data(),
+                                                     sums[rank].data());
+                       if (rank == 0) {
+                         transport->wait(0, sum);
+                         run(*transport, 0, 1, &sums[0][1], nullptr);
+                         return;
+                       }
+                       Ticket send = transport->start(1, 1, nullptr, &received);
+                       transport->wait(1, send);
+                       transport->wait(1, sum);
+                     }),
+            allWell);
+  EXPECT_EQ(received, 22);
+  EXPECT_EQ(sums[1], (std::vector<int32_t>{11, 22}));
+}
+
+TEST_P(TransportConformance, SendsMayCross) {
+  whale::format::Program program =
+      programOf(2, {makeSend(0, 1), makeSend(1, 0)});
+  auto transport = GetParam()(program);
+  int32_t sent[] = {5, 6}, received[] = {0, 0};
+  auto exchange = [&](bool oneOrder) {
+    return runRanks(*transport, 2, [&](int64_t rank) {
+      std::vector<Ticket> tickets;
+      for (int64_t i : {0, 1}) {
+        int64_t channel = oneOrder || rank == 0 ? i : 1 - i;
+        tickets.push_back(
+            channel == rank
+                ? transport->start(rank, channel, &sent[rank], nullptr)
+                : transport->start(rank, channel, nullptr, &received[rank]));
+      }
+      // What it receives first.
+      for (int64_t i : {0, 1})
+        transport->wait(rank, tickets[rank == 0 ? 1 - i : i]);
+    });
+  };
+  EXPECT_EQ(exchange(true), allWell);
+  EXPECT_EQ(received[0], 6);
+  EXPECT_EQ(received[1], 5);
+  // Each rank posts its send first: neither receive is ever at the head.
+  EXPECT_EQ(exchange(false), (Outcome{1, 1}));
+}
+
+TEST_P(TransportConformance, ASendIsDoneOnlyWhenItIsReceived) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport = GetParam()(program);
+  int32_t sent = 5, received = 0;
+  std::barrier tested(2), posted(2);
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       if (rank == 0) {
+                         Ticket send = transport->start(0, 0, &sent, nullptr);
+                         for (int i = 0; i < 3; ++i)
+                           EXPECT_FALSE(transport->test(0, send));
+                         tested.arrive_and_wait();
+                         posted.arrive_and_wait();
+                         while (!transport->test(0, send))
+                           std::this_thread::yield();
+                         transport->wait(0, send);
+                         sent = 7;
+                         return;
+                       }
+                       tested.arrive_and_wait();
+                       Ticket receive =
+                           transport->start(1, 0, nullptr, &received);
+                       posted.arrive_and_wait();
+                       while (!transport->test(1, receive))
+                         std::this_thread::yield();
+                       EXPECT_EQ(received, 5);
+                       transport->wait(1, receive);
+                     }),
+            allWell);
+}
+
+TEST_P(TransportConformance, DifferentOrderIsAnErrorNotAHang) {
+  Collective sum = makeCollective("all_reduce", {1, 1});
+  whale::format::Program program = programOf(2, {sum, sum});
+  auto transport = GetParam()(program);
+  for (int round = 0; round < 20; ++round)
+    EXPECT_EQ(runRanks(*transport, 2,
+                       [&](int64_t rank) {
+                         int32_t x[] = {1, 2}, y[] = {0, 0};
+                         run(*transport, rank, rank, x, y);
+                       }),
+              (Outcome{1, 1}));
+}
+
+TEST_P(TransportConformance, MissingPartnerIsAnErrorNotAHang) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1})});
+  auto transport = GetParam()(program);
+  for (int round = 0; round < 20; ++round) {
+    Outcome outcome = runRanks(*transport, 2, [&](int64_t rank) {
+      int32_t x[] = {1, 2}, y[] = {0, 0};
+      if (rank == 0)
+        run(*transport, rank, 0, x, y);
+    });
+    EXPECT_EQ(outcome.errors, 1);
+  }
+}
+
+TEST_P(TransportConformance, AbortWakesWaitingRanks) {
+  whale::format::Program program = programOf(
+      4, {makeCollective("all_reduce", {1, 1, 1, 1}), makeSend(0, 1)});
+  auto transport = GetParam()(program);
+  std::atomic<bool> aborted = false;
+  std::thread user;
+  // The last rank runs on, so the others are not stuck.
+  Outcome outcome = runRanks(*transport, 4, [&](int64_t rank) {
+    int32_t x[] = {1, 2, 3, 4}, y[] = {0, 0, 0, 0};
+    if (rank < 3) {
+      run(*transport, rank, 0, x, y);
+      return;
+    }
+    user = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      aborted = true;
+      transport->abort();
+    });
+    while (!transport->aborted())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(aborted);
+    EXPECT_THROW(transport->start(rank, 0, x, y), Aborted);
+    throw Aborted();
+  });
+  user.join();
+  EXPECT_EQ(outcome, (Outcome{0, 4}));
+}
+
+/// Leaves this thread two cores.
+void useTwoCores() {
+  cpu_set_t all, two;
+  CPU_ZERO(&two);
+  if (sched_getaffinity(0, sizeof(all), &all) != 0)
+    return;
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++cpu)
+    if (CPU_ISSET(cpu, &all))
+      CPU_SET(cpu, &two);
+  sched_setaffinity(0, sizeof(two), &two);
+}
+
+TEST_P(TransportConformance, ManyRanksOnTwoCores) {
+  constexpr int64_t ranks = 16, steps = 50;
+  std::vector<int64_t> shares(ranks, 20);
+  whale::format::Program program =
+      programOf(ranks, {makeCollective("all_reduce", shares),
+                        makeCollective("send_recv", shares)});
+  auto transport = GetParam()(program);
+  std::vector<std::vector<int32_t>> data(ranks);
+  EXPECT_EQ(runRanks(*transport, ranks,
+                     [&](int64_t rank) {
+                       useTwoCores();
+                       std::vector<int32_t> &sum = data[rank];
+                       std::vector<int32_t> from(20, static_cast<int>(rank)),
+                           to(20);
+                       for (int step = 0; step < steps; ++step) {
+                         sum.assign(20 * ranks, static_cast<int>(rank) + step);
+                         Ticket first =
+                             transport->start(rank, 0, sum.data(), sum.data());
+                         Ticket second =
+                             transport->start(rank, 1, from.data(), to.data());
+                         transport->wait(rank, second);
+                         transport->wait(rank, first);
+                         from.swap(to);
+                       }
+                       EXPECT_EQ(from[19], (rank + ranks * 10 - steps) % ranks);
+                     }),
+            allWell);
+  for (const std::vector<int32_t> &sum : data)
+    EXPECT_EQ(sum, std::vector<int32_t>(20 * ranks, 120 + ranks * (steps - 1)));
+}
+
+} // namespace

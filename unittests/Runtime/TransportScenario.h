@@ -1,0 +1,58 @@
+//===- TransportScenario.h - Collectives for tests --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_UNITTESTS_RUNTIME_TRANSPORTSCENARIO_H
+#define WHALE_UNITTESTS_RUNTIME_TRANSPORTSCENARIO_H
+
+#include "program/Format.h"
+
+#include <random>
+
+namespace whale::runtime::test {
+
+using Bytes = std::vector<uint8_t>;
+
+/// Whether elements of this type can be reduced so.
+bool isAllowed(DType dtype, Reduction reduction);
+
+/// Small numbers that every type has, with different bits in each place.
+Bytes randomElements(std::mt19937 &random, DType dtype, int64_t count);
+
+/// What a collective makes of its sources, one element after the other; all by
+/// rank. `out` holds the destinations as they were before.
+void apply(const Collective &channel, const std::vector<Bytes> &src,
+           std::vector<Bytes> &out);
+
+/// A collective with its buffers by rank.
+struct Scenario {
+  Collective channel;
+  std::vector<Bytes> src, dst;
+  /// An all-reduce whose destination is the source.
+  bool inPlace = false;
+};
+
+/// Up to eight ranks, in groups or with cells between random boxes.
+Scenario randomScenario(std::mt19937 &random, DType dtype,
+                        std::optional<Reduction> reduction, bool groups);
+
+/// A collective of a kind over as many ranks as there are shares: of what each
+/// holds of the shared dimension.
+Collective makeCollective(const std::string &kind,
+                          const std::vector<int64_t> &shares);
+
+/// One i32 from a rank to another one.
+Collective makeSend(int64_t from, int64_t to);
+
+Scenario scenarioOf(std::mt19937 &random, Collective channel, bool inPlace);
+
+/// Channels are numbered by their place in the list.
+format::Program programOf(int64_t ranks, const std::vector<Collective> &list);
+
+} // namespace whale::runtime::test
+
+#endif // WHALE_UNITTESTS_RUNTIME_TRANSPORTSCENARIO_H
