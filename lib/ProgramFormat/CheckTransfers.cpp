@@ -9,6 +9,7 @@
 #include "whale/ProgramFormat/CheckTransfers.h"
 
 #include <deque>
+#include <set>
 
 namespace whale::format {
 namespace {
@@ -300,15 +301,12 @@ std::optional<TransferFault> OrderCheck::check() {
   for (size_t i = 0; i < classes.size(); ++i) {
     collect(classes[i], program.classes[i].instructions,
             at("classes", i) + ".instructions");
-    std::map<int64_t, bool> uses;
+    std::set<int64_t> channels;
     for (const Event &event : classes[i].events)
       if (event.isStart)
-        uses[event.channel] = true;
-    for (auto [channel, isUsed] : uses)
+        channels.insert(event.channel);
+    for (int64_t channel : channels)
       ++participants[channel];
-    // They are marked as the program runs.
-    for (const Event &event : classes[i].events)
-      classes[i].isOver[event.transfer] = false;
   }
   for (bool moved = true; moved;) {
     moved = false;

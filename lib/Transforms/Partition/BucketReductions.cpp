@@ -64,14 +64,13 @@ public:
 private:
   void collect(size_t number);
   std::optional<size_t> numberOf(AllReduceOp op);
-  bool isUsedBehind(const Candidate &member, const Candidate &last) const;
   void join(ArrayRef<Candidate *> members);
   void join(ArrayRef<AllReduceOp> members);
 
   ArrayRef<func::FuncOp> classes;
   int64_t bucketBytes;
-  /// Numbers of equal pairs of placements, but for their shapes.
-  SmallVector<std::pair<AllReduceOp, size_t>> kinds;
+  /// One for each pair of placements, but for their shapes, and element type.
+  SmallVector<AllReduceOp> kinds;
   /// By channel, in the order in which they are reached; null where one is no
   /// candidate.
   llvm::MapVector<uint64_t, std::unique_ptr<Candidate>> candidates;
@@ -90,13 +89,15 @@ std::optional<size_t> Bucketer::numberOf(AllReduceOp op) {
   auto elementType = [](AllReduceOp op) {
     return getElementTypeOrSelf(op->getResult(0).getType());
   };
-  for (auto &[other, number] : kinds)
-    if (elementType(other) == elementType(op) &&
-        other.getFrom().getValue().root() == from.root() &&
-        other.getTo().getValue().root() == to.root())
-      return number;
-  kinds.push_back({op, kinds.size()});
-  return kinds.back().second;
+  auto *same = llvm::find_if(kinds, [&](AllReduceOp other) {
+    return elementType(other) == elementType(op) &&
+           other.getFrom().getValue().root() == from.root() &&
+           other.getTo().getValue().root() == to.root();
+  });
+  size_t number = same - kinds.begin();
+  if (same == kinds.end())
+    kinds.push_back(op);
+  return number;
 }
 
 void Bucketer::collect(size_t number) {
@@ -143,8 +144,7 @@ void Bucketer::collect(size_t number) {
 }
 
 /// Whether in all classes nothing uses the member's result before the last one.
-bool Bucketer::isUsedBehind(const Candidate &member,
-                            const Candidate &last) const {
+static bool isUsedBehind(const Candidate &member, const Candidate &last) {
   return llvm::all_of(llvm::zip_equal(member.uses, last.uses), [](auto pair) {
     AllReduceOp op = std::get<0>(pair).second, end = std::get<1>(pair).second;
     Block *block = op->getBlock();
