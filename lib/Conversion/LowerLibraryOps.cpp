@@ -123,6 +123,13 @@ struct Side {
         free.push_back(dim);
   }
 
+  int64_t countFree() const {
+    int64_t count = 1;
+    for (int64_t dim : free)
+      count *= shape[dim];
+    return count;
+  }
+
   /// Copies the operand to the order batch, free, contracting; or contracting
   /// before free, if then lines of memory stay lines.
   void transpose(OpBuilder &b, Location loc) {
@@ -211,8 +218,9 @@ class Contraction {
 public:
   Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op);
 
-  /// Replaces the operation; failure if the library has no such product.
-  LogicalResult lower();
+  /// Replaces the operation; failure if the library has no such product, or
+  /// loops are as quick.
+  LogicalResult lower(int64_t fewProducts);
 
 private:
   SmallVector<Group> rows() const {
@@ -223,6 +231,7 @@ private:
     return collapse(
         rhs.groups(rhs.free, ArrayRef(out).take_back(rhs.free.size())));
   }
+  bool isForLoops(int64_t contracted, int64_t fewProducts) const;
   void orderContracted();
   /// Finds a place of the operand that the library can walk.
   void place(Side &side, function_ref<SmallVector<Group>()> groups);
@@ -246,6 +255,16 @@ Contraction::Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op)
   llvm::append_range(lhs.contracting, numbers.getLhsContractingDimensions());
   llvm::append_range(rhs.batch, numbers.getRhsBatchingDimensions());
   llvm::append_range(rhs.contracting, numbers.getRhsContractingDimensions());
+}
+
+/// Whether loops are as quick as a call: they form sums in blocks, which is
+/// more exact. That is so for vectors, which are read once, and for so few
+/// pairs of elements that the call takes longer than their product.
+bool Contraction::isForLoops(int64_t contracted, int64_t fewProducts) const {
+  int64_t rows = lhs.countFree(), columns = rhs.countFree();
+  return rows == 1 || columns == 1 ||
+         (rows <= fewProducts / contracted &&
+          columns <= fewProducts / contracted / rows);
 }
 
 /// Contracts in the order in which the right operand lies in memory.
@@ -319,7 +338,7 @@ void Contraction::placeResult() {
   }
 }
 
-LogicalResult Contraction::lower() {
+LogicalResult Contraction::lower(int64_t fewProducts) {
   Value left = op.getLhs(), right = op.getRhs();
   auto leftType = cast<RankedTensorType>(left.getType());
   int64_t contracted = 1;
@@ -329,14 +348,16 @@ LogicalResult Contraction::lower() {
     rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
   }
-  // The product of two vectors is a sum, which is formed in blocks.
-  if (!isLibraryType(type.getElementType()) || type.getNumElements() <= 1 ||
-      !makeLibraryTypes(rewriter, op, left, right))
-    return failure();
   lhs.set(left);
   rhs.set(right);
   lhs.findFree();
   rhs.findFree();
+  if (!isLibraryType(type.getElementType()) ||
+      isForLoops(contracted, fewProducts) ||
+      !makeLibraryTypes(rewriter, op, left, right))
+    return failure();
+  lhs.set(left);
+  rhs.set(right);
   place(rhs, [&] { return columns(); });
   place(lhs, [&] { return rows(); });
   placeResult();
@@ -508,6 +529,8 @@ void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
 }
 
 struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
+  using LowerLibraryOpsBase::LowerLibraryOpsBase;
+
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<Operation *> found;
@@ -519,7 +542,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       rewriter.setInsertionPoint(op);
       // What the library cannot do is left to kernels.
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
-        (void)Contraction(rewriter, dot).lower();
+        (void)Contraction(rewriter, dot).lower(fewProducts);
       else
         (void)lowerConvolution(rewriter, cast<stablehlo::ConvolutionOp>(op));
     }

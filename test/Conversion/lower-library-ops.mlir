@@ -1,4 +1,5 @@
-// RUN: whale-opt %s -whale-lower-library-ops -split-input-file | FileCheck %s
+// RUN: whale-opt %s -whale-lower-library-ops=few-products=0 -split-input-file | FileCheck %s
+// RUN: whale-opt %s -whale-lower-library-ops -split-input-file | FileCheck %s --check-prefix=FEW
 
 // A transposed operand is read with other strides.
 // CHECK-LABEL: @transposed
@@ -289,4 +290,42 @@ func.func @far_windows(%x: tensor<1x8x2xf32>, %k: tensor<3x2x3xf32>)
       {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
       : (tensor<1x8x2xf32>, tensor<3x2x3xf32>) -> tensor<1x1x3xf32>
   return %0 : tensor<1x1x3xf32>
+}
+
+// -----
+
+// Loops are as quick for products with a vector, however long, and for those
+// with few elements; these sums are more exact.
+// CHECK-LABEL: @vectors
+// CHECK-COUNT-2: stablehlo.dot_general
+// FEW-LABEL: @vectors
+// FEW-COUNT-2: stablehlo.dot_general
+func.func @vectors(%a: tensor<512x256xf32>, %v: tensor<256xf32>,
+                   %b: tensor<4x256x512xf32>, %w: tensor<4x1x256xf32>)
+    -> (tensor<512xf32>, tensor<4x1x512xf32>) {
+  %0 = stablehlo.dot_general %a, %v, contracting_dims = [1] x [0]
+      : (tensor<512x256xf32>, tensor<256xf32>) -> tensor<512xf32>
+  %1 = stablehlo.dot_general %w, %b, batching_dims = [0] x [0],
+      contracting_dims = [2] x [1]
+      : (tensor<4x1x256xf32>, tensor<4x256x512xf32>) -> tensor<4x1x512xf32>
+  return %0, %1 : tensor<512xf32>, tensor<4x1x512xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @few
+// CHECK-COUNT-2: whale.matmul
+// FEW-LABEL: @few
+// FEW: stablehlo.dot_general
+// FEW: whale.matmul
+func.func @few(%a: tensor<8x32x16xf32>, %b: tensor<8x16x64xf32>,
+               %c: tensor<8x16x65xf32>)
+    -> (tensor<8x32x64xf32>, tensor<8x32x65xf32>) {
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0],
+      contracting_dims = [2] x [1]
+      : (tensor<8x32x16xf32>, tensor<8x16x64xf32>) -> tensor<8x32x64xf32>
+  %1 = stablehlo.dot_general %a, %c, batching_dims = [0] x [0],
+      contracting_dims = [2] x [1]
+      : (tensor<8x32x16xf32>, tensor<8x16x65xf32>) -> tensor<8x32x65xf32>
+  return %0, %1 : tensor<8x32x64xf32>, tensor<8x32x65xf32>
 }

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <random>
@@ -228,6 +229,77 @@ TEST(MatmulTest, ExtentsOfMoreThan32Bits) {
   Product product = op;
   // The operands are packed.
   EXPECT_GE(findScratch({&product, 1}, 1)[0].sum(), op.m * op.k * 4);
+}
+
+/// Dense f32 matrices, rhs row by row or column by column.
+Matmul makeDense(int64_t m, int64_t n, int64_t k, bool rows) {
+  Matmul op = {};
+  op.lhsType = op.rhsType = op.outType = DType::F32;
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  op.mLhs = k;
+  op.kLhs = 1;
+  op.kRhs = rows ? n : 1;
+  op.nRhs = rows ? 1 : k;
+  op.mOut = n;
+  op.nOut = 1;
+  return op;
+}
+
+TEST(MatmulTest, SumsInBlocksAreWhole) {
+  std::mt19937 random(7);
+  auto device = createCpuDevice(2);
+  device->attachThread();
+  std::deque<Matmul> ops;
+  for (int64_t k : {512, 1100, 4099})
+    for (bool rows : {false, true})
+      for (bool accumulate : {false, true}) {
+        Matmul &op = ops.emplace_back(makeDense(16, 20, k, rows));
+        op.accumulate = accumulate;
+        op.batch.push_back({2, op.m * k, 0, op.m * op.n});
+        Bytes a = randomElements(random, DType::F32, 2 * op.m * k);
+        Bytes b = randomElements(random, DType::F32, op.n * k);
+        Bytes c = randomElements(random, DType::F32, 2 * op.m * op.n);
+        Bytes expected = c;
+        oracle(op, a, b, expected);
+        device->matmul(op, a.data(), b.data(), c.data());
+        ASSERT_EQ(c, expected) << k << " " << rows << " " << accumulate;
+      }
+}
+
+TEST(MatmulTest, LongSumsAreExact) {
+  // Added one after the other these would be off by 20, 7 and 6 ulp.
+  struct Case {
+    int64_t m, n, k;
+    bool rows;
+    double most;
+  };
+  auto device = createCpuDevice(1);
+  device->attachThread();
+  std::deque<Matmul> ops;
+  for (auto [m, n, k, rows, most] :
+       {Case{200, 200, 500, true, 14}, Case{64, 64, 5000, false, 5},
+        Case{4, 64, 5000, false, 3}}) {
+    Matmul &op = ops.emplace_back(makeDense(m, n, k, rows));
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> positive;
+    std::vector<float> a(m * k), b(k * n), c(m * n);
+    for (std::vector<float> *values : {&a, &b})
+      for (float &value : *values)
+        value = positive(random);
+    device->matmul(op, a.data(), b.data(), c.data());
+    double worst = 0;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t at = 0; at < k; ++at)
+          sum += double(a[i * k + at]) * b[at * op.kRhs + j * op.nRhs];
+        double ulp = std::exp2(std::floor(std::log2(sum)) - 23);
+        worst = std::max(worst, std::abs(c[i * n + j] - sum) / ulp);
+      }
+    EXPECT_LT(worst, most) << m << " x " << k << " by " << n;
+  }
 }
 
 } // namespace

@@ -24,27 +24,35 @@ def LowerLibraryOps
     added to it in its buffer. A `stablehlo.convolution` becomes a
     `whale.convolution`.
 
+    Products with vectors and those of few elements stay: as loops they are as
+    quick, and their sums more exact.
+
     Example:
     ```mlir
-    func.func @main(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>)
-        -> tensor<4x16xf32> {
+    func.func @main(%a: tensor<64x80xf32>, %b: tensor<96x80xf32>)
+        -> tensor<64x96xf32> {
       %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
-          : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
-      return %0 : tensor<4x16xf32>
+          : (tensor<64x80xf32>, tensor<96x80xf32>) -> tensor<64x96xf32>
+      return %0 : tensor<64x96xf32>
     }
     ```
     becomes
     ```mlir
-    func.func @main(%arg0: tensor<4x8xf32>, %arg1: tensor<16x8xf32>)
-        -> tensor<4x16xf32> {
+    func.func @main(%arg0: tensor<64x80xf32>, %arg1: tensor<96x80xf32>)
+        -> tensor<64x96xf32> {
       %0 = whale.matmul %arg0, %arg1
-          {batch = array<i64>, k = array<i64: 8, 1, 1>,
-          m = array<i64: 4, 8, 16>, n = array<i64: 16, 8, 1>}
-          : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
-      return %0 : tensor<4x16xf32>
+          {batch = array<i64>, k = array<i64: 80, 1, 1>,
+          m = array<i64: 64, 80, 96>, n = array<i64: 96, 80, 1>}
+          : (tensor<64x80xf32>, tensor<96x80xf32>) -> tensor<64x96xf32>
+      return %0 : tensor<64x96xf32>
     }
     ```
   }];
+  let options = [
+    Option<"fewProducts", "few-products", "int64_t", "32 * 32 * 32",
+           "Largest number of pairs of elements of one matrix product that "
+           "stays for loops">,
+  ];
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 

@@ -79,9 +79,7 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
       std::swap(dim.lhs, dim.rhs);
   }
   direct = op.k != 0 && prepareDirect(context);
-  if (direct)
-    scratch = {{0, 0, 0, static_cast<int64_t>(scratchDesc.get_size())}};
-  else
+  if (!direct)
     dispatchProduct(op.lhsType, op.rhsType, op.outType, [&]<typename T>() {
       int64_t out = op.m * op.n * int64_t(sizeof(T));
       scratch = {{op.m * op.k * int64_t(sizeof(T)),
@@ -90,8 +88,21 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
     });
 }
 
+/// Terms of a sum that oneDNN adds at a time. It adds them one after the other,
+/// about a thousand and more, so that the error grows; joining blocks has its
+/// price, above all where those of rhs are not whole rows.
+static int64_t getDepth(const Matmul &op, bool hasRows) {
+  constexpr int64_t manyResults = 1 << 15, leastWork = 1 << 17, step = 16;
+  if (op.lhsType != DType::F32 || op.outType != DType::F32)
+    return op.k;
+  int64_t most = !hasRows ? 2048 : op.m >= manyResults / op.n ? 256 : 512;
+  most = std::max(most, leastWork / op.m / op.n);
+  int64_t blocks = (op.k - 1) / most + 1;
+  int64_t size = (op.k - 1) / blocks + 1;
+  return blocks == 1 ? op.k : (size + step - 1) / step * step;
+}
+
 bool PreparedMatmul::prepareDirect(CpuContext &context) {
-  using Dims = dnnl::memory::dims;
   auto lhsType = dnnlType(op.lhsType), rhsType = dnnlType(op.rhsType);
   auto outType = dnnlType(op.outType);
   constexpr auto undef = dnnl::memory::data_type::undef;
@@ -100,13 +111,20 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
     return false;
   if (op.batch.size() > DNNL_MAX_NDIMS - 2)
     return false;
-  int64_t mLhs = op.mLhs, kLhs = op.kLhs, nRhs = op.nRhs, kRhs = op.kRhs;
-  int64_t mOut = op.mOut, nOut = op.nOut;
-  if (!normalizeMatrix(op.m, op.k, mLhs, kLhs) ||
-      !normalizeMatrix(op.k, op.n, kRhs, nRhs) ||
-      !normalizeMatrix(op.m, op.n, mOut, nOut) || nOut != 1)
+  if (!normalizeMatrix(op.m, op.k, op.mLhs, op.kLhs) ||
+      !normalizeMatrix(op.k, op.n, op.kRhs, op.nRhs) ||
+      !normalizeMatrix(op.m, op.n, op.mOut, op.nOut) || op.nOut != 1)
     return false;
+  depth = getDepth(op, op.nRhs == 1);
+  int64_t rest = op.k % depth;
+  return prepareBlock(context, depth, op.accumulate, first) &&
+         (depth == op.k || prepareBlock(context, depth, true, middle)) &&
+         (rest == 0 || prepareBlock(context, rest, true, last));
+}
 
+bool PreparedMatmul::prepareBlock(CpuContext &context, int64_t size,
+                                  bool accumulate, Block &block) {
+  using Dims = dnnl::memory::dims;
   Dims lhsDims, rhsDims, outDims, lhsStrides, rhsStrides, outStrides;
   for (const Matmul::Batch &dim : op.batch) {
     // A stride of 0 is a dimension of 1 that oneDNN broadcasts.
@@ -117,38 +135,65 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
     rhsStrides.push_back(dim.rhs ? dim.rhs : op.k * op.n);
     outStrides.push_back(dim.out);
   }
-  lhsDims.insert(lhsDims.end(), {op.m, op.k});
-  lhsStrides.insert(lhsStrides.end(), {mLhs, kLhs});
-  rhsDims.insert(rhsDims.end(), {op.k, op.n});
-  rhsStrides.insert(rhsStrides.end(), {kRhs, nRhs});
+  lhsDims.insert(lhsDims.end(), {op.m, size});
+  lhsStrides.insert(lhsStrides.end(), {op.mLhs, op.kLhs});
+  rhsDims.insert(rhsDims.end(), {size, op.n});
+  rhsStrides.insert(rhsStrides.end(), {op.kRhs, op.nRhs});
   outDims.insert(outDims.end(), {op.m, op.n});
-  outStrides.insert(outStrides.end(), {mOut, nOut});
-  if (!fitsOneDnn(
-          {lhsDims, rhsDims, outDims, {mLhs, kLhs, kRhs, nRhs, mOut, nOut}}))
+  outStrides.insert(outStrides.end(), {op.mOut, op.nOut});
+  if (!fitsOneDnn({lhsDims,
+                   rhsDims,
+                   outDims,
+                   {op.mLhs, op.kLhs, op.kRhs, op.nRhs, op.mOut, op.nOut}}))
     return false;
   try {
-    lhsDesc = {lhsDims, lhsType, lhsStrides};
-    rhsDesc = {rhsDims, rhsType, rhsStrides};
-    outDesc = {outDims, outType, outStrides};
+    block.lhs = {lhsDims, dnnlType(op.lhsType), lhsStrides};
+    block.rhs = {rhsDims, dnnlType(op.rhsType), rhsStrides};
+    outDesc = {outDims, dnnlType(op.outType), outStrides};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (op.accumulate) {
+    if (accumulate) {
       dnnl::post_ops sum;
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
     dnnl::matmul::primitive_desc desc(
-        dnnl::matmul::desc(lhsDesc, rhsDesc, outDesc), attributes,
+        dnnl::matmul::desc(block.lhs, block.rhs, outDesc), attributes,
         context.engine);
     // The reference implementation is far slower than packing.
     if (std::strstr(desc.impl_info_str(), "ref"))
       return false;
-    scratchDesc = desc.scratchpad_desc();
-    primitive = dnnl::matmul(desc);
+    block.scratch = desc.scratchpad_desc();
+    block.primitive = dnnl::matmul(desc);
   } catch (const dnnl::error &) {
     return false; // not on this processor
   }
+  int64_t &bytes = scratch[3];
+  bytes = std::max(bytes, static_cast<int64_t>(block.scratch.get_size()));
   return true;
+}
+
+void PreparedMatmul::runDirect(CpuContext &context, const void *lhs,
+                               const void *rhs, void *out) const {
+  auto memory = [&](const dnnl::memory::desc &desc, const void *data) {
+    return dnnl::memory(desc, context.engine, const_cast<void *>(data));
+  };
+  const char *left = static_cast<const char *>(lhs);
+  const char *right = static_cast<const char *>(rhs);
+  for (int64_t from = 0; from < op.k; from += depth) {
+    const Block &block = from == 0              ? first
+                         : op.k - from >= depth ? middle
+                                                : last;
+    int64_t lhsOffset = from * op.kLhs * byteSize(op.lhsType);
+    int64_t rhsOffset = from * op.kRhs * byteSize(op.rhsType);
+    block.primitive.execute(
+        context.stream,
+        {{DNNL_ARG_SRC, memory(block.lhs, left + lhsOffset)},
+         {DNNL_ARG_WEIGHTS, memory(block.rhs, right + rhsOffset)},
+         {DNNL_ARG_DST, memory(outDesc, out)},
+         {DNNL_ARG_SCRATCHPAD, memory(block.scratch, context.scratch.get(3))}});
+  }
+  context.stream.wait();
 }
 
 template <typename T>
@@ -211,16 +256,7 @@ void PreparedMatmul::run(CpuContext &context, const void *lhs, const void *rhs,
     std::swap(lhs, rhs);
   context.scratch.reserve(scratch);
   if (direct) {
-    auto memory = [&](const dnnl::memory::desc &desc, const void *data) {
-      return dnnl::memory(desc, context.engine, const_cast<void *>(data));
-    };
-    void *temporary = context.scratch.get(3);
-    primitive.execute(context.stream,
-                      {{DNNL_ARG_SRC, memory(lhsDesc, lhs)},
-                       {DNNL_ARG_WEIGHTS, memory(rhsDesc, rhs)},
-                       {DNNL_ARG_DST, memory(outDesc, out)},
-                       {DNNL_ARG_SCRATCHPAD, memory(scratchDesc, temporary)}});
-    context.stream.wait();
+    runDirect(context, lhs, rhs, out);
     return;
   }
   dispatchProduct(op.lhsType, op.rhsType, op.outType,

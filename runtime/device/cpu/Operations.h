@@ -51,7 +51,17 @@ public:
   const ScratchSizes &getScratch() const { return scratch; }
 
 private:
+  /// The product of neighbouring columns of lhs and rows of rhs.
+  struct Block {
+    dnnl::primitive primitive;
+    dnnl::memory::desc lhs, rhs, scratch;
+  };
+
   bool prepareDirect(CpuContext &context);
+  bool prepareBlock(CpuContext &context, int64_t size, bool accumulate,
+                    Block &block);
+  void runDirect(CpuContext &context, const void *lhs, const void *rhs,
+                 void *out) const;
   template <typename T>
   void runPacked(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
@@ -61,9 +71,12 @@ private:
   /// `op` computes the transpose of the original product: lhs is its rhs.
   bool transposed = false;
   bool empty = false;
-  dnnl::primitive primitive;
-  dnnl::memory::desc lhsDesc, rhsDesc, outDesc, scratchDesc;
   bool direct = false;
+  /// By oneDNN, `depth` of the op.k columns and rows at a time: the first ones,
+  /// those between, and the last if they are fewer.
+  int64_t depth = 0;
+  Block first, middle, last;
+  dnnl::memory::desc outDesc;
 };
 
 class PreparedConvolution {
