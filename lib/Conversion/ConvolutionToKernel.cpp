@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What the library does not convolve (f64, integers, complex numbers): a sum
-// over the window and the input features for each element of the result.
+// over the window and the input features for each element of the result, as
+// loops whose order others choose, or element by element in a kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -169,6 +171,105 @@ private:
   }
 };
 
+/// Pattern: a convolution without groups or reversal is a contraction of
+/// windows of the padded operand, if that is not far larger; its loops form
+/// sums of neighbouring elements side by side.
+struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
+                                PatternRewriter &rewriter) const override {
+    using utils::IteratorType;
+    Convolution convolution(op);
+    auto numbers = convolution.numbers;
+    RankedTensorType outType = convolution.out;
+    if (convolution.featureGroups != 1 || convolution.batchGroups != 1 ||
+        outType.getNumElements() == 0 || convolution.rhs.getNumElements() == 0)
+      return failure();
+    FailureOr<Value> lhs = pad(rewriter, op, convolution);
+    if (failed(lhs))
+      return failure();
+    // The result's last dimension is the innermost loop.
+    unsigned rank = outType.getRank();
+    SmallVector<IteratorType> iterators(rank - 1, IteratorType::parallel);
+    iterators.append(rank - 1, IteratorType::reduction);
+    iterators.push_back(IteratorType::parallel);
+    auto loop = [&](unsigned number) {
+      return rewriter.getAffineDimExpr(number);
+    };
+    SmallVector<AffineExpr> out, left(rank), right(rank);
+    for (unsigned dim = 0; dim + 1 < rank; ++dim)
+      out.push_back(loop(dim));
+    out.push_back(loop(2 * rank - 2));
+    AffineExpr feature = loop(2 * rank - 3);
+    left[numbers.getInputBatchDimension()] =
+        out[numbers.getOutputBatchDimension()];
+    left[numbers.getInputFeatureDimension()] = feature;
+    right[numbers.getKernelInputFeatureDimension()] = feature;
+    right[numbers.getKernelOutputFeatureDimension()] =
+        out[numbers.getOutputFeatureDimension()];
+    for (auto [number, dim] : llvm::enumerate(convolution.spatial)) {
+      AffineExpr tap = loop(rank - 1 + number);
+      left[dim.lhsDim] = out[dim.outDim] * dim.stride + tap * dim.rhsDilation;
+      right[dim.rhsDim] = tap;
+    }
+    SmallVector<AffineMap> maps;
+    for (ArrayRef<AffineExpr> exprs : {left, right, out})
+      maps.push_back(
+          AffineMap::get(2 * rank - 1, 0, exprs, rewriter.getContext()));
+    return contractInLoops(rewriter, op, *lhs, op.getRhs(), maps, iterators);
+  }
+
+private:
+  /// Between padding and dilation the windows of a convolution stay inside.
+  static FailureOr<Value> pad(PatternRewriter &rewriter,
+                              stablehlo::ConvolutionOp op,
+                              const Convolution &convolution) {
+    constexpr int64_t most = 4, few = 1 << 16;
+    RankedTensorType type = convolution.lhs;
+    SmallVector<int64_t> low(type.getRank()), high(low), inside(low);
+    SmallVector<int64_t> shape(type.getShape());
+    int64_t count = type.getNumElements();
+    for (const Spatial &dim : convolution.spatial) {
+      int64_t before = shape[dim.lhsDim];
+      int64_t taps = convolution.rhs.getDimSize(dim.rhsDim);
+      int64_t size = (convolution.out.getDimSize(dim.outDim) - 1) * dim.stride +
+                     (taps - 1) * dim.rhsDilation + 1;
+      int64_t dilated = (before - 1) * dim.lhsDilation + 1;
+      low[dim.lhsDim] = dim.low;
+      inside[dim.lhsDim] = dim.lhsDilation - 1;
+      high[dim.lhsDim] = size - dilated - dim.low;
+      shape[dim.lhsDim] = size;
+    }
+    int64_t padded = 1;
+    for (int64_t size : shape)
+      if (llvm::MulOverflow(padded, size, padded))
+        return failure();
+    if (count == 0 || padded > std::max(count * most, few))
+      return failure();
+    auto isZero = [](int64_t size) { return size == 0; };
+    if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero) &&
+        llvm::all_of(inside, isZero))
+      return op.getLhs();
+    Value zero = stablehlo::ConstantOp::create(
+        rewriter, op.getLoc(),
+        makeZeros(RankedTensorType::get({}, type.getElementType())));
+    auto pad =
+        stablehlo::PadOp::create(rewriter, op.getLoc(), type.clone(shape),
+                                 op.getLhs(), zero, low, high, inside);
+    FailureOr<Value> result = lowerPad(rewriter, pad);
+    if (failed(result))
+      return failure();
+    Type wanted = pad.getType();
+    rewriter.eraseOp(pad);
+    if (result->getType() == wanted)
+      return result;
+    return UnrealizedConversionCastOp::create(rewriter, op.getLoc(), wanted,
+                                              *result)
+        .getResult(0);
+  }
+};
+
 struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -207,4 +308,5 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
 
 void whale::populateConvolutionPatterns(RewritePatternSet &patterns) {
   patterns.add<ConvolutionToKernel>(patterns.getContext());
+  patterns.add<ConvolutionToLoops>(patterns.getContext(), /*benefit=*/2);
 }

@@ -26,6 +26,7 @@
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FUSEKERNELS
@@ -177,6 +178,19 @@ static bool readsOnce(AffineMap map) {
     if (!map.isFunctionOfDim(dim))
       return false;
   return true;
+}
+
+/// The operand is read in windows that overlap: what is computed from an
+/// element would be computed again in each.
+static bool overlaps(GenericOp op, OpOperand *input) {
+  AffineMap map = op.getMatchingIndexingMap(input);
+  if (map.isProjectedPermutation())
+    return false;
+  int64_t reads = 1;
+  for (auto [dim, size] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (map.isFunctionOfDim(dim) && llvm::MulOverflow(reads, size, reads))
+      return true;
+  return reads > cast<ShapedType>(input->get().getType()).getNumElements();
 }
 
 /// The operand varies with the outer loops only: what is computed from it is
@@ -351,7 +365,7 @@ private:
     auto producer = input->get().getDefiningOp<GenericOp>();
     if (!producer || producer->getBlock() != consumer->getBlock() ||
         !properties.isParallel(producer) ||
-        !linalg::areElementwiseOpsFusable(input))
+        !linalg::areElementwiseOpsFusable(input) || overlaps(consumer, input))
       return {};
     if (countBuffers(producer, consumer) > kMaxBuffers ||
         properties.getBodySize(producer) + properties.getBodySize(consumer) >

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerLinearAlgebra.h"
+#include "Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -43,15 +44,6 @@ static constexpr int64_t kManyRows = 128;
 /// The types that the library multiplies.
 static bool isLibraryType(Type type) {
   return type.isF32() || type.isBF16() || type.isF16();
-}
-
-static DenseElementsAttr makeZeros(RankedTensorType type) {
-  Builder b(type.getContext());
-  if (auto complex = dyn_cast<ComplexType>(type.getElementType())) {
-    Attribute zero = b.getZeroAttr(complex.getElementType());
-    return DenseElementsAttr::get(type, b.getArrayAttr({zero, zero}));
-  }
-  return cast<DenseElementsAttr>(b.getZeroAttr(type));
 }
 
 static SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {

@@ -107,6 +107,29 @@ whale::makeParallel(PatternRewriter &rewriter, Location loc,
   return failure();
 }
 
+DenseElementsAttr whale::makeZeros(RankedTensorType type) {
+  Builder b(type.getContext());
+  if (auto complex = dyn_cast<ComplexType>(type.getElementType())) {
+    Attribute zero = b.getZeroAttr(complex.getElementType());
+    return DenseElementsAttr::get(type, b.getArrayAttr({zero, zero}));
+  }
+  return cast<DenseElementsAttr>(b.getZeroAttr(type));
+}
+
+Value whale::narrowElements(PatternRewriter &rewriter, Location loc, Value wide,
+                            Type storage,
+                            function_ref<Value(OpBuilder &, Value)> narrow) {
+  auto type = cast<RankedTensorType>(wide.getType());
+  auto generic =
+      makeParallel(rewriter, loc, type.getShape(), storage,
+                   Input{wide, rewriter.getMultiDimIdentityMap(type.getRank())},
+                   [&](OpBuilder &b, Location,
+                       ValueRange values) -> FailureOr<SmallVector<Value>> {
+                     return SmallVector<Value>{narrow(b, values[0])};
+                   });
+  return generic->getResult(0);
+}
+
 linalg::GenericOp whale::makeCopy(OpBuilder &b, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value empty =

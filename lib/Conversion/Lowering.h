@@ -52,12 +52,33 @@ makeParallel(mlir::PatternRewriter &rewriter, mlir::Location loc,
              llvm::ArrayRef<int64_t> shape, mlir::TypeRange elements,
              llvm::ArrayRef<Input> inputs, BodyFn body);
 
+/// Zeros of a StableHLO type.
+mlir::DenseElementsAttr makeZeros(mlir::RankedTensorType type);
+
+/// What `narrow` makes of each element of a tensor, in elements of `storage`.
+mlir::Value narrowElements(
+    mlir::PatternRewriter &rewriter, mlir::Location loc, mlir::Value wide,
+    mlir::Type storage,
+    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value)> narrow);
+
 /// A tensor of `shape` with the scalar `init` everywhere, as it is stored or,
 /// if `wanted` is not null, in this type that it is computed in.
 mlir::FailureOr<mlir::Value> fill(mlir::PatternRewriter &rewriter,
                                   mlir::Location loc, mlir::Value init,
                                   llvm::ArrayRef<int64_t> shape,
                                   mlir::Type wanted = {});
+
+/// Replaces `op` by loops that add up the products of the elements of lhs and
+/// rhs, of any StableHLO types; the maps are those of lhs, rhs and the result.
+mlir::LogicalResult
+contractInLoops(mlir::PatternRewriter &rewriter, mlir::Operation *op,
+                mlir::Value lhs, mlir::Value rhs,
+                llvm::ArrayRef<mlir::AffineMap> maps,
+                llvm::ArrayRef<mlir::utils::IteratorType> iterators);
+
+/// What the operation computes, as it is stored.
+mlir::FailureOr<mlir::Value> lowerPad(mlir::PatternRewriter &rewriter,
+                                      mlir::stablehlo::PadOp op);
 
 /// Replaces a reduction of nothing by its initial values, its last operands.
 mlir::LogicalResult replaceByInits(mlir::PatternRewriter &rewriter,

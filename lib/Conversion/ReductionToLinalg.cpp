@@ -63,6 +63,103 @@ LogicalResult whale::replaceByInits(PatternRewriter &rewriter, Operation *op) {
   return success();
 }
 
+LogicalResult whale::reduceInLoops(PatternRewriter &rewriter, Operation *op,
+                                   WideReducer &reducer, AffineMap from,
+                                   AffineMap to,
+                                   ArrayRef<utils::IteratorType> iterators,
+                                   Input sizes) {
+  Location loc = op->getLoc();
+  unsigned count = op->getNumResults();
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  SmallVector<Value> inputs, inits;
+  SmallVector<Type> types;
+  for (unsigned number = 0; number < count; ++number) {
+    inputs.push_back(stored(rewriter, op->getOperand(number)));
+    Type wanted = reducer.isWide(number) ? reducer.getType(number) : Type();
+    FailureOr<Value> filled =
+        fill(rewriter, loc, op->getOperand(count + number), shape, wanted);
+    if (!inputs.back() || failed(filled))
+      return failure();
+    inits.push_back(*filled);
+    types.push_back(filled->getType());
+  }
+  SmallVector<AffineMap> maps(count, from);
+  if (sizes.tensor) {
+    inputs.push_back(sizes.tensor);
+    maps.push_back(sizes.map);
+  }
+  maps.append(count, to);
+  bool failedBody = false;
+  auto generic = linalg::GenericOp::create(
+      rewriter, loc, types, inputs, inits, maps, iterators,
+      [&](OpBuilder &b, Location, ValueRange arguments) {
+        // StableHLO passes what is accumulated first.
+        ValueRange carried = arguments.take_back(count);
+        SmallVector<Value> ordered(carried);
+        for (unsigned number = 0; number < count; ++number)
+          ordered.push_back(reducer.widen(b, loc, arguments[number], number));
+        auto results = reducer.emit(b, ordered);
+        failedBody = failed(results);
+        linalg::YieldOp::create(b, loc,
+                                failedBody ? carried : ValueRange(*results));
+      });
+  if (failedBody) {
+    rewriter.eraseOp(generic);
+    return failure();
+  }
+  SmallVector<Value> results(generic.getResults());
+  for (auto [number, result] : llvm::enumerate(results)) {
+    if (!reducer.isWide(number))
+      continue;
+    Type element = getElementTypeOrSelf(op->getResult(number).getType());
+    result = narrowElements(rewriter, loc, result, getStorageType(element),
+                            [&](OpBuilder &b, Value value) {
+                              return reducer.narrow(b, loc, value, number);
+                            });
+  }
+  replaceWithStored(rewriter, op, results);
+  return success();
+}
+
+LogicalResult whale::contractInLoops(PatternRewriter &rewriter, Operation *op,
+                                     Value lhs, Value rhs,
+                                     ArrayRef<AffineMap> maps,
+                                     ArrayRef<utils::IteratorType> iterators) {
+  Location loc = op->getLoc();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Type element = type.getElementType(), storage = getStorageType(element);
+  Type lhsElement = getElementTypeOrSelf(lhs.getType());
+  Type rhsElement = getElementTypeOrSelf(rhs.getType());
+  lhs = stored(rewriter, lhs);
+  rhs = stored(rewriter, rhs);
+  if (!lhs || !rhs || !storage)
+    return failure();
+  Type accumulator = getAccumulatorType(element);
+  auto init = makeParallel(
+      rewriter, loc, type.getShape(), accumulator, {},
+      [&](OpBuilder &b, Location, ValueRange) -> FailureOr<SmallVector<Value>> {
+        return SmallVector<Value>{makeZero(b, loc, accumulator)};
+      });
+  auto generic = linalg::GenericOp::create(
+      rewriter, loc, RankedTensorType::get(type.getShape(), accumulator),
+      ValueRange{lhs, rhs}, init->getResults(), maps, iterators,
+      [&](OpBuilder &b, Location, ValueRange values) {
+        Value x = convertScalar(b, loc, values[0], lhsElement, accumulator);
+        Value y = convertScalar(b, loc, values[1], rhsElement, accumulator);
+        Value sum = multiplyAdd(b, loc, x, y, values[2]);
+        linalg::YieldOp::create(b, loc, sum);
+      });
+  Value result = generic.getResult(0);
+  if (accumulator != storage)
+    result = narrowElements(
+        rewriter, loc, result, storage, [&](OpBuilder &b, Value value) {
+          return convertScalar(b, loc, value, accumulator, element);
+        });
+  replaceWithStored(rewriter, op, result);
+  return success();
+}
+
 namespace {
 
 bool hasComplexProduct(stablehlo::ReduceOp op) {
@@ -102,11 +199,7 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
 
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(op->getResult(0).getType()).getShape();
-
     if (from.getNumElements() == 0)
       return replaceByInits(rewriter, op);
     int64_t terms = 1;
@@ -131,61 +224,10 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
       if (!reduced)
         kept.push_back(rewriter.getAffineDimExpr(dim));
     }
-    AffineMap identity = rewriter.getMultiDimIdentityMap(from.getRank());
-    AffineMap outMap =
-        AffineMap::get(from.getRank(), 0, kept, rewriter.getContext());
-
-    SmallVector<Value> inputs, inits;
-    SmallVector<Type> types;
-    for (auto [number, input, init] :
-         llvm::enumerate(op.getInputs(), op.getInitValues())) {
-      inputs.push_back(stored(rewriter, input));
-      Type wanted = reducer.isWide(number) ? reducer.getType(number) : Type();
-      FailureOr<Value> filled = fill(rewriter, loc, init, shape, wanted);
-      if (!inputs.back() || failed(filled))
-        return failure();
-      inits.push_back(*filled);
-      types.push_back(filled->getType());
-    }
-    SmallVector<AffineMap> maps(inputs.size(), identity);
-    maps.append(inits.size(), outMap);
-    bool failedBody = false;
-    auto generic = linalg::GenericOp::create(
-        rewriter, loc, types, inputs, inits, maps, iterators,
-        [&](OpBuilder &b, Location, ValueRange arguments) {
-          size_t count = inputs.size();
-          // StableHLO passes what is accumulated first.
-          SmallVector<Value> ordered(arguments.drop_front(count));
-          for (size_t number = 0; number < count; ++number)
-            ordered.push_back(reducer.widen(b, loc, arguments[number], number));
-          auto results = reducer.emit(b, ordered);
-          failedBody = failed(results);
-          linalg::YieldOp::create(b, loc,
-                                  failedBody
-                                      ? ValueRange(arguments.drop_front(count))
-                                      : ValueRange(*results));
-        });
-    if (failedBody) {
-      rewriter.eraseOp(generic);
-      return failure();
-    }
-    SmallVector<Value> results(generic.getResults());
-    for (auto [number, result] : llvm::enumerate(results)) {
-      if (!reducer.isWide(number))
-        continue;
-      Type element = getElementTypeOrSelf(op->getResult(number).getType());
-      auto narrow = makeParallel(
-          rewriter, loc, shape, getStorageType(element),
-          Input{result, rewriter.getMultiDimIdentityMap(shape.size())},
-          [&](OpBuilder &b, Location,
-              ValueRange values) -> FailureOr<SmallVector<Value>> {
-            return SmallVector<Value>{
-                reducer.narrow(b, loc, values[0], number)};
-          });
-      result = narrow->getResult(0);
-    }
-    replaceWithStored(rewriter, op, results);
-    return success();
+    return reduceInLoops(
+        rewriter, op, reducer, rewriter.getMultiDimIdentityMap(from.getRank()),
+        AffineMap::get(from.getRank(), 0, kept, rewriter.getContext()),
+        iterators);
   }
 };
 
@@ -196,19 +238,9 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
 
   LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     auto type = cast<RankedTensorType>(op.getType());
     auto numbers = op.getDotDimensionNumbers();
-    Value lhs = stored(rewriter, op.getLhs());
-    Value rhs = stored(rewriter, op.getRhs());
-    Type element = type.getElementType();
-    Type storage = getStorageType(element);
-    if (!lhs || !rhs || !storage)
-      return failure();
-    Type accumulator = getAccumulatorType(element);
-    Type lhsElement = getElementTypeOrSelf(op.getLhs().getType());
-    Type rhsElement = getElementTypeOrSelf(op.getRhs().getType());
-
+    Value lhs = op.getLhs(), rhs = op.getRhs();
     // Loops: the dimensions of the result, then the contracted ones.
     unsigned loops =
         type.getRank() + numbers.getLhsContractingDimensions().size();
@@ -246,35 +278,7 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
                                                utils::IteratorType::reduction);
     std::fill_n(iterators.begin(), type.getRank(),
                 utils::IteratorType::parallel);
-    auto init =
-        makeParallel(rewriter, loc, type.getShape(), accumulator, {},
-                     [&](OpBuilder &b, Location,
-                         ValueRange) -> FailureOr<SmallVector<Value>> {
-                       return SmallVector<Value>{makeZero(b, loc, accumulator)};
-                     });
-    auto generic = linalg::GenericOp::create(
-        rewriter, loc, RankedTensorType::get(type.getShape(), accumulator),
-        ValueRange{lhs, rhs}, init->getResults(), maps, iterators,
-        [&](OpBuilder &b, Location, ValueRange values) {
-          Value x = convertScalar(b, loc, values[0], lhsElement, accumulator);
-          Value y = convertScalar(b, loc, values[1], rhsElement, accumulator);
-          Value sum = multiplyAdd(b, loc, x, y, values[2]);
-          linalg::YieldOp::create(b, loc, sum);
-        });
-    Value result = generic.getResult(0);
-    if (accumulator != storage) {
-      auto narrow = makeParallel(
-          rewriter, loc, type.getShape(), storage,
-          Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
-          [&](OpBuilder &b, Location,
-              ValueRange values) -> FailureOr<SmallVector<Value>> {
-            return SmallVector<Value>{
-                convertScalar(b, loc, values[0], accumulator, element)};
-          });
-      result = narrow->getResult(0);
-    }
-    replaceWithStored(rewriter, op, result);
-    return success();
+    return contractInLoops(rewriter, op, lhs, rhs, maps, iterators);
   }
 };
 

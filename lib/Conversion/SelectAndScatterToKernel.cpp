@@ -74,16 +74,12 @@ struct SelectAndScatterToKernel
     if (failed(kernel))
       return failure();
     Value result = kernel->getResult(0);
-    if (wide) {
-      auto narrow = makeParallel(
-          rewriter, op.getLoc(), type.getShape(), storage.getElementType(),
-          Input{result, rewriter.getMultiDimIdentityMap(type.getRank())},
-          [&](OpBuilder &b, Location loc,
-              ValueRange values) -> FailureOr<SmallVector<Value>> {
-            return SmallVector<Value>{reducer.narrow(b, loc, values[0], 0)};
-          });
-      result = narrow->getResult(0);
-    }
+    if (wide)
+      result = narrowElements(rewriter, op.getLoc(), result,
+                              storage.getElementType(),
+                              [&](OpBuilder &b, Value value) {
+                                return reducer.narrow(b, op.getLoc(), value, 0);
+                              });
     replaceWithStored(rewriter, op, result);
     return success();
   }

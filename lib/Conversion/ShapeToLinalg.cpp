@@ -54,6 +54,79 @@ static LogicalResult replaceBySplat(PatternRewriter &rewriter, Operation *op) {
   return success();
 }
 
+/// Branches, not clamped indices: the vectorizer makes masked loads of them.
+FailureOr<Value> whale::lowerPad(PatternRewriter &rewriter,
+                                 stablehlo::PadOp op) {
+  auto from = cast<RankedTensorType>(op.getOperand().getType());
+  auto to = cast<RankedTensorType>(op.getType());
+  RankedTensorType storage = getStorageType(to);
+  Value source = stored(rewriter, op.getOperand());
+  if (!storage || !source)
+    return failure();
+  Attribute constant = matchSplat(op.getPaddingValue());
+  SmallVector<Input> inputs;
+  if (!constant)
+    inputs.push_back({stored(rewriter, op.getPaddingValue()),
+                      AffineMap::get(to.getRank(), 0, rewriter.getContext())});
+  auto generic = makeParallel(
+      rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
+      inputs,
+      [&](OpBuilder &b, Location loc,
+          ValueRange elements) -> FailureOr<SmallVector<Value>> {
+        Value padding =
+            constant ? makeConstant(b, loc, constant, to.getElementType())
+                     : elements[0];
+        if (from.getNumElements() == 0)
+          return SmallVector<Value>{padding};
+        Value inside;
+        SmallVector<Value> indices;
+        auto require = [&](Value condition) {
+          inside =
+              inside
+                  ? arith::AndIOp::create(b, loc, inside, condition).getResult()
+                  : condition;
+        };
+        for (int64_t dim = 0; dim < to.getRank(); ++dim) {
+          int64_t low = op.getEdgePaddingLow()[dim];
+          int64_t high = op.getEdgePaddingHigh()[dim];
+          int64_t step = op.getInteriorPadding()[dim] + 1;
+          int64_t size = from.getDimSize(dim);
+          Value index = linalg::IndexOp::create(b, loc, dim);
+          if (low != 0)
+            index = arith::SubIOp::create(b, loc, index,
+                                          constantIndex(b, loc, low));
+          int64_t span = (size - 1) * step + 1;
+          if (low > 0 || high > 0)
+            require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                          index, constantIndex(b, loc, span)));
+          if (step > 1) {
+            Value stepValue = constantIndex(b, loc, step);
+            Value rest = arith::RemUIOp::create(b, loc, index, stepValue);
+            require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          rest, constantIndex(b, loc, 0)));
+            index = arith::DivUIOp::create(b, loc, index, stepValue);
+          }
+          indices.push_back(index);
+        }
+        if (!inside)
+          return SmallVector<Value>{
+              tensor::ExtractOp::create(b, loc, source, indices)};
+        auto branch = scf::IfOp::create(
+            b, loc, inside,
+            [&](OpBuilder &b, Location loc) {
+              Value value = tensor::ExtractOp::create(b, loc, source, indices);
+              scf::YieldOp::create(b, loc, value);
+            },
+            [&](OpBuilder &b, Location loc) {
+              scf::YieldOp::create(b, loc, padding);
+            });
+        return SmallVector<Value>{branch.getResult(0)};
+      });
+  if (failed(generic))
+    return failure();
+  return generic->getResult(0);
+}
+
 namespace {
 
 struct BroadcastToLinalg : OpRewritePattern<stablehlo::BroadcastInDimOp> {
@@ -162,83 +235,15 @@ struct IotaToLinalg : OpRewritePattern<stablehlo::IotaOp> {
 };
 
 /// Pattern: pad(x, v) -> if inside { x[...] } else { v }
-///
-/// Branches, not clamped indices: the vectorizer makes masked loads of them.
 struct PadToLinalg : OpRewritePattern<stablehlo::PadOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(stablehlo::PadOp op,
                                 PatternRewriter &rewriter) const override {
-    auto from = cast<RankedTensorType>(op.getOperand().getType());
-    auto to = cast<RankedTensorType>(op.getType());
-    RankedTensorType storage = getStorageType(to);
-    Value source = stored(rewriter, op.getOperand());
-    if (!storage || !source)
+    FailureOr<Value> result = lowerPad(rewriter, op);
+    if (failed(result))
       return failure();
-    Attribute constant = matchSplat(op.getPaddingValue());
-    SmallVector<Input> inputs;
-    if (!constant)
-      inputs.push_back(
-          {stored(rewriter, op.getPaddingValue()),
-           AffineMap::get(to.getRank(), 0, rewriter.getContext())});
-    auto generic = makeParallel(
-        rewriter, op.getLoc(), storage.getShape(), storage.getElementType(),
-        inputs,
-        [&](OpBuilder &b, Location loc,
-            ValueRange elements) -> FailureOr<SmallVector<Value>> {
-          Value padding =
-              constant ? makeConstant(b, loc, constant, to.getElementType())
-                       : elements[0];
-          if (from.getNumElements() == 0)
-            return SmallVector<Value>{padding};
-          Value inside;
-          SmallVector<Value> indices;
-          auto require = [&](Value condition) {
-            inside = inside ? arith::AndIOp::create(b, loc, inside, condition)
-                                  .getResult()
-                            : condition;
-          };
-          for (int64_t dim = 0; dim < to.getRank(); ++dim) {
-            int64_t low = op.getEdgePaddingLow()[dim];
-            int64_t high = op.getEdgePaddingHigh()[dim];
-            int64_t step = op.getInteriorPadding()[dim] + 1;
-            int64_t size = from.getDimSize(dim);
-            Value index = linalg::IndexOp::create(b, loc, dim);
-            if (low != 0)
-              index = arith::SubIOp::create(b, loc, index,
-                                            constantIndex(b, loc, low));
-            int64_t span = (size - 1) * step + 1;
-            if (low > 0 || high > 0)
-              require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                            index,
-                                            constantIndex(b, loc, span)));
-            if (step > 1) {
-              Value stepValue = constantIndex(b, loc, step);
-              Value rest = arith::RemUIOp::create(b, loc, index, stepValue);
-              require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                            rest, constantIndex(b, loc, 0)));
-              index = arith::DivUIOp::create(b, loc, index, stepValue);
-            }
-            indices.push_back(index);
-          }
-          if (!inside)
-            return SmallVector<Value>{
-                tensor::ExtractOp::create(b, loc, source, indices)};
-          auto branch = scf::IfOp::create(
-              b, loc, inside,
-              [&](OpBuilder &b, Location loc) {
-                Value value =
-                    tensor::ExtractOp::create(b, loc, source, indices);
-                scf::YieldOp::create(b, loc, value);
-              },
-              [&](OpBuilder &b, Location loc) {
-                scf::YieldOp::create(b, loc, padding);
-              });
-          return SmallVector<Value>{branch.getResult(0)};
-        });
-    if (failed(generic))
-      return failure();
-    replaceWithStored(rewriter, op, generic->getResults());
+    replaceWithStored(rewriter, op, *result);
     return success();
   }
 };

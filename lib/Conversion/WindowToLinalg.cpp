@@ -14,6 +14,7 @@
 #include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace whale;
@@ -234,6 +235,52 @@ static LogicalResult buildBlocks(KernelBuilder &k, stablehlo::ReduceWindowOp op,
   return success(good);
 }
 
+/// Whether every element of every window lies in the input.
+static bool staysInside(ArrayRef<WindowDim> window) {
+  return llvm::all_of(window, [](const WindowDim &dim) {
+    return dim.low == 0 && dim.high == 0 && dim.baseDilation == 1;
+  });
+}
+
+/// Loops over the elements of the result and those of their windows. Where
+/// windows move by one along the last dimension, that loop is the innermost:
+/// sums of neighbouring windows are then formed side by side.
+static LogicalResult reduceInside(PatternRewriter &rewriter,
+                                  stablehlo::ReduceWindowOp op,
+                                  WideReducer &reducer,
+                                  ArrayRef<WindowDim> window) {
+  using utils::IteratorType;
+  SmallVector<IteratorType> iterators;
+  SmallVector<AffineExpr> from, to, inner;
+  auto addLoop = [&](IteratorType iterator) {
+    iterators.push_back(iterator);
+    return rewriter.getAffineDimExpr(iterators.size() - 1);
+  };
+  bool lastInside = window.back().stride == 1;
+  for (unsigned dim = 0; dim < window.size(); ++dim)
+    if (dim + 1 < window.size() || !lastInside)
+      to.push_back(addLoop(IteratorType::parallel));
+  SmallVector<int64_t> sizes;
+  for (const WindowDim &dim : window) {
+    sizes.push_back(dim.size);
+    inner.push_back(addLoop(IteratorType::reduction));
+  }
+  if (lastInside)
+    to.push_back(addLoop(IteratorType::parallel));
+  for (auto [dim, output, offset] : llvm::zip_equal(window, to, inner)) {
+    AffineExpr place = output * dim.stride;
+    // The only element is the first.
+    from.push_back(dim.size == 1 ? place : place + offset * dim.dilation);
+  }
+  auto map = [&](ArrayRef<AffineExpr> exprs) {
+    return AffineMap::get(iterators.size(), 0, exprs, rewriter.getContext());
+  };
+  Value shape = tensor::EmptyOp::create(rewriter, op.getLoc(), sizes,
+                                        rewriter.getI8Type());
+  return reduceInLoops(rewriter, op, reducer, map(from), map(to), iterators,
+                       {shape, map(inner)});
+}
+
 LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
                                        stablehlo::ReduceWindowOp op) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
@@ -247,6 +294,16 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
     for (auto [dim, dilation] : llvm::enumerate(*dilations))
       window[dim].dilation = dilation;
 
+  // What has few terms needs no more than f32.
+  int64_t taps = 1;
+  for (const WindowDim &dim : window)
+    taps *= dim.size;
+  WideReducer reducer(op.getBody().front(), taps <= kSumBlock
+                                                ? WideReducer::toF32
+                                                : WideReducer::toWider);
+  if (taps > kSumBlock && !window.empty() && staysInside(window) &&
+      reducer.isCombiner())
+    return reduceInside(rewriter, op, reducer, window);
   SmallVector<Value> inputs;
   SmallVector<Type> types, elements;
   for (Value input : op.getInputs())
@@ -262,13 +319,6 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   std::optional<int64_t> axis = findRunningAxis(window, from, to);
   int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());
-  // What has few terms needs no more than f32.
-  int64_t taps = 1;
-  for (const WindowDim &dim : window)
-    taps *= dim.size;
-  WideReducer reducer(op.getBody().front(), taps <= kSumBlock
-                                                ? WideReducer::toF32
-                                                : WideReducer::toWider);
   auto kernel =
       makeKernel(rewriter, op.getLoc(), types, inputs, extent,
                  [&](KernelBuilder &k) -> LogicalResult {

@@ -117,7 +117,17 @@ mlir::LogicalResult buildRunning(KernelBuilder &k,
                                  bool reversed,
                                  llvm::ArrayRef<mlir::Type> elements);
 
-/// Replaces the operation by a kernel.
+/// Replaces a reduction or reduction of windows, whose operands are its inputs
+/// and as many initial values, by loops that read the inputs through `from` and
+/// write through `to`. Where these maps don't give the size of every loop,
+/// `sizes` does, a tensor without contents.
+mlir::LogicalResult
+reduceInLoops(mlir::PatternRewriter &rewriter, mlir::Operation *op,
+              WideReducer &reducer, mlir::AffineMap from, mlir::AffineMap to,
+              llvm::ArrayRef<mlir::utils::IteratorType> iterators,
+              Input sizes = {});
+
+/// Replaces the operation by a kernel or by loops.
 mlir::LogicalResult lowerReduceWindow(mlir::PatternRewriter &rewriter,
                                       mlir::stablehlo::ReduceWindowOp op);
 

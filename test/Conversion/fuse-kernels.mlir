@@ -269,3 +269,24 @@ func.func @captured_behind_others(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>)
   %0 = stablehlo.add %s, %t : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// An exponential is not computed again in each window that it is in.
+// CHECK-LABEL: @windows
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK: linalg.generic
+// CHECK-NOT: math.exp
+// CHECK: return
+func.func @windows(%x: tensor<100xf64>) -> tensor<81xf64> {
+  %c = stablehlo.constant dense<0.0> : tensor<f64>
+  %e = stablehlo.exponential %x : tensor<100xf64>
+  %0 = "stablehlo.reduce_window"(%e, %c) ({
+    ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+      %s = stablehlo.add %a, %b : tensor<f64>
+      stablehlo.return %s : tensor<f64>
+  }) {window_dimensions = array<i64: 20>}
+      : (tensor<100xf64>, tensor<f64>) -> tensor<81xf64>
+  return %0 : tensor<81xf64>
+}

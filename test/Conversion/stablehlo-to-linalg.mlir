@@ -153,3 +153,54 @@ func.func @pieces(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>,
       : (tensor<4x16xf32>, tensor<16x3xf32>) -> tensor<4x3xf32>
   return %1 : tensor<4x3xf32>
 }
+
+// -----
+
+// Long windows that stay inside are loops over their elements and, innermost,
+// over neighbouring windows; what moves by more than one has those outside.
+// CHECK-DAG: #[[NEAR:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2 + d3)>
+// CHECK-DAG: #[[FAR:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1 * 3 + d3 * 2)>
+// CHECK-LABEL: @windows
+// CHECK: linalg.generic {indexing_maps = [#[[NEAR]]
+// CHECK-SAME: iterator_types = ["parallel", "reduction", "reduction", "parallel"]
+// CHECK: linalg.generic {indexing_maps = [#[[FAR]]
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction", "reduction"]
+// CHECK-NOT: whale.kernel
+// CHECK: return
+func.func @windows(%x: tensor<2x100xf64>)
+    -> (tensor<2x81xf64>, tensor<2x21xf64>) {
+  %c = stablehlo.constant dense<0.0> : tensor<f64>
+  %0 = "stablehlo.reduce_window"(%x, %c) ({
+    ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+      %s = stablehlo.add %a, %b : tensor<f64>
+      stablehlo.return %s : tensor<f64>
+  }) {window_dimensions = array<i64: 1, 20>}
+      : (tensor<2x100xf64>, tensor<f64>) -> tensor<2x81xf64>
+  %1 = "stablehlo.reduce_window"(%x, %c) ({
+    ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+      %s = stablehlo.add %a, %b : tensor<f64>
+      stablehlo.return %s : tensor<f64>
+  }) {window_dimensions = array<i64: 1, 20>, window_strides = array<i64: 1, 3>,
+      window_dilations = array<i64: 1, 2>}
+      : (tensor<2x100xf64>, tensor<f64>) -> tensor<2x21xf64>
+  return %0, %1 : tensor<2x81xf64>, tensor<2x21xf64>
+}
+
+// -----
+
+// A convolution that the library lacks reads a padded operand.
+// CHECK: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1 * 2 + d2, d3)>
+// CHECK-LABEL: @convolution
+// CHECK: tensor<2x11x3xf64>
+// CHECK: linalg.generic {indexing_maps = [#[[WINDOW]]
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction", "reduction", "parallel"]
+// CHECK-NOT: whale.kernel
+// CHECK: return
+func.func @convolution(%x: tensor<2x10x3xf64>, %k: tensor<5x3x8xf64>)
+    -> tensor<2x4x8xf64> {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+      window = {stride = [2], pad = [[1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x10x3xf64>, tensor<5x3x8xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
