@@ -24,8 +24,11 @@
 using namespace mlir;
 using namespace whale;
 
-/// Partial sums of one level that are summed at a time.
-static constexpr int64_t kMaxSums = 1024, kMinTile = 64;
+/// Partial sums of one level that are summed at a time; of columns that lie
+/// across memory so few that the line of each stays in the cache while its
+/// terms are added.
+static constexpr int64_t kMaxSums = 1024, kMinTile = 64, kAcrossTile = 32;
+
 /// The operation with which the body of `op` adds to (or multiplies, or
 /// compares with) what result `number` accumulates; null if it does something
 /// else.
@@ -141,10 +144,20 @@ void LoopNest::findRuns() {
 // Arrays of partial sums
 //===----------------------------------------------------------------------===//
 
+/// Whether operands lie in memory across the columns.
+bool LoopNest::readsAcross() const {
+  return innerParallel && llvm::any_of(reads, [&](const Access &access) {
+           return access.buffer != ~0u &&
+                  access.coefficients[loops.back().lastDim] > 1;
+         });
+}
+
 void LoopNest::allocateSums(OpBuilder &b) {
   if (innerParallel)
     sumTile =
-        std::min(loops.back().size, std::max(kMaxSums / order.lanes, kMinTile));
+        std::min(loops.back().size,
+                 readsAcross() ? kAcrossTile
+                               : std::max(kMaxSums / order.lanes, kMinTile));
   for (Sum &sum : sums)
     for (unsigned level = 0; level < order.getNumLevels(); ++level)
       sum.arrays.push_back(memref::AllocaOp::create(

@@ -22,6 +22,9 @@ using namespace whale;
 
 /// Operations of the body, times the terms that are added at a time.
 static constexpr int64_t kMaxUnrolled = 64;
+/// Terms that are added at a time at most; where operands lie across the
+/// columns as many as fill a line of the cache.
+static constexpr int64_t kMost = 8, kMostAcross = 16;
 /// What a math function counts for.
 static constexpr int64_t kMathSize = 64;
 
@@ -240,8 +243,9 @@ void LoopNest::emitRun(OpBuilder &b, unsigned number, int64_t count,
     else
       size += !isa<arith::ConstantOp, linalg::YieldOp>(inner);
   });
+  int64_t most = readsAcross() ? kMostAcross : kMost;
   int64_t width = std::clamp<int64_t>(kMaxUnrolled / std::max<int64_t>(size, 1),
-                                      1, std::min<int64_t>(count, 8));
+                                      1, std::min(count, most));
   Value start = groups[number].position;
   auto terms = [&](Value first, int64_t length, bool isFresh) {
     SmallVector<Value> positions;

@@ -144,6 +144,7 @@ private:
   bool isOneRun(const Group &group, const Access &access) const;
   int64_t getGroupStride(const Group &group, const Access &access) const;
   bool variesInside(const Access &access) const;
+  bool readsAcross() const;
 
   /// True if result `number` collects over the reduction loops; another one is
   /// stored in every iteration.

@@ -327,3 +327,27 @@ func.func @start_captured(%x: tensor<4x8xf32>, %y: tensor<4xf32>,
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Columns that lie across memory are summed few at a time, so that each line of
+// the cache is read once.
+// CHECK-LABEL: @sums_across
+// CHECK-COUNT-2: memref.alloca() {alignment = 64 : i64} : memref<32xf32>
+// CHECK-COUNT-2: memref.alloca() {alignment = 64 : i64} : memref<256xf32>
+func.func @sums_across(%x: tensor<256x64xf32>) -> tensor<256xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.transpose %x, dims = [1, 0]
+      : (tensor<256x64xf32>) -> tensor<64x256xf32>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.add
+      across dimensions = [0]
+      : (tensor<64x256xf32>, tensor<f32>) -> tensor<256xf32>
+  return %1 : tensor<256xf32>
+}
+func.func @sums_along(%x: tensor<64x256xf32>) -> tensor<256xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%x init: %c) applies stablehlo.add
+      across dimensions = [0]
+      : (tensor<64x256xf32>, tensor<f32>) -> tensor<256xf32>
+  return %1 : tensor<256xf32>
+}
