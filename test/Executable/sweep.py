@@ -58,19 +58,19 @@ def is_state(label):
     return label.startswith(("params", "opt_state"))
 
 
-def products(instructions):
-    """FLOPs of the products in a list of instructions, loops counted once."""
+def work(instructions):
+    """FLOPs in a list of instructions, loops counted once. Small products are
+    kernels, as what is computed element by element."""
     flops = 0
     for instruction in instructions:
-        if instruction["op"] in ("matmul", "convolution"):
-            flops += instruction["flops"]
+        flops += instruction.get("flops", 0)
         for part in ("cond", "body"):
-            flops += products(instruction.get(part, []))
+            flops += work(instruction.get(part, []))
     return flops
 
 
 def check_shares(text, manifest, whole):
-    """Each of four ranks has a quarter of the state and of the products."""
+    """Each of four ranks has a quarter of the state and little more of the work."""
     for label, argument in zip(text.labels, manifest["arguments"]):
         if len(argument["shape"]) < 2 or not is_state(label):
             continue
@@ -81,12 +81,13 @@ def check_shares(text, manifest, whole):
                 raise compare.Failure(
                     f"rank {rank} holds {share} of {size} of {label}"
                 )
-    total = products(whole["classes"][0]["instructions"])
+    total = work(whole["classes"][0]["instructions"])
     for ranks in manifest["classes"]:
-        share = products(ranks["instructions"]) / total
-        if not 0.2 < share < 0.3:
+        share = work(ranks["instructions"]) / total
+        # What each rank computes of small parameters is whole.
+        if not 0.2 < share < 0.4:
             raise compare.Failure(
-                f"ranks {ranks['ranks']} compute {share:.2f} of the products"
+                f"ranks {ranks['ranks']} do {share:.2f} of the work"
             )
 
 
