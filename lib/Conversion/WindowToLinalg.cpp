@@ -185,49 +185,49 @@ FailureOr<SmallVector<Value>> WindowBlocks::reduce(ValueRange at,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// The results of the window at `output`, term by term.
+static FailureOr<SmallVector<Value>>
+reduceInOrder(KernelBuilder &k, WideReducer &reducer,
+              ArrayRef<WindowDim> window, ArrayRef<int64_t> shape,
+              ArrayRef<Type> elements, ValueRange output,
+              ArrayRef<Value> inits) {
+  SmallVector<int64_t> sizes;
+  for (const WindowDim &dim : window)
+    sizes.push_back(dim.size);
+  bool good = true;
+  SmallVector<Value> results =
+      carryNest(k, sizes, inits, [&](ValueRange offset, ValueRange carried) {
+        Place place = findPlace(k, window, shape, output, offset);
+        auto branch =
+            scf::IfOp::create(k.b, k.loc, carried.getTypes(), place.inside,
+                              /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard guard(k.b);
+        k.b.setInsertionPointToStart(branch.thenBlock());
+        auto next = combineTerms(k, reducer, carried, place.indices, elements);
+        good &= succeeded(next);
+        scf::YieldOp::create(k.b, k.loc, good ? ValueRange(*next) : carried);
+        k.b.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(k.b, k.loc, carried);
+        return SmallVector<Value>(branch.getResults());
+      });
+  if (!good)
+    return failure();
+  return results;
+}
+
 static LogicalResult buildWindow(KernelBuilder &k, stablehlo::ReduceWindowOp op,
                                  WideReducer &reducer,
                                  ArrayRef<WindowDim> window,
-                                 ArrayRef<Type> elements) {
-  auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
-  auto to = cast<RankedTensorType>(op->getResult(0).getType());
-  bool good = true;
-  SmallVector<Value> inits = loadInits(k, reducer, elements);
-  overElements(k, to.getShape(), [&](ValueRange output) {
-    SmallVector<Value> results = carryNest(
-        k, op.getWindowDimensions(), inits,
-        [&](ValueRange offset, ValueRange carried) {
-          Place place = findPlace(k, window, from.getShape(), output, offset);
-          auto branch =
-              scf::IfOp::create(k.b, k.loc, carried.getTypes(), place.inside,
-                                /*withElseRegion=*/true);
-          OpBuilder::InsertionGuard guard(k.b);
-          k.b.setInsertionPointToStart(branch.thenBlock());
-          auto next =
-              combineTerms(k, reducer, carried, place.indices, elements);
-          good &= succeeded(next);
-          scf::YieldOp::create(k.b, k.loc, good ? ValueRange(*next) : carried);
-          k.b.setInsertionPointToStart(branch.elseBlock());
-          scf::YieldOp::create(k.b, k.loc, carried);
-          return SmallVector<Value>(branch.getResults());
-        });
-    storeResults(k, reducer, results, output);
-  });
-  return success(good);
-}
-
-/// The same, in blocks.
-static LogicalResult buildBlocks(KernelBuilder &k, stablehlo::ReduceWindowOp op,
-                                 WideReducer &reducer,
-                                 ArrayRef<WindowDim> window,
-                                 ArrayRef<Type> elements) {
+                                 ArrayRef<Type> elements, bool inBlocks) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   bool good = true;
   SmallVector<Value> inits = loadInits(k, reducer, elements);
   WindowBlocks blocks(k, reducer, window, from.getShape(), elements);
   overElements(k, to.getShape(), [&](ValueRange output) {
-    auto results = blocks.reduce(output, inits);
+    auto results = inBlocks ? blocks.reduce(output, inits)
+                            : reduceInOrder(k, reducer, window, from.getShape(),
+                                            elements, output, inits);
     good &= succeeded(results);
     if (good)
       storeResults(k, reducer, *results, output);
@@ -319,18 +319,16 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   std::optional<int64_t> axis = findRunningAxis(window, from, to);
   int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());
-  auto kernel =
-      makeKernel(rewriter, op.getLoc(), types, inputs, extent,
-                 [&](KernelBuilder &k) -> LogicalResult {
-                   if (axis)
-                     return buildRunning(k, op, reducer, *axis,
-                                         window[*axis].low == 0, elements);
-                   // What is rounded as coarsely as its terms.
-                   auto *build = taps > kSumBlock && reducer.roundsTerms()
-                                     ? buildBlocks
-                                     : buildWindow;
-                   return build(k, op, reducer, window, elements);
-                 });
+  auto kernel = makeKernel(
+      rewriter, op.getLoc(), types, inputs, extent,
+      [&](KernelBuilder &k) -> LogicalResult {
+        if (axis)
+          return buildRunning(k, op, reducer, *axis, window[*axis].low == 0,
+                              elements);
+        // What is rounded as coarsely as its terms.
+        bool inBlocks = taps > kSumBlock && reducer.roundsTerms();
+        return buildWindow(k, op, reducer, window, elements, inBlocks);
+      });
   if (failed(kernel))
     return failure();
   // Nothing that is stored is read again.
