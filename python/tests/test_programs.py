@@ -252,7 +252,7 @@ def test_profile(capsys):
         return rf"test_programs\.py:{first + offset} \("
 
     wh.set_default_strategy(wh.replicate())
-    args = (jnp.ones((8, 8)), jnp.ones((4, 8)))
+    args = (jnp.ones((64, 64)), jnp.ones((32, 64)))
     program = wh.jit(step, cluster=2, batch_argnums=1).lower(*args).compile()
     with pytest.raises(RuntimeError, match="no step of this program"):
         program.profile()
