@@ -4,7 +4,7 @@
 //
 // RUN: rm -rf %t && mkdir %t
 // RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "l": {"flops": {"f32": 1e9}, "memory_bytes": 28000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k"}, {"kind": "l", "slowdown": 2}]}]}' > %t/some.json
-// RUN: sed 's/28000/20000/' %t/some.json > %t/little.json
+// RUN: sed 's/28000/22000/' %t/some.json > %t/little.json
 // RUN: sed 's/28000/18000/' %t/some.json > %t/least.json
 // RUN: sed 's/28000/1e6/' %t/some.json > %t/much.json
 
