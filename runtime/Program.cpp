@@ -10,7 +10,7 @@
 
 #include "executor/Executor.h"
 #include "program/Kernels.h"
-#include "whale/Planner/ClusterRanges.h"
+#include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/Runtime/Io.h"

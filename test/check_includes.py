@@ -12,8 +12,11 @@ import re
 import sys
 
 ORDER = [
-    "Planner",
+    "Cluster",
+    "Placement",
     "ProgramFormat",
+    "Step",
+    "Planner",
     "Runtime",
     "Support",
     "Dialect",

@@ -8,7 +8,7 @@
 
 #include "whale/Planner/VirtualDevices.h"
 #include "Fail.h"
-#include "whale/Planner/Cluster.h"
+#include "whale/Cluster/Cluster.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

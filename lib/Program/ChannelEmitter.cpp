@@ -15,9 +15,9 @@
 
 #include "ToFormat.h"
 #include "mlir/IR/Threading.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
-#include "whale/Planner/Cells.h"
-#include "whale/Planner/Cluster.h"
+#include "whale/Placement/Cells.h"
 #include "llvm/ADT/Hashing.h"
 
 #include <atomic>

@@ -9,7 +9,7 @@
 #include "ConstantTable.h"
 
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/BufferPlan.h"
+#include "whale/Step/BufferPlan.h"
 
 #include "llvm/Support/MathExtras.h"
 

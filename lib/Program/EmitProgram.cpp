@@ -13,8 +13,8 @@
 #include "ConstantTable.h"
 #include "ProgramDirectory.h"
 #include "ToFormat.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Conversion/CompileKernels.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/ProgramFormat/WriteProgram.h"
 #include "whale/Transforms/Attributes.h"
 

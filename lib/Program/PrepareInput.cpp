@@ -11,11 +11,11 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/Program/CheckSizes.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Support/ReadFile.h"

@@ -16,7 +16,7 @@
 #define WHALE_LIB_SHARDING_LOCALINDICES_H
 
 #include "mlir/IR/Builders.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 
 namespace whale {
 

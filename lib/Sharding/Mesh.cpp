@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Mesh.h"
-#include "whale/Planner/CostModel.h"
 #include "whale/Planner/LoadBalance.h"
+#include "whale/Step/CostModel.h"
 #include <numeric>
 
 using namespace mlir;

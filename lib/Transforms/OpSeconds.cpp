@@ -8,7 +8,7 @@
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/CostModel.h"
+#include "whale/Step/CostModel.h"
 #include "whale/Transforms/OpCost.h"
 
 #include "llvm/ADT/TypeSwitch.h"

@@ -13,7 +13,7 @@
 
 #include "ReadNetwork.h"
 
-#include "whale/Planner/ClusterRanges.h"
+#include "whale/Cluster/ClusterRanges.h"
 #include "whale/Runtime/Io.h"
 #include "whale/Runtime/Types.h"
 

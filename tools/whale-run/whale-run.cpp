@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ReadNetwork.h"
-#include "whale/Planner/ClusterRanges.h"
+#include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"

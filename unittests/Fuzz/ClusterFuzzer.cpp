@@ -10,8 +10,8 @@
 // and what is accepted keeps its promises and survives printing.
 //
 
-#include "whale/Planner/Cluster.h"
-#include "whale/Planner/ClusterRanges.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Cluster/ClusterRanges.h"
 #include <cmath>
 #include <cstdlib>
 

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include <cstdlib>
 
 using namespace whale;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
-#include "whale/Planner/Cluster.h"
+#include "whale/Cluster/Cluster.h"
 #include "gtest/gtest.h"
 #include <numeric>
 #include <set>

@@ -12,7 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/CostModel.h"
+#include "whale/Step/CostModel.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <cmath>

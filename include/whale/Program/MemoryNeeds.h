@@ -10,7 +10,7 @@
 #define WHALE_PROGRAM_MEMORYNEEDS_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "whale/Planner/Cluster.h"
+#include "whale/Cluster/Cluster.h"
 
 namespace whale {
 

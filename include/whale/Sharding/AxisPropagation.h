@@ -25,8 +25,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/CostModel.h"
 #include "whale/Sharding/OpRule.h"
+#include "whale/Step/CostModel.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"

@@ -17,7 +17,7 @@
 #define WHALE_SHARDING_BLOCKLOCALIZER_H
 
 #include "mlir/IR/Builders.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 
 namespace whale {
 

@@ -10,7 +10,7 @@
 #define WHALE_SHARDING_LOCALSHAPES_H
 
 #include "mlir/IR/BuiltinTypes.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include "whale/Sharding/RowWindow.h"
 
 namespace whale {

@@ -17,8 +17,8 @@
 #ifndef WHALE_SHARDING_MESH_H
 #define WHALE_SHARDING_MESH_H
 
-#include "whale/Planner/Cluster.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Placement/Placement.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include <map>
 #include <optional>

@@ -22,7 +22,7 @@
 #define WHALE_SHARDING_OPRULE_H
 
 #include "mlir/IR/Operation.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include "whale/Sharding/RowWindow.h"
 #include <optional>
 

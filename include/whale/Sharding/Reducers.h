@@ -12,7 +12,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include <optional>
 
 namespace whale {

@@ -17,7 +17,7 @@
 #define WHALE_SHARDING_SHARDINGHINTS_H
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Factorization.h"
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/BuiltinOps.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/Support/ReadFile.h"
 #include "whale/Transforms/Passes.h"
 

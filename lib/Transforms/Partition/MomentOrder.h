@@ -10,7 +10,7 @@
 #define WHALE_LIB_TRANSFORMS_PARTITION_MOMENTORDER_H
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 
 namespace whale {
 

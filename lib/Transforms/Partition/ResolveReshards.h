@@ -10,7 +10,7 @@
 #define WHALE_LIB_TRANSFORMS_PARTITION_RESOLVERESHARDS_H
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Resolver.h"
+#include "whale/Placement/Resolver.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <vector>

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Planner/Cluster.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"

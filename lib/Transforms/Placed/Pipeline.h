@@ -9,8 +9,8 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PIPELINE_H
 #define WHALE_LIB_TRANSFORMS_PLACED_PIPELINE_H
 
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/Planner/Schedule.h"
 #include "llvm/ADT/StringMap.h"
 

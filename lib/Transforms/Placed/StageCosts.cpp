@@ -10,9 +10,9 @@
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/Resolver.h"
-#include "whale/Planner/StepCost.h"
+#include "whale/Placement/Resolver.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Step/StepCost.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;

@@ -9,9 +9,9 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_STAGECOSTS_H
 #define WHALE_LIB_TRANSFORMS_PLACED_STAGECOSTS_H
 
+#include "whale/Cluster/Topology.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/CostModel.h"
-#include "whale/Planner/Topology.h"
+#include "whale/Step/CostModel.h"
 
 namespace whale {
 

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/OpRule.h"
 #include "whale/Sharding/PlacementAttrs.h"

@@ -17,7 +17,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Planner/BufferPlan.h"
+#include "whale/Step/BufferPlan.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 

@@ -18,15 +18,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Planner/Cluster.h"
-#include "whale/Planner/StepCost.h"
-#include "whale/Planner/TransferOrder.h"
+#include "whale/Step/StepCost.h"
+#include "whale/Step/TransferOrder.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"

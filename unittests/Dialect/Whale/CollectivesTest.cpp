@@ -10,13 +10,13 @@
 // rank.
 //
 
-#include "../../Planner/RandomPlacement.h"
+#include "../../Placement/RandomPlacement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
-#include "whale/Planner/Resolver.h"
+#include "whale/Placement/Resolver.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;

@@ -11,8 +11,8 @@
 //
 
 #include "mlir/IR/Builders.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <nlohmann/json.hpp>
 

@@ -9,8 +9,8 @@
 // What the constraint lists in WhaleOps.td say, in the same order.
 //
 
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 #include "../DivideStacks/FindStacks.h"
 #include "SplitLoop.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/CostModel.h"
+#include "whale/Step/CostModel.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"

@@ -10,7 +10,7 @@
 #define WHALE_LIB_TRANSFORMS_IMPORT_CUTTASKGRAPHS_CUTCOSTS_H
 
 #include "StepUnits.h"
-#include "whale/Planner/Cluster.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Planner/StageCut.h"
 #include "whale/Planner/VirtualDevices.h"
 

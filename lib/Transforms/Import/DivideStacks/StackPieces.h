@@ -15,7 +15,7 @@
 #ifndef WHALE_LIB_TRANSFORMS_IMPORT_DIVIDESTACKS_STACKPIECES_H
 #define WHALE_LIB_TRANSFORMS_IMPORT_DIVIDESTACKS_STACKPIECES_H
 
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -10,7 +10,7 @@
 #define WHALE_LIB_TRANSFORMS_IMPORT_MICROBATCH_MOMENTVALUES_H
 
 #include "mlir/IR/Builders.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 
 namespace whale {
 

@@ -15,10 +15,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cluster.h"
 #include "whale/Sharding/ShardingHints.h"
 #include "whale/Transforms/Attributes.h"
 

@@ -13,9 +13,9 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_AXISCOSTS_H
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_AXISCOSTS_H
 
-#include "whale/Planner/CostModel.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Mesh.h"
+#include "whale/Step/CostModel.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace whale {

@@ -10,8 +10,8 @@
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Planner/CostModel.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Step/CostModel.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;

@@ -14,7 +14,7 @@
 #define WHALE_DIALECT_WHALE_IR_COLLECTIVEKINDS_H
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Planner/Cells.h"
+#include "whale/Placement/Cells.h"
 
 namespace whale {
 

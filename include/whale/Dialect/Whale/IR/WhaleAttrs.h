@@ -13,7 +13,7 @@
 #include "mlir/IR/OpAsmSupport.h"
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
-#include "whale/Planner/Placement.h"
+#include "whale/Placement/Placement.h"
 #include <optional>
 
 #include "whale/Dialect/Whale/IR/WhaleAttrInterfaces.h.inc"

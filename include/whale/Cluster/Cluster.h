@@ -1,0 +1,182 @@
+//===- Cluster.h - The devices and their links ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a cluster file says: kinds of devices, nodes that hold them, the links
+// inside a node and the network between nodes. `docs/cluster.md` describes the
+// file.
+//
+
+#ifndef WHALE_CLUSTER_CLUSTER_H
+#define WHALE_CLUSTER_CLUSTER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace whale {
+
+/// The classes of operations that a kind's efficiency tells apart.
+enum class OpClass { Matmul, Convolution, Elementwise, Reduction, Other };
+inline constexpr size_t kNumOpClasses = 5;
+
+/// The name of an operation class in the cluster file.
+llvm::StringRef stringifyOpClass(OpClass opClass);
+
+/// More devices than this are taken for a mistake.
+inline constexpr int64_t kMostDevices = int64_t(1) << 15;
+
+/// What all devices of one kind have in common.
+struct DeviceKind {
+  std::string name;
+  /// Peak FLOP/s by element type, as StableHLO writes it (`f32`, `bf16`).
+  std::map<std::string, double> flops;
+  int64_t memoryBytes = 0;
+  /// Bytes per second between the device and its memory.
+  double memoryBandwidth = 0;
+  /// The part of the peak that an operation class reaches (ClusterRanges.h).
+  std::array<double, kNumOpClasses> efficiency = {1, 1, 1, 1, 1};
+
+  /// Peak FLOP/s for an element type. A type that isn't listed runs like f32;
+  /// where that isn't listed either, at the lowest peak that is.
+  double peakFlops(llvm::StringRef dtype) const;
+
+  bool operator==(const DeviceKind &other) const = default;
+};
+
+/// A way for bytes to go; by default one that costs nothing.
+struct Link {
+  /// Bytes per second, in each direction.
+  double bandwidth = std::numeric_limits<double>::infinity();
+  /// Seconds before the first byte arrives.
+  double latency = 0;
+
+  bool operator==(const Link &other) const = default;
+};
+
+/// The memory of a node's host, which devices may offload to.
+struct HostMemory {
+  int64_t memoryBytes = 0;
+  /// Bytes per second between the host and each of its devices.
+  double bandwidth = 0;
+
+  bool operator==(const HostMemory &other) const = default;
+};
+
+/// Equal devices that stand side by side in a node.
+struct DeviceGroup {
+  /// Index into Cluster::kinds.
+  unsigned kind = 0;
+  int64_t count = 1;
+  /// How many times slower than its kind each of them runs, at least 1.
+  double slowdown = 1;
+
+  bool operator==(const DeviceGroup &other) const = default;
+};
+
+/// Equal nodes that stand side by side in the file.
+struct NodeGroup {
+  std::string name;
+  int64_t count = 1;
+  std::vector<DeviceGroup> devices;
+  /// Of each device, to the others of its node.
+  Link link;
+  std::optional<HostMemory> host;
+
+  bool operator==(const NodeGroup &other) const = default;
+};
+
+/// One device.
+struct Device {
+  /// Index into Cluster::kinds.
+  unsigned kind;
+  /// Which node it is in: nodes are numbered in the file's order, each
+  /// repetition of a node group counting.
+  unsigned node;
+  double slowdown;
+
+  bool operator==(const Device &other) const = default;
+};
+
+/// Where a cluster file is wrong.
+class ClusterError : public llvm::ErrorInfo<ClusterError> {
+public:
+  static char ID;
+  ClusterError(std::string message, unsigned line, unsigned column)
+      : message(std::move(message)), line(line), column(column) {}
+
+  /// What is wrong, beginning with the field's path (`nodes[0].count: ...`)
+  /// unless the text is no JSON.
+  llvm::StringRef getMessage() const { return message; }
+  /// Where, counting from 1.
+  unsigned getLine() const { return line; }
+  unsigned getColumn() const { return column; }
+
+  void log(llvm::raw_ostream &os) const override;
+  std::error_code convertToErrorCode() const override;
+
+private:
+  std::string message;
+  unsigned line, column;
+};
+
+/// A validated cluster. Device ids are indices into `devices`.
+struct Cluster {
+  /// The kinds that the nodes use and those that the file defines.
+  std::vector<DeviceKind> kinds;
+  std::vector<NodeGroup> nodes;
+  /// Of each node, shared by its devices.
+  Link network;
+  /// All devices in the file's order; follows from `nodes`.
+  std::vector<Device> devices;
+
+  /// Reads the text of a cluster file, or a number of CPU ranks. Fails with a
+  /// ClusterError.
+  static llvm::Expected<Cluster> parse(llvm::StringRef text);
+  /// `count` CPU ranks of one node whose communication is free.
+  static llvm::Expected<Cluster> ofRanks(int64_t count);
+  /// The built-in kind of this name or form (`V100`, `V100-PCIe-16GB`).
+  static std::optional<DeviceKind> builtinKind(llvm::StringRef name);
+  /// The full names of all built-in kinds.
+  static std::vector<llvm::StringRef> builtinKindNames();
+
+  /// The cluster as the text of a cluster file; parse() gives it back.
+  std::string toJson() const;
+
+  const DeviceKind &kindOf(int64_t device) const {
+    return kinds[devices[device].kind];
+  }
+  /// The node group that a device belongs to.
+  const NodeGroup &nodeOf(int64_t device) const;
+  bool sameNode(int64_t first, int64_t second) const {
+    return devices[first].node == devices[second].node;
+  }
+  /// The link between two devices: that of their node, or the network.
+  const Link &linkBetween(int64_t first, int64_t second) const {
+    return sameNode(first, second) ? nodeOf(first).link : network;
+  }
+
+  /// Fills `devices` from `nodes`.
+  void numberDevices();
+
+  bool operator==(const Cluster &other) const = default;
+
+private:
+  /// The node group of each node.
+  std::vector<unsigned> groupOfNode;
+};
+
+} // namespace whale
+
+#endif // WHALE_CLUSTER_CLUSTER_H

@@ -1,0 +1,47 @@
+//===- Topology.h - Where devices stand, as far as routes care --*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The little that the choice of routes needs to know of a cluster.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_CLUSTER_TOPOLOGY_H
+#define WHALE_CLUSTER_TOPOLOGY_H
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace whale {
+
+struct Cluster;
+
+/// Global rank of a device, as the cluster numbers them; never negative.
+using DeviceId = int64_t;
+
+/// Nodes of the devices and the speed of their links. The default is one node.
+struct Topology {
+  /// The node of each device; devices beyond the end are in node 0.
+  std::vector<unsigned> node;
+  /// Bytes per second between devices of one node: that of the slowest node.
+  double linkBandwidth = std::numeric_limits<double>::infinity();
+  /// Bytes per second of each node to the others.
+  double networkBandwidth = std::numeric_limits<double>::infinity();
+
+  static Topology of(const Cluster &cluster);
+
+  unsigned nodeOf(DeviceId device) const {
+    return size_t(device) < node.size() ? node[device] : 0;
+  }
+  bool networkIsSlower() const { return networkBandwidth < linkBandwidth; }
+};
+
+} // namespace whale
+
+#endif // WHALE_CLUSTER_TOPOLOGY_H

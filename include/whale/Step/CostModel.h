@@ -1,0 +1,77 @@
+//===- CostModel.h - How long things take -----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One interface for what operations and exchanges cost, used by every planning
+// pass and by the simulator.
+//
+
+#ifndef WHALE_STEP_COSTMODEL_H
+#define WHALE_STEP_COSTMODEL_H
+
+#include "whale/Cluster/Cluster.h"
+#include "llvm/ADT/SmallVector.h"
+#include <memory>
+
+namespace whale {
+
+/// What an operation does on one device.
+struct OpCost {
+  OpClass opClass = OpClass::Other;
+  /// Element type that it computes in, as StableHLO writes it.
+  llvm::StringRef dtype = "f32";
+  double flops = 0;
+  /// Bytes read and written.
+  double bytes = 0;
+};
+
+/// Bytes from one device to another.
+struct Transfer {
+  int64_t from = 0, to = 0;
+  double bytes = 0;
+};
+
+/// What one group of devices exchanges.
+struct Exchange {
+  enum class Kind {
+    AllReduce,     ///< bytes[i]: of the value, the same on each device
+    AllGather,     ///< bytes[i]: of device i's part before
+    ReduceScatter, ///< bytes[i]: of device i's part after
+    Broadcast,     ///< bytes[0]: of the value; the first device has it
+    AllToAll,      ///< bytes[i]: of device i, in equal parts, one for each
+    PointToPoint,  ///< `transfers`, all at once
+  };
+  Kind kind = Kind::PointToPoint;
+  llvm::SmallVector<int64_t> devices;
+  llvm::SmallVector<double> bytes;
+  llvm::SmallVector<Transfer> transfers;
+};
+
+/// Seconds of computation and communication.
+class CostModel {
+public:
+  virtual ~CostModel() = default;
+
+  /// Seconds of an operation on a device, its slowdown included.
+  virtual double opSeconds(const OpCost &op, int64_t device) const = 0;
+  /// Seconds until exchanges that start together are all done; they share
+  /// links.
+  virtual double exchangeSeconds(llvm::ArrayRef<Exchange> exchanges) const = 0;
+};
+
+/// The roofline of the cluster file: an operation takes the longer of its FLOPs
+/// at the efficiency's part of the kind's peak and its bytes at the memory's
+/// bandwidth. An exchange takes its latency and the time of the link or network
+/// that has the most bytes to carry in one direction. Collectives are counted
+/// as hierarchical rings: inside each node over its links, between nodes over
+/// the network, to which a node contributes each byte once.
+/// The cluster must outlive the model.
+std::unique_ptr<CostModel> createRooflineModel(const Cluster &cluster);
+
+} // namespace whale
+
+#endif // WHALE_STEP_COSTMODEL_H

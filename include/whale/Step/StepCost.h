@@ -1,0 +1,26 @@
+//===- StepCost.h - What a resolver step costs ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns a step of the resolver into the exchanges that the cost model knows.
+//
+
+#ifndef WHALE_STEP_STEPCOST_H
+#define WHALE_STEP_STEPCOST_H
+
+#include "whale/Placement/Cells.h"
+#include "whale/Step/CostModel.h"
+
+namespace whale {
+
+/// Seconds of a step, for elements of so many bytes.
+double stepSeconds(const CostModel &model, const Step &step,
+                   int64_t elementBytes, const Topology &topology = {});
+
+} // namespace whale
+
+#endif // WHALE_STEP_STEPCOST_H

@@ -1,0 +1,135 @@
+//===- Cluster.cpp - The devices and their links --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Cluster/Cluster.h"
+#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace whale;
+using Json = nlohmann::ordered_json;
+
+char ClusterError::ID;
+
+void ClusterError::log(llvm::raw_ostream &os) const {
+  os << "line " << line << ", column " << column << ": " << message;
+}
+
+std::error_code ClusterError::convertToErrorCode() const {
+  return llvm::inconvertibleErrorCode();
+}
+
+llvm::StringRef whale::stringifyOpClass(OpClass opClass) {
+  switch (opClass) {
+  case OpClass::Matmul:
+    return "matmul";
+  case OpClass::Convolution:
+    return "convolution";
+  case OpClass::Elementwise:
+    return "elementwise";
+  case OpClass::Reduction:
+    return "reduction";
+  case OpClass::Other:
+    return "other";
+  }
+  llvm_unreachable("not an operation class");
+}
+
+double DeviceKind::peakFlops(llvm::StringRef dtype) const {
+  if (auto it = flops.find(dtype.str()); it != flops.end())
+    return it->second;
+  if (auto it = flops.find("f32"); it != flops.end())
+    return it->second;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const auto &[name, peak] : flops)
+    lowest = std::min(lowest, peak);
+  return lowest;
+}
+
+const NodeGroup &Cluster::nodeOf(int64_t device) const {
+  return nodes[groupOfNode[devices[device].node]];
+}
+
+void Cluster::numberDevices() {
+  devices.clear();
+  groupOfNode.clear();
+  for (unsigned group = 0; group < nodes.size(); ++group)
+    for (int64_t i = 0; i < nodes[group].count; ++i) {
+      unsigned node = groupOfNode.size();
+      groupOfNode.push_back(group);
+      for (const DeviceGroup &entry : nodes[group].devices)
+        devices.insert(devices.end(), entry.count,
+                       Device{entry.kind, node, entry.slowdown});
+    }
+}
+
+llvm::Expected<Cluster> Cluster::ofRanks(int64_t count) {
+  return parse(std::to_string(count));
+}
+
+static Json toJson(const Link &link) {
+  Json json = Json::object();
+  if (std::isfinite(link.bandwidth))
+    json["bandwidth"] = link.bandwidth;
+  if (link.latency != 0)
+    json["latency"] = link.latency;
+  return json;
+}
+
+static Json toJson(const DeviceKind &kind) {
+  Json json = Json::object();
+  json["flops"] = Json::object();
+  for (const auto &[dtype, peak] : kind.flops)
+    json["flops"][dtype] = peak;
+  json["memory_bytes"] = kind.memoryBytes;
+  json["memory_bandwidth"] = kind.memoryBandwidth;
+  Json efficiency = Json::object();
+  for (size_t i = 0; i < kNumOpClasses; ++i)
+    if (kind.efficiency[i] != 1)
+      efficiency[stringifyOpClass(OpClass(i)).str()] = kind.efficiency[i];
+  if (!efficiency.empty())
+    json["efficiency"] = efficiency;
+  return json;
+}
+
+static Json toJson(const NodeGroup &node, const Cluster &cluster) {
+  Json json = Json::object();
+  json["name"] = node.name;
+  if (node.count != 1)
+    json["count"] = node.count;
+  json["devices"] = Json::array();
+  for (const DeviceGroup &entry : node.devices) {
+    Json device = Json::object();
+    device["kind"] = cluster.kinds[entry.kind].name;
+    if (entry.count != 1)
+      device["count"] = entry.count;
+    if (entry.slowdown != 1)
+      device["slowdown"] = entry.slowdown;
+    json["devices"].push_back(device);
+  }
+  if (node.link != Link())
+    json["link"] = toJson(node.link);
+  if (node.host)
+    json["host"] = {{"memory_bytes", node.host->memoryBytes},
+                    {"bandwidth", node.host->bandwidth}};
+  return json;
+}
+
+std::string Cluster::toJson() const {
+  Json json = Json::object();
+  json["kinds"] = Json::object();
+  for (const DeviceKind &kind : kinds)
+    json["kinds"][kind.name] = ::toJson(kind);
+  json["nodes"] = Json::array();
+  for (const NodeGroup &node : nodes)
+    json["nodes"].push_back(::toJson(node, *this));
+  if (network != Link())
+    json["network"] = ::toJson(network);
+  return json.dump();
+}

@@ -1,0 +1,124 @@
+//===- ClusterKinds.cpp - Built-in kinds of devices -----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Peaks are dense (no structured sparsity), at boost clock; those of f16, bf16,
+// tf32 and narrower types are of the tensor cores where there are any. Memory
+// counts GiB, as a cluster file would.
+//
+// Sources, all by NVIDIA: "Tesla P100 GPU accelerator" data sheets (PCIe and
+// SXM2, 2016), "Tesla V100" data sheet (2020; with V100S), "T4 70W low profile
+// PCIe GPU accelerator" product brief (2020), "A100 80GB" data sheet (2022) and
+// "A100 Tensor Core GPU architecture" (2020), "H100 Tensor Core GPU" data
+// sheets (2023, 2024; with NVL), "H200 Tensor Core GPU" data sheet (2024). The
+// A800 and H800 are the A100 and H100 with slower NVLink, the H800 with little
+// f64; the H20 by its published specification (2023). `cpu` is a round figure
+// for one socket of a server: what it says matters only relative to itself.
+//
+
+#include "whale/Cluster/Cluster.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+using namespace whale;
+
+namespace {
+struct Row {
+  llvm::StringLiteral name;
+  /// Peak TFLOP/s; 0 where the hardware has no faster unit than f32's.
+  double f64, f32, tf32, half, bf16, f8, i8;
+  int64_t gib;
+  /// GB/s.
+  double bandwidth;
+};
+} // namespace
+
+// Among the forms that a short name fits, the first counts.
+static constexpr Row kRows[] = {
+    // name             f64   f32   tf32   f16    bf16   f8      i8      GiB
+    {"cpu", 0.5, 1.0, 0, 0, 0, 0, 0, 256, 100},
+    {"P100-PCIe-16GB", 4.7, 9.3, 0, 18.7, 0, 0, 0, 16, 732},
+    {"P100-PCIe-12GB", 4.7, 9.3, 0, 18.7, 0, 0, 0, 12, 549},
+    {"P100-SXM2-16GB", 5.3, 10.6, 0, 21.2, 0, 0, 0, 16, 732},
+    {"V100-SXM2-32GB", 7.8, 15.7, 0, 125, 0, 0, 0, 32, 900},
+    {"V100-SXM2-16GB", 7.8, 15.7, 0, 125, 0, 0, 0, 16, 900},
+    {"V100-PCIe-32GB", 7.0, 14.0, 0, 112, 0, 0, 0, 32, 900},
+    {"V100-PCIe-16GB", 7.0, 14.0, 0, 112, 0, 0, 0, 16, 900},
+    {"V100S-PCIe-32GB", 8.2, 16.4, 0, 130, 0, 0, 0, 32, 1134},
+    {"T4-PCIe-16GB", 0.25, 8.1, 0, 65, 0, 0, 130, 16, 320},
+    {"A100-SXM4-80GB", 9.7, 19.5, 156, 312, 312, 0, 624, 80, 2039},
+    {"A100-SXM4-40GB", 9.7, 19.5, 156, 312, 312, 0, 624, 40, 1555},
+    {"A100-PCIe-80GB", 9.7, 19.5, 156, 312, 312, 0, 624, 80, 1935},
+    {"A100-PCIe-40GB", 9.7, 19.5, 156, 312, 312, 0, 624, 40, 1555},
+    {"A800-SXM4-80GB", 9.7, 19.5, 156, 312, 312, 0, 624, 80, 2039},
+    {"A800-PCIe-80GB", 9.7, 19.5, 156, 312, 312, 0, 624, 80, 1935},
+    {"A800-PCIe-40GB", 9.7, 19.5, 156, 312, 312, 0, 624, 40, 1555},
+    {"H100-SXM5-80GB", 34, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350},
+    {"H100-PCIe-80GB", 26, 51, 378, 756, 756, 1513, 1513, 80, 2000},
+    {"H100-NVL-94GB", 30, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 94, 3900},
+    {"H800-SXM5-80GB", 1, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350},
+    {"H800-PCIe-80GB", 0.8, 51, 378, 756, 756, 1513, 1513, 80, 2000},
+    {"H800-NVL-94GB", 1, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 94, 3900},
+    {"H20-SXM5-96GB", 1, 44, 74, 148, 148, 296, 296, 96, 4000},
+    {"H20-SXM5-141GB", 1, 44, 74, 148, 148, 296, 296, 141, 4800},
+    {"H200-SXM5-141GB", 34, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 141, 4800},
+    {"H200-NVL-141GB", 30, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 141, 4800},
+};
+
+/// Whether `name` is the model of `full` and some of its other components, in
+/// order; SXM stands for any SXM generation, GB sizes and PCIe as written.
+static bool fits(llvm::StringRef name, llvm::StringRef full) {
+  llvm::SmallVector<llvm::StringRef> want, have;
+  name.split(want, '-');
+  full.split(have, '-');
+  if (!want[0].equals_insensitive(have[0]))
+    return false;
+  size_t next = 1;
+  for (llvm::StringRef component : llvm::drop_begin(want)) {
+    auto same = [&](llvm::StringRef other) {
+      return component.equals_insensitive(other) ||
+             (component.equals_insensitive("SXM") && other.starts_with("SXM"));
+    };
+    while (next < have.size() && !same(have[next]))
+      ++next;
+    if (next++ >= have.size())
+      return false;
+  }
+  return true;
+}
+
+std::optional<DeviceKind> Cluster::builtinKind(llvm::StringRef name) {
+  for (const Row &row : kRows) {
+    if (!fits(name, row.name))
+      continue;
+    DeviceKind kind;
+    kind.name = row.name.str();
+    auto add = [&](llvm::StringRef dtype, double tera) {
+      if (tera != 0)
+        kind.flops[dtype.str()] = tera * 1e12;
+    };
+    add("f64", row.f64);
+    add("f32", row.f32);
+    add("tf32", row.tf32);
+    add("f16", row.half);
+    add("bf16", row.bf16);
+    for (llvm::StringRef dtype : {"f8E4M3FN", "f8E5M2"})
+      add(dtype, row.f8);
+    add("i8", row.i8);
+    kind.memoryBytes = row.gib << 30;
+    kind.memoryBandwidth = row.bandwidth * 1e9;
+    return kind;
+  }
+  return std::nullopt;
+}
+
+std::vector<llvm::StringRef> Cluster::builtinKindNames() {
+  std::vector<llvm::StringRef> names;
+  for (const Row &row : kRows)
+    names.push_back(row.name);
+  return names;
+}

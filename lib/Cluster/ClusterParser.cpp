@@ -1,0 +1,420 @@
+//===- ClusterParser.cpp - Reading cluster files --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns the text of a cluster file into a Cluster. Every error names the field
+// by its path from the top of the file.
+//
+
+#include "whale/Cluster/Cluster.h"
+#include "whale/Cluster/ClusterRanges.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+using namespace whale;
+using llvm::Twine;
+using Json = nlohmann::ordered_json;
+
+static constexpr llvm::StringLiteral kDTypes[] = {
+    "f64",           "f32",       "tf32",     "f16",          "bf16",
+    "f8E5M2",        "f8E4M3",    "f8E4M3FN", "f8E5M2FNUZ",   "f8E4M3FNUZ",
+    "f8E3M4",        "f8E8M0FNU", "f6E2M3FN", "f6E3M2FN",     "f4E2M1FN",
+    "f8E4M3B11FNUZ", "i2",        "i4",       "i8",           "i16",
+    "i32",           "i64",       "ui2",      "ui4",          "ui8",
+    "ui16",          "ui32",      "ui64",     "complex<f32>", "complex<f64>"};
+
+namespace {
+/// Thrown inside this file only; parse() turns it into an llvm::Error.
+struct Problem {
+  std::string message;
+  const Json *where = nullptr;
+};
+
+/// A value with its path from the top of the file.
+class Field {
+public:
+  Field(const Json &json, std::string path)
+      : json(json), path(std::move(path)) {}
+
+  [[noreturn]] void fail(const Twine &what) const {
+    throw Problem{((path.empty() ? "" : path + ": ") + what).str(), &json};
+  }
+
+  const Json &value() const { return json; }
+
+  /// The value is an object with no fields but these.
+  const Field &object(llvm::ArrayRef<llvm::StringRef> known) const {
+    if (!json.is_object())
+      fail(Twine("expected an object, found ") + describe());
+    for (const auto &[key, member] : json.items())
+      if (!llvm::is_contained(known, llvm::StringRef(key)))
+        child(key, member)
+            .fail("unknown field, expected one of " + llvm::join(known, ", "));
+    return *this;
+  }
+
+  /// The elements of a list with at least one.
+  std::vector<Field> list() const {
+    if (!json.is_array())
+      fail(Twine("expected a list, found ") + describe());
+    if (json.empty())
+      fail("expected at least one element");
+    std::vector<Field> fields;
+    for (size_t i = 0; i < json.size(); ++i)
+      fields.emplace_back(json[i], path + "[" + std::to_string(i) + "]");
+    return fields;
+  }
+
+  /// The members of an object, with their names.
+  std::vector<std::pair<std::string, Field>> members() const {
+    if (!json.is_object())
+      fail(Twine("expected an object, found ") + describe());
+    std::vector<std::pair<std::string, Field>> fields;
+    for (const auto &[key, member] : json.items())
+      fields.emplace_back(key, child(key, member));
+    return fields;
+  }
+
+  std::optional<Field> get(llvm::StringRef key) const {
+    auto it = json.find(key.str());
+    if (it == json.end())
+      return std::nullopt;
+    return child(key, *it);
+  }
+
+  Field need(llvm::StringRef key) const {
+    if (std::optional<Field> field = get(key))
+      return *field;
+    fail("field '" + key + "' is missing");
+  }
+
+  std::string string() const {
+    if (!json.is_string())
+      fail(Twine("expected a string, found ") + describe());
+    if (json.get<std::string>().empty())
+      fail("the string is empty");
+    return json.get<std::string>();
+  }
+
+  double number() const {
+    if (!json.is_number())
+      fail(Twine("expected a number, found ") + describe());
+    return json.get<double>();
+  }
+
+  double within(NumberRange range) const {
+    double value = number();
+    if (!range.contains(value))
+      fail(llvm::formatv("expected a number from {0} to {1}, found {2}",
+                         shortest(range.least), shortest(range.most),
+                         describe())
+               .str());
+    return value;
+  }
+
+  /// A whole number of bytes.
+  int64_t bytes() const {
+    double value = within(kMemoryRange);
+    if (value != std::floor(value))
+      fail(Twine("expected a whole number, found ") + describe());
+    return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
+  }
+
+  /// A whole number from 1 up to `max`, perhaps written as 16e9.
+  int64_t count(int64_t max) const {
+    double value = number();
+    if (value != std::floor(value))
+      fail(Twine("expected a whole number, found ") + describe());
+    if (value < 1)
+      fail(Twine("expected at least 1, found ") + describe());
+    if (value > double(max))
+      fail(Twine("expected at most ") + Twine(max) + ", found " + describe());
+    return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
+  }
+
+private:
+  Field child(llvm::StringRef key, const Json &member) const {
+    return Field(member, path.empty() ? key.str() : path + "." + key.str());
+  }
+
+  /// The number as a file would have it: 1e24, 0.5, 1e-6.
+  static std::string shortest(double number) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%g", number);
+    auto [digits, exponent] = llvm::StringRef(text).split('e');
+    if (exponent.empty())
+      return text;
+    llvm::StringRef sign = exponent.starts_with("-") ? "-" : "";
+    return (digits + "e" + sign + exponent.drop_front().ltrim('0')).str();
+  }
+
+  /// The value as an error message shows it.
+  std::string describe() const {
+    if (json.is_number_float() && !std::isfinite(json.get<double>()))
+      return "a number that is not finite";
+    if (json.is_object())
+      return "an object";
+    if (json.is_array())
+      return "a list";
+    std::string text = json.dump();
+    return text.size() > 40 ? text.substr(0, 40) + "..." : text;
+  }
+
+  const Json &json;
+  std::string path;
+};
+
+/// Builds the cluster; throws Problem.
+class Reader {
+public:
+  Cluster read(const Field &file);
+
+private:
+  DeviceKind readKind(const std::string &name, const Field &field);
+  NodeGroup readNode(const Field &field, size_t index);
+  DeviceGroup readDevices(const Field &field);
+  static Link readLink(const Field &field);
+  unsigned kindIndex(const Field &field);
+
+  Cluster cluster;
+};
+} // namespace
+
+DeviceKind Reader::readKind(const std::string &name, const Field &field) {
+  field.object({"flops", "memory_bytes", "memory_bandwidth", "efficiency"});
+  // A file may change one number of a built-in kind and leave out the rest.
+  std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
+  DeviceKind kind = builtin.value_or(DeviceKind());
+  kind.name = name;
+  if (!builtin || field.get("flops")) {
+    Field flops = field.need("flops");
+    kind.flops.clear();
+    for (const auto &[dtype, peak] : flops.members()) {
+      if (!llvm::is_contained(kDTypes, llvm::StringRef(dtype)))
+        peak.fail("unknown element type, expected one of " +
+                  llvm::join(std::begin(kDTypes), std::end(kDTypes), ", "));
+      kind.flops[dtype] = peak.within(kRateRange);
+    }
+    if (kind.flops.empty())
+      flops.fail("expected at least one element type");
+  }
+  if (!builtin || field.get("memory_bytes"))
+    kind.memoryBytes = field.need("memory_bytes").bytes();
+  if (!builtin || field.get("memory_bandwidth"))
+    kind.memoryBandwidth = field.need("memory_bandwidth").within(kRateRange);
+  if (std::optional<Field> efficiency = field.get("efficiency")) {
+    if (efficiency->value().is_number()) {
+      kind.efficiency.fill(efficiency->within(kEfficiencyRange));
+    } else {
+      llvm::SmallVector<llvm::StringRef> names;
+      for (size_t i = 0; i < kNumOpClasses; ++i)
+        names.push_back(stringifyOpClass(OpClass(i)));
+      efficiency->object(names);
+      for (size_t i = 0; i < kNumOpClasses; ++i)
+        if (std::optional<Field> value = efficiency->get(names[i]))
+          kind.efficiency[i] = value->within(OpClass(i) == OpClass::Convolution
+                                                 ? kConvolutionEfficiencyRange
+                                                 : kEfficiencyRange);
+    }
+  }
+  return kind;
+}
+
+Link Reader::readLink(const Field &field) {
+  field.object({"bandwidth", "latency"});
+  Link link;
+  if (std::optional<Field> bandwidth = field.get("bandwidth"))
+    link.bandwidth = bandwidth->within(kRateRange);
+  if (std::optional<Field> latency = field.get("latency"))
+    link.latency = latency->within(kLatencyRange);
+  return link;
+}
+
+unsigned Reader::kindIndex(const Field &field) {
+  std::string name = field.string();
+  for (unsigned i = 0; i < cluster.kinds.size(); ++i)
+    if (cluster.kinds[i].name == name)
+      return i;
+  std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
+  if (!builtin) {
+    // A cluster may describe a built-in kind anew.
+    llvm::SmallSetVector<llvm::StringRef, 32> known;
+    for (const DeviceKind &kind : cluster.kinds)
+      known.insert(kind.name);
+    known.insert_range(Cluster::builtinKindNames());
+    field.fail("unknown kind '" + Twine(name) + "', known are " +
+               llvm::join(known, ", "));
+  }
+  builtin->name = name;
+  cluster.kinds.push_back(*builtin);
+  return cluster.kinds.size() - 1;
+}
+
+DeviceGroup Reader::readDevices(const Field &field) {
+  field.object({"kind", "count", "slowdown"});
+  DeviceGroup group;
+  group.kind = kindIndex(field.need("kind"));
+  if (std::optional<Field> count = field.get("count"))
+    group.count = count->count(kMostDevices);
+  if (std::optional<Field> slowdown = field.get("slowdown"))
+    group.slowdown = slowdown->within(kSlowdownRange);
+  return group;
+}
+
+NodeGroup Reader::readNode(const Field &field, size_t index) {
+  field.object({"name", "count", "devices", "link", "host"});
+  NodeGroup node;
+  std::optional<Field> name = field.get("name");
+  node.name = name ? name->string() : "node" + std::to_string(index);
+  for (const NodeGroup &other : cluster.nodes)
+    if (other.name == node.name)
+      name.value_or(field).fail("another node is named '" + Twine(node.name) +
+                                "'");
+  if (std::optional<Field> count = field.get("count"))
+    node.count = count->count(kMostDevices);
+  for (const Field &entry : field.need("devices").list())
+    node.devices.push_back(readDevices(entry));
+  if (std::optional<Field> link = field.get("link"))
+    node.link = readLink(*link);
+  if (std::optional<Field> host = field.get("host")) {
+    host->object({"memory_bytes", "bandwidth"});
+    node.host = HostMemory{host->need("memory_bytes").bytes(),
+                           host->need("bandwidth").within(kRateRange)};
+  }
+  return node;
+}
+
+Cluster Reader::read(const Field &file) {
+  if (file.value().is_number()) {
+    DeviceKind cpu = *Cluster::builtinKind("cpu");
+    cluster.kinds.push_back(cpu);
+    NodeGroup node;
+    node.name = "local";
+    node.devices.push_back({0, file.count(kMostDevices), 1});
+    cluster.nodes.push_back(node);
+    cluster.numberDevices();
+    return cluster;
+  }
+  file.object({"kinds", "nodes", "network"});
+  if (std::optional<Field> kinds = file.get("kinds"))
+    for (const auto &[name, field] : kinds->members()) {
+      if (name.empty())
+        kinds->fail("a kind's name is empty");
+      cluster.kinds.push_back(readKind(name, field));
+    }
+  int64_t total = 0;
+  for (const auto &[index, field] :
+       llvm::enumerate(file.need("nodes").list())) {
+    NodeGroup node = readNode(field, index);
+    int64_t perNode = 0;
+    for (const DeviceGroup &entry : node.devices)
+      perNode += entry.count;
+    if (perNode > kMostDevices || node.count > kMostDevices / perNode ||
+        (total += perNode * node.count) > kMostDevices)
+      field.fail("the cluster has more than " + Twine(kMostDevices) +
+                 " devices up to here");
+    cluster.nodes.push_back(std::move(node));
+  }
+  if (std::optional<Field> network = file.get("network"))
+    cluster.network = readLink(*network);
+  cluster.numberDevices();
+  return cluster;
+}
+
+/// Parses JSON; throws Problem where an object has a key twice, which the
+/// library would pass over.
+static Json parseJson(llvm::StringRef text) {
+  std::vector<std::set<std::string>> keys;
+  auto callback = [&](int, Json::parse_event_t event, Json &value) {
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == Json::parse_event_t::key &&
+             !keys.back().insert(value.get<std::string>()).second)
+      throw Problem{"field '" + value.get<std::string>() + "' stands twice"};
+    return true;
+  };
+  return Json::parse(text.begin(), text.end(), callback);
+}
+
+/// How many values start before `where` in the text of `root`.
+static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
+  std::vector<const Json *> stack = {&root};
+  for (size_t ordinal = 0; !stack.empty(); ++ordinal) {
+    const Json *value = stack.back();
+    stack.pop_back();
+    if (value == where)
+      return ordinal;
+    if (value->is_structured())
+      for (auto it = value->rbegin(); it != value->rend(); ++it)
+        stack.push_back(&*it);
+  }
+  return std::nullopt;
+}
+
+/// Where the value after `ordinal` others starts in a valid JSON text.
+static size_t offsetOf(llvm::StringRef text, size_t ordinal) {
+  for (size_t at = 0; at < text.size();) {
+    size_t start = at;
+    char c = text[at++];
+    if (c == '"') {
+      for (; text[at] != '"'; ++at)
+        if (text[at] == '\\')
+          ++at;
+      ++at;
+      if (text.drop_front(at).ltrim(" \t\r\n").starts_with(":"))
+        continue; // a key
+    } else if (llvm::StringRef(" \t\r\n,:]}").contains(c)) {
+      continue;
+    } else if (c != '{' && c != '[') {
+      at = std::min(text.find_first_of(" \t\r\n,]}", at), text.size());
+    }
+    if (ordinal-- == 0)
+      return start;
+  }
+  return 0;
+}
+
+static llvm::Error errorAt(llvm::StringRef text, size_t offset,
+                           llvm::StringRef message) {
+  llvm::StringRef before = text.take_front(offset);
+  unsigned line = before.count('\n') + 1;
+  unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
+  return llvm::make_error<ClusterError>(message.str(), line, column);
+}
+
+llvm::Expected<Cluster> Cluster::parse(llvm::StringRef text) {
+  // The parser takes it for the end.
+  if (size_t zero = text.find('\0'); zero != text.npos)
+    return errorAt(text, zero, "a zero byte");
+  Json json;
+  try {
+    json = parseJson(text);
+    return Reader().read(Field(json, ""));
+  } catch (const Problem &problem) {
+    std::optional<size_t> ordinal = ordinalOf(json, problem.where);
+    return errorAt(text, ordinal ? offsetOf(text, *ordinal) : 0,
+                   problem.message);
+  } catch (const Json::parse_error &error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    llvm::StringRef what = error.what();
+    return errorAt(text, error.byte ? error.byte - 1 : 0,
+                   what.split(": ").second);
+  } catch (const Json::exception &error) {
+    llvm::StringRef what = error.what();
+    return errorAt(text, 0, what.split("] ").second);
+  }
+}

@@ -1,0 +1,107 @@
+//===- Flow.h - Two placements in one system of coordinates -----*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Internal to the planner: the trees of two placements of one tensor, prepared
+// for questions about single elements, and the groups of a step between them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PLACEMENT_FLOW_H
+#define WHALE_LIB_PLACEMENT_FLOW_H
+
+#include "whale/Placement/Cells.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace whale {
+
+/// A placement's tree with the leaves below each node as a range, so that
+/// "does this device stand below that node" is one comparison.
+class FlowTree {
+public:
+  struct Node {
+    const PlacementNode *node;
+    unsigned firstLeaf, endLeaf;
+    /// Of a split: where each part starts and ends along the dimension, in the
+    /// view.
+    Extents begins, ends;
+    std::vector<Node> children;
+    bool hasPartial = false;
+
+    PlacementNode::Kind kind() const { return node->kind; }
+    bool isLeaf() const { return node->isLeaf(); }
+    bool covers(unsigned leaf) const {
+      return firstLeaf <= leaf && leaf < endLeaf;
+    }
+    /// Of a split without windows: the child that holds the element.
+    const Node &childAt(llvm::ArrayRef<int64_t> point) const;
+    /// The child that has the leaf below it.
+    unsigned childOf(unsigned leaf) const;
+  };
+
+  explicit FlowTree(const Placement &placement);
+
+  const Node &root() const { return top; }
+  llvm::ArrayRef<Shard> shards() const { return placement.shards(); }
+  /// The leaf of a device, or -1.
+  int leafOf(DeviceId device) const;
+  bool holds(unsigned leaf, llvm::ArrayRef<int64_t> point) const;
+
+private:
+  Node build(const PlacementNode &node, Box &box, unsigned &leaf);
+
+  Placement placement;
+  llvm::DenseMap<DeviceId, int> leaves;
+  Node top;
+};
+
+/// `from` and `to` in a common view, so that elements with the same owners on
+/// both sides form boxes; where there is none (`flat`), each in its own.
+struct Flow {
+  Flow(const Placement &from, const Placement &to);
+
+  Placement from, to;
+  bool flat = false;
+};
+
+/// The kind of a step and its groups.
+struct Match {
+  StepKind kind = StepKind::SendRecv;
+  std::vector<llvm::SmallVector<DeviceId>> groups;
+};
+
+/// The best single collective from `flow.from` to `flow.to`.
+Match matchStep(const Flow &flow, const Topology &topology);
+
+/// The same by who sends to whom: for values that stay partial, and sides
+/// without a common view.
+Match matchTraffic(const Flow &flow, const Topology &topology);
+
+/// Whether a table may have more pieces than are worth their time.
+bool isTableLarge(const Flow &flow);
+
+/// The table's receivers, one after the other, until `fn` returns false.
+/// Returns whether it never did.
+bool buildReceivers(const Flow &flow, const Topology &topology,
+                    llvm::ArrayRef<llvm::SmallVector<DeviceId>> groups,
+                    llvm::function_ref<bool(Receiver)> fn);
+
+/// What the table's devices send from.
+std::vector<Sender> buildSenders(const Flow &flow);
+
+/// The table, with owners in the receiver's group preferred.
+CellTable buildTable(const Flow &flow, const Topology &topology,
+                     std::vector<llvm::SmallVector<DeviceId>> groups,
+                     StepKind kind);
+
+/// The row-major intervals [first, second) of a view that a box covers.
+std::vector<std::pair<int64_t, int64_t>> runsOf(const Box &box,
+                                                llvm::ArrayRef<int64_t> view);
+
+} // namespace whale
+
+#endif // WHALE_LIB_PLACEMENT_FLOW_H

@@ -1,0 +1,455 @@
+//===- Resolver.cpp - From one placement to another -----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One collective if there is one; else the cheapest of a few plans of two or
+// three steps, by the bytes that the busiest device receives in each step; else
+// one batch of messages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Placement/Resolver.h"
+#include "Flow.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include <map>
+
+using namespace llvm;
+using namespace whale;
+using Node = PlacementNode;
+using Kind = PlacementNode::Kind;
+
+namespace {
+/// Elements received: of the busiest device summed over the steps, of all.
+struct Cost {
+  int64_t busiest = 0, total = 0;
+  size_t steps = 0;
+  auto operator<=>(const Cost &other) const = default;
+};
+
+/// A plan and what it costs.
+struct Plan {
+  Cost cost;
+  std::vector<Step> steps;
+};
+} // namespace
+
+static Cost costOf(const Flow &step, const Match &match,
+                   const Topology &topology) {
+  Cost cost{0, 0, 1};
+  auto add = [&](int64_t received) {
+    cost.busiest = std::max(cost.busiest, received);
+    cost.total += received;
+  };
+  if (match.kind == StepKind::LocalSlice)
+    return cost;
+  if (!step.from.isPartial() && !step.to.isPartial()) {
+    for (DeviceId device : step.to.devices())
+      add(elementsMissing(step.from, step.to, device));
+    return cost;
+  }
+  if (match.kind == StepKind::AllReduce ||
+      match.kind == StepKind::ReduceScatter) {
+    for (ArrayRef<DeviceId> group : match.groups) {
+      int64_t members = group.size();
+      // All of a group hold the same box before an all-reduce and after it.
+      Extents parts;
+      if (match.kind == StepKind::AllReduce && members != 0)
+        parts = Placement::evenSizes(volumeOf(step.to.localView(group.front())),
+                                     members);
+      for (auto [i, device] : llvm::enumerate(group)) {
+        int64_t after = volumeOf(step.to.localView(device));
+        if (match.kind == StepKind::ReduceScatter) {
+          add((members - 1) * after);
+          continue;
+        }
+        int64_t own = parts[i];
+        add((members - 1) * own + after - own);
+      }
+    }
+    return cost;
+  }
+  // No plan: it is taken only where there is no other.
+  if (isTableLarge(step))
+    return {std::numeric_limits<int64_t>::max() / 16,
+            std::numeric_limits<int64_t>::max() / 16, 1};
+  buildReceivers(step, topology, match.groups, [&](const Receiver &receiver) {
+    int64_t received = 0;
+    for (const Cell &cell : receiver.cells)
+      for (const Contribution &contribution : cell.contributions)
+        if (contribution.peer != receiver.device)
+          received += cell.box.volume();
+    add(received);
+    return true;
+  });
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Placements between
+//===----------------------------------------------------------------------===//
+
+/// The tree that gives each device its box of `region`, if cuts through the
+/// whole region, one dimension after the other, lead to it.
+static std::optional<Node> treeOf(const Box &region, ArrayRef<Shard> shards) {
+  if (shards.size() == 1)
+    return shards.front().box == region
+               ? std::optional(Node::leaf(shards.front().device))
+               : std::nullopt;
+  if (llvm::all_of(shards, [&](auto &shard) { return shard.box == region; })) {
+    SmallVector<DeviceId> devices;
+    for (const Shard &shard : shards)
+      devices.push_back(shard.device);
+    return Node::replicate(devices);
+  }
+  for (unsigned d = 0, e = region.start.size(); d != e; ++d) {
+    // Cut wherever no box goes on.
+    std::vector<const Shard *> order;
+    for (const Shard &shard : shards)
+      order.push_back(&shard);
+    llvm::sort(order, [&](const Shard *a, const Shard *b) {
+      return std::tie(a->box.start[d], a) < std::tie(b->box.start[d], b);
+    });
+    std::vector<std::vector<Shard>> parts;
+    Extents sizes;
+    int64_t begin = region.start[d], end = begin;
+    for (const Shard *shard : order) {
+      if (parts.empty() || (shard->box.start[d] == end && end != begin)) {
+        if (!parts.empty())
+          sizes.push_back(end - begin);
+        begin = end;
+        parts.emplace_back();
+      }
+      end = std::max(end, shard->box.start[d] + shard->box.size[d]);
+      parts.back().push_back(*shard);
+    }
+    sizes.push_back(end - begin);
+    if (parts.size() == 1 || end != region.start[d] + region.size[d])
+      continue;
+    std::vector<Node> children;
+    Box part = region;
+    for (auto [size, own] : llvm::zip(sizes, parts)) {
+      part.size[d] = size;
+      std::optional<Node> child = treeOf(part, own);
+      if (!child)
+        break;
+      children.push_back(std::move(*child));
+      part.start[d] += size;
+    }
+    if (children.size() == parts.size())
+      return Node::split(d, sizes, std::move(children));
+  }
+  return std::nullopt;
+}
+
+/// Each device of `to` with what it needs and holds already, if that is a
+/// placement.
+static std::optional<Placement> keptPart(const Placement &from,
+                                         const Placement &to) {
+  std::vector<Shard> shards;
+  for (const Shard &shard : to.shards()) {
+    std::optional<Box> held = from.box(shard.device);
+    std::optional<Box> kept = held ? held->intersect(shard.box) : std::nullopt;
+    if (!kept)
+      return std::nullopt;
+    shards.push_back({shard.device, *kept});
+  }
+  std::optional<Node> tree = treeOf(Box::whole(to.view()), shards);
+  if (!tree)
+    return std::nullopt;
+  Expected<Placement> placement = Placement::create(to.view(), *tree);
+  if (placement)
+    return *placement;
+  consumeError(placement.takeError());
+  return std::nullopt;
+}
+
+static void replicateToPartial(Node &node) {
+  if (node.kind == Kind::Replicate) {
+    node.kind = Kind::Partial;
+    node.reduction = Reduction::Sum;
+  }
+  for (Node &child : node.children)
+    replicateToPartial(child);
+}
+
+/// Every split of `dim` below gets empty parts.
+static void starve(Node &node, int64_t dim) {
+  if (node.kind == Kind::Split && node.dim == dim)
+    node.sizes.assign(node.sizes.size(), 0);
+  for (Node &child : node.children)
+    starve(child, dim);
+}
+
+/// Of replicas with different trees, the one with the most terms keeps all.
+static void keepOneReplica(Node &node, Box &box, int64_t dim,
+                           const Placement &from) {
+  if (node.kind == Kind::Split) {
+    int64_t start = box.start[node.dim], extent = box.size[node.dim];
+    for (auto [size, child] : llvm::zip(node.sizes, node.children)) {
+      box.size[node.dim] = size;
+      keepOneReplica(child, box, dim, from);
+      box.start[node.dim] += size;
+    }
+    box.start[node.dim] = start;
+    box.size[node.dim] = extent;
+    return;
+  }
+  if (node.kind != Kind::Replicate)
+    return;
+  unsigned best = 0, most = 0;
+  for (auto [i, child] : llvm::enumerate(node.children)) {
+    unsigned known = llvm::count_if(child.devices(), [&](DeviceId device) {
+      return from.contains(device);
+    });
+    if (known > most) {
+      best = i;
+      most = known;
+    }
+  }
+  Extents sizes(node.children.size(), 0);
+  sizes[best] = box.size[dim];
+  for (auto [i, child] : llvm::enumerate(node.children))
+    if (i == best)
+      keepOneReplica(child, box, dim, from);
+    else
+      starve(child, dim);
+  node.kind = Kind::Split;
+  node.dim = dim;
+  node.sizes = sizes;
+}
+
+/// `to` with its replicas turned into parts along `dim`, so that each element
+/// has one owner: among replicas those who hold terms in `from`, or all.
+static Placement withUniqueOwners(const Placement &to, int64_t dim,
+                                  const Placement &from) {
+  Node node = to.root();
+  replicateToPartial(node);
+  Placement marked = Placement::get(to.view(), node);
+  auto share = [&](ArrayRef<DeviceId> devices, const Box &box) {
+    SmallVector<DeviceId> owners;
+    for (DeviceId device : devices)
+      if (std::optional<Box> held = from.box(device);
+          held && held->overlaps(box))
+        owners.push_back(device);
+    if (owners.empty())
+      owners.assign(devices.begin(), devices.end());
+    Extents even = Placement::evenSizes(box.size[dim], owners.size());
+    Extents sizes;
+    for (DeviceId device : devices) {
+      auto owner = llvm::find(owners, device);
+      sizes.push_back(owner == owners.end() ? 0 : even[owner - owners.begin()]);
+    }
+    return Node::split(dim, sizes, devices);
+  };
+  if (std::optional<Placement> unique = marked.withPartialsReplaced(share))
+    return *unique;
+  node = to.root();
+  Box box = Box::whole(to.view());
+  keepOneReplica(node, box, dim, from);
+  return Placement::get(to.view(), node);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Resolver {
+public:
+  Resolver(const Topology &topology, const ResolveOptions &options)
+      : topology(topology), options(options) {}
+
+  Plan resolve(const Placement &from, const Placement &to) const {
+    if (from.isEquivalent(to))
+      return {};
+    // Reduced once, then to all windows that have it.
+    if (from.isPartial() && to.hasWindows()) {
+      Placement parts = to.withoutWindows();
+      return between(append(resolve(from, parts), single(parts, to)), from, to);
+    }
+    Flow flow(from, to);
+    Step step{StepKind::SendRecv, from, to};
+    Match match = matchStep(flow, topology);
+    step.kind = match.kind;
+    if (step.kind == StepKind::AllReduce)
+      if (std::optional<Plan> plan = allReduceByNode(flow, step, match))
+        return *plan;
+    if (step.kind != StepKind::SendRecv || flow.flat || to.isPartial())
+      return {costOf(flow, match, topology), {step}};
+    if (!from.isPartial())
+      return sliceAndGather(flow, step, match);
+    if (flow.from.rank() == 0) {
+      // A scalar has no dimension to give to one owner; its view [1] has.
+      flow.from = *flow.from.withView({1});
+      flow.to = *flow.to.withView({1});
+    }
+    return reduceFirst(flow, step, match);
+  }
+
+private:
+  const Topology &topology;
+  const ResolveOptions &options;
+
+  Plan single(const Placement &from, const Placement &to) const {
+    if (from.isEquivalent(to))
+      return {};
+    Flow flow(from, to);
+    Match match = matchStep(flow, topology);
+    Step step{match.kind, from, to};
+    return {costOf(flow, match, topology), {step}};
+  }
+
+  static Plan append(Plan plan, const Plan &rest) {
+    plan.cost.busiest += rest.cost.busiest;
+    plan.cost.total += rest.cost.total;
+    plan.cost.steps += rest.cost.steps;
+    llvm::append_range(plan.steps, rest.steps);
+    return plan;
+  }
+
+  /// Steps meet: a plan that was made in another view, or from an equivalent
+  /// placement, takes the names that the caller knows.
+  static Plan between(Plan plan, const Placement &from, const Placement &to) {
+    if (!plan.steps.empty()) {
+      plan.steps.front().from = from;
+      plan.steps.back().to = to;
+    }
+    return plan;
+  }
+
+  /// Parts that are kept, then gathered: the same bytes as messages.
+  Plan sliceAndGather(const Flow &flow, const Step &step,
+                      const Match &match) const {
+    Plan direct{costOf(flow, match, topology), {step}};
+    std::optional<Placement> kept = keptPart(flow.from, flow.to);
+    if (!kept)
+      return direct;
+    Plan second = single(*kept, flow.to);
+    if (second.steps.empty() ||
+        second.steps.front().kind != StepKind::AllGather)
+      return direct;
+    return between(append(single(flow.from, *kept), second), step.from,
+                   step.to);
+  }
+
+  /// A partial value that no collective turns into `to`: reduced to some
+  /// placement of unique owners, and sent from there.
+  Plan reduceFirst(const Flow &flow, const Step &step,
+                   const Match &match) const {
+    Plan best{costOf(flow, match, topology), {step}};
+    auto consider = [&](const Placement &middle) {
+      // The reduction itself is one step, so a value is rounded once.
+      Plan first = single(flow.from, middle);
+      if (first.cost.busiest > best.cost.busiest)
+        return;
+      Plan plan = append(std::move(first), resolve(middle, flow.to));
+      if (plan.cost < best.cost)
+        best = between(std::move(plan), step.from, step.to);
+    };
+    ArrayRef<int64_t> view = flow.from.view();
+    bool scalar = llvm::all_of(view, [](int64_t extent) { return extent < 2; });
+    for (int64_t dim = 0; dim != int64_t(view.size()); ++dim) {
+      if (view[dim] < 2 && !(scalar && dim == 0))
+        continue;
+      consider(withUniqueOwners(flow.to, dim, flow.from));
+      if (std::optional<Placement> middle = flow.from.withPartialSplit(dim))
+        consider(*middle);
+    }
+    consider(flow.from.withoutPartial());
+    return best;
+  }
+
+  /// An all-reduce over nodes of slow links between them: reduce-scatter inside
+  /// nodes, all-reduce of the parts across, all-gather inside.
+  std::optional<Plan> allReduceByNode(const Flow &flow, const Step &step,
+                                      const Match &match) const {
+    if (!options.hierarchical || !topology.networkIsSlower())
+      return std::nullopt;
+    // Members of each group by node; all nodes must have equally many, two at
+    // least.
+    std::map<DeviceId, unsigned> groupOf;
+    std::vector<std::vector<SmallVector<DeviceId>>> groups;
+    for (ArrayRef<DeviceId> group : match.groups) {
+      std::map<unsigned, SmallVector<DeviceId>> nodes;
+      for (DeviceId device : group) {
+        nodes[topology.nodeOf(device)].push_back(device);
+        groupOf[device] = groups.size();
+      }
+      size_t count = nodes.begin()->second.size();
+      if (nodes.size() < 2 || count < 2)
+        return std::nullopt;
+      auto &members = groups.emplace_back();
+      for (auto &[node, devices] : nodes) {
+        if (devices.size() != count)
+          return std::nullopt;
+        members.push_back(devices);
+      }
+    }
+    // The dimension that cuts best; the parts of one box hold its largest.
+    std::optional<int64_t> dim;
+    for (int64_t d : llvm::reverse(llvm::seq<int64_t>(0, flow.from.rank())))
+      if (!dim || flow.from.shards().front().box.size[d] >=
+                      flow.from.shards().front().box.size[*dim])
+        dim = d;
+    if (!dim || flow.from.shards().front().box.size[*dim] <
+                    int64_t(groups.front().front().size()))
+      return std::nullopt;
+    auto make = [&](function_ref<Node(unsigned, const Box &)> inner)
+        -> std::optional<Placement> {
+      return flow.from.withPartialsReplaced(
+          [&](ArrayRef<DeviceId> devices, const Box &box) {
+            auto group = groupOf.find(devices.front());
+            if (group == groupOf.end())
+              return Node::replicate(devices);
+            return inner(group->second, box);
+          });
+    };
+    std::optional<Placement> scattered = make([&](unsigned g, const Box &box) {
+      std::vector<Node> nodes;
+      for (ArrayRef<DeviceId> members : groups[g])
+        nodes.push_back(Node::split(
+            *dim, Placement::evenSizes(box.size[*dim], members.size()),
+            members));
+      return Node::partial(*flow.from.reduction(), std::move(nodes));
+    });
+    std::optional<Placement> reduced = make([&](unsigned g, const Box &box) {
+      size_t count = groups[g].front().size();
+      std::vector<Node> parts;
+      for (size_t i = 0; i != count; ++i) {
+        SmallVector<DeviceId> owners;
+        for (ArrayRef<DeviceId> members : groups[g])
+          owners.push_back(members[i]);
+        parts.push_back(Node::replicate(owners));
+      }
+      return Node::split(*dim, Placement::evenSizes(box.size[*dim], count),
+                         std::move(parts));
+    });
+    if (!scattered || !reduced)
+      return std::nullopt;
+    Plan plan = append(
+        append(single(flow.from, *scattered), single(*scattered, *reduced)),
+        single(*reduced, flow.to));
+    StepKind expected[] = {StepKind::ReduceScatter, StepKind::AllReduce,
+                           StepKind::AllGather};
+    if (!llvm::equal(plan.steps, expected, [](const Step &made, StepKind kind) {
+          return made.kind == kind;
+        }))
+      return std::nullopt;
+    return between(std::move(plan), step.from, step.to);
+  }
+};
+} // namespace
+
+std::vector<Step> whale::resolve(ArrayRef<int64_t> shape, const Placement &from,
+                                 const Placement &to, const Topology &topology,
+                                 const ResolveOptions &options) {
+  assert(from.isViewOf(shape) && to.isViewOf(shape) &&
+         "placements of another tensor");
+  assert(!from.hasWindows() && "no value is made in windows");
+  return Resolver(topology, options).resolve(from, to).steps;
+}

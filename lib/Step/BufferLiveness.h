@@ -1,0 +1,85 @@
+//===- BufferLiveness.h - When each value is alive --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the buffer planner. Time is a line of points: an instruction is
+// one point; a loop has one for its entry, the end of its condition, the end of
+// its body and its exit; a branch one for its entry, the end of each branch and
+// its exit. Point p covers the half-open interval [2p, 2p + 2): what p reads is
+// alive up to its end, what it writes from its start, so both are in conflict
+// unless the pair is permitted.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_STEP_BUFFERLIVENESS_H
+#define WHALE_LIB_STEP_BUFFERLIVENESS_H
+
+#include "whale/Step/BufferPlan.h"
+
+#include <set>
+#include <tuple>
+
+namespace whale {
+
+struct LiveInterval {
+  int64_t begin;
+  int64_t end;
+  unsigned root;
+};
+
+/// A parallel copy into `dst` from `src` (roots) at a point of time.
+struct CarryMove {
+  unsigned dst;
+  unsigned src;
+};
+
+class BufferLiveness {
+public:
+  explicit BufferLiveness(const BufferFunction &function);
+
+  /// The value whose content `value` is: through views, loop-carried values
+  /// that no iteration changes and branches that agree.
+  unsigned root(unsigned value) const;
+
+  /// Where each root is alive, in ascending order, disjoint.
+  const std::vector<LiveInterval> &intervals(unsigned root) const {
+    return live[root];
+  }
+
+  /// Whether `written`, defined at point p, may take the buffer that `read`
+  /// holds up to p.
+  bool permitted(int64_t point, unsigned written, unsigned read) const {
+    return permits.count({point, written, read});
+  }
+
+  /// Pairs to coalesce, by kind; `depth` counts the loops around.
+  struct Wish {
+    unsigned a;
+    unsigned b;
+    unsigned depth;
+  };
+  std::vector<Wish> requiredInPlace, carries, inits, optionalInPlace;
+  /// Values that always share one buffer: the two arguments and the result of
+  /// a loop-carried value.
+  std::vector<std::pair<unsigned, unsigned>> fixed;
+
+  /// Moves before instruction i, at the end of region i, and their points.
+  std::vector<std::vector<CarryMove>> before, atEnd;
+  std::vector<int64_t> pointBefore, pointAtEnd;
+
+private:
+  friend class LivenessWalk;
+  void unite(const BufferRegion &region);
+
+  mutable std::vector<unsigned> parent;
+  std::vector<std::vector<LiveInterval>> live;
+  std::set<std::tuple<int64_t, unsigned, unsigned>> permits;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_STEP_BUFFERLIVENESS_H

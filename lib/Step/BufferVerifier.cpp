@@ -1,0 +1,404 @@
+//===- BufferVerifier.cpp - Runs a buffer plan on symbols -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shares no code with the planner. Memory is a set of byte ranges, each with
+// the value that it holds; an instruction finds its operands there and replaces
+// what its results overlap. A loop is run once, from what every iteration
+// finds: what no iteration overwrites, and the carried values in their places.
+// After a branch only what all its ways left intact is known.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/BufferPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace whale {
+namespace {
+
+/// Space, index, first byte.
+using Address = std::tuple<BufferSpace, unsigned, int64_t>;
+struct Held {
+  int64_t end;
+  std::set<unsigned> values;
+};
+using Memory = std::map<Address, Held>;
+
+class Verifier {
+public:
+  Verifier(const BufferFunction &function, const BufferPlan &plan)
+      : function(function), plan(plan), named(function.values.size()) {}
+
+  std::optional<std::string> run();
+
+private:
+  struct Ids {
+    unsigned instr;
+    unsigned region;
+  };
+  bool fail(const llvm::Twine &message) {
+    if (!error)
+      error = message.str();
+    return false;
+  }
+  bool checkBuffers();
+  static Ids skip(const BufferRegion &region, Ids ids);
+  Address address(unsigned buffer) const {
+    const PlannedBuffer &b = plan.buffers[buffer];
+    return {b.space, b.space == BufferSpace::Arena ? 0 : b.index, b.offset};
+  }
+  Held *find(unsigned buffer, unsigned value);
+  bool read(unsigned value, const char *what);
+  bool write(unsigned buffer, std::set<unsigned> values);
+  void erase(unsigned buffer);
+  void lose(const BufferRegion &region, Ids ids);
+  bool copyAll(const std::vector<BufferCopy> &copies);
+  void forget(const BufferRegion &region);
+  bool rename(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to);
+  bool region(const BufferRegion &region, Ids ids);
+  bool instruction(const BufferInstr &instr, Ids ids);
+  bool loop(const BufferInstr &instr, Ids ids);
+  bool branch(const BufferInstr &instr, Ids ids);
+
+  const BufferFunction &function;
+  const BufferPlan &plan;
+  Memory memory;
+  /// By value: whether some memory has come to hold it under another's name.
+  std::vector<bool> named;
+  std::optional<std::string> error;
+};
+
+Verifier::Ids Verifier::skip(const BufferRegion &region, Ids ids) {
+  ++ids.region;
+  for (const BufferInstr &instr : region.instrs) {
+    ++ids.instr;
+    for (const BufferRegion &inner : instr.regions)
+      ids = skip(inner, ids);
+  }
+  return ids;
+}
+
+bool Verifier::checkBuffers() {
+  if (plan.bufferOf.size() != function.values.size())
+    return fail("not every value has a buffer");
+  for (auto [i, b] : llvm::enumerate(plan.buffers))
+    if (b.space == BufferSpace::Arena && b.bytes &&
+        (b.offset < 0 || b.offset % bufferAlignment ||
+         b.offset + b.bytes > plan.arenaBytes))
+      return fail("buffer " + llvm::Twine(i) + " lies outside the arena");
+  for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
+    if (buffer >= plan.buffers.size() ||
+        plan.buffers[buffer].bytes != function.values[v].bytes)
+      return fail("the buffer of value " + llvm::Twine(v) +
+                  " is not of its size");
+  return true;
+}
+
+Held *Verifier::find(unsigned buffer, unsigned value) {
+  auto it = memory.find(address(buffer));
+  if (it == memory.end() || !it->second.values.count(value))
+    return nullptr;
+  return &it->second;
+}
+
+bool Verifier::read(unsigned value, const char *what) {
+  if (function.values[value].bytes == 0 || function.values[value].constant)
+    return true;
+  if (find(plan.bufferOf[value], value))
+    return true;
+  return fail(llvm::Twine(what) + " value " + llvm::Twine(value) +
+              ", which its buffer " + llvm::Twine(plan.bufferOf[value]) +
+              " does not hold");
+}
+
+// Whatever overlaps the written range is lost.
+bool Verifier::write(unsigned buffer, std::set<unsigned> values) {
+  const PlannedBuffer &b = plan.buffers[buffer];
+  if (b.bytes == 0)
+    return true;
+  if (b.space == BufferSpace::Constant)
+    return fail("buffer " + llvm::Twine(buffer) + " is a constant's");
+  if (b.space == BufferSpace::Argument &&
+      !llvm::is_contained(plan.alias, std::optional<unsigned>(b.index)))
+    return fail("argument " + llvm::Twine(b.index) + " is overwritten");
+  erase(buffer);
+  memory[address(buffer)] = {b.offset + b.bytes, std::move(values)};
+  return true;
+}
+
+void Verifier::erase(unsigned buffer) {
+  auto [space, index, begin] = address(buffer);
+  int64_t end = begin + plan.buffers[buffer].bytes;
+  auto it = memory.lower_bound({space, index, begin});
+  if (it != memory.begin()) {
+    auto before = std::prev(it);
+    auto [bSpace, bIndex, bBegin] = before->first;
+    if (bSpace == space && bIndex == index && before->second.end > begin)
+      it = before;
+  }
+  while (it != memory.end()) {
+    auto [oSpace, oIndex, oBegin] = it->first;
+    if (oSpace != space || oIndex != index || oBegin >= end)
+      break;
+    it = memory.erase(it);
+  }
+}
+
+bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
+  for (const BufferCopy &copy : copies) {
+    if (plan.buffers[copy.src].bytes != plan.buffers[copy.dst].bytes)
+      return fail("a copy's buffers differ in size");
+    std::set<unsigned> held;
+    auto it = memory.find(address(copy.src));
+    if (it != memory.end())
+      held = it->second.values;
+    if (plan.buffers[copy.src].space == BufferSpace::Constant)
+      for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
+        if (buffer == copy.src) {
+          held.insert(v);
+          named[v] = true;
+        }
+    if (!write(copy.dst, std::move(held)))
+      return false;
+  }
+  return true;
+}
+
+// Takes for known that what holds from[i] holds to[i] from now on, at the
+// place of to[i]; older copies of to[i] are of an earlier iteration.
+bool Verifier::rename(llvm::ArrayRef<unsigned> from,
+                      llvm::ArrayRef<unsigned> to) {
+  std::vector<Held *> places;
+  for (auto [f, t] : llvm::zip_equal(from, to)) {
+    const BufferValue &value = function.values[f];
+    const PlannedBuffer &place = plan.buffers[plan.bufferOf[t]];
+    if (value.bytes == 0)
+      places.push_back(nullptr);
+    else if (place.space == BufferSpace::Constant &&
+             plan.bufferOf[f] == plan.bufferOf[t])
+      places.push_back(&memory[address(plan.bufferOf[t])]);
+    else if (Held *held = find(plan.bufferOf[t], f))
+      places.push_back(held);
+    else
+      return fail("value " + llvm::Twine(f) + " is not in the buffer of " +
+                  llvm::Twine(t) + ", which takes it over");
+  }
+  if (llvm::any_of(to, [&](unsigned t) { return named[t]; }))
+    for (auto &[where, held] : memory)
+      for (unsigned t : to)
+        held.values.erase(t);
+  for (auto [place, t] : llvm::zip_equal(places, to))
+    if (place) {
+      named[t] = true;
+      place->values.insert(t);
+      place->end = std::max(place->end, function.values[t].bytes);
+    }
+  return true;
+}
+
+// What a region defines is of one run of it only.
+void Verifier::forget(const BufferRegion &region) {
+  std::set<unsigned> defined;
+  for (const BufferInstr &instr : region.instrs)
+    defined.insert(instr.results.begin(), instr.results.end());
+  for (auto &[where, held] : memory)
+    for (unsigned value : defined)
+      held.values.erase(value);
+}
+
+bool Verifier::region(const BufferRegion &region, Ids ids) {
+  ++ids.region;
+  for (const BufferInstr &instr : region.instrs) {
+    if (!instruction(instr, ids))
+      return false;
+    ++ids.instr;
+    for (const BufferRegion &inner : instr.regions)
+      ids = skip(inner, ids);
+  }
+  return true;
+}
+
+bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
+  for (unsigned operand : instr.operands)
+    if (!read(operand, "an instruction reads"))
+      return false;
+  if (instr.kind == BufferInstr::View)
+    return rename(llvm::ArrayRef(instr.operands).take_front(), instr.results);
+  if (instr.kind == BufferInstr::Case)
+    return branch(instr, ids);
+  if (!copyAll(plan.before[ids.instr]))
+    return false;
+  if (instr.kind == BufferInstr::While)
+    return loop(instr, ids);
+  // Results may only take places that the instruction allows.
+  for (auto [r, result] : llvm::enumerate(instr.results)) {
+    if (function.values[result].constant)
+      continue;
+    for (auto [o, operand] : llvm::enumerate(instr.operands)) {
+      const PlannedBuffer &to = plan.buffers[plan.bufferOf[result]];
+      const PlannedBuffer &from = plan.buffers[plan.bufferOf[operand]];
+      bool apart = to.space != from.space ||
+                   (to.space == BufferSpace::Arena
+                        ? to.offset + to.bytes <= from.offset ||
+                              from.offset + from.bytes <= to.offset
+                        : to.index != from.index);
+      bool allowed = llvm::any_of(instr.inPlace, [&](const InPlace &pair) {
+        return pair.result == r && pair.operand == o;
+      });
+      if (!apart && !allowed && to.bytes && from.bytes)
+        return fail("value " + llvm::Twine(result) + " overwrites value " +
+                    llvm::Twine(operand) + " while it is read");
+    }
+  }
+  for (auto [r, result] : llvm::enumerate(instr.results)) {
+    if (function.values[result].constant)
+      continue;
+    for (const InPlace &pair : instr.inPlace)
+      if (pair.required && pair.result == r && function.values[result].bytes &&
+          !function.values[instr.operands[pair.operand]].constant &&
+          !find(plan.bufferOf[result], instr.operands[pair.operand]))
+        return fail("value " + llvm::Twine(result) +
+                    " updates what its buffer does not hold");
+  }
+  for (unsigned result : instr.results)
+    if (!function.values[result].constant &&
+        !write(plan.bufferOf[result], {result}))
+      return false;
+  // Two results may not share a place either.
+  for (unsigned result : instr.results)
+    if (!read(result, "another result overwrites"))
+      return false;
+  return true;
+}
+
+/// Forgets what the copies and instructions of a region overwrite.
+void Verifier::lose(const BufferRegion &region, Ids ids) {
+  auto loseCopies = [&](const std::vector<BufferCopy> &copies) {
+    for (const BufferCopy &copy : copies)
+      erase(copy.dst);
+  };
+  loseCopies(plan.atEnd[ids.region]);
+  ++ids.region;
+  for (const BufferInstr &instr : region.instrs) {
+    loseCopies(plan.before[ids.instr]);
+    if (instr.kind == BufferInstr::Op)
+      for (unsigned result : instr.results)
+        if (!function.values[result].constant)
+          erase(plan.bufferOf[result]);
+    ++ids.instr;
+    for (const BufferRegion &inner : instr.regions) {
+      lose(inner, ids);
+      ids = skip(inner, ids);
+    }
+  }
+}
+
+bool Verifier::loop(const BufferInstr &instr, Ids ids) {
+  const BufferRegion &cond = instr.regions[0], &body = instr.regions[1];
+  Ids condIds{ids.instr + 1, ids.region};
+  Ids bodyIds = skip(cond, condIds);
+  if (!rename(instr.operands, body.args))
+    return false;
+  // What an iteration leaves of what was there before the loop.
+  lose(cond, condIds);
+  lose(body, bodyIds);
+  for (unsigned arg : body.args)
+    if (!find(plan.bufferOf[arg], arg) && !write(plan.bufferOf[arg], {arg}))
+      return false;
+  if (!rename(body.args, cond.args) || !region(cond, condIds))
+    return false;
+  for (unsigned yield : cond.yields)
+    if (!read(yield, "the condition yields"))
+      return false;
+  if (!rename(cond.args, body.args))
+    return false;
+  Memory atExit = memory;
+  if (!region(body, bodyIds))
+    return false;
+  for (unsigned yield : body.yields)
+    if (!read(yield, "a loop carries on"))
+      return false;
+  if (!copyAll(plan.atEnd[bodyIds.region]) || !rename(body.yields, body.args))
+    return false;
+  memory = std::move(atExit);
+  forget(cond);
+  return rename(body.args, instr.results);
+}
+
+bool Verifier::branch(const BufferInstr &instr, Ids ids) {
+  Memory entry = memory;
+  std::optional<Memory> joined;
+  Ids next{ids.instr + 1, ids.region};
+  for (const BufferRegion &way : instr.regions) {
+    memory = entry;
+    if (!region(way, next))
+      return false;
+    for (unsigned yield : way.yields)
+      if (!read(yield, "a branch yields"))
+        return false;
+    if (!copyAll(plan.atEnd[next.region]) || !rename(way.yields, instr.results))
+      return false;
+    next = skip(way, next);
+    if (!joined) {
+      joined = memory;
+      continue;
+    }
+    for (auto &[where, held] : *joined) {
+      auto other = memory.find(where);
+      if (other == memory.end() || other->second.end != held.end) {
+        held.values.clear();
+        continue;
+      }
+      std::set<unsigned> both;
+      for (unsigned value : held.values)
+        if (other->second.values.count(value))
+          both.insert(value);
+      held.values = std::move(both);
+    }
+  }
+  if (joined)
+    memory = std::move(*joined);
+  return true;
+}
+
+std::optional<std::string> Verifier::run() {
+  if (!checkBuffers())
+    return error;
+  for (auto [i, arg] : llvm::enumerate(function.body.args)) {
+    const PlannedBuffer &b = plan.buffers[plan.bufferOf[arg]];
+    if (b.space != BufferSpace::Argument || b.index != i)
+      return "argument " + std::to_string(i) + " is not in its own buffer";
+    memory[address(plan.bufferOf[arg])] = {b.bytes, {arg}};
+  }
+  if (!region(function.body, {0, 0}) || !copyAll(plan.atEnd[0]))
+    return error;
+  for (auto [k, value] : llvm::enumerate(function.body.yields)) {
+    const PlannedBuffer &b = plan.buffers[plan.resultBuffer[k]];
+    bool own = plan.alias[k] ? b.space == BufferSpace::Argument &&
+                                   b.index == *plan.alias[k]
+                             : b.space == BufferSpace::Result && b.index == k;
+    bool constant = function.values[value].constant;
+    if (!own || (b.bytes && !constant && !find(plan.resultBuffer[k], value)))
+      return "result " + std::to_string(k) + " is not in its buffer";
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::string> verifyBufferPlan(const BufferFunction &function,
+                                            const BufferPlan &plan) {
+  return Verifier(function, plan).run();
+}
+
+} // namespace whale

@@ -1,0 +1,230 @@
+//===- CostModel.cpp - How long things take -------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/CostModel.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace whale;
+
+namespace {
+/// Bytes in each direction of a link.
+struct Traffic {
+  double in = 0, out = 0;
+  double worst() const { return std::max(in, out); }
+};
+
+/// The part of a group that is in one node.
+struct Members {
+  int64_t count = 0;
+  double bytes = 0;
+};
+
+class RooflineModel : public CostModel {
+public:
+  explicit RooflineModel(const Cluster &cluster) : cluster(cluster) {}
+  double opSeconds(const OpCost &op, int64_t device) const override;
+  double exchangeSeconds(llvm::ArrayRef<Exchange> exchanges) const override;
+
+private:
+  const Cluster &cluster;
+};
+
+/// Adds up what links and networks carry.
+class Loads {
+public:
+  explicit Loads(const Cluster &cluster) : cluster(cluster) {}
+  void add(const Exchange &exchange);
+  double seconds() const;
+
+private:
+  void addTransfers(const Exchange &exchange);
+  void addRing(const Exchange &exchange);
+  void addBroadcast(const Exchange &exchange);
+  void addAllToAll(const Exchange &exchange);
+  llvm::MapVector<unsigned, Members> membersOf(const Exchange &exchange) const;
+  unsigned nodeOf(int64_t device) const { return cluster.devices[device].node; }
+
+  const Cluster &cluster;
+  llvm::DenseMap<int64_t, Traffic> links;
+  llvm::DenseMap<unsigned, Traffic> networks;
+  double latency = 0;
+};
+} // namespace
+
+double RooflineModel::opSeconds(const OpCost &op, int64_t device) const {
+  const DeviceKind &kind = cluster.kindOf(device);
+  double rate = kind.peakFlops(op.dtype) * kind.efficiency[size_t(op.opClass)];
+  assert(rate > 0 && std::isfinite(op.flops) && std::isfinite(op.bytes) &&
+         "costs are finite");
+  return std::max(op.flops / rate, op.bytes / kind.memoryBandwidth) *
+         cluster.devices[device].slowdown;
+}
+
+double
+RooflineModel::exchangeSeconds(llvm::ArrayRef<Exchange> exchanges) const {
+  Loads loads(cluster);
+  for (const Exchange &exchange : exchanges)
+    loads.add(exchange);
+  return loads.seconds();
+}
+
+void Loads::add(const Exchange &exchange) {
+  switch (exchange.kind) {
+  case Exchange::Kind::PointToPoint:
+    return addTransfers(exchange);
+  case Exchange::Kind::Broadcast:
+    return addBroadcast(exchange);
+  case Exchange::Kind::AllToAll:
+    return addAllToAll(exchange);
+  case Exchange::Kind::AllReduce:
+  case Exchange::Kind::AllGather:
+  case Exchange::Kind::ReduceScatter:
+    return addRing(exchange);
+  }
+}
+
+double Loads::seconds() const {
+  double worst = 0;
+  for (const auto &[device, traffic] : links)
+    worst = std::max(worst,
+                     traffic.worst() / cluster.nodeOf(device).link.bandwidth);
+  for (const auto &[node, traffic] : networks)
+    worst = std::max(worst, traffic.worst() / cluster.network.bandwidth);
+  return worst + latency;
+}
+
+void Loads::addTransfers(const Exchange &exchange) {
+  for (const Transfer &transfer : exchange.transfers) {
+    if (transfer.from == transfer.to || transfer.bytes == 0)
+      continue;
+    bool sameNode = cluster.sameNode(transfer.from, transfer.to);
+    if (sameNode) {
+      links[transfer.from].out += transfer.bytes;
+      links[transfer.to].in += transfer.bytes;
+    } else {
+      networks[nodeOf(transfer.from)].out += transfer.bytes;
+      networks[nodeOf(transfer.to)].in += transfer.bytes;
+    }
+    latency = std::max(latency,
+                       cluster.linkBetween(transfer.from, transfer.to).latency);
+  }
+}
+
+llvm::MapVector<unsigned, Members>
+Loads::membersOf(const Exchange &exchange) const {
+  llvm::MapVector<unsigned, Members> members;
+  for (size_t i = 0; i < exchange.devices.size(); ++i) {
+    Members &entry = members[nodeOf(exchange.devices[i])];
+    ++entry.count;
+    if (i < exchange.bytes.size())
+      entry.bytes += exchange.bytes[i];
+  }
+  return members;
+}
+
+void Loads::addRing(const Exchange &exchange) {
+  size_t count = exchange.devices.size();
+  if (count < 2)
+    return;
+  llvm::MapVector<unsigned, Members> members = membersOf(exchange);
+  // An all-reduce is a reduce-scatter and an all-gather of equal parts.
+  bool allReduce = exchange.kind == Exchange::Kind::AllReduce;
+  double rounds = allReduce ? 2 : 1;
+  double total = 0;
+  for (double bytes : exchange.bytes)
+    total += bytes;
+  if (allReduce)
+    total /= double(count);
+  double nodeLatency = 0;
+  for (size_t i = 0; i < count; ++i) {
+    int64_t device = exchange.devices[i];
+    const Members &node = members[nodeOf(device)];
+    double own = allReduce ? total / double(count) : exchange.bytes[i];
+    double nodeBytes = allReduce ? own * double(node.count) : node.bytes;
+    // What comes in over the network goes straight to one device, and from it
+    // to the others of the node.
+    double byLink = total - own - (total - nodeBytes) / double(node.count);
+    byLink = node.count > 1 ? std::max(byLink, 0.0) * rounds : 0;
+    links[device].in += byLink;
+    links[device].out += byLink;
+    nodeLatency =
+        std::max(nodeLatency,
+                 double(node.count - 1) * cluster.nodeOf(device).link.latency);
+  }
+  if (members.size() > 1)
+    for (const auto &[node, entry] : members) {
+      double nodeBytes =
+          allReduce ? total / double(count) * double(entry.count) : entry.bytes;
+      networks[node].in += (total - nodeBytes) * rounds;
+      networks[node].out += (total - nodeBytes) * rounds;
+    }
+  latency =
+      std::max(latency, rounds * (nodeLatency + double(members.size() - 1) *
+                                                    cluster.network.latency));
+}
+
+void Loads::addBroadcast(const Exchange &exchange) {
+  if (exchange.devices.size() < 2)
+    return;
+  llvm::MapVector<unsigned, Members> members = membersOf(exchange);
+  double bytes = exchange.bytes.front();
+  unsigned root = nodeOf(exchange.devices.front());
+  double nodeLatency = 0;
+  for (size_t i = 0; i < exchange.devices.size(); ++i) {
+    int64_t device = exchange.devices[i];
+    int64_t inNode = members[nodeOf(device)].count;
+    if (inNode > 1) {
+      // A chain: everyone but the first receives, everyone but the last sends.
+      links[device].out += bytes;
+      links[device].in += bytes;
+      nodeLatency =
+          std::max(nodeLatency, double(llvm::Log2_64_Ceil(inNode)) *
+                                    cluster.nodeOf(device).link.latency);
+    }
+  }
+  if (members.size() > 1)
+    for (const auto &[node, entry] : members)
+      (node == root ? networks[node].out : networks[node].in) += bytes;
+  latency = std::max(latency,
+                     nodeLatency + double(llvm::Log2_64_Ceil(members.size())) *
+                                       cluster.network.latency);
+}
+
+/// The same as the messages between every two devices, without a list of them.
+void Loads::addAllToAll(const Exchange &exchange) {
+  double count = double(exchange.devices.size());
+  double total = 0;
+  for (double bytes : exchange.bytes)
+    total += bytes;
+  if (exchange.devices.size() < 2 || total == 0)
+    return;
+  llvm::MapVector<unsigned, Members> members = membersOf(exchange);
+  for (auto [device, bytes] :
+       llvm::zip_equal(exchange.devices, exchange.bytes)) {
+    const Members &node = members[nodeOf(device)];
+    links[device].out += bytes * double(node.count - 1) / count;
+    links[device].in += (node.bytes - bytes) / count;
+    if (node.count > 1)
+      latency = std::max(latency, cluster.nodeOf(device).link.latency);
+  }
+  if (members.size() < 2)
+    return;
+  for (const auto &[node, entry] : members) {
+    networks[node].out += entry.bytes * (count - double(entry.count)) / count;
+    networks[node].in += (total - entry.bytes) * double(entry.count) / count;
+  }
+  latency = std::max(latency, cluster.network.latency);
+}
+
+std::unique_ptr<CostModel> whale::createRooflineModel(const Cluster &cluster) {
+  return std::make_unique<RooflineModel>(cluster);
+}

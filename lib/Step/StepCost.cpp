@@ -1,0 +1,76 @@
+//===- StepCost.cpp - What a resolver step costs --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/StepCost.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace whale;
+
+/// All messages of a step, those between the same two devices as one.
+static Exchange transfersOf(const Step &step, int64_t elementBytes,
+                            const Topology &topology) {
+  llvm::MapVector<std::pair<DeviceId, DeviceId>, double> bytes;
+  forEachReceiver(step, topology, [&](const Receiver &receiver) {
+    for (const Cell &cell : receiver.cells)
+      for (const Contribution &contribution : cell.contributions)
+        if (contribution.peer != receiver.device)
+          bytes[{contribution.peer, receiver.device}] +=
+              double(cell.box.volume()) * double(elementBytes);
+    return true;
+  });
+  Exchange exchange;
+  for (const auto &[pair, count] : bytes)
+    exchange.transfers.push_back({pair.first, pair.second, count});
+  return exchange;
+}
+
+/// What the groups of a step exchange, for elements of so many bytes. Only
+/// messages need the table, which is large on many devices.
+static std::vector<Exchange> exchangesOf(const Step &step, int64_t elementBytes,
+                                         const Topology &topology) {
+  std::optional<Exchange::Kind> kind;
+  // Which side's shards the exchange is counted in.
+  const Placement *side = &step.from;
+  switch (step.kind) {
+  case StepKind::LocalSlice:
+    return {};
+  case StepKind::AllReduce:
+    kind = Exchange::Kind::AllReduce;
+    break;
+  case StepKind::ReduceScatter:
+    kind = Exchange::Kind::ReduceScatter;
+    side = &step.to;
+    break;
+  case StepKind::AllGather:
+    kind = Exchange::Kind::AllGather;
+    break;
+  case StepKind::Broadcast:
+    kind = Exchange::Kind::Broadcast;
+    break;
+  case StepKind::AllToAll:
+  case StepKind::SendRecv:
+    return {transfersOf(step, elementBytes, topology)};
+  }
+  std::vector<Exchange> exchanges;
+  for (const llvm::SmallVector<DeviceId> &group : groups(step, topology)) {
+    Exchange &exchange = exchanges.emplace_back();
+    exchange.kind = *kind;
+    for (DeviceId device : group) {
+      std::optional<Box> box = side->box(device);
+      exchange.devices.push_back(device);
+      exchange.bytes.push_back(
+          box ? double(box->volume()) * double(elementBytes) : 0);
+    }
+  }
+  return exchanges;
+}
+
+double whale::stepSeconds(const CostModel &model, const Step &step,
+                          int64_t elementBytes, const Topology &topology) {
+  return model.exchangeSeconds(exchangesOf(step, elementBytes, topology));
+}

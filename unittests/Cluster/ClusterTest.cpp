@@ -1,0 +1,259 @@
+//===- ClusterTest.cpp - Cluster files ------------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Cluster/Cluster.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace whale;
+
+static std::string errorOf(llvm::StringRef text) {
+  llvm::Expected<Cluster> cluster = Cluster::parse(text);
+  std::string message;
+  if (!cluster)
+    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+      message = error.getMessage();
+    });
+  return message;
+}
+
+/// A file with one node, whose first devices entry has these fields.
+static std::string withDevices(llvm::StringRef fields) {
+  return ("{\"nodes\": [{\"devices\": [{" + fields + "}]}]}").str();
+}
+
+/// A file with one kind.
+static std::string withKind(llvm::StringRef fields) {
+  return ("{\"kinds\": {\"k\": {" + fields +
+          "}}, \"nodes\": [{\"devices\": [{\"kind\": \"k\"}]}]}")
+      .str();
+}
+
+static const char *const kExample = R"({
+  "kinds": {"V100-SXM2-32GB": {"flops": {"f32": 15.7e12, "f16": 125e12},
+    "memory_bytes": 34359738368, "memory_bandwidth": 9.0e11}},
+  "nodes": [{"name": "a", "count": 1,
+    "devices": [{"kind": "V100-SXM2-32GB", "count": 8}],
+    "link": {"bandwidth": 1.5e11, "latency": 3e-6}}],
+  "network": {"bandwidth": 6.25e9, "latency": 1e-5}
+})";
+
+TEST(Cluster, ReadsTheExample) {
+  Cluster cluster = llvm::cantFail(Cluster::parse(kExample));
+  ASSERT_EQ(cluster.devices.size(), 8u);
+  EXPECT_EQ(cluster.kindOf(7).memoryBytes, 34359738368);
+  EXPECT_EQ(cluster.kindOf(7).peakFlops("f16"), 125e12);
+  EXPECT_EQ(cluster.kindOf(7).peakFlops("bf16"), 15.7e12);
+  EXPECT_EQ(cluster.linkBetween(0, 7).bandwidth, 1.5e11);
+  EXPECT_EQ(cluster.network.latency, 1e-5);
+}
+
+TEST(Cluster, NumbersDevicesInTheFilesOrder) {
+  Cluster cluster = llvm::cantFail(Cluster::parse(R"({"nodes": [
+      {"name": "a", "count": 2, "devices": [
+        {"kind": "V100", "count": 2}, {"kind": "P100", "slowdown": 1.5}]},
+      {"devices": [{"kind": "cpu"}], "host":
+        {"memory_bytes": 1e12, "bandwidth": 2e10}}]})"));
+  ASSERT_EQ(cluster.devices.size(), 7u);
+  std::string kinds, nodes;
+  for (const Device &device : cluster.devices) {
+    kinds += cluster.kinds[device.kind].name + " ";
+    nodes += std::to_string(device.node);
+  }
+  EXPECT_EQ(kinds, "V100 V100 P100 V100 V100 P100 cpu ");
+  EXPECT_EQ(nodes, "0001112");
+  EXPECT_EQ(cluster.devices[5].slowdown, 1.5);
+  EXPECT_EQ(cluster.nodeOf(5).name, "a");
+  EXPECT_EQ(cluster.nodeOf(6).name, "node1");
+  EXPECT_EQ(cluster.nodeOf(6).host->memoryBytes, 1000000000000);
+  EXPECT_TRUE(cluster.sameNode(3, 5));
+  EXPECT_FALSE(cluster.sameNode(2, 3));
+  EXPECT_TRUE(std::isinf(cluster.linkBetween(2, 3).bandwidth));
+}
+
+TEST(Cluster, RoundTrips) {
+  for (llvm::StringRef text :
+       {llvm::StringRef(kExample), llvm::StringRef("3"),
+        llvm::StringRef(R"({"kinds": {"A100": {"efficiency": {"matmul": 0.5}},
+          "x": {"flops": {"f64": 1.1}, "memory_bytes": 1,
+                "memory_bandwidth": 3.3, "efficiency": 0.7}},
+          "nodes": [{"count": 3, "link": {"latency": 0.1},
+            "devices": [{"kind": "A100", "slowdown": 1.1}, {"kind": "x"}],
+            "host": {"memory_bytes": 1e18, "bandwidth": 1.3}}]})")}) {
+    Cluster cluster = llvm::cantFail(Cluster::parse(text));
+    Cluster again = llvm::cantFail(Cluster::parse(cluster.toJson()));
+    EXPECT_EQ(cluster, again) << cluster.toJson();
+  }
+}
+
+TEST(Cluster, RanksAreCpus) {
+  Cluster cluster = llvm::cantFail(Cluster::ofRanks(4));
+  EXPECT_EQ(cluster.devices.size(), 4u);
+  EXPECT_EQ(cluster.kindOf(3).name, "cpu");
+  EXPECT_TRUE(cluster.sameNode(0, 3));
+  EXPECT_EQ(errorOf("0"), "expected at least 1, found 0");
+  EXPECT_EQ(errorOf("-1"), "expected at least 1, found -1");
+  EXPECT_EQ(errorOf("2.5"), "expected a whole number, found 2.5");
+  EXPECT_EQ(errorOf("32769"), "expected at most 32768, found 32769");
+}
+
+TEST(Cluster, BuiltinKinds) {
+  auto full = [](llvm::StringRef name) {
+    std::optional<DeviceKind> kind = Cluster::builtinKind(name);
+    return kind ? kind->name : "none";
+  };
+  EXPECT_EQ(full("V100"), "V100-SXM2-32GB");
+  EXPECT_EQ(full("v100-pcie"), "V100-PCIe-32GB");
+  EXPECT_EQ(full("V100-16GB"), "V100-SXM2-16GB");
+  EXPECT_EQ(full("A100-SXM-40GB"), "A100-SXM4-40GB");
+  EXPECT_EQ(full("H100-NVL"), "H100-NVL-94GB");
+  EXPECT_EQ(full("H20"), "H20-SXM5-96GB");
+  EXPECT_EQ(full("T4"), "T4-PCIe-16GB");
+  EXPECT_EQ(full("cpu"), "cpu");
+  EXPECT_EQ(full("V10"), "none");
+  EXPECT_EQ(full("V100-"), "none");
+  EXPECT_EQ(full(""), "none");
+  EXPECT_EQ(full("V100-32GB-SXM2"), "none");
+  for (llvm::StringRef name : Cluster::builtinKindNames()) {
+    EXPECT_EQ(full(name), name);
+    EXPECT_GT(Cluster::builtinKind(name)->peakFlops("f32"), 0);
+  }
+}
+
+TEST(Cluster, BuiltinKindsCanBeChanged) {
+  Cluster cluster = llvm::cantFail(Cluster::parse(
+      R"({"kinds": {"V100": {"memory_bytes": 16000000000}},
+          "nodes": [{"devices": [{"kind": "V100"}]}]})"));
+  EXPECT_EQ(cluster.kindOf(0).memoryBytes, 16000000000);
+  EXPECT_EQ(cluster.kindOf(0).peakFlops("f32"), 15.7e12);
+}
+
+TEST(Cluster, ConvolutionsMayNeedFewerFlopsThanCounted) {
+  Cluster cluster = llvm::cantFail(Cluster::parse(
+      R"({"kinds": {"V100": {"efficiency": {"convolution": 4}}},
+          "nodes": [{"devices": [{"kind": "V100"}]}]})"));
+  EXPECT_EQ(cluster.kindOf(0).efficiency[size_t(OpClass::Convolution)], 4);
+}
+
+TEST(Cluster, SyntaxErrorsHaveLineAndColumn) {
+  llvm::Expected<Cluster> cluster = Cluster::parse("{\n  \"nodes\": [,\n}");
+  ASSERT_FALSE(cluster);
+  llvm::handleAllErrors(cluster.takeError(), [](const ClusterError &error) {
+    EXPECT_EQ(error.getLine(), 2u);
+    EXPECT_EQ(error.getColumn(), 13u);
+    EXPECT_NE(error.getMessage().find("unexpected ','"), llvm::StringRef::npos)
+        << error.getMessage().str();
+  });
+  EXPECT_NE(errorOf(""), "");
+  EXPECT_NE(errorOf("4 5"), "");
+  EXPECT_EQ(errorOf(llvm::StringRef("4\0 5", 4)), "a zero byte");
+  EXPECT_NE(errorOf("\xff"), "");
+  EXPECT_NE(errorOf("{\"nodes\": NaN}"), "");
+  EXPECT_NE(errorOf("1e999"), "");
+  EXPECT_NE(errorOf(std::string(100000, '[')), "");
+}
+
+TEST(Cluster, ErrorsNameTheField) {
+  EXPECT_EQ(errorOf("[]"), "expected an object, found a list");
+  EXPECT_EQ(errorOf("\"x\""), "expected an object, found \"x\"");
+  EXPECT_EQ(errorOf("{}"), "field 'nodes' is missing");
+  EXPECT_EQ(errorOf(R"({"nodes": [], "nodes": []})"),
+            "field 'nodes' stands twice");
+  EXPECT_EQ(errorOf(R"({"node": []})"),
+            "node: unknown field, expected one of kinds, nodes, network");
+  EXPECT_EQ(errorOf(R"({"nodes": []})"),
+            "nodes: expected at least one element");
+  EXPECT_EQ(errorOf(R"({"nodes": {}})"),
+            "nodes: expected a list, found an object");
+  EXPECT_EQ(errorOf(R"({"nodes": [{}]})"),
+            "nodes[0]: field 'devices' is missing");
+  EXPECT_EQ(
+      errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}], "link":
+                      {"bandwidth": 0}}]})"),
+      "nodes[0].link.bandwidth: expected a number from 1 to 1e24, found 0");
+  EXPECT_EQ(
+      errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}], "link":
+                      {"latency": -1}}]})"),
+      "nodes[0].link.latency: expected a number from 0 to 1000, found -1");
+  EXPECT_EQ(errorOf(R"({"nodes": [{"name": "a", "devices": [{"kind": "cpu"}]},
+                      {"name": "a", "devices": [{"kind": "cpu"}]}]})"),
+            "nodes[1].name: another node is named 'a'");
+  EXPECT_EQ(errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}], "host":
+                      {"memory_bytes": 4}}]})"),
+            "nodes[0].host: field 'bandwidth' is missing");
+  EXPECT_EQ(errorOf(R"({"nodes": [{"count": 30000, "devices":
+                      [{"kind": "cpu", "count": 8}]}]})"),
+            "nodes[0]: the cluster has more than 32768 devices up to here");
+}
+
+TEST(Cluster, DeviceErrors) {
+  std::string at = "nodes[0].devices[0]";
+  EXPECT_EQ(errorOf(withDevices("")), at + ": field 'kind' is missing");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": 3")),
+            at + ".kind: expected a string, found 3");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"\"")),
+            at + ".kind: the string is empty");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"V99\"")).substr(0, 61),
+            at + ".kind: unknown kind 'V99', known are cpu, ");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"cpu\", \"count\": 0")),
+            at + ".count: expected at least 1, found 0");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"cpu\", \"count\": \"8\"")),
+            at + ".count: expected a number, found \"8\"");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"cpu\", \"count\": 1e30")),
+            at + ".count: expected at most 32768, found 1e+30");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"cpu\", \"slowdown\": 0.5")),
+            at + ".slowdown: expected a number from 1 to 1e6, found 0.5");
+  EXPECT_EQ(errorOf(withDevices("\"kind\": \"cpu\", \"speed\": 2")),
+            at + ".speed: unknown field, expected one of kind, count, "
+                 "slowdown");
+}
+
+TEST(Cluster, KindErrors) {
+  std::string rest = ", \"memory_bytes\": 1, \"memory_bandwidth\": 1";
+  EXPECT_EQ(errorOf(withKind("")), "kinds.k: field 'flops' is missing");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {}")),
+            "kinds.k.flops: expected at least one element type");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {\"float32\": 1}")).substr(0, 43),
+            "kinds.k.flops.float32: unknown element type");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {\"f32\": -1}")),
+            "kinds.k.flops.f32: expected a number from 1 to 1e24, found -1");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {\"f32\": 1}")),
+            "kinds.k: field 'memory_bytes' is missing");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {\"f32\": 1}, \"memory_bytes\": 1")),
+            "kinds.k: field 'memory_bandwidth' is missing");
+  EXPECT_EQ(errorOf(withKind("\"flops\": {\"f32\": 1}, "
+                             "\"memory_bytes\": 1.5")),
+            "kinds.k.memory_bytes: expected a whole number, found 1.5");
+  EXPECT_EQ(
+      errorOf(withKind("\"efficiency\": {\"matmul\": 1.5}, "
+                       "\"flops\": {\"f32\": 1}" +
+                       rest)),
+      "kinds.k.efficiency.matmul: expected a number from 1e-6 to 1, found "
+      "1.5");
+  EXPECT_EQ(errorOf(withKind("\"efficiency\": {\"conv\": 1}, "
+                             "\"flops\": {\"f32\": 1}" +
+                             rest)),
+            "kinds.k.efficiency.conv: unknown field, expected one of matmul, "
+            "convolution, elementwise, reduction, other");
+}
+
+TEST(Cluster, ErrorsHaveLineAndColumn) {
+  auto place = [](llvm::StringRef text) {
+    std::string message = llvm::toString(Cluster::parse(text).takeError());
+    return message.substr(0, message.find(':'));
+  };
+  EXPECT_EQ(place("0"), "line 1, column 1");
+  EXPECT_EQ(place("{\n \"nodes\" : 3}"), "line 2, column 12");
+  EXPECT_EQ(place("{\"nodes\": [{\"name\": \"a\\\"}:\", \"devices\": [\n"
+                  "  {\"kind\": \"cpu\", \"count\": 1},\n"
+                  "  {\"kind\": \"cpu\", \"count\": -1}]}]}"),
+            "line 3, column 28");
+  EXPECT_EQ(place("{\"nodes\": [\n\n {}]}"), "line 3, column 2");
+  EXPECT_EQ(place("{\"x\": [true, null, [1.5e3]],\n\"network\": {}}"),
+            "line 1, column 7");
+}

@@ -1,0 +1,439 @@
+//===- BufferPlanTest.cpp - Tests of the buffer planner ---------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/BufferPlan.h"
+
+#include "gtest/gtest.h"
+
+#include <functional>
+#include <random>
+
+using namespace whale;
+
+namespace {
+
+/// Builds functions value by value.
+struct Builder {
+  BufferFunction function;
+
+  unsigned value(int64_t bytes, bool constant = false) {
+    function.values.push_back({bytes, constant});
+    return function.values.size() - 1;
+  }
+  unsigned argument(int64_t bytes) {
+    function.body.args.push_back(value(bytes));
+    return function.body.args.back();
+  }
+  unsigned op(BufferRegion &region, llvm::ArrayRef<unsigned> operands,
+              int64_t bytes, llvm::ArrayRef<InPlace> inPlace = {}) {
+    BufferInstr instr;
+    instr.operands.assign(operands.begin(), operands.end());
+    instr.results.push_back(value(bytes));
+    instr.inPlace.assign(inPlace.begin(), inPlace.end());
+    region.instrs.push_back(instr);
+    return instr.results[0];
+  }
+  unsigned op(llvm::ArrayRef<unsigned> operands, int64_t bytes,
+              llvm::ArrayRef<InPlace> inPlace = {}) {
+    return op(function.body, operands, bytes, inPlace);
+  }
+  unsigned constant(int64_t bytes) {
+    BufferInstr instr;
+    instr.results.push_back(value(bytes, true));
+    function.body.instrs.push_back(instr);
+    return instr.results[0];
+  }
+  unsigned view(BufferRegion &region, unsigned operand) {
+    unsigned result = op(region, {operand}, function.values[operand].bytes);
+    region.instrs.back().kind = BufferInstr::View;
+    return result;
+  }
+  /// A loop without a body yet; the condition reads carried value 0.
+  BufferInstr loop(llvm::ArrayRef<unsigned> inits) {
+    BufferInstr instr;
+    instr.kind = BufferInstr::While;
+    instr.operands.assign(inits.begin(), inits.end());
+    instr.regions.resize(2);
+    for (unsigned init : inits) {
+      int64_t bytes = function.values[init].bytes;
+      instr.regions[0].args.push_back(value(bytes));
+      instr.regions[1].args.push_back(value(bytes));
+      instr.results.push_back(value(bytes));
+    }
+    unsigned predicate = op(instr.regions[0], {instr.regions[0].args[0]}, 1);
+    instr.regions[0].yields.push_back(predicate);
+    return instr;
+  }
+  void results(llvm::ArrayRef<unsigned> values) {
+    function.body.yields.assign(values.begin(), values.end());
+  }
+  BufferPlan plan(llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases = {}) {
+    BufferPlan plan = planBuffers(function, aliases);
+    std::optional<std::string> error = verifyBufferPlan(function, plan);
+    EXPECT_FALSE(error) << *error;
+    return plan;
+  }
+};
+
+size_t copyCount(const BufferPlan &plan) {
+  size_t count = 0;
+  for (const auto &copies : plan.before)
+    count += copies.size();
+  for (const auto &copies : plan.atEnd)
+    count += copies.size();
+  return count;
+}
+
+TEST(BufferPlan, ChainReusesTwoBuffers) {
+  Builder b;
+  unsigned x = b.argument(1024);
+  for (int i = 0; i < 10; ++i)
+    x = b.op({x}, 1024);
+  b.results({x});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(plan.arenaBytes, 2048);
+  EXPECT_EQ(copyCount(plan), 0u);
+  EXPECT_EQ(plan.buffers[plan.bufferOf[x]].space, BufferSpace::Result);
+}
+
+// Placed by size, the third value lands where the fourth has no room: 640.
+TEST(BufferPlan, ArenaIsNoLargerThanWhatIsAlive) {
+  Builder b;
+  unsigned a0 = b.op({}, 256), a1 = b.op({}, 192);
+  b.op({a0}, 0);
+  unsigned a2 = b.op({}, 192), a3 = b.op({}, 192);
+  for (unsigned last : {a2, a1, a3})
+    b.op({last}, 0);
+  b.results({});
+  EXPECT_EQ(b.plan().arenaBytes, 576);
+}
+
+TEST(BufferPlan, InPlaceChainNeedsOne) {
+  Builder b;
+  unsigned x = b.argument(1000);
+  x = b.op({x}, 1000);
+  for (int i = 0; i < 10; ++i)
+    x = b.op({x}, 1000, {{0, 0}});
+  b.results({b.op({x}, 4)});
+  EXPECT_EQ(b.plan().arenaBytes, 1024);
+}
+
+TEST(BufferPlan, NotInPlaceWhereOperandIsReadLater) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  unsigned y = b.op({x}, 64, {{0, 0}});
+  b.results({b.op({x, y}, 4)});
+  BufferPlan plan = b.plan();
+  EXPECT_NE(plan.bufferOf[x], plan.bufferOf[y]);
+}
+
+TEST(BufferPlan, NotInPlaceForDeadResultOfLiveOperand) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  b.op({x}, 64, {{0, 0}});
+  b.results({b.op({x}, 4)});
+  b.plan();
+}
+
+TEST(BufferPlan, NotInPlaceWhereAnotherPositionForbidsIt) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  unsigned y = b.op({x, b.view(b.function.body, x)}, 64, {{0, 0}});
+  b.results({y});
+  BufferPlan plan = b.plan();
+  EXPECT_NE(plan.bufferOf[x], plan.bufferOf[y]);
+}
+
+TEST(BufferPlan, ViewSharesItsOperand) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  unsigned v = b.view(b.function.body, x);
+  b.results({b.op({v}, 4)});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(plan.bufferOf[x], plan.bufferOf[v]);
+}
+
+TEST(BufferPlan, DonatedArgumentTakesItsResultAfterItsLastRead) {
+  for (bool late : {false, true}) {
+    Builder b;
+    unsigned w = b.argument(64), g = b.argument(64);
+    unsigned next = b.op({w, g}, 64, {{0, 0}});
+    unsigned other = b.op({late ? w : g, next}, 64);
+    b.results({next, other});
+    std::pair<unsigned, unsigned> alias{0, 0};
+    BufferPlan plan = b.plan(alias);
+    // Read after the update: the result needs a place of its own.
+    EXPECT_EQ(plan.alias[0].has_value(), !late);
+    EXPECT_EQ(copyCount(plan), 0u);
+  }
+}
+
+TEST(BufferPlan, DonatedArgumentReturnedUnchanged) {
+  Builder b;
+  unsigned w = b.argument(64);
+  b.results({w, w});
+  std::pair<unsigned, unsigned> alias{0, 0};
+  BufferPlan plan = b.plan(alias);
+  EXPECT_EQ(plan.alias[0], 0u);
+  EXPECT_EQ(plan.alias[1], std::nullopt);
+  EXPECT_EQ(copyCount(plan), 1u);
+}
+
+TEST(BufferPlan, ArgumentsConstantsAndDuplicatesAreCopied) {
+  Builder b;
+  unsigned w = b.argument(64), c = b.constant(64);
+  unsigned x = b.op({w, c}, 64, {{0, 0}, {0, 1}});
+  b.results({w, c, x, x});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(plan.atEnd[0].size(), 3u);
+}
+
+TEST(BufferPlan, CarryUpdatedInPlaceIsNotCopied) {
+  Builder b;
+  unsigned n = b.op({}, 4), ys = b.op({}, 4096);
+  BufferInstr loop = b.loop({n, ys});
+  BufferRegion &body = loop.regions[1];
+  unsigned y = b.op(body, {body.args[0]}, 64);
+  unsigned next = b.op(body, {body.args[1], y, body.args[0]}, 4096,
+                       {{0, 0, /*required=*/true}});
+  unsigned count = b.op(body, {body.args[0]}, 4, {{0, 0}});
+  body.yields = {count, next};
+  b.function.body.instrs.push_back(loop);
+  b.results({b.op({loop.results[1]}, 8)});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(copyCount(plan), 0u);
+  EXPECT_LT(plan.arenaBytes, 4096 + 512);
+}
+
+TEST(BufferPlan, CarryThatIsReadAfterItsUpdateIsCopied) {
+  Builder b;
+  unsigned n = b.op({}, 4), ys = b.op({}, 4096);
+  BufferInstr loop = b.loop({n, ys});
+  BufferRegion &body = loop.regions[1];
+  unsigned next = b.op(body, {body.args[1], body.args[0]}, 4096,
+                       {{0, 0, /*required=*/true}});
+  unsigned count = b.op(body, {body.args[0], body.args[1]}, 4);
+  body.yields = {count, next};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[1]});
+  BufferPlan plan = b.plan();
+  EXPECT_GT(copyCount(plan), 0u);
+}
+
+TEST(BufferPlan, UnchangedCarrySharesTheOuterBuffer) {
+  Builder b;
+  unsigned n = b.argument(4), xs = b.argument(4096);
+  BufferInstr loop = b.loop({n, xs});
+  BufferRegion &body = loop.regions[1];
+  unsigned count = b.op(body, {body.args[0], body.args[1]}, 4, {{0, 0}});
+  body.yields = {count, b.view(body, body.args[1])};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[0]});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(plan.bufferOf[loop.results[1]], plan.bufferOf[xs]);
+  // The counter alone is copied: its argument must survive.
+  EXPECT_EQ(copyCount(plan), 1u);
+}
+
+TEST(BufferPlan, SwappedCarriesGoThroughASpareBuffer) {
+  Builder b;
+  unsigned n = b.op({}, 4), x = b.op({}, 64), y = b.op({}, 64);
+  BufferInstr loop = b.loop({n, x, y});
+  BufferRegion &body = loop.regions[1];
+  unsigned count = b.op(body, {body.args[0]}, 4, {{0, 0}});
+  body.yields = {count, body.args[2], body.args[1]};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[1], loop.results[2]});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(copyCount(plan), 3u);
+}
+
+TEST(BufferPlan, ValueOfOutsideSurvivesTheLoop) {
+  Builder b;
+  unsigned n = b.op({}, 4), x = b.op({}, 64);
+  BufferInstr loop = b.loop({n});
+  BufferRegion &body = loop.regions[1];
+  // Read first, then a temporary of the same size is written.
+  unsigned a = b.op(body, {x, body.args[0]}, 64, {{0, 0}});
+  unsigned t = b.op(body, {a}, 64);
+  body.yields = {b.op(body, {t}, 4)};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[0]});
+  BufferPlan plan = b.plan();
+  EXPECT_NE(plan.bufferOf[x], plan.bufferOf[a]);
+}
+
+TEST(BufferPlan, NestedLoopsTakeNoLongerThanOthers) {
+  Builder b;
+  unsigned x = b.argument(64);
+  std::function<unsigned(BufferRegion &, unsigned, int)> nest =
+      [&](BufferRegion &region, unsigned init, int depth) {
+        if (depth == 0)
+          return b.op(region, {init}, 64);
+        BufferInstr instr = b.loop({init});
+        unsigned arg = instr.regions[1].args[0];
+        instr.regions[1].yields = {nest(instr.regions[1], arg, depth - 1)};
+        region.instrs.push_back(instr);
+        return instr.results[0];
+      };
+  b.results({nest(b.function.body, x, 60)});
+  b.plan();
+}
+
+TEST(BufferPlan, VerifierFindsWhatALoopOverwrites) {
+  Builder b;
+  unsigned x = b.argument(64);
+  unsigned outside = b.op({x}, 64);
+  BufferInstr loop = b.loop({x});
+  BufferRegion &body = loop.regions[1];
+  unsigned read = b.op(body, {outside, body.args[0]}, 64);
+  unsigned late = b.op(body, {read}, 64);
+  body.yields = {b.op(body, {read, late}, 64)};
+  b.function.body.instrs.push_back(loop);
+  b.results({loop.results[0]});
+  BufferPlan plan = b.plan();
+  // Written after the first iteration has read it.
+  plan.bufferOf[late] = plan.bufferOf[outside];
+  EXPECT_TRUE(verifyBufferPlan(b.function, plan));
+}
+
+TEST(BufferPlan, BranchThatPassesAValueOnTakesItsBuffer) {
+  Builder b;
+  unsigned index = b.argument(4), x = b.op({}, 4096);
+  BufferInstr instr;
+  instr.kind = BufferInstr::Case;
+  instr.operands = {index};
+  instr.regions.resize(2);
+  instr.regions[0].yields = {x};
+  instr.regions[1].yields = {b.op(instr.regions[1], {x}, 4096, {{0, 0}})};
+  instr.results = {b.value(4096)};
+  b.function.body.instrs.push_back(instr);
+  b.results({b.op({instr.results[0]}, 4)});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(copyCount(plan), 0u);
+  EXPECT_EQ(plan.arenaBytes, 4096);
+}
+
+TEST(BufferPlan, NotInPlaceAcrossElementTypes) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64);
+  unsigned y = b.op({x}, 64, {{0, 0}});
+  b.function.values[y].type = 1;
+  b.results({y});
+  BufferPlan plan = b.plan();
+  EXPECT_NE(plan.bufferOf[x], plan.bufferOf[y]);
+}
+
+TEST(BufferPlan, EmptyValues) {
+  Builder b;
+  unsigned x = b.argument(0);
+  unsigned y = b.op({x}, 0, {{0, 0}});
+  b.results({x, y, y});
+  BufferPlan plan = b.plan();
+  EXPECT_EQ(plan.arenaBytes, 0);
+  EXPECT_EQ(copyCount(plan), 0u);
+}
+
+TEST(BufferPlan, VerifierFindsOverlap) {
+  Builder b;
+  unsigned x = b.op({b.argument(64)}, 64), y = b.op({x}, 64);
+  b.results({b.op({x, y}, 4)});
+  BufferPlan plan = b.plan();
+  plan.buffers[plan.bufferOf[y]].offset = plan.buffers[plan.bufferOf[x]].offset;
+  EXPECT_TRUE(verifyBufferPlan(b.function, plan));
+}
+
+TEST(BufferPlan, VerifierFindsMissingCopy) {
+  Builder b;
+  unsigned x = b.argument(64);
+  b.results({x});
+  BufferPlan plan = b.plan();
+  plan.atEnd[0].clear();
+  EXPECT_TRUE(verifyBufferPlan(b.function, plan));
+}
+
+/// Random programs with nested loops and branches.
+struct Random {
+  Builder b;
+  std::mt19937 engine;
+  unsigned pick(unsigned count) { return engine() % count; }
+
+  void fill(BufferRegion &region, std::vector<unsigned> visible, int depth) {
+    unsigned count = 2 + pick(6);
+    for (unsigned i = 0; i < count; ++i) {
+      unsigned kind = pick(depth < 3 ? 8 : 6);
+      if (kind == 6) {
+        BufferInstr instr;
+        instr.kind = BufferInstr::Case;
+        instr.operands = {any(visible)};
+        instr.regions.resize(1 + pick(3));
+        unsigned results = 1 + pick(2);
+        for (BufferRegion &way : instr.regions)
+          nested(way, visible, results, depth);
+        for (unsigned r = 0; r < results; ++r)
+          instr.results.push_back(b.value(64));
+        region.instrs.push_back(instr);
+        visible.insert(visible.end(), instr.results.begin(),
+                       instr.results.end());
+      } else if (kind == 7) {
+        llvm::SmallVector<unsigned> inits;
+        for (unsigned c = 0, n = 1 + pick(4); c < n; ++c)
+          inits.push_back(any(visible));
+        BufferInstr instr = b.loop(inits);
+        nested(instr.regions[1], visible, inits.size(), depth);
+        region.instrs.push_back(instr);
+        visible.insert(visible.end(), instr.results.begin(),
+                       instr.results.end());
+      } else if (kind == 5) {
+        visible.push_back(b.view(region, any(visible)));
+      } else {
+        llvm::SmallVector<unsigned> operands{any(visible), any(visible)};
+        llvm::SmallVector<InPlace> inPlace;
+        if (kind < 4)
+          inPlace.push_back({0, kind % 2, kind < 2});
+        visible.push_back(b.op(region, operands, 64, inPlace));
+      }
+    }
+    last = visible;
+  }
+  void nested(BufferRegion &region, std::vector<unsigned> visible,
+              unsigned yields, int depth) {
+    visible.insert(visible.end(), region.args.begin(), region.args.end());
+    fill(region, visible, depth + 1);
+    std::vector<unsigned> all = last;
+    for (unsigned y = 0; y < yields; ++y)
+      region.yields.push_back(any(all));
+  }
+  unsigned any(const std::vector<unsigned> &values) {
+    return values[pick(values.size())];
+  }
+  std::vector<unsigned> last;
+};
+
+TEST(BufferPlan, RandomPrograms) {
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    Random random;
+    random.engine.seed(seed);
+    std::vector<unsigned> visible;
+    for (int a = 0; a < 3; ++a)
+      visible.push_back(random.b.argument(64));
+    visible.push_back(random.b.constant(64));
+    random.fill(random.b.function.body, visible, 0);
+    std::vector<unsigned> all = random.last;
+    for (int r = 0; r < 3; ++r)
+      random.b.function.body.yields.push_back(random.any(all));
+    std::pair<unsigned, unsigned> aliases[] = {{0, 0}, {1, 2}};
+    random.b.plan(aliases);
+    if (HasFailure()) {
+      ADD_FAILURE() << "seed " << seed;
+      return;
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,72 @@
+//===- StepCostTest.cpp - What a resolver step costs ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/StepCost.h"
+#include "whale/Placement/Resolver.h"
+#include "gtest/gtest.h"
+
+using namespace whale;
+
+/// Four devices in two nodes.
+static Cluster twoNodes() {
+  return llvm::cantFail(Cluster::parse(R"({
+    "nodes": [{"count": 2, "devices": [{"kind": "cpu", "count": 2}],
+               "link": {"bandwidth": 8}}],
+    "network": {"bandwidth": 2}})"));
+}
+
+static Placement placement(llvm::StringRef text) {
+  return llvm::cantFail(Placement::parse(text));
+}
+
+/// Seconds of the one step from `from` to `to`, of elements of 4 bytes.
+static double secondsOf(StepKind kind, llvm::StringRef from,
+                        llvm::StringRef to) {
+  Cluster cluster = twoNodes();
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
+  Step step{kind, placement(from), placement(to)};
+  return stepSeconds(*model, step, 4, Topology::of(cluster));
+}
+
+TEST(StepCost, Collectives) {
+  EXPECT_EQ(secondsOf(StepKind::AllReduce, "[8] partial sum 2 on [0, 1]",
+                      "[8] replicate 2 on [0, 1]"),
+            4);
+  EXPECT_EQ(secondsOf(StepKind::AllReduce, "[8] partial sum 2 on [0, 2]",
+                      "[8] replicate 2 on [0, 2]"),
+            16);
+  EXPECT_EQ(secondsOf(StepKind::ReduceScatter, "[8] partial sum 2 on [0, 1]",
+                      "[8] split 0 (2, 6) on [0, 1]"),
+            3);
+  EXPECT_EQ(secondsOf(StepKind::AllGather, "[8] split 0 (2, 6) on [0, 1]",
+                      "[8] replicate 2 on [0, 1]"),
+            3);
+  EXPECT_EQ(
+      secondsOf(StepKind::Broadcast, "[8] on [0]", "[8] replicate 2 on [0, 1]"),
+      4);
+}
+
+TEST(StepCost, Messages) {
+  // Each keeps half of its rows and sends the other half.
+  EXPECT_EQ(secondsOf(StepKind::AllToAll, "[4, 4] split 0 (2, 2) on [0, 1]",
+                      "[4, 4] split 1 (2, 2) on [0, 1]"),
+            2);
+  EXPECT_EQ(secondsOf(StepKind::SendRecv, "[8] on [0]",
+                      "[8] split 0 (4, 4) on [2, 3]"),
+            16);
+  EXPECT_EQ(secondsOf(StepKind::LocalSlice, "[8] replicate 2 on [0, 1]",
+                      "[8] split 0 (4, 4) on [0, 1]"),
+            0);
+}
+
+TEST(StepCost, GroupsShareTheNetwork) {
+  EXPECT_EQ(secondsOf(StepKind::AllReduce,
+                      "[8] partial sum 2 split 0 (4, 4) on [0, 1, 2, 3]",
+                      "[8] replicate 2 split 0 (4, 4) on [0, 1, 2, 3]"),
+            16);
+}
