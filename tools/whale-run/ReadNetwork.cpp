@@ -26,9 +26,6 @@
 namespace whale::runtime {
 
 namespace {
-/// More devices than this are taken for a mistake, as in the compiler.
-constexpr double mostDevices = 1 << 15;
-
 /// A value with its path from the top of the file.
 class Field {
 public:
@@ -84,7 +81,7 @@ public:
   }
 
   size_t count() const {
-    double value = number({1, mostDevices});
+    double value = number({1, double(kMostDevices)});
     if (value != std::floor(value))
       fail("expected a whole number");
     return static_cast<size_t>(value);
@@ -129,9 +126,9 @@ static void readNode(const Field &node, Table &table) {
     devices += countOf(entry.find("count", {"kind", "count", "slowdown"}));
   Link link = readLink(node.find("link", known));
   for (size_t count = countOf(node.find("count", known)); count > 0; --count) {
-    if (static_cast<double>(table.nodes.size() + devices) > mostDevices)
+    if (int64_t(table.nodes.size() + devices) > kMostDevices)
       node.fail("the cluster has more than " +
-                std::to_string(static_cast<int>(mostDevices)) + " devices");
+                std::to_string(kMostDevices) + " devices");
     table.nodes.insert(table.nodes.end(), devices, table.links.size());
     table.links.push_back(link);
   }

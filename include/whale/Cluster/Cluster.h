@@ -34,9 +34,6 @@ inline constexpr size_t kNumOpClasses = 5;
 /// The name of an operation class in the cluster file.
 llvm::StringRef stringifyOpClass(OpClass opClass);
 
-/// More devices than this are taken for a mistake.
-inline constexpr int64_t kMostDevices = int64_t(1) << 15;
-
 /// What all devices of one kind have in common.
 struct DeviceKind {
   std::string name;

@@ -15,7 +15,12 @@
 #ifndef WHALE_CLUSTER_CLUSTERRANGES_H
 #define WHALE_CLUSTER_CLUSTERRANGES_H
 
+#include <cstdint>
+
 namespace whale {
+
+/// More devices than this are taken for a mistake.
+inline constexpr int64_t kMostDevices = int64_t(1) << 15;
 
 /// The least and the greatest number that a field may have.
 struct NumberRange {

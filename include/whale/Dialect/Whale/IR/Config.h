@@ -10,7 +10,7 @@
 #define WHALE_DIALECT_WHALE_IR_CONFIG_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "whale/Cluster/Cluster.h"
+#include "whale/Cluster/ClusterRanges.h"
 #include "whale/Planner/Schedule.h"
 
 namespace whale {
