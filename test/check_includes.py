@@ -1,8 +1,9 @@
 """Checks that each folder includes only those before it in the order.
 
 Usage: check_includes.py ROOT. Prints one line for each include that breaks the
-order, or that reaches into the private headers of another folder: only the
-folders of `lib/Transforms`, whose passes share helpers, may.
+order, that reaches into the private headers of another folder (only the
+folders of `lib/Transforms`, whose passes share helpers, may), or that reads a
+header of LLVM or MLIR in a folder that links neither.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ ORDER = [
 ]
 """A folder below include/whale and lib; `Runtime` is runtime/ as well."""
 
+WITHOUT_LLVM = {"Cluster", "ProgramFormat", "Runtime"}
+"""What runs programs consists of these."""
+
 AGGREGATES = {"include/whale/Transforms/Passes.h"}
 """Headers that stand for a folder's subfolders."""
 
@@ -62,6 +66,10 @@ def check(root: pathlib.Path) -> list[str]:
             if folder is None or name in AGGREGATES:
                 continue
             for include in INCLUDE.findall(path.read_text()):
+                if folder in WITHOUT_LLVM and include.startswith(
+                    ("llvm/", "mlir/")
+                ):
+                    faults.append(f"{name}: {include}: {folder} has no LLVM")
                 other = included(root, path, include)
                 if other is None or other == folder:
                     continue

@@ -7,25 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
-#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 using namespace whale;
 using Json = nlohmann::ordered_json;
 
-char ClusterError::ID;
-
-void ClusterError::log(llvm::raw_ostream &os) const {
-  os << "line " << line << ", column " << column << ": " << message;
-}
-
-std::error_code ClusterError::convertToErrorCode() const {
-  return llvm::inconvertibleErrorCode();
-}
-
-llvm::StringRef whale::stringifyOpClass(OpClass opClass) {
+std::string_view whale::stringifyOpClass(OpClass opClass) {
   switch (opClass) {
   case OpClass::Matmul:
     return "matmul";
@@ -38,11 +28,11 @@ llvm::StringRef whale::stringifyOpClass(OpClass opClass) {
   case OpClass::Other:
     return "other";
   }
-  llvm_unreachable("not an operation class");
+  std::abort(); // no class of operations
 }
 
-double DeviceKind::peakFlops(llvm::StringRef dtype) const {
-  if (auto it = flops.find(dtype.str()); it != flops.end())
+double DeviceKind::peakFlops(std::string_view dtype) const {
+  if (auto it = flops.find(std::string(dtype)); it != flops.end())
     return it->second;
   if (auto it = flops.find("f32"); it != flops.end())
     return it->second;
@@ -69,9 +59,7 @@ void Cluster::numberDevices() {
     }
 }
 
-llvm::Expected<Cluster> Cluster::ofRanks(int64_t count) {
-  return parse(std::to_string(count));
-}
+Cluster Cluster::ofRanks(int64_t count) { return parse(std::to_string(count)); }
 
 static Json toJson(const Link &link) {
   Json json = Json::object();
@@ -92,7 +80,8 @@ static Json toJson(const DeviceKind &kind) {
   Json efficiency = Json::object();
   for (size_t i = 0; i < kNumOpClasses; ++i)
     if (kind.efficiency[i] != 1)
-      efficiency[stringifyOpClass(OpClass(i)).str()] = kind.efficiency[i];
+      efficiency[std::string(stringifyOpClass(OpClass(i)))] =
+          kind.efficiency[i];
   if (!efficiency.empty())
     json["efficiency"] = efficiency;
   return json;

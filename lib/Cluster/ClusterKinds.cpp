@@ -21,14 +21,13 @@
 //
 
 #include "whale/Cluster/Cluster.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
+#include <algorithm>
 
 using namespace whale;
 
 namespace {
 struct Row {
-  llvm::StringLiteral name;
+  std::string_view name;
   /// Peak TFLOP/s; 0 where the hardware has no faster unit than f32's.
   double f64, f32, tf32, half, bf16, f8, i8;
   int64_t gib;
@@ -69,19 +68,34 @@ static constexpr Row kRows[] = {
     {"H200-NVL-141GB", 30, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 141, 4800},
 };
 
+/// The parts of a name between its dashes.
+static std::vector<std::string_view> components(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (size_t dash; (dash = name.find('-')) != name.npos;
+       name.remove_prefix(dash + 1))
+    parts.push_back(name.substr(0, dash));
+  parts.push_back(name);
+  return parts;
+}
+
+/// Equal but for the case of ASCII letters.
+static bool sameLetters(std::string_view first, std::string_view second) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
+  return std::ranges::equal(first, second, {}, lower, lower);
+}
+
 /// Whether `name` is the model of `full` and some of its other components, in
 /// order; SXM stands for any SXM generation, GB sizes and PCIe as written.
-static bool fits(llvm::StringRef name, llvm::StringRef full) {
-  llvm::SmallVector<llvm::StringRef> want, have;
-  name.split(want, '-');
-  full.split(have, '-');
-  if (!want[0].equals_insensitive(have[0]))
+static bool fits(std::string_view name, std::string_view full) {
+  std::vector<std::string_view> want = components(name),
+                                have = components(full);
+  if (!sameLetters(want[0], have[0]))
     return false;
   size_t next = 1;
-  for (llvm::StringRef component : llvm::drop_begin(want)) {
-    auto same = [&](llvm::StringRef other) {
-      return component.equals_insensitive(other) ||
-             (component.equals_insensitive("SXM") && other.starts_with("SXM"));
+  for (size_t i = 1; i < want.size(); ++i) {
+    auto same = [&](std::string_view other) {
+      return sameLetters(want[i], other) ||
+             (sameLetters(want[i], "SXM") && other.starts_with("SXM"));
     };
     while (next < have.size() && !same(have[next]))
       ++next;
@@ -91,22 +105,22 @@ static bool fits(llvm::StringRef name, llvm::StringRef full) {
   return true;
 }
 
-std::optional<DeviceKind> Cluster::builtinKind(llvm::StringRef name) {
+std::optional<DeviceKind> Cluster::builtinKind(std::string_view name) {
   for (const Row &row : kRows) {
     if (!fits(name, row.name))
       continue;
     DeviceKind kind;
-    kind.name = row.name.str();
-    auto add = [&](llvm::StringRef dtype, double tera) {
+    kind.name = row.name;
+    auto add = [&](std::string_view dtype, double tera) {
       if (tera != 0)
-        kind.flops[dtype.str()] = tera * 1e12;
+        kind.flops[std::string(dtype)] = tera * 1e12;
     };
     add("f64", row.f64);
     add("f32", row.f32);
     add("tf32", row.tf32);
     add("f16", row.half);
     add("bf16", row.bf16);
-    for (llvm::StringRef dtype : {"f8E4M3FN", "f8E5M2"})
+    for (std::string_view dtype : {"f8E4M3FN", "f8E5M2"})
       add(dtype, row.f8);
     add("i8", row.i8);
     kind.memoryBytes = row.gib << 30;
@@ -116,8 +130,8 @@ std::optional<DeviceKind> Cluster::builtinKind(llvm::StringRef name) {
   return std::nullopt;
 }
 
-std::vector<llvm::StringRef> Cluster::builtinKindNames() {
-  std::vector<llvm::StringRef> names;
+std::vector<std::string_view> Cluster::builtinKindNames() {
+  std::vector<std::string_view> names;
   for (const Row &row : kRows)
     names.push_back(row.name);
   return names;

@@ -12,22 +12,16 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Cluster/ClusterRanges.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/Twine.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
 using namespace whale;
-using llvm::Twine;
 using Json = nlohmann::ordered_json;
 
-static constexpr llvm::StringLiteral kDTypes[] = {
+static constexpr std::string_view kDTypes[] = {
     "f64",           "f32",       "tf32",     "f16",          "bf16",
     "f8E5M2",        "f8E4M3",    "f8E4M3FN", "f8E5M2FNUZ",   "f8E4M3FNUZ",
     "f8E3M4",        "f8E8M0FNU", "f6E2M3FN", "f6E3M2FN",     "f4E2M1FN",
@@ -35,8 +29,17 @@ static constexpr llvm::StringLiteral kDTypes[] = {
     "i32",           "i64",       "ui2",      "ui4",          "ui8",
     "ui16",          "ui32",      "ui64",     "complex<f32>", "complex<f64>"};
 
+/// The names, with a comma between them.
+template <typename Names>
+static std::string joined(const Names &names) {
+  std::string text;
+  for (std::string_view name : names)
+    text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
 namespace {
-/// Thrown inside this file only; parse() turns it into an llvm::Error.
+/// Thrown inside this file only; parse() finds its line and column.
 struct Problem {
   std::string message;
   const Json *where = nullptr;
@@ -48,27 +51,27 @@ public:
   Field(const Json &json, std::string path)
       : json(json), path(std::move(path)) {}
 
-  [[noreturn]] void fail(const Twine &what) const {
-    throw Problem{((path.empty() ? "" : path + ": ") + what).str(), &json};
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Problem{(path.empty() ? "" : path + ": ") + what, &json};
   }
 
   const Json &value() const { return json; }
 
   /// The value is an object with no fields but these.
-  const Field &object(llvm::ArrayRef<llvm::StringRef> known) const {
+  const Field &object(const std::vector<std::string_view> &known) const {
     if (!json.is_object())
-      fail(Twine("expected an object, found ") + describe());
+      fail("expected an object, found " + describe());
     for (const auto &[key, member] : json.items())
-      if (!llvm::is_contained(known, llvm::StringRef(key)))
+      if (std::ranges::find(known, key) == known.end())
         child(key, member)
-            .fail("unknown field, expected one of " + llvm::join(known, ", "));
+            .fail("unknown field, expected one of " + joined(known));
     return *this;
   }
 
   /// The elements of a list with at least one.
   std::vector<Field> list() const {
     if (!json.is_array())
-      fail(Twine("expected a list, found ") + describe());
+      fail("expected a list, found " + describe());
     if (json.empty())
       fail("expected at least one element");
     std::vector<Field> fields;
@@ -80,29 +83,29 @@ public:
   /// The members of an object, with their names.
   std::vector<std::pair<std::string, Field>> members() const {
     if (!json.is_object())
-      fail(Twine("expected an object, found ") + describe());
+      fail("expected an object, found " + describe());
     std::vector<std::pair<std::string, Field>> fields;
     for (const auto &[key, member] : json.items())
       fields.emplace_back(key, child(key, member));
     return fields;
   }
 
-  std::optional<Field> get(llvm::StringRef key) const {
-    auto it = json.find(key.str());
+  std::optional<Field> get(std::string_view key) const {
+    auto it = json.find(key);
     if (it == json.end())
       return std::nullopt;
     return child(key, *it);
   }
 
-  Field need(llvm::StringRef key) const {
+  Field need(std::string_view key) const {
     if (std::optional<Field> field = get(key))
       return *field;
-    fail("field '" + key + "' is missing");
+    fail("field '" + std::string(key) + "' is missing");
   }
 
   std::string string() const {
     if (!json.is_string())
-      fail(Twine("expected a string, found ") + describe());
+      fail("expected a string, found " + describe());
     if (json.get<std::string>().empty())
       fail("the string is empty");
     return json.get<std::string>();
@@ -110,17 +113,15 @@ public:
 
   double number() const {
     if (!json.is_number())
-      fail(Twine("expected a number, found ") + describe());
+      fail("expected a number, found " + describe());
     return json.get<double>();
   }
 
   double within(NumberRange range) const {
     double value = number();
     if (!range.contains(value))
-      fail(llvm::formatv("expected a number from {0} to {1}, found {2}",
-                         shortest(range.least), shortest(range.most),
-                         describe())
-               .str());
+      fail("expected a number from " + shortest(range.least) + " to " +
+           shortest(range.most) + ", found " + describe());
     return value;
   }
 
@@ -128,7 +129,7 @@ public:
   int64_t bytes() const {
     double value = within(kMemoryRange);
     if (value != std::floor(value))
-      fail(Twine("expected a whole number, found ") + describe());
+      fail("expected a whole number, found " + describe());
     return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
   }
 
@@ -136,28 +137,34 @@ public:
   int64_t count(int64_t max) const {
     double value = number();
     if (value != std::floor(value))
-      fail(Twine("expected a whole number, found ") + describe());
+      fail("expected a whole number, found " + describe());
     if (value < 1)
-      fail(Twine("expected at least 1, found ") + describe());
+      fail("expected at least 1, found " + describe());
     if (value > double(max))
-      fail(Twine("expected at most ") + Twine(max) + ", found " + describe());
+      fail("expected at most " + std::to_string(max) + ", found " + describe());
     return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
   }
 
 private:
-  Field child(llvm::StringRef key, const Json &member) const {
-    return Field(member, path.empty() ? key.str() : path + "." + key.str());
+  Field child(std::string_view key, const Json &member) const {
+    std::string prefix = path.empty() ? "" : path + ".";
+    return Field(member, prefix.append(key));
   }
 
   /// The number as a file would have it: 1e24, 0.5, 1e-6.
   static std::string shortest(double number) {
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::format("%g", number);
-    auto [digits, exponent] = llvm::StringRef(text).split('e');
-    if (exponent.empty())
+    char buffer[32];
+    std::snprintf(buffer, sizeof(buffer), "%g", number);
+    std::string text = buffer;
+    size_t exponent = text.find('e');
+    if (exponent == text.npos)
       return text;
-    llvm::StringRef sign = exponent.starts_with("-") ? "-" : "";
-    return (digits + "e" + sign + exponent.drop_front().ltrim('0')).str();
+    // The library writes "1e+24" and "1e-06".
+    size_t zeros = text.find_first_not_of('0', exponent + 2);
+    text.erase(exponent + 2, zeros - (exponent + 2));
+    if (text[exponent + 1] == '+')
+      text.erase(exponent + 1, 1);
+    return text;
   }
 
   /// The value as an error message shows it.
@@ -202,9 +209,8 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     Field flops = field.need("flops");
     kind.flops.clear();
     for (const auto &[dtype, peak] : flops.members()) {
-      if (!llvm::is_contained(kDTypes, llvm::StringRef(dtype)))
-        peak.fail("unknown element type, expected one of " +
-                  llvm::join(std::begin(kDTypes), std::end(kDTypes), ", "));
+      if (std::ranges::find(kDTypes, dtype) == std::end(kDTypes))
+        peak.fail("unknown element type, expected one of " + joined(kDTypes));
       kind.flops[dtype] = peak.within(kRateRange);
     }
     if (kind.flops.empty())
@@ -218,7 +224,7 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     if (efficiency->value().is_number()) {
       kind.efficiency.fill(efficiency->within(kEfficiencyRange));
     } else {
-      llvm::SmallVector<llvm::StringRef> names;
+      std::vector<std::string_view> names;
       for (size_t i = 0; i < kNumOpClasses; ++i)
         names.push_back(stringifyOpClass(OpClass(i)));
       efficiency->object(names);
@@ -250,12 +256,13 @@ unsigned Reader::kindIndex(const Field &field) {
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   if (!builtin) {
     // A cluster may describe a built-in kind anew.
-    llvm::SmallSetVector<llvm::StringRef, 32> known;
+    std::vector<std::string_view> known;
     for (const DeviceKind &kind : cluster.kinds)
-      known.insert(kind.name);
-    known.insert_range(Cluster::builtinKindNames());
-    field.fail("unknown kind '" + Twine(name) + "', known are " +
-               llvm::join(known, ", "));
+      known.push_back(kind.name);
+    for (std::string_view kind : Cluster::builtinKindNames())
+      if (std::ranges::find(known, kind) == known.end())
+        known.push_back(kind);
+    field.fail("unknown kind '" + name + "', known are " + joined(known));
   }
   builtin->name = name;
   cluster.kinds.push_back(*builtin);
@@ -280,8 +287,7 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
   node.name = name ? name->string() : "node" + std::to_string(index);
   for (const NodeGroup &other : cluster.nodes)
     if (other.name == node.name)
-      name.value_or(field).fail("another node is named '" + Twine(node.name) +
-                                "'");
+      name.value_or(field).fail("another node is named '" + node.name + "'");
   if (std::optional<Field> count = field.get("count"))
     node.count = count->count(kMostDevices);
   for (const Field &entry : field.need("devices").list())
@@ -315,15 +321,14 @@ Cluster Reader::read(const Field &file) {
       cluster.kinds.push_back(readKind(name, field));
     }
   int64_t total = 0;
-  for (const auto &[index, field] :
-       llvm::enumerate(file.need("nodes").list())) {
-    NodeGroup node = readNode(field, index);
+  for (const Field &field : file.need("nodes").list()) {
+    NodeGroup node = readNode(field, cluster.nodes.size());
     int64_t perNode = 0;
     for (const DeviceGroup &entry : node.devices)
       perNode += entry.count;
     if (perNode > kMostDevices || node.count > kMostDevices / perNode ||
         (total += perNode * node.count) > kMostDevices)
-      field.fail("the cluster has more than " + Twine(kMostDevices) +
+      field.fail("the cluster has more than " + std::to_string(kMostDevices) +
                  " devices up to here");
     cluster.nodes.push_back(std::move(node));
   }
@@ -335,7 +340,7 @@ Cluster Reader::read(const Field &file) {
 
 /// Parses JSON; throws Problem where an object has a key twice, which the
 /// library would pass over.
-static Json parseJson(llvm::StringRef text) {
+static Json parseJson(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   auto callback = [&](int, Json::parse_event_t event, Json &value) {
     if (event == Json::parse_event_t::object_start)
@@ -366,7 +371,8 @@ static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
 }
 
 /// Where the value after `ordinal` others starts in a valid JSON text.
-static size_t offsetOf(llvm::StringRef text, size_t ordinal) {
+static size_t offsetOf(std::string_view text, size_t ordinal) {
+  constexpr std::string_view spaces = " \t\r\n";
   for (size_t at = 0; at < text.size();) {
     size_t start = at;
     char c = text[at++];
@@ -375,9 +381,11 @@ static size_t offsetOf(llvm::StringRef text, size_t ordinal) {
         if (text[at] == '\\')
           ++at;
       ++at;
-      if (text.drop_front(at).ltrim(" \t\r\n").starts_with(":"))
+      size_t next = text.find_first_not_of(spaces, at);
+      if (next != text.npos && text[next] == ':')
         continue; // a key
-    } else if (llvm::StringRef(" \t\r\n,:]}").contains(c)) {
+    } else if (spaces.find(c) != spaces.npos || c == ',' || c == ':' ||
+               c == ']' || c == '}') {
       continue;
     } else if (c != '{' && c != '[') {
       at = std::min(text.find_first_of(" \t\r\n,]}", at), text.size());
@@ -388,33 +396,36 @@ static size_t offsetOf(llvm::StringRef text, size_t ordinal) {
   return 0;
 }
 
-static llvm::Error errorAt(llvm::StringRef text, size_t offset,
-                           llvm::StringRef message) {
-  llvm::StringRef before = text.take_front(offset);
-  unsigned line = before.count('\n') + 1;
+[[noreturn]] static void failAt(std::string_view text, size_t offset,
+                                std::string_view message) {
+  std::string_view before = text.substr(0, std::min(offset, text.size()));
+  unsigned line = std::ranges::count(before, '\n') + 1;
   unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-  return llvm::make_error<ClusterError>(message.str(), line, column);
+  throw ClusterError(std::string(message), line, column);
 }
 
-llvm::Expected<Cluster> Cluster::parse(llvm::StringRef text) {
+/// What comes after the first `separator`.
+static std::string_view after(std::string_view text,
+                              std::string_view separator) {
+  size_t at = text.find(separator);
+  return at == text.npos ? "" : text.substr(at + separator.size());
+}
+
+Cluster Cluster::parse(std::string_view text) {
   // The parser takes it for the end.
   if (size_t zero = text.find('\0'); zero != text.npos)
-    return errorAt(text, zero, "a zero byte");
+    failAt(text, zero, "a zero byte");
   Json json;
   try {
     json = parseJson(text);
     return Reader().read(Field(json, ""));
   } catch (const Problem &problem) {
     std::optional<size_t> ordinal = ordinalOf(json, problem.where);
-    return errorAt(text, ordinal ? offsetOf(text, *ordinal) : 0,
-                   problem.message);
+    failAt(text, ordinal ? offsetOf(text, *ordinal) : 0, problem.message);
   } catch (const Json::parse_error &error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    llvm::StringRef what = error.what();
-    return errorAt(text, error.byte ? error.byte - 1 : 0,
-                   what.split(": ").second);
+    failAt(text, error.byte ? error.byte - 1 : 0, after(error.what(), ": "));
   } catch (const Json::exception &error) {
-    llvm::StringRef what = error.what();
-    return errorAt(text, 0, what.split("] ").second);
+    failAt(text, 0, after(error.what(), "] "));
   }
 }

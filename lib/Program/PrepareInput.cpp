@@ -80,29 +80,26 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
     text = (*buffer)->getBuffer().str();
     file = option.str();
   }
-  llvm::Expected<Cluster> cluster = Cluster::parse(text);
-  if (cluster) {
+  try {
+    Cluster cluster = Cluster::parse(text);
     for (ClusterOp said : module.getOps<ClusterOp>()) {
-      if (said.getCluster() == *cluster)
+      if (said.getCluster() == cluster)
         return success();
       return emitError(said.getLoc())
              << "--cluster contradicts the text, which has this cluster; give "
                 "the same one, or take it out of the text";
     }
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    ClusterOp::create(builder, nowhere, "cluster", *cluster);
+    ClusterOp::create(builder, nowhere, "cluster", cluster);
     return success();
-  }
-  llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+  } catch (const ClusterError &error) {
     if (isNumber)
-      emitError(nowhere) << "number of ranks: " << error.getMessage();
-    else
-      emitError(FileLineColLoc::get(module.getContext(),
-                                    file.empty() ? "cluster" : file,
-                                    error.getLine(), error.getColumn()))
-          << error.getMessage();
-  });
-  return failure();
+      return emitError(nowhere) << "number of ranks: " << error.what();
+    return emitError(FileLineColLoc::get(module.getContext(),
+                                         file.empty() ? "cluster" : file,
+                                         error.getLine(), error.getColumn()))
+           << error.what();
+  }
 }
 
 static LogicalResult checkType(Location loc, Type type, const Twine &what) {

@@ -22,8 +22,8 @@ struct ClusterLinks {
   size_t devices = 0;
 };
 
-/// Reads the nodes and links of a cluster file (docs/cluster.md); what else it
-/// says is the compiler's to check. Throws Error with the file and the field.
+/// Reads a cluster file (docs/cluster.md). Throws Error with the file and the
+/// field.
 ClusterLinks readNetwork(const std::string &path);
 
 } // namespace whale::runtime

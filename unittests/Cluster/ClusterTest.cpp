@@ -12,26 +12,36 @@
 
 using namespace whale;
 
-static std::string errorOf(llvm::StringRef text) {
-  llvm::Expected<Cluster> cluster = Cluster::parse(text);
-  std::string message;
-  if (!cluster)
-    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
-      message = error.getMessage();
-    });
-  return message;
+/// What is wrong with a text; empty if nothing is.
+static std::string errorOf(std::string_view text) {
+  try {
+    Cluster::parse(text);
+    return "";
+  } catch (const ClusterError &error) {
+    return error.what();
+  }
+}
+
+/// Where something is wrong with a text.
+static std::string positionOf(std::string_view text) {
+  try {
+    Cluster::parse(text);
+    return "nowhere";
+  } catch (const ClusterError &error) {
+    return "line " + std::to_string(error.getLine()) + ", column " +
+           std::to_string(error.getColumn());
+  }
 }
 
 /// A file with one node, whose first devices entry has these fields.
-static std::string withDevices(llvm::StringRef fields) {
-  return ("{\"nodes\": [{\"devices\": [{" + fields + "}]}]}").str();
+static std::string withDevices(const std::string &fields) {
+  return "{\"nodes\": [{\"devices\": [{" + fields + "}]}]}";
 }
 
 /// A file with one kind.
-static std::string withKind(llvm::StringRef fields) {
-  return ("{\"kinds\": {\"k\": {" + fields +
-          "}}, \"nodes\": [{\"devices\": [{\"kind\": \"k\"}]}]}")
-      .str();
+static std::string withKind(const std::string &fields) {
+  return "{\"kinds\": {\"k\": {" + fields +
+         "}}, \"nodes\": [{\"devices\": [{\"kind\": \"k\"}]}]}";
 }
 
 static const char *const kExample = R"({
@@ -44,7 +54,7 @@ static const char *const kExample = R"({
 })";
 
 TEST(Cluster, ReadsTheExample) {
-  Cluster cluster = llvm::cantFail(Cluster::parse(kExample));
+  Cluster cluster = Cluster::parse(kExample);
   ASSERT_EQ(cluster.devices.size(), 8u);
   EXPECT_EQ(cluster.kindOf(7).memoryBytes, 34359738368);
   EXPECT_EQ(cluster.kindOf(7).peakFlops("f16"), 125e12);
@@ -54,11 +64,11 @@ TEST(Cluster, ReadsTheExample) {
 }
 
 TEST(Cluster, NumbersDevicesInTheFilesOrder) {
-  Cluster cluster = llvm::cantFail(Cluster::parse(R"({"nodes": [
+  Cluster cluster = Cluster::parse(R"({"nodes": [
       {"name": "a", "count": 2, "devices": [
         {"kind": "V100", "count": 2}, {"kind": "P100", "slowdown": 1.5}]},
       {"devices": [{"kind": "cpu"}], "host":
-        {"memory_bytes": 1e12, "bandwidth": 2e10}}]})"));
+        {"memory_bytes": 1e12, "bandwidth": 2e10}}]})");
   ASSERT_EQ(cluster.devices.size(), 7u);
   std::string kinds, nodes;
   for (const Device &device : cluster.devices) {
@@ -77,22 +87,22 @@ TEST(Cluster, NumbersDevicesInTheFilesOrder) {
 }
 
 TEST(Cluster, RoundTrips) {
-  for (llvm::StringRef text :
-       {llvm::StringRef(kExample), llvm::StringRef("3"),
-        llvm::StringRef(R"({"kinds": {"A100": {"efficiency": {"matmul": 0.5}},
+  for (std::string_view text :
+       {std::string_view(kExample), std::string_view("3"),
+        std::string_view(R"({"kinds": {"A100": {"efficiency": {"matmul": 0.5}},
           "x": {"flops": {"f64": 1.1}, "memory_bytes": 1,
                 "memory_bandwidth": 3.3, "efficiency": 0.7}},
           "nodes": [{"count": 3, "link": {"latency": 0.1},
             "devices": [{"kind": "A100", "slowdown": 1.1}, {"kind": "x"}],
             "host": {"memory_bytes": 1e18, "bandwidth": 1.3}}]})")}) {
-    Cluster cluster = llvm::cantFail(Cluster::parse(text));
-    Cluster again = llvm::cantFail(Cluster::parse(cluster.toJson()));
+    Cluster cluster = Cluster::parse(text);
+    Cluster again = Cluster::parse(cluster.toJson());
     EXPECT_EQ(cluster, again) << cluster.toJson();
   }
 }
 
 TEST(Cluster, RanksAreCpus) {
-  Cluster cluster = llvm::cantFail(Cluster::ofRanks(4));
+  Cluster cluster = Cluster::ofRanks(4);
   EXPECT_EQ(cluster.devices.size(), 4u);
   EXPECT_EQ(cluster.kindOf(3).name, "cpu");
   EXPECT_TRUE(cluster.sameNode(0, 3));
@@ -103,7 +113,7 @@ TEST(Cluster, RanksAreCpus) {
 }
 
 TEST(Cluster, BuiltinKinds) {
-  auto full = [](llvm::StringRef name) {
+  auto full = [](std::string_view name) {
     std::optional<DeviceKind> kind = Cluster::builtinKind(name);
     return kind ? kind->name : "none";
   };
@@ -119,39 +129,35 @@ TEST(Cluster, BuiltinKinds) {
   EXPECT_EQ(full("V100-"), "none");
   EXPECT_EQ(full(""), "none");
   EXPECT_EQ(full("V100-32GB-SXM2"), "none");
-  for (llvm::StringRef name : Cluster::builtinKindNames()) {
+  for (std::string_view name : Cluster::builtinKindNames()) {
     EXPECT_EQ(full(name), name);
     EXPECT_GT(Cluster::builtinKind(name)->peakFlops("f32"), 0);
   }
 }
 
 TEST(Cluster, BuiltinKindsCanBeChanged) {
-  Cluster cluster = llvm::cantFail(Cluster::parse(
+  Cluster cluster = Cluster::parse(
       R"({"kinds": {"V100": {"memory_bytes": 16000000000}},
-          "nodes": [{"devices": [{"kind": "V100"}]}]})"));
+          "nodes": [{"devices": [{"kind": "V100"}]}]})");
   EXPECT_EQ(cluster.kindOf(0).memoryBytes, 16000000000);
   EXPECT_EQ(cluster.kindOf(0).peakFlops("f32"), 15.7e12);
 }
 
 TEST(Cluster, ConvolutionsMayNeedFewerFlopsThanCounted) {
-  Cluster cluster = llvm::cantFail(Cluster::parse(
+  Cluster cluster = Cluster::parse(
       R"({"kinds": {"V100": {"efficiency": {"convolution": 4}}},
-          "nodes": [{"devices": [{"kind": "V100"}]}]})"));
+          "nodes": [{"devices": [{"kind": "V100"}]}]})");
   EXPECT_EQ(cluster.kindOf(0).efficiency[size_t(OpClass::Convolution)], 4);
 }
 
 TEST(Cluster, SyntaxErrorsHaveLineAndColumn) {
-  llvm::Expected<Cluster> cluster = Cluster::parse("{\n  \"nodes\": [,\n}");
-  ASSERT_FALSE(cluster);
-  llvm::handleAllErrors(cluster.takeError(), [](const ClusterError &error) {
-    EXPECT_EQ(error.getLine(), 2u);
-    EXPECT_EQ(error.getColumn(), 13u);
-    EXPECT_NE(error.getMessage().find("unexpected ','"), llvm::StringRef::npos)
-        << error.getMessage().str();
-  });
+  std::string text = "{\n  \"nodes\": [,\n}";
+  EXPECT_EQ(positionOf(text), "line 2, column 13");
+  EXPECT_NE(errorOf(text).find("unexpected ','"), std::string::npos)
+      << errorOf(text);
   EXPECT_NE(errorOf(""), "");
   EXPECT_NE(errorOf("4 5"), "");
-  EXPECT_EQ(errorOf(llvm::StringRef("4\0 5", 4)), "a zero byte");
+  EXPECT_EQ(errorOf(std::string_view("4\0 5", 4)), "a zero byte");
   EXPECT_NE(errorOf("\xff"), "");
   EXPECT_NE(errorOf("{\"nodes\": NaN}"), "");
   EXPECT_NE(errorOf("1e999"), "");
@@ -243,17 +249,13 @@ TEST(Cluster, KindErrors) {
 }
 
 TEST(Cluster, ErrorsHaveLineAndColumn) {
-  auto place = [](llvm::StringRef text) {
-    std::string message = llvm::toString(Cluster::parse(text).takeError());
-    return message.substr(0, message.find(':'));
-  };
-  EXPECT_EQ(place("0"), "line 1, column 1");
-  EXPECT_EQ(place("{\n \"nodes\" : 3}"), "line 2, column 12");
-  EXPECT_EQ(place("{\"nodes\": [{\"name\": \"a\\\"}:\", \"devices\": [\n"
-                  "  {\"kind\": \"cpu\", \"count\": 1},\n"
-                  "  {\"kind\": \"cpu\", \"count\": -1}]}]}"),
+  EXPECT_EQ(positionOf("0"), "line 1, column 1");
+  EXPECT_EQ(positionOf("{\n \"nodes\" : 3}"), "line 2, column 12");
+  EXPECT_EQ(positionOf("{\"nodes\": [{\"name\": \"a\\\"}:\", \"devices\": [\n"
+                       "  {\"kind\": \"cpu\", \"count\": 1},\n"
+                       "  {\"kind\": \"cpu\", \"count\": -1}]}]}"),
             "line 3, column 28");
-  EXPECT_EQ(place("{\"nodes\": [\n\n {}]}"), "line 3, column 2");
-  EXPECT_EQ(place("{\"x\": [true, null, [1.5e3]],\n\"network\": {}}"),
+  EXPECT_EQ(positionOf("{\"nodes\": [\n\n {}]}"), "line 3, column 2");
+  EXPECT_EQ(positionOf("{\"x\": [true, null, [1.5e3]],\n\"network\": {}}"),
             "line 1, column 7");
 }

@@ -12,6 +12,7 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Cluster/ClusterRanges.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -46,18 +47,18 @@ static void check(const Cluster &cluster) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
-  llvm::Expected<Cluster> cluster = Cluster::parse(text);
-  if (!cluster) {
-    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
-      require(!error.getMessage().empty());
-      require(error.getLine() >= 1 && error.getLine() <= text.count('\n') + 1);
-      require(error.getColumn() >= 1);
-    });
+  std::string_view text(reinterpret_cast<const char *>(data), size);
+  Cluster cluster;
+  try {
+    cluster = Cluster::parse(text);
+  } catch (const ClusterError &error) {
+    require(error.what()[0] != '\0');
+    require(error.getLine() >= 1 &&
+            error.getLine() <= std::ranges::count(text, '\n') + 1);
+    require(error.getColumn() >= 1);
     return 0;
   }
-  check(*cluster);
-  Cluster again = llvm::cantFail(Cluster::parse(cluster->toJson()));
-  require(again == *cluster);
+  check(cluster);
+  require(Cluster::parse(cluster.toJson()) == cluster);
   return 0;
 }

@@ -208,11 +208,9 @@ TEST(VirtualDevices, EveryRequestIsMet) {
             std::vector<int64_t> ids(devices);
             std::iota(ids.begin(), ids.end(), 0);
             llvm::Expected<Lists> result =
-                flags & 4
-                    ? virtualDevices(requests({a, b, c}),
-                                     llvm::cantFail(Cluster::ofRanks(devices)),
-                                     options)
-                    : virtualDevices(requests({a, b, c}), ids, options);
+                flags & 4 ? virtualDevices(requests({a, b, c}),
+                                           Cluster::ofRanks(devices), options)
+                          : virtualDevices(requests({a, b, c}), ids, options);
             int64_t sum = a + b + c;
             int64_t size = sum <= devices         ? sum
                            : options.wholeCluster ? devices

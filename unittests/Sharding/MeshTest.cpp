@@ -15,7 +15,7 @@ using namespace whale;
 
 namespace {
 
-Cluster twoDevices() { return llvm::cantFail(Cluster::ofRanks(2)); }
+Cluster twoDevices() { return Cluster::ofRanks(2); }
 
 // Both have work besides, on which the slower device 0 spends twice as long:
 // that is why it gets less of what is shared out.

@@ -8,21 +8,21 @@
 //
 // What a cluster file says: kinds of devices, nodes that hold them, the links
 // inside a node and the network between nodes. `docs/cluster.md` describes the
-// file.
+// file. Without LLVM, so that the runtime reads a cluster file as the compiler
+// does.
 //
 
 #ifndef WHALE_CLUSTER_CLUSTER_H
 #define WHALE_CLUSTER_CLUSTER_H
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace whale {
@@ -32,7 +32,7 @@ enum class OpClass { Matmul, Convolution, Elementwise, Reduction, Other };
 inline constexpr size_t kNumOpClasses = 5;
 
 /// The name of an operation class in the cluster file.
-llvm::StringRef stringifyOpClass(OpClass opClass);
+std::string_view stringifyOpClass(OpClass opClass);
 
 /// What all devices of one kind have in common.
 struct DeviceKind {
@@ -47,7 +47,7 @@ struct DeviceKind {
 
   /// Peak FLOP/s for an element type. A type that isn't listed runs like f32;
   /// where that isn't listed either, at the lowest peak that is.
-  double peakFlops(llvm::StringRef dtype) const;
+  double peakFlops(std::string_view dtype) const;
 
   bool operator==(const DeviceKind &other) const = default;
 };
@@ -106,25 +106,18 @@ struct Device {
   bool operator==(const Device &other) const = default;
 };
 
-/// Where a cluster file is wrong.
-class ClusterError : public llvm::ErrorInfo<ClusterError> {
+/// What is wrong with a cluster file. The message begins with the field's path
+/// (`nodes[0].count: ...`) unless the text is no JSON.
+class ClusterError : public std::runtime_error {
 public:
-  static char ID;
-  ClusterError(std::string message, unsigned line, unsigned column)
-      : message(std::move(message)), line(line), column(column) {}
+  ClusterError(const std::string &message, unsigned line, unsigned column)
+      : std::runtime_error(message), line(line), column(column) {}
 
-  /// What is wrong, beginning with the field's path (`nodes[0].count: ...`)
-  /// unless the text is no JSON.
-  llvm::StringRef getMessage() const { return message; }
   /// Where, counting from 1.
   unsigned getLine() const { return line; }
   unsigned getColumn() const { return column; }
 
-  void log(llvm::raw_ostream &os) const override;
-  std::error_code convertToErrorCode() const override;
-
 private:
-  std::string message;
   unsigned line, column;
 };
 
@@ -138,15 +131,16 @@ struct Cluster {
   /// All devices in the file's order; follows from `nodes`.
   std::vector<Device> devices;
 
-  /// Reads the text of a cluster file, or a number of CPU ranks. Fails with a
+  /// Reads the text of a cluster file, or a number of CPU ranks. Throws
   /// ClusterError.
-  static llvm::Expected<Cluster> parse(llvm::StringRef text);
-  /// `count` CPU ranks of one node whose communication is free.
-  static llvm::Expected<Cluster> ofRanks(int64_t count);
+  static Cluster parse(std::string_view text);
+  /// `count` CPU ranks of one node whose communication is free; at least 1 and
+  /// at most kMostDevices.
+  static Cluster ofRanks(int64_t count);
   /// The built-in kind of this name or form (`V100`, `V100-PCIe-16GB`).
-  static std::optional<DeviceKind> builtinKind(llvm::StringRef name);
+  static std::optional<DeviceKind> builtinKind(std::string_view name);
   /// The full names of all built-in kinds.
-  static std::vector<llvm::StringRef> builtinKindNames();
+  static std::vector<std::string_view> builtinKindNames();
 
   /// The cluster as the text of a cluster file; parse() gives it back.
   std::string toJson() const;

@@ -14,7 +14,9 @@
 #define WHALE_STEP_COSTMODEL_H
 
 #include "whale/Cluster/Cluster.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include <memory>
 
 namespace whale {

@@ -56,19 +56,18 @@ private:
       }
       text = (*buffer)->getBuffer().str();
     }
-    llvm::Expected<Cluster> cluster = Cluster::parse(text);
-    if (cluster)
-      return std::move(*cluster);
-    llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
+    try {
+      return Cluster::parse(text);
+    } catch (const ClusterError &error) {
       if (file.empty())
         emitError(UnknownLoc::get(&getContext()))
-            << "number of ranks: " << error.getMessage();
+            << "number of ranks: " << error.what();
       else
         emitError(FileLineColLoc::get(&getContext(), file, error.getLine(),
                                       error.getColumn()))
-            << error.getMessage();
-    });
-    return std::nullopt;
+            << error.what();
+      return std::nullopt;
+    }
   }
 };
 } // namespace

@@ -49,7 +49,7 @@ public:
       cluster = op.getCluster();
     // A module without a cluster is one whose ranks are alike.
     if (cluster.devices.empty())
-      cluster = cantFail(Cluster::ofRanks(numRanks));
+      cluster = Cluster::ofRanks(numRanks);
     topology = Topology::of(cluster);
     model = createRooflineModel(cluster);
   }

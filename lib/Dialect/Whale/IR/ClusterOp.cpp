@@ -66,7 +66,8 @@ static Attribute toAttribute(const Json &json, Builder &builder) {
   return builder.getDictionaryAttr(fields);
 }
 
-static llvm::Expected<Cluster> parseCluster(ClusterOp op) {
+/// Throws ClusterError.
+static Cluster parseCluster(ClusterOp op) {
   Json json = Json::object();
   if (DictionaryAttr kinds = op.getKindsAttr())
     json["kinds"] = toJson(kinds);
@@ -87,14 +88,13 @@ void ClusterOp::build(OpBuilder &builder, OperationState &state, StringRef name,
         fields.getAs<DictionaryAttr>("network"));
 }
 
-Cluster ClusterOp::getCluster() { return llvm::cantFail(parseCluster(*this)); }
+Cluster ClusterOp::getCluster() { return parseCluster(*this); }
 
 LogicalResult ClusterOp::verify() {
-  llvm::Expected<Cluster> cluster = parseCluster(*this);
-  if (cluster)
+  try {
+    parseCluster(*this);
     return success();
-  llvm::handleAllErrors(cluster.takeError(), [&](const ClusterError &error) {
-    emitOpError(error.getMessage());
-  });
-  return failure();
+  } catch (const ClusterError &error) {
+    return emitOpError(error.what());
+  }
 }

@@ -32,8 +32,7 @@ static constexpr int64_t smallArgument = 4;
 static Mesh meshOfMoments(int64_t moments) {
   std::vector<DeviceId> group(moments);
   std::iota(group.begin(), group.end(), 0);
-  return {std::vector<std::vector<DeviceId>>{group},
-          llvm::cantFail(Cluster::ofRanks(moments))};
+  return {std::vector<std::vector<DeviceId>>{group}, Cluster::ofRanks(moments)};
 }
 
 static IntegerAttr batchDimOf(BlockArgument argument) {
