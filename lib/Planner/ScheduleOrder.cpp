@@ -21,10 +21,10 @@ llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
                 llvm::Twine(problem.stages) + ", " +
                 llvm::Twine(problem.chunks) + " and " +
                 llvm::Twine(problem.microBatches));
-  for (int64_t stage : problem.line)
+  for (int64_t stage : problem.stageSequence)
     if (stage < 0 || stage >= problem.stages)
-      return fail("the line names stage " + llvm::Twine(stage) + " of " +
-                  llvm::Twine(problem.stages));
+      return fail("a task graph is on stage " + llvm::Twine(stage) + ", of " +
+                  llvm::Twine(problem.stages) + " stages");
   if (int64_t(problem.costs.size()) != problem.getNumTaskGraphs())
     return fail(llvm::Twine(problem.getNumTaskGraphs()) + " task graphs have " +
                 llvm::Twine(problem.costs.size()) + " costs");
@@ -62,7 +62,7 @@ inTurn(int64_t count, int64_t warmup,
 }
 
 /// Forwards of a TaskGraph before its first pair of a forward and a backward,
-/// where `later` others follow it in line.
+/// where `later` others follow it in the pipeline.
 static int64_t warmupOf(ScheduleKind kind, int64_t later) {
   return kind == ScheduleKind::BackwardOptimizer && later > 0 ? later + 1
                                                               : later;
@@ -117,9 +117,9 @@ llvm::Expected<Schedule> whale::makeSchedule(ScheduleKind kind,
     return error;
   bool interleaved = kind == ScheduleKind::Interleaved;
   std::string name = "schedule '" + stringifyScheduleKind(kind).str() + "' ";
-  if (interleaved && !problem.line.empty())
-    return fail(name + "needs stages that stand equally often in line, in the "
-                       "same order; take another schedule");
+  if (interleaved && !problem.stageSequence.empty())
+    return fail(name + "needs the same number of task graphs on each stage, in "
+                       "the same order; take another schedule");
   if (interleaved && problem.chunks < 2)
     return fail(name +
                 "needs at least 2 task graphs on each stage's devices; raise "
@@ -132,7 +132,7 @@ llvm::Expected<Schedule> whale::makeSchedule(ScheduleKind kind,
                 "; change num_micro_batch, or take another schedule");
 
   Schedule schedule;
-  bool isPlain = problem.line.empty() && problem.chunks == 1;
+  bool isPlain = problem.stageSequence.empty() && problem.chunks == 1;
   if (!isPlain && !interleaved && kind != ScheduleKind::GPipe)
     schedule = backwardsAsReady(problem, [&](int64_t taskGraph) {
       int64_t later = problem.getNumTaskGraphs() - 1 - taskGraph;

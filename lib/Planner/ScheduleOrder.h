@@ -31,9 +31,9 @@ std::optional<ScheduleNeed> needOf(const ScheduleProblem &problem,
                                    ScheduleStep::Kind kind, int64_t taskGraph,
                                    int64_t microBatch);
 
-/// A backward as soon as there is one, else a forward, of the TaskGraph that
-/// stands last in line; each keeps at most `limitOf(it)` micro-batches in
-/// flight. For any line of TaskGraphs.
+/// A backward as soon as there is one, else a forward; of several TaskGraphs
+/// the last in the pipeline. Each keeps at most `limitOf(it)` micro-batches in
+/// flight. For any sequence of TaskGraphs.
 Schedule
 backwardsAsReady(const ScheduleProblem &problem,
                  llvm::function_ref<int64_t(int64_t taskGraph)> limitOf);

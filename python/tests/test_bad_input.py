@@ -106,7 +106,7 @@ AROUND = (replicate(2, "around"),)
             {"pipeline.strategy": "interleaved", "num_micro_batch": 3},
             (STAGES[0], STAGES[1], STAGES[2]),
             2,
-            "stand equally often in line",
+            "the same number of task graphs on each stage",
         ),
         # A cycle names the operations on it.
         (

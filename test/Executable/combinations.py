@@ -340,7 +340,7 @@ def expected_schedule_errors(case: Combination) -> list[str]:
     if schedule != "interleaved":
         return []
     if len(line) % count or any(n != i % count for i, n in enumerate(line)):
-        return ["stand equally often in line"]
+        return ["the same number of task graphs on each stage"]
     if len(line) == count:
         return ["at least 2 task graphs"]
     if case.micro_batches % count:

@@ -20,7 +20,7 @@ static constexpr ScheduleKind kKinds[] = {
     ScheduleKind::ZeroBubble};
 
 /// The most micro-batches that a stage may keep, by the definition of the kind:
-/// each of its TaskGraphs as many as stand in line from there on.
+/// each of its TaskGraphs as many as there are from it to the last.
 static int64_t boundOf(ScheduleKind kind, const ScheduleProblem &problem,
                        int64_t stage) {
   int64_t stages = problem.stages, chunks = problem.chunks;
@@ -122,7 +122,7 @@ static void check(ScheduleKind kind, const ScheduleProblem &problem,
 
 static bool fits(ScheduleKind kind, const ScheduleProblem &problem) {
   return kind != ScheduleKind::Interleaved ||
-         (problem.line.empty() && problem.chunks > 1 &&
+         (problem.stageSequence.empty() && problem.chunks > 1 &&
           problem.microBatches % problem.stages == 0);
 }
 
@@ -201,12 +201,13 @@ TEST(ScheduleProperties, AnyCosts) {
     problem.stages = pick(1, 6);
     problem.chunks = pick(0, 2) ? 1 : pick(2, 3);
     problem.microBatches = pick(1, 12);
-    // Some stand in no regular line, but each stage somewhere.
+    // Some in no regular order, but with every stage.
     if (pick(0, 2) == 0) {
       for (int64_t v = 0; v < problem.stages + pick(0, 4); ++v)
-        problem.line.push_back(
+        problem.stageSequence.push_back(
             v < problem.stages ? v : pick(0, problem.stages - 1));
-      std::shuffle(problem.line.begin(), problem.line.end(), random);
+      std::shuffle(problem.stageSequence.begin(), problem.stageSequence.end(),
+                   random);
     }
     for (int64_t v = 0; v < problem.getNumTaskGraphs(); ++v)
       problem.costs.push_back({pick(0, 8) / 4.0, pick(0, 8) / 4.0,

@@ -177,11 +177,11 @@ TEST(Schedule, MisfitsAreErrors) {
             "schedule");
   ScheduleProblem irregular = {2, 1, 4, {{}, {}, {}}, {0, 1, 0}};
   EXPECT_EQ(errorOf(ScheduleKind::Interleaved, irregular),
-            "schedule 'interleaved' needs stages that stand equally often in "
-            "line, in the same order; take another schedule");
-  irregular.line = {0, 2, 1};
+            "schedule 'interleaved' needs the same number of task graphs "
+            "on each stage, in the same order; take another schedule");
+  irregular.stageSequence = {0, 2, 1};
   EXPECT_EQ(errorOf(ScheduleKind::GPipe, irregular),
-            "the line names stage 2 of 2");
+            "a task graph is on stage 2, of 2 stages");
   EXPECT_EQ(errorOf(ScheduleKind::GPipe, equalStages(2, 0, {1, 2})),
             "a pipeline has at least 1 stage, 1 task graph a stage and 1 "
             "micro-batch, not 2, 1 and 0");

@@ -88,9 +88,9 @@ struct StageCost {
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
 };
 
-/// A pipeline: micro-batches run through a line of TaskGraphs. Unless `line`
-/// says otherwise these are chunks * stages, of which the v-th stands on stage
-/// v % stages as its chunk v / stages.
+/// A pipeline: micro-batches run through a sequence of TaskGraphs. Where
+/// `stageSequence` is empty these are chunks * stages, of which the v-th is on
+/// stage v % stages as its chunk v / stages.
 struct ScheduleProblem {
   /// Groups of devices in the order of the pipeline.
   int64_t stages = 1;
@@ -99,16 +99,18 @@ struct ScheduleProblem {
   int64_t microBatches = 1;
   /// Of each TaskGraph.
   std::vector<StageCost> costs;
-  /// The stage of each TaskGraph, where some stages stand more often in line
-  /// than others or in another order. The chunks of a stage are its TaskGraphs
-  /// in the order of the line.
-  std::vector<int64_t> line = {};
+  /// The stage of each TaskGraph, where some stages have more TaskGraphs than
+  /// others or the order of stages varies. The chunks of a stage are its
+  /// TaskGraphs in the order of the sequence.
+  std::vector<int64_t> stageSequence = {};
 
   int64_t getNumTaskGraphs() const {
-    return line.empty() ? stages * chunks : int64_t(line.size());
+    return stageSequence.empty() ? stages * chunks
+                                 : int64_t(stageSequence.size());
   }
   int64_t stageOf(int64_t taskGraph) const {
-    return line.empty() ? taskGraph % stages : line[taskGraph];
+    return stageSequence.empty() ? taskGraph % stages
+                                 : stageSequence[taskGraph];
   }
   /// The TaskGraphs of a stage, the chunk-th first.
   std::vector<int64_t> taskGraphsOf(int64_t stage) const;

@@ -66,7 +66,7 @@ SmallVector<TaskGraphOp> findCycle(const Pipeline &pipeline,
             !next.try_emplace(producer, waiting[i]).second)
           continue;
         waiting.push_back(producer);
-        if (!isSame || pipeline.getPlace(producer) == pipeline.getPlace(end))
+        if (!isSame || pipeline.getSlot(producer) == pipeline.getSlot(end))
           continue;
         SmallVector<TaskGraphOp> cycle = {producer};
         while (cycle.back() != end)
@@ -223,38 +223,38 @@ struct ScheduleMicroBatchesPass
                     DenseI64ArrayAttr::get(&getContext(), bytes));
   }
 
-  /// Writes down the steps of all devices that stand at the same places.
+  /// Writes down the steps of all devices that have the same slots.
   void write(MicroBatchesOp loop, const Pipeline &pipeline,
              const ScheduleProblem &problem, const ScheduleChoice &choice) {
-    ArrayRef<Pipeline::Place> line = pipeline.getLine();
-    llvm::MapVector<int64_t, SmallVector<int64_t>> placesOf;
+    ArrayRef<Pipeline::Slot> slots = pipeline.getSlots();
+    llvm::MapVector<int64_t, SmallVector<int64_t>> slotsOf;
     bool hasChunks = false;
-    for (auto [index, place] : llvm::enumerate(line)) {
-      hasChunks |= place.chunk > 0;
-      for (int64_t device : place.devices)
-        placesOf[device].push_back(index);
+    for (auto [index, slot] : llvm::enumerate(slots)) {
+      hasChunks |= slot.chunk > 0;
+      for (int64_t device : slot.devices)
+        slotsOf[device].push_back(index);
     }
     llvm::MapVector<Attribute, SmallVector<int64_t>> devicesAt;
     Builder builder(loop.getContext());
-    for (auto &[device, places] : placesOf)
-      devicesAt[builder.getDenseI64ArrayAttr(places)].push_back(device);
+    for (auto &[device, indices] : slotsOf)
+      devicesAt[builder.getDenseI64ArrayAttr(indices)].push_back(device);
 
-    std::vector<std::vector<int64_t>> placesOfStage;
+    std::vector<std::vector<int64_t>> slotsOfStage;
     for (int64_t stage = 0; stage < problem.stages; ++stage)
-      placesOfStage.push_back(problem.taskGraphsOf(stage));
+      slotsOfStage.push_back(problem.taskGraphsOf(stage));
     SmallVector<Attribute> lists;
     for (auto &[attribute, devices] : devicesAt) {
-      ArrayRef<int64_t> places = cast<DenseI64ArrayAttr>(attribute);
+      ArrayRef<int64_t> indices = cast<DenseI64ArrayAttr>(attribute);
       std::string text;
       for (const Timeline::Position &at : choice.timeline.order) {
         const ScheduleStep &step = choice.schedule[at.stage][at.step];
-        int64_t place = placesOfStage[at.stage][step.chunk];
-        if (!llvm::is_contained(places, place))
+        int64_t slot = slotsOfStage[at.stage][step.chunk];
+        if (!llvm::is_contained(indices, slot))
           continue;
         text += text.empty() ? "" : " ";
         text += "FBW"[step.kind];
         if (hasChunks)
-          text += std::to_string(line[place].chunk) + ".";
+          text += std::to_string(slots[slot].chunk) + ".";
         text += std::to_string(step.microBatch);
       }
       llvm::sort(devices);
@@ -268,9 +268,9 @@ struct ScheduleMicroBatchesPass
       return;
     for (Region &body : loop.getBodies())
       for (auto graph : body.getOps<TaskGraphOp>())
-        if (int64_t place = pipeline.getPlace(graph); place >= 0)
+        if (int64_t slot = pipeline.getSlot(graph); slot >= 0)
           graph->setAttr(kChunkAttr,
-                         builder.getI64IntegerAttr(line[place].chunk));
+                         builder.getI64IntegerAttr(slots[slot].chunk));
   }
 };
 

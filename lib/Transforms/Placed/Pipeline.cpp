@@ -55,78 +55,77 @@ Pipeline::Pipeline(MicroBatchesOp loop, const Cluster &cluster)
     for (auto graph : body.getOps<TaskGraphOp>())
       if (graph.getPhase() != Phase::Forward && stageOf(graph)) {
         hasBackward = true;
-        placeOf[graph] = placeBackward(graph);
+        slotOf[graph] = findBackwardSlot(graph);
       }
-  // Stages are numbered in the order of the line.
+  // Stages are numbered in the order of their first slots.
   llvm::DenseMap<int64_t, int64_t> numbers;
-  for (Place &place : line)
-    place.stage =
-        numbers.try_emplace(place.stage, numbers.size()).first->second;
+  for (Slot &slot : slots)
+    slot.stage = numbers.try_emplace(slot.stage, numbers.size()).first->second;
   numStages = numbers.size();
-  for (auto [op, place] : placeOf)
+  for (auto [op, slot] : slotOf)
     for (int64_t device : devicesOf(cast<TaskGraphOp>(op)).getDevices())
-      if (!llvm::is_contained(line[place].devices, device))
-        line[place].devices.push_back(device);
+      if (!llvm::is_contained(slots[slot].devices, device))
+        slots[slot].devices.push_back(device);
   numberChunks();
 }
 
-/// Forwards stand at the first place of their stage that isn't before what they
-/// use.
+/// A forward gets the first slot of its stage that isn't before the slots of
+/// its producers, or a new one at the end.
 void Pipeline::addForward(TaskGraphOp graph) {
   std::optional<int64_t> stage = stageOf(graph);
   if (!stage)
     return;
-  int64_t place = 0;
+  int64_t slot = 0;
   for (TaskGraphOp producer : findProducers(graph))
-    place = std::max(place, getPlace(producer));
-  while (place < int64_t(line.size()) && line[place].stage != *stage)
-    ++place;
-  if (place == int64_t(line.size()))
-    line.push_back({*stage});
-  placeOf[graph] = place;
-  SmallVector<int64_t> &places = placesOfName[graph.getName()];
-  if (!llvm::is_contained(places, place))
-    places.push_back(place);
+    slot = std::max(slot, getSlot(producer));
+  while (slot < int64_t(slots.size()) && slots[slot].stage != *stage)
+    ++slot;
+  if (slot == int64_t(slots.size()))
+    slots.push_back({*stage});
+  slotOf[graph] = slot;
+  SmallVector<int64_t> &indices = slotsOfName[graph.getName()];
+  if (!llvm::is_contained(indices, slot))
+    indices.push_back(slot);
 }
 
-/// Backwards go along the line from its end: one stands with the forward of its
-/// name, the last one that isn't behind what it uses of other backwards.
-int64_t Pipeline::placeBackward(TaskGraphOp graph) {
-  SmallVector<int64_t> places = placesOfName.lookup(graph.getName());
-  int64_t last = line.size() - 1;
+/// Backwards pass the slots from the last to the first: one gets a slot of the
+/// forwards of its name, the last that isn't behind the slots of the backwards
+/// it uses.
+int64_t Pipeline::findBackwardSlot(TaskGraphOp graph) {
+  SmallVector<int64_t> indices = slotsOfName.lookup(graph.getName());
+  int64_t last = slots.size() - 1;
   for (TaskGraphOp producer : findProducers(graph))
-    if (producer.getPhase() != Phase::Forward && placeOf.contains(producer))
-      last = std::min(last, getPlace(producer));
-  if (places.empty())
-    for (auto [index, place] : llvm::enumerate(line))
-      if (place.stage == *stageOf(graph))
-        places.push_back(index);
-  // Where the forwards stand in a loop of their own, the line grows from its
-  // end.
-  if (places.empty()) {
-    for (auto &entry : placeOf)
+    if (producer.getPhase() != Phase::Forward && slotOf.contains(producer))
+      last = std::min(last, getSlot(producer));
+  if (indices.empty())
+    for (auto [index, slot] : llvm::enumerate(slots))
+      if (slot.stage == *stageOf(graph))
+        indices.push_back(index);
+  // Where the forwards are in a loop of their own, slots are added in front.
+  if (indices.empty()) {
+    for (auto &entry : slotOf)
       ++entry.second;
-    for (auto &entry : placesOfName)
-      for (int64_t &place : entry.second)
-        ++place;
-    line.insert(line.begin(), {*stageOf(graph)});
+    for (auto &entry : slotsOfName)
+      for (int64_t &slot : entry.second)
+        ++slot;
+    slots.insert(slots.begin(), {*stageOf(graph)});
     return 0;
   }
-  int64_t best = *llvm::max_element(places);
-  for (int64_t place : places)
-    if (place <= last && (best > last || place > best))
-      best = place;
+  int64_t best = *llvm::max_element(indices);
+  for (int64_t slot : indices)
+    if (slot <= last && (best > last || slot > best))
+      best = slot;
   return best;
 }
 
 void Pipeline::numberChunks() {
-  for (size_t i = 0; i < line.size(); ++i) {
-    llvm::sort(line[i].devices);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    llvm::sort(slots[i].devices);
     for (size_t j = 0; j < i; ++j)
-      if (llvm::any_of(line[i].devices, [&](int64_t device) {
-            return llvm::is_contained(line[j].devices, device);
+      if (llvm::any_of(slots[i].devices, [&](int64_t device) {
+            return llvm::is_contained(slots[j].devices, device);
           }))
-        line[i].chunk = std::max(line[i].chunk, line[j].chunk + 1);
+        slots[i].chunk = std::max(slots[i].chunk, slots[j].chunk + 1);
   }
 }
 
@@ -134,9 +133,9 @@ SmallVector<TaskGraphOp> Pipeline::graphs() {
   return llvm::to_vector(loop.getBody(0).getOps<TaskGraphOp>());
 }
 
-int64_t Pipeline::getPlace(TaskGraphOp graph) const {
-  auto it = placeOf.find(graph);
-  return it == placeOf.end() ? -1 : it->second;
+int64_t Pipeline::getSlot(TaskGraphOp graph) const {
+  auto it = slotOf.find(graph);
+  return it == slotOf.end() ? -1 : it->second;
 }
 
 void Pipeline::joinDevices() {
@@ -168,22 +167,22 @@ ScheduleProblem Pipeline::emptyProblem() {
   ScheduleProblem problem;
   problem.stages = numStages;
   problem.microBatches = loop.getNumMoments();
-  problem.costs.resize(line.size());
-  bool isRegular = line.size() % numStages == 0;
-  for (auto [index, place] : llvm::enumerate(line)) {
-    problem.line.push_back(place.stage);
-    isRegular &= place.stage == int64_t(index) % numStages;
+  problem.costs.resize(slots.size());
+  bool isRegular = slots.size() % numStages == 0;
+  for (auto [index, slot] : llvm::enumerate(slots)) {
+    problem.stageSequence.push_back(slot.stage);
+    isRegular &= slot.stage == int64_t(index) % numStages;
   }
   if (isRegular) {
-    problem.chunks = line.size() / numStages;
-    problem.line.clear();
+    problem.chunks = slots.size() / numStages;
+    problem.stageSequence.clear();
   }
   return problem;
 }
 
 int64_t Pipeline::getInFlight(StringRef graph) {
-  SmallVector<int64_t> places = placesOfName.lookup(graph);
-  if (places.empty() || numStages < 2 || !goesBack())
+  SmallVector<int64_t> indices = slotsOfName.lookup(graph);
+  if (indices.empty() || numStages < 2 || !goesBack())
     return 1;
   ScheduleProblem problem = emptyProblem();
   if (inFlight.empty()) {
@@ -201,8 +200,8 @@ int64_t Pipeline::getInFlight(StringRef graph) {
     }
   }
   int64_t most = 1;
-  for (int64_t place : places) {
-    int64_t stage = line[place].stage;
+  for (int64_t slot : indices) {
+    int64_t stage = slots[slot].stage;
     most = std::max<int64_t>(
         most,
         llvm::divideCeil(inFlight[stage], problem.taskGraphsOf(stage).size()));
@@ -214,11 +213,11 @@ ScheduleProblem Pipeline::getProblem() {
   ScheduleProblem problem = emptyProblem();
   StageCosts costs(loop, cluster);
   for (TaskGraphOp graph : graphs()) {
-    int64_t place = getPlace(graph);
-    if (place < 0)
+    int64_t slot = getSlot(graph);
+    if (slot < 0)
       continue;
-    double seconds = costs.secondsOf(graph, line[place].devices);
-    StageCost &cost = problem.costs[place];
+    double seconds = costs.secondsOf(graph, slots[slot].devices);
+    StageCost &cost = problem.costs[slot];
     if (graph.getPhase() == Phase::Forward)
       cost.forward += seconds;
     else if (graph->hasAttr(kWeightGradientAttr))
@@ -228,21 +227,21 @@ ScheduleProblem Pipeline::getProblem() {
   }
   llvm::BitVector isCounted(numStages);
   std::map<int64_t, DeviceBytes> bytesOf = readBytes();
-  for (auto [index, place] : llvm::enumerate(line)) {
+  for (auto [index, slot] : llvm::enumerate(slots)) {
     StageCost &cost = problem.costs[index];
     cost.send =
         costs.sendSeconds([&, index = int64_t(index)](TaskGraphOp graph) {
-          return getPlace(graph) == index;
+          return getSlot(graph) == index;
         });
     // The device that has the least room for it.
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t device : place.devices) {
+    for (int64_t device : slot.devices) {
       auto it = bytesOf.find(device);
       if (it == bytesOf.end())
         continue;
-      // All places of a stage share what is always there.
-      int64_t fixed = isCounted[place.stage] ? 0 : it->second.fixed;
-      // All of them together can be counted.
+      // All slots of a stage share what is always there.
+      int64_t fixed = isCounted[slot.stage] ? 0 : it->second.fixed;
+      // Saturates where all micro-batches together would not fit 64 bits.
       int64_t kept = toBytes(it->second.kept[index] * problem.microBatches) /
                      problem.microBatches;
       int64_t memory = cluster.kindOf(device).memoryBytes;
@@ -254,7 +253,7 @@ ScheduleProblem Pipeline::getProblem() {
       cost.activationBytes = kept;
       cost.memoryBytes = memory;
     }
-    isCounted.set(place.stage);
+    isCounted.set(slot.stage);
   }
   return problem;
 }
@@ -268,13 +267,13 @@ std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
     DeviceBytes bytes;
     bytes.fixed = entry.getAs<IntegerAttr>("fixed").getInt();
     bytes.outside = entry.getAs<IntegerAttr>("outside").getInt();
-    bytes.kept.assign(line.size(), 0);
+    bytes.kept.assign(slots.size(), 0);
     for (NamedAttribute kept : entry.getAs<DictionaryAttr>("kept")) {
-      SmallVector<int64_t> places = placesOfName.lookup(kept.getName());
-      for (int64_t place : places)
-        bytes.kept[place] +=
+      SmallVector<int64_t> indices = slotsOfName.lookup(kept.getName());
+      for (int64_t slot : indices)
+        bytes.kept[slot] +=
             double(cast<IntegerAttr>(kept.getValue()).getInt()) /
-            double(places.size());
+            double(indices.size());
     }
     for (int64_t device :
          entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef())
@@ -291,18 +290,18 @@ void Pipeline::correctBytes(const Schedule &schedule,
       continue;
     double most = 0;
     for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
-      std::vector<int64_t> places = problem.taskGraphsOf(stage);
-      if (llvm::all_of(places, [&, &expected = expected](int64_t place) {
-            return expected.kept[place] == 0;
+      std::vector<int64_t> indices = problem.taskGraphsOf(stage);
+      if (llvm::all_of(indices, [&, &expected = expected](int64_t slot) {
+            return expected.kept[slot] == 0;
           }))
         continue;
-      std::vector<bool> splits(places.size(), false);
+      std::vector<bool> splits(indices.size(), false);
       for (const ScheduleStep &step : steps)
         if (step.kind == ScheduleStep::WeightGradient)
           splits[step.chunk] = true;
       double kept = 0;
       for (const ScheduleStep &step : steps) {
-        double each = expected.kept[places[step.chunk]];
+        double each = expected.kept[indices[step.chunk]];
         if (step.kind == ScheduleStep::Forward)
           most = std::max(most, kept += each);
         else if (splits[step.chunk] ==

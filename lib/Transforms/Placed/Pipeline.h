@@ -18,15 +18,15 @@ namespace whale {
 
 /// The pipeline that the task graphs of one `whale.micro_batches` make. Those
 /// whose virtual devices share a device in the first replica are one stage; in
-/// a smaller last replica several stages can share one. Micro-batches go along
-/// a line of places, each on the devices of a stage. A stage to which they come
-/// back after others have computed stands in line again.
+/// a smaller last replica several stages can share one. Micro-batches pass a
+/// sequence of slots, each on the devices of a stage. A stage to which they
+/// come back after others have computed has several slots.
 class Pipeline {
 public:
-  struct Place {
+  struct Slot {
     int64_t stage;
-    /// How many places before it share devices with one another and with it:
-    /// tells the places of a device apart.
+    /// Numbers the slots that share devices, in order: those of one device have
+    /// different chunks.
     int64_t chunk = 0;
     /// Of its task graphs.
     llvm::SmallVector<int64_t> devices = {};
@@ -35,25 +35,24 @@ public:
   Pipeline(MicroBatchesOp loop, const Cluster &cluster);
 
   int64_t getNumStages() const { return numStages; }
-  llvm::ArrayRef<Place> getLine() const { return line; }
+  llvm::ArrayRef<Slot> getSlots() const { return slots; }
   /// Whether there is a backward.
   bool goesBack() const { return hasBackward; }
-  /// The index in line of a task graph of one of the loop's regions; -1 if all
-  /// devices compute it.
-  int64_t getPlace(TaskGraphOp graph) const;
+  /// The index of the slot of a task graph of one of the loop's regions; -1 if
+  /// all devices compute it.
+  int64_t getSlot(TaskGraphOp graph) const;
 
   /// How many micro-batches a task graph keeps at a time under the schedule
   /// that the configuration names, 1F1B if none.
   int64_t getInFlight(llvm::StringRef graph);
 
-  /// What each place costs: the time of its slowest device on its shares, by
+  /// What each slot costs: the time of its slowest device on its shares, by
   /// the cost model, and of the sends to other stages; the most bytes that one
   /// of its devices keeps. Values must have been placed.
   ScheduleProblem getProblem();
 
-  /// Corrects the bytes that devices are expected to need, which were for as
-  /// many micro-batches in flight as `getInFlight` says, to what they need
-  /// under a schedule.
+  /// Replaces the bytes that devices are expected to need, which were estimated
+  /// with `getInFlight` micro-batches, by what they need under a schedule.
   void correctBytes(const Schedule &schedule,
                     llvm::MutableArrayRef<int64_t> bytes);
 
@@ -61,14 +60,14 @@ private:
   /// What whale-propagate expects a device to need.
   struct DeviceBytes {
     int64_t fixed = 0, outside = 0;
-    /// What each place keeps of a micro-batch.
+    /// What each slot keeps of a micro-batch.
     std::vector<double> kept;
   };
   std::map<int64_t, DeviceBytes> readBytes();
   ScheduleProblem emptyProblem();
   void joinDevices();
   void addForward(TaskGraphOp graph);
-  int64_t placeBackward(TaskGraphOp graph);
+  int64_t findBackwardSlot(TaskGraphOp graph);
   void numberChunks();
   std::optional<int64_t> stageOf(TaskGraphOp graph);
   llvm::SmallVector<TaskGraphOp> graphs();
@@ -76,10 +75,10 @@ private:
   MicroBatchesOp loop;
   const Cluster &cluster;
   llvm::DenseMap<int64_t, int64_t> stageOfDevice;
-  llvm::SmallVector<Place> line;
-  llvm::DenseMap<mlir::Operation *, int64_t> placeOf;
-  /// Where the forwards of a name stand.
-  llvm::StringMap<llvm::SmallVector<int64_t>> placesOfName;
+  llvm::SmallVector<Slot> slots;
+  llvm::DenseMap<mlir::Operation *, int64_t> slotOf;
+  /// The slots of the forwards of a name.
+  llvm::StringMap<llvm::SmallVector<int64_t>> slotsOfName;
   int64_t numStages = 0;
   bool hasBackward = false;
   /// Of each stage; empty until it is asked for.
@@ -92,8 +91,8 @@ VirtualDeviceOp devicesOf(TaskGraphOp graph);
 /// The value that was moved, however often.
 mlir::Value lookThroughReshards(mlir::Value value);
 
-/// The task graphs whose results `graph` uses, moved or not, in the region of a
-/// micro-batch that it stands in.
+/// The task graphs whose results `graph` uses, moved or not, in its own region
+/// of a `whale.micro_batches`.
 llvm::SmallVector<TaskGraphOp> findProducers(TaskGraphOp graph);
 
 } // namespace whale

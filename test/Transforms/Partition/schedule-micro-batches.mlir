@@ -139,13 +139,13 @@ module @again attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
 
 // -----
 
-// Interleaving is for stages that stand equally often in line.
+// Interleaving is for stages that have equally many task graphs.
 module attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
   whale.virtual_device @vd0 [[0]]
   whale.virtual_device @vd1 [[1]]
   func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error@+1 {{pipeline: schedule 'interleaved' needs stages that stand equally often in line, in the same order; take another schedule}}
+    // expected-error@+1 {{pipeline: schedule 'interleaved' needs the same number of task graphs on each stage, in the same order; take another schedule}}
     %0 = whale.micro_batches [0, 0](%a, %b)
         reduce [#whale.reduction<sum>]
         : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
