@@ -17,7 +17,7 @@
 // sheets (2023, 2024; with NVL), "H200 Tensor Core GPU" data sheet (2024). The
 // A800 and H800 are the A100 and H100 with slower NVLink, the H800 with little
 // f64; the H20 by its published specification (2023). `cpu` is a round figure
-// for one socket of a server: what it says matters only relative to itself.
+// for one socket of a server, of use only where all devices are CPUs.
 //
 
 #include "whale/Cluster/Cluster.h"
@@ -78,24 +78,25 @@ static std::vector<std::string_view> components(std::string_view name) {
   return parts;
 }
 
-/// Equal but for the case of ASCII letters.
-static bool sameLetters(std::string_view first, std::string_view second) {
+/// Whether the names are equal, ignoring case (ASCII).
+static bool equalsIgnoringCase(std::string_view first,
+                               std::string_view second) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
   return std::ranges::equal(first, second, {}, lower, lower);
 }
 
 /// Whether `name` is the model of `full` and some of its other components, in
-/// order; SXM stands for any SXM generation, GB sizes and PCIe as written.
+/// order; SXM matches any SXM generation, GB sizes and PCIe as written.
 static bool fits(std::string_view name, std::string_view full) {
   std::vector<std::string_view> want = components(name),
                                 have = components(full);
-  if (!sameLetters(want[0], have[0]))
+  if (!equalsIgnoringCase(want[0], have[0]))
     return false;
   size_t next = 1;
   for (size_t i = 1; i < want.size(); ++i) {
     auto same = [&](std::string_view other) {
-      return sameLetters(want[i], other) ||
-             (sameLetters(want[i], "SXM") && other.starts_with("SXM"));
+      return equalsIgnoringCase(want[i], other) ||
+             (equalsIgnoringCase(want[i], "SXM") && other.starts_with("SXM"));
     };
     while (next < have.size() && !same(have[next]))
       ++next;

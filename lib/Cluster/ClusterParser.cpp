@@ -339,7 +339,7 @@ Cluster Reader::read(const Field &file) {
 }
 
 /// Parses JSON; throws Problem where an object has a key twice, which the
-/// library would pass over.
+/// library would ignore.
 static Json parseJson(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   auto callback = [&](int, Json::parse_event_t event, Json &value) {
@@ -349,7 +349,7 @@ static Json parseJson(std::string_view text) {
       keys.pop_back();
     else if (event == Json::parse_event_t::key &&
              !keys.back().insert(value.get<std::string>()).second)
-      throw Problem{"field '" + value.get<std::string>() + "' stands twice"};
+      throw Problem{"field '" + value.get<std::string>() + "' is given twice"};
     return true;
   };
   return Json::parse(text.begin(), text.end(), callback);

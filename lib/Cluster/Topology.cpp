@@ -1,4 +1,4 @@
-//===- Topology.cpp - Where devices stand, as far as routes care ----------===//
+//===- Topology.cpp - Nodes and speeds of links ---------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

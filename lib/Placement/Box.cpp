@@ -107,8 +107,7 @@ std::optional<CommonView> whale::commonRefinement(ArrayRef<int64_t> first,
     bool hasA = a.fetch(n), hasB = b.fetch(n);
     if (!hasA && !hasB)
       break;
-    // A dimension of extent 1 stands for itself, and takes nothing from the
-    // other side.
+    // A dimension of extent 1 has no counterpart on the other side.
     if (hasA && a.rest == 1) {
       minorFirst.push_back(1);
       a.take(1, n + 1);
@@ -212,7 +211,7 @@ std::optional<Box> whale::convertBox(const Box &box, ArrayRef<int64_t> from,
       return std::nullopt;
   }
   // Dimensions that belong to no dimension of `from` have extent 1 and lie
-  // between the runs; a run is never empty, so lengths tell.
+  // between the runs; a run is never empty, so lengths show which they are.
   if (refined.start.size() != common->extents.size()) {
     Box padded = Box::whole(common->extents);
     unsigned next = 0;

@@ -1,4 +1,4 @@
-//===- Cells.cpp - Who sends which elements to whom -----------------------===//
+//===- Cells.cpp - Which device sends which elements where ----------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

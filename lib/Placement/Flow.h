@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Internal to the planner: the trees of two placements of one tensor, prepared
+// Private to this folder: the trees of two placements of one tensor, prepared
 // for questions about single elements, and the groups of a step between them.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 namespace whale {
 
 /// A placement's tree with the leaves below each node as a range, so that
-/// "does this device stand below that node" is one comparison.
+/// "is this device below that node" is one comparison.
 class FlowTree {
 public:
   struct Node {
@@ -77,11 +77,11 @@ struct Match {
 /// The best single collective from `flow.from` to `flow.to`.
 Match matchStep(const Flow &flow, const Topology &topology);
 
-/// The same by who sends to whom: for values that stay partial, and sides
-/// without a common view.
+/// The same by which devices exchange elements: for values that stay partial,
+/// and sides without a common view.
 Match matchTraffic(const Flow &flow, const Topology &topology);
 
-/// Whether a table may have more pieces than are worth their time.
+/// Whether a table may have so many pieces that building it takes too long.
 bool isTableLarge(const Flow &flow);
 
 /// The table's receivers, one after the other, until `fn` returns false.

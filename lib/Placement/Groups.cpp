@@ -50,7 +50,7 @@ static Box normalized(Box box) {
 }
 
 /// Sorts replicas so that those with the same position in lists of several
-/// parts stand in one node where possible.
+/// parts are in one node where possible.
 static void sortByNode(std::vector<const Member *> &members) {
   // Members lie in the order of the leaves.
   llvm::sort(members, [](const Member *a, const Member *b) {
@@ -58,7 +58,7 @@ static void sortByNode(std::vector<const Member *> &members) {
   });
 }
 
-/// Deals lists of equal length into as many groups; false if lengths differ.
+/// Makes groups of the i-th members of all lists; false if lengths differ.
 static bool deal(std::vector<std::vector<const Member *>> &lists,
                  std::vector<std::vector<const Member *>> &groups) {
   size_t count = lists.front().size();
@@ -216,7 +216,7 @@ private:
     return match;
   }
 
-  /// Parts of a region change hands among the devices that hold it.
+  /// The devices that hold a region exchange parts of it.
   std::optional<Match> matchExchange(ArrayRef<Member> range,
                                      const Box &region) {
     // Members with the same boxes before and after are replicas.
@@ -277,22 +277,24 @@ private:
     return match;
   }
 
-  /// A partial node above each leaf, as far as there is one.
-  struct Place {
+  /// The partial node above a leaf, if there is one, and the child of it that
+  /// the leaf is below.
+  struct Term {
     const Node *partial = nullptr;
     unsigned child = 0;
   };
 
-  static bool collectPlaces(const Node &node, Place place,
-                            std::vector<Place> &places) {
+  /// The terms of the leaves below a node; false if partial nodes are nested.
+  static bool collectTerms(const Node &node, Term term,
+                           std::vector<Term> &terms) {
     if (node.isLeaf())
-      places.push_back(place);
-    if (node.kind() == Kind::Partial && place.partial)
+      terms.push_back(term);
+    if (node.kind() == Kind::Partial && term.partial)
       return false;
     for (auto [i, child] : llvm::enumerate(node.children)) {
-      Place below =
-          node.kind() == Kind::Partial ? Place{&node, unsigned(i)} : place;
-      if (!collectPlaces(child, below, places))
+      Term below =
+          node.kind() == Kind::Partial ? Term{&node, unsigned(i)} : term;
+      if (!collectTerms(child, below, terms))
         return false;
     }
     return true;
@@ -300,8 +302,8 @@ private:
 
   /// Devices that hold the terms of one box end with it or with parts of it.
   std::optional<Match> matchReduce(const Node &node) {
-    std::vector<Place> places;
-    if (!collectPlaces(node, {}, places))
+    std::vector<Term> termOfLeaf;
+    if (!collectTerms(node, {}, termOfLeaf))
       return std::nullopt;
     struct Terms {
       const Node *partial;
@@ -315,20 +317,20 @@ private:
                                          : BoxLess()(a.second, b.second);
              })>
         index;
-    for (auto [i, place] : llvm::enumerate(places)) {
+    for (auto [i, term] : llvm::enumerate(termOfLeaf)) {
       const Member &member = members[node.firstLeaf + i];
-      if (member.from.empty() || !place.partial) {
+      if (member.from.empty() || !term.partial) {
         if (member.from != member.to)
           return std::nullopt;
         continue;
       }
-      auto [it, fresh] = index.try_emplace(
-          {place.partial->firstLeaf, member.from}, all.size());
+      auto [it, fresh] =
+          index.try_emplace({term.partial->firstLeaf, member.from}, all.size());
       if (fresh)
-        all.push_back({place.partial, &member.from,
+        all.push_back({term.partial, &member.from,
                        std::vector<std::vector<const Member *>>(
-                           place.partial->children.size())});
-      all[it->second].lists[place.child].push_back(&member);
+                           term.partial->children.size())});
+      all[it->second].lists[term.child].push_back(&member);
     }
     Match match;
     std::optional<StepKind> kind;

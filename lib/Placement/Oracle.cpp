@@ -62,8 +62,8 @@ private:
     const Cell *cell;
   };
   std::vector<Placed> placed;
-  /// Per dimension, where anything starts or ends; the elements between two
-  /// neighbours fare alike, so only the first of them is looked at.
+  /// Per dimension, where any box starts or ends. The elements between two
+  /// neighbours are treated alike, so only the first of them is checked.
   SmallVector<std::vector<int64_t>> cuts;
   /// The cell that writes each such element of each leaf of `to`.
   std::vector<std::vector<const Cell *>> written;
@@ -144,8 +144,8 @@ private:
     for (auto [receiver, shard] : llvm::zip(table.receivers, to.shards()))
       if (receiver.device != shard.device || receiver.shape != shapeOf(shard))
         return fail([&](auto &os) {
-          os << "device " << receiver.device << " stands where device "
-             << shard.device << " should, or with another shape";
+          os << "device " << receiver.device << " is listed in place of device "
+             << shard.device << ", or with another shape";
         });
     return true;
   }
@@ -301,7 +301,7 @@ private:
     return point;
   }
 
-  /// Notes who writes what, and that everything is written once.
+  /// Records which cell writes each element, and that each is written once.
   bool paint() {
     size_t points = numPoints();
     written.assign(to.shards().size(),
@@ -392,7 +392,7 @@ private:
   }
 
   /// Each window that has the element must have all of its value; an element
-  /// that none has is nobody's to get wrong.
+  /// that no window has needs no check.
   std::optional<Terms> windowTermsAt(const Node &node, size_t index,
                                      ArrayRef<int64_t> source,
                                      ArrayRef<int64_t> target) {

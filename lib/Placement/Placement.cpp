@@ -219,7 +219,8 @@ struct Builder {
     return Error::success();
   }
 
-  /// Windows that are no more than parts are written as such.
+  /// Windows must ascend; those that don't overlap and have no gaps are written
+  /// as parts.
   Error checkWindows(PlacementNode &node, int64_t extent) {
     if (node.starts.empty())
       return Error::success();
@@ -233,7 +234,7 @@ struct Builder {
       bool isAfter = size == 0 || (start >= first && start + size >= last);
       if (!isInside || !isAfter)
         return fail("window %lld:%lld of dimension %lld is not inside of 0:%lld"
-                    " or stands before another",
+                    " or not in ascending order",
                     (long long)start, (long long)(start + size), dim,
                     (long long)extent);
       if (size == 0)

@@ -101,7 +101,7 @@ static bool sameShape(const Node &a, const Node &b) {
 }
 
 /// Sinks partial nodes to the leaves and takes them off. Each leaf of the
-/// result stands for the devices `groups[leaf.device]` that hold terms of one
+/// result represents the devices `groups[leaf.device]` that hold terms of one
 /// box. False if children of a partial node differ in shape.
 static bool sinkPartial(const Node &node, Node &result,
                         std::vector<SmallVector<DeviceId>> &groups) {

@@ -224,7 +224,7 @@ static void keepOneReplica(Node &node, Box &box, int64_t dim,
 }
 
 /// `to` with its replicas turned into parts along `dim`, so that each element
-/// has one owner: among replicas those who hold terms in `from`, or all.
+/// has one owner: among replicas those that hold terms in `from`, or all.
 static Placement withUniqueOwners(const Placement &to, int64_t dim,
                                   const Placement &from) {
   Node node = to.root();
@@ -312,8 +312,8 @@ private:
     return plan;
   }
 
-  /// Steps meet: a plan that was made in another view, or from an equivalent
-  /// placement, takes the names that the caller knows.
+  /// Makes consecutive steps agree: a plan that was made in another view, or
+  /// from an equivalent placement, is rewritten to the caller's placements.
   static Plan between(Plan plan, const Placement &from, const Placement &to) {
     if (!plan.steps.empty()) {
       plan.steps.front().from = from;

@@ -1,4 +1,4 @@
-//===- TableBuilder.cpp - Who sends which elements to whom ----------------===//
+//===- TableBuilder.cpp - Which device sends which elements where ---------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Cuts each receiver's box where the source's owners change, and decides for
-// one element of each piece which terms it needs and who gives them.
+// one element of each piece which terms it needs and which devices send them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,7 +147,7 @@ private:
                   SmallVectorImpl<Term> &terms) {
     SmallVector<unsigned> load(target.children.size(), 0);
     SmallVector<Term> kept;
-    // The children that a term's owners stand in, with how many; few.
+    // The few children that own the term, with the number of their owners.
     SmallVector<std::pair<unsigned, std::pair<unsigned, unsigned>>> scores;
     for (Term term : terms) {
       scores.clear();
@@ -219,7 +219,7 @@ private:
     return *best;
   }
 
-  /// The cell of an element and of the `volume` - 1 others that fare like it.
+  /// The cell of an element and of the `volume` - 1 others like it.
   template <typename StartFn>
   Cell makeCell(unsigned leaf, Point point, int64_t volume, StartFn &&start) {
     Cell cell;
@@ -235,7 +235,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Which elements fare alike
+  // Which elements have the same owners
   //===--------------------------------------------------------------------===//
 
   /// Notes where the parts of splits that meet `box` end inside it.

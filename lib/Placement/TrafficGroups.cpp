@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Recognises collectives by who sends to whom, for values that stay partial or
-// whose two sides have no common view. Devices that exchange anything are a
-// group; every group must be the same collective.
+// Recognises collectives by which devices exchange elements, for values that
+// stay partial or whose two sides have no common view. Devices that exchange
+// anything are a group; every group must be the same collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using namespace whale;
 using Group = SmallVector<DeviceId>;
 
 namespace {
-/// What devices that exchange elements hold before and after, and from how many
-/// places each of their cells comes.
+/// What devices that exchange elements hold before and after, and the number of
+/// contributions to each of their cells.
 struct Traffic {
   Group group;
   SmallVector<const Box *> before, after;

@@ -146,7 +146,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
     best->reason = kind + " comes closest to fitting:" + others.substr(1);
   if (bestLack > 0) {
     int64_t stage = worstLack(problem, best->timeline).first;
-    best->reason += "; as far as can be told, stage " + std::to_string(stage) +
+    best->reason += "; as far as is known, stage " + std::to_string(stage) +
                     " lacks " + std::to_string(bestLack) +
                     " bytes of memory with " +
                     std::to_string(best->timeline.peakMicroBatches[stage]) +

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Where the devices of a stage hold several TaskGraphs, what is there first
-// depends on how long each takes: the order is found by playing it through.
+// Where the devices of a stage hold several TaskGraphs, what is ready first
+// depends on how long each takes, so that the order is found by simulation.
 // The oldest micro-batch is within every limit, so there is always a step.
 //
 //===----------------------------------------------------------------------===//
@@ -31,8 +31,8 @@ public:
       table.resize(problem.getNumTaskGraphs());
   }
 
-  /// Always takes the step that starts first: what a stage sees when it decides
-  /// is all that there can be.
+  /// Always takes the step that starts first, so that no step that is found
+  /// later could have started before it.
   Schedule run() {
     while (true) {
       std::optional<Choice> first;

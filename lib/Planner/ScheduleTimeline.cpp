@@ -82,7 +82,7 @@ public:
             std::max(timeline.makespan, timeline.steps[stage].back().end);
       addPeaks(stage, timeline);
     }
-    // What is needed stands before, and doesn't start later.
+    // A step comes after what it needs, also where both start at one time.
     std::vector<std::tuple<double, size_t, Timeline::Position>> byStart;
     for (const Timeline::Position &at : timeline.order)
       byStart.emplace_back(timeline.steps[at.stage][at.step].start,
@@ -134,7 +134,7 @@ private:
           splits[taskGraph] = true;
         if (++counts[step.kind]
                     [taskGraph * problem.microBatches + step.microBatch] > 1)
-          return fail(where + " stands twice");
+          return fail(where + " is scheduled twice");
       }
     for (int64_t stage = 0; stage < problem.stages; ++stage)
       for (int64_t chunk = 0; chunk < chunkCount(stage); ++chunk)

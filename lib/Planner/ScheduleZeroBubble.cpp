@@ -15,7 +15,7 @@ using namespace whale;
 
 namespace {
 
-/// Adds the gradients of the weights to a schedule while time passes.
+/// Adds the gradients of the weights to a schedule, in the order of time.
 class Filler {
 public:
   /// A `patient` stage rather waits for a step that is due before the gradient
@@ -32,8 +32,8 @@ public:
     }
   }
 
-  /// Always takes the step that starts first, so that what a stage sees when it
-  /// decides is all that there can be.
+  /// Always takes the step that starts first, so that no step that is found
+  /// later could have started before it.
   Schedule run() {
     while (true) {
       std::optional<Choice> first;

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A dynamic program finds the best cut where every stage has devices of its
-// own. Where stages share devices, what counts are sums over stages that don't
-// stand next to each other: it starts from stages that each have their part of
-// a device, and boundaries are moved as long as that makes the sums better.
+// own. Where stages share devices, a device's time and memory are sums over
+// stages that need not be neighbours. Then the program starts from stages that
+// each have their part of a device, and boundaries are moved as long as that
+// makes the sums better.
 //
 
 #include "whale/Planner/StageCut.h"
@@ -28,7 +29,8 @@ namespace {
 
 using Cuts = std::vector<int64_t>;
 
-/// What one stage is worth to the dynamic program, the least first.
+/// How good a stage is to the dynamic program: less is better, the first member
+/// that differs decides.
 struct Score {
   double lacks = 0, slowest = 0, squares = 0;
 
@@ -42,17 +44,17 @@ struct Score {
   }
 };
 
-/// Finds cuts between some places of a program.
+/// Finds cuts at some positions of a program.
 class Cutter {
 public:
   Cutter(const CutProblem &problem, const CutLoads &loads,
-         llvm::ArrayRef<int64_t> places)
-      : problem(problem), loads(loads), places(places),
-        crossings(problem, places) {}
+         llvm::ArrayRef<int64_t> positions)
+      : problem(problem), loads(loads), positions(positions),
+        crossings(problem, positions) {}
 
   std::optional<Cuts> findBest();
   /// Moves boundaries of a cut as long as it gets better. All of them must be
-  /// among the places.
+  /// among the positions.
   Cuts improve(llvm::ArrayRef<int64_t> cuts);
   std::vector<StageLoad> loadsOf(llvm::ArrayRef<int64_t> cuts);
 
@@ -62,20 +64,21 @@ private:
   Indices indicesOf(llvm::ArrayRef<int64_t> cuts) const {
     Indices indices;
     for (int64_t cut : cuts)
-      indices.push_back(llvm::lower_bound(places, cut) - places.begin());
+      indices.push_back(llvm::lower_bound(positions, cut) - positions.begin());
     return indices;
   }
   Cuts cutsOf(const Indices &indices) const {
     Cuts cuts;
     for (size_t index : indices)
-      cuts.push_back(places[index]);
+      cuts.push_back(positions[index]);
     return cuts;
   }
   bool counts(size_t first, size_t last) const {
-    return loads.countBefore(places[last]) > loads.countBefore(places[first]);
+    return loads.countBefore(positions[last]) >
+           loads.countBefore(positions[first]);
   }
   StagePart partOf(size_t stage, size_t first, size_t last) const {
-    return loads.partOf(stage, places[first], places[last],
+    return loads.partOf(stage, positions[first], positions[last],
                         crossings.bytesIn(first, last),
                         crossings.bytesOut(first, last));
   }
@@ -90,7 +93,7 @@ private:
 
   const CutProblem &problem;
   const CutLoads &loads;
-  llvm::ArrayRef<int64_t> places;
+  llvm::ArrayRef<int64_t> positions;
   Crossings crossings;
   /// Of the cut that is being improved.
   std::vector<StagePart> parts;
@@ -119,21 +122,22 @@ std::optional<Score> Cutter::aloneOf(size_t stage, size_t first,
   return score;
 }
 
-/// The best cut, by dynamic programming over stages and places; none if no
+/// The best cut, by dynamic programming over stages and positions; none if no
 /// cut gives every stage a unit that counts and room for its state.
 std::optional<Cuts> Cutter::findBest() {
   size_t count = problem.stages.size();
-  std::vector<std::optional<Score>> before(places.size());
-  std::vector<Indices> from(count, Indices(places.size(), 0));
+  std::vector<std::optional<Score>> before(positions.size());
+  std::vector<Indices> from(count, Indices(positions.size(), 0));
   before[0] = Score();
   for (size_t stage = 0; stage < count; ++stage) {
-    std::vector<std::optional<Score>> best(places.size());
+    std::vector<std::optional<Score>> best(positions.size());
     double sharers = loads.sharersOf(stage);
-    for (size_t end = 1; end < places.size(); ++end)
+    for (size_t end = 1; end < positions.size(); ++end)
       for (size_t begin = end; begin-- > 0;) {
         // Longer stages only take longer.
         if (best[end] && best[end]->lacks == 0 &&
-            sharers * loads.computeSeconds(stage, places[begin], places[end]) >
+            sharers * loads.computeSeconds(stage, positions[begin],
+                                           positions[end]) >
                 best[end]->slowest)
           break;
         if (!before[begin] || !counts(begin, end))
@@ -152,21 +156,21 @@ std::optional<Cuts> Cutter::findBest() {
   if (!before.back())
     return std::nullopt;
   Indices result(count + 1);
-  result[count] = places.size() - 1;
+  result[count] = positions.size() - 1;
   for (size_t stage = count; stage-- > 0;)
     result[stage] = from[stage][result[stage + 1]];
   return cutsOf(result);
 }
 
-/// Moves the boundaries from `first` to `last` by so many places, if that makes
-/// the cut better.
+/// Moves the boundaries from `first` to `last` by so many positions, if that
+/// makes the cut better.
 bool Cutter::tryMove(Indices &cuts, size_t first, size_t last, int64_t by) {
   auto moved = [&](size_t boundary) {
     bool isMoved = boundary >= first && boundary <= last;
     return int64_t(cuts[boundary]) + (isMoved ? by : 0);
   };
   for (size_t stage = first - 1; stage <= last; ++stage)
-    if (moved(stage + 1) >= int64_t(places.size()) ||
+    if (moved(stage + 1) >= int64_t(positions.size()) ||
         moved(stage) >= moved(stage + 1) ||
         !counts(moved(stage), moved(stage + 1)))
       return false;
@@ -204,7 +208,7 @@ Cuts Cutter::improve(llvm::ArrayRef<int64_t> start) {
     for (size_t first = 1; first <= boundaries; ++first)
       for (size_t last = first; last <= std::min(first + most, boundaries);
            ++last)
-        for (int64_t by = places.size() / 2; by > 0; by /= 2)
+        for (int64_t by = positions.size() / 2; by > 0; by /= 2)
           isBetter |=
               tryMove(cuts, first, last, by) || tryMove(cuts, first, last, -by);
   }
@@ -228,7 +232,7 @@ std::vector<StageLoad> Cutter::loadsOf(llvm::ArrayRef<int64_t> cuts) {
   return result;
 }
 
-/// Bytes over each place between two units.
+/// Bytes that cross each position between two units.
 static std::vector<double> bytesOver(const CutProblem &problem) {
   std::vector<double> bytes(problem.units.size() + 1, 0);
   for (const CutValue &value : problem.values)
@@ -241,12 +245,12 @@ static std::vector<double> bytesOver(const CutProblem &problem) {
   return bytes;
 }
 
-/// Places worth a look, in order: between each two units that count the one
-/// with the fewest bytes over it; where these are too many, the best in each of
+/// Positions to search, in order: between each two units that count the one
+/// that the fewest bytes cross; where these are too many, the best in each of
 /// so many equal parts of the program's time.
-static std::vector<int64_t> placesToCut(const CutProblem &problem,
-                                        const CutLoads &loads) {
-  constexpr size_t kPlaces = 256;
+static std::vector<int64_t> cutPositions(const CutProblem &problem,
+                                         const CutLoads &loads) {
+  constexpr size_t kPositions = 256;
   std::vector<double> over = bytesOver(problem);
   std::vector<int64_t> between;
   int64_t units = problem.units.size();
@@ -259,19 +263,19 @@ static std::vector<int64_t> placesToCut(const CutProblem &problem,
     else if (over[i] < over[between.back()])
       between.back() = i;
   }
-  size_t places = std::max(kPlaces, 2 * problem.stages.size());
+  size_t positions = std::max(kPositions, 2 * problem.stages.size());
   std::set<int64_t> chosen = {0, units};
-  if (between.size() <= places) {
+  if (between.size() <= positions) {
     chosen.insert(between.begin(), between.end());
   } else {
     double total = loads.secondsBefore(units);
     for (size_t i = 0, part = 0; i < between.size(); ++part) {
-      double limit = total * double(part + 1) / double(places);
+      double limit = total * double(part + 1) / double(positions);
       int64_t best = between[i];
       // By time; by number where nothing takes any.
-      size_t least = (part + 1) * between.size() / places / 2;
+      size_t least = (part + 1) * between.size() / positions / 2;
       for (; i < between.size() && (loads.secondsBefore(between[i]) <= limit ||
-                                    i < least || part + 1 == places);
+                                    i < least || part + 1 == positions);
            ++i)
         if (over[between[i]] < over[best])
           best = between[i];
@@ -284,14 +288,14 @@ static std::vector<int64_t> placesToCut(const CutProblem &problem,
 }
 
 /// The boundaries of a cut and the units around them.
-static std::vector<int64_t> placesAround(llvm::ArrayRef<int64_t> cuts) {
-  constexpr int64_t kPlaces = 256;
-  int64_t reach = std::max<int64_t>(kPlaces / int64_t(cuts.size()) / 2, 1);
+static std::vector<int64_t> positionsAround(llvm::ArrayRef<int64_t> cuts) {
+  constexpr int64_t kPositions = 256;
+  int64_t reach = std::max<int64_t>(kPositions / int64_t(cuts.size()) / 2, 1);
   std::set<int64_t> chosen;
   for (int64_t cut : cuts)
-    for (int64_t place = cut - reach; place <= cut + reach; ++place)
-      if (place >= 0 && place <= cuts.back())
-        chosen.insert(place);
+    for (int64_t position = cut - reach; position <= cut + reach; ++position)
+      if (position >= 0 && position <= cuts.back())
+        chosen.insert(position);
   return {chosen.begin(), chosen.end()};
 }
 
@@ -333,8 +337,8 @@ whale::cutStages(const CutProblem &problem) {
     return fail("can't cut " + llvm::Twine(loads.countBefore(units)) +
                 " forward operations with FLOPs into " + llvm::Twine(count) +
                 " task graphs");
-  std::vector<int64_t> places = placesToCut(problem, loads);
-  Cutter cutter(problem, loads, places);
+  std::vector<int64_t> positions = cutPositions(problem, loads);
+  Cutter cutter(problem, loads, positions);
   std::optional<Cuts> best = cutter.findBest();
   if (!best) {
     int64_t memory = 0;
@@ -351,8 +355,8 @@ whale::cutStages(const CutProblem &problem) {
   }
   Cuts cuts = cutter.improve(*best);
   while (true) {
-    places = placesAround(cuts);
-    Cutter around(problem, loads, places);
+    positions = positionsAround(cuts);
+    Cutter around(problem, loads, positions);
     Cuts better = around.improve(cuts);
     if (better == cuts)
       return around.loadsOf(cuts);

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Seconds and bytes of stages, and of the devices that one or several stages
-// stand on.
+// Seconds and bytes of stages, and of devices, which may have several stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +19,7 @@
 
 namespace whale {
 
-/// Bytes between pairs of places to cut at.
+/// Bytes between pairs of positions to cut at.
 class Crossings {
 public:
   Crossings(const CutProblem &problem, llvm::ArrayRef<int64_t> cuts);
@@ -39,7 +38,7 @@ private:
   std::vector<double> in, out;
 };
 
-/// What a cut is worth, the least first.
+/// How good a cut is: less is better, the first member that differs decides.
 struct CutScore {
   /// By how much the fullest device is over its memory; with what must be
   /// there, parameters and optimizer state, alone, then with all.
@@ -68,7 +67,7 @@ class CutLoads {
 public:
   explicit CutLoads(const CutProblem &problem);
 
-  /// Devices that are alike and stand in the same stages.
+  /// Devices that are alike and have the same stages.
   struct Kind {
     CutDevice device;
     /// How many, and in how many stages.
@@ -95,7 +94,7 @@ public:
   llvm::ArrayRef<unsigned> kindsOf(size_t stage) const {
     return kindsOfStage[stage];
   }
-  /// The most stages that one of a stage's devices stands in.
+  /// The most stages that one of a stage's devices has.
   double sharersOf(size_t stage) const { return sharers[stage]; }
   bool hasSharedDevices() const { return isShared; }
 
@@ -105,7 +104,7 @@ public:
   double stateOf(int64_t begin, int64_t end) const {
     return state[end] - state[begin];
   }
-  /// How many units that count stand before a unit.
+  /// How many units that count come before a unit.
   int64_t countBefore(int64_t unit) const { return counts[unit]; }
   /// Seconds of all before a unit, on a device of the first class.
   double secondsBefore(int64_t unit) const { return seconds[0][unit]; }

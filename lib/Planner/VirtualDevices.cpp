@@ -38,7 +38,7 @@ static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
   auto memoryOf = [&](int64_t device) {
     return cluster.kindOf(device).memoryBytes;
   };
-  // What is its turn, unless a node has as many that are as good.
+  // The next in order, unless one node has as many with as much memory.
   std::vector<int64_t> taken(left.begin(), left.begin() + want);
   auto inOneNode = [&](llvm::ArrayRef<int64_t> devices) {
     return llvm::all_of(devices, [&](int64_t device) {

@@ -135,7 +135,7 @@ void LivenessWalk::run() {
   out.pointBefore.resize(total.instrs, -1);
   out.atEnd.resize(total.regions + 1);
   out.pointAtEnd.resize(total.regions + 1, -1);
-  // Point 0 is the entry, where the arguments are there.
+  // Point 0 is the entry, which defines the arguments.
   point = total.points + 1;
   out.pointAtEnd[0] = point;
   for (unsigned value : body.yields)
@@ -145,7 +145,7 @@ void LivenessWalk::run() {
   assert(point == 0 && "points were miscounted");
   for (unsigned value : body.args)
     define(value);
-  // Constants have a place of their own, whenever they are read.
+  // Constants have memory of their own, whenever they are read.
   for (auto &[root, end] : open)
     segment(root, 0, end);
   for (std::vector<LiveInterval> &list : out.live) {

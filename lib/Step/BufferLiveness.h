@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to the buffer planner. Time is a line of points: an instruction is
+// Private to the buffer plan. Time is a sequence of points: an instruction is
 // one point; a loop has one for its entry, the end of its condition, the end of
 // its body and its exit; a branch one for its entry, the end of each branch and
 // its exit. Point p covers the half-open interval [2p, 2p + 2): what p reads is

@@ -8,8 +8,8 @@
 //
 // Values are merged into classes that share a buffer, in the order of what a
 // copy would cost: results in donated arguments, partial updates, loop-carried
-// values, then whatever may be done in place. Classes that are left without a
-// place get one in the arena. What could not be merged becomes copies.
+// values, then whatever may be done in place. Classes without a buffer get one
+// in the arena. What could not be merged becomes copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -300,7 +300,7 @@ BufferPlan Planner::run() {
         merge(arg, function.body.yields[result]))
       plan.alias[result] = argument;
   }
-  // An argument that no result takes over is not ours to write.
+  // The caller keeps an argument that no result takes over: it is not written.
   for (auto [argument, result] : aliases)
     if (!llvm::is_contained(plan.alias, std::optional<unsigned>(argument)))
       shared[classOf(function.body.args[argument])].readOnly = true;

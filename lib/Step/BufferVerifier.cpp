@@ -9,8 +9,8 @@
 // Shares no code with the planner. Memory is a set of byte ranges, each with
 // the value that it holds; an instruction finds its operands there and replaces
 // what its results overlap. A loop is run once, from what every iteration
-// finds: what no iteration overwrites, and the carried values in their places.
-// After a branch only what all its ways left intact is known.
+// finds: what no iteration overwrites, and the carried values in their buffers.
+// After a branch only what all its regions left intact is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -174,21 +174,21 @@ bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
   return true;
 }
 
-// Takes for known that what holds from[i] holds to[i] from now on, at the
-// place of to[i]; older copies of to[i] are of an earlier iteration.
+// Records that the memory that holds from[i] holds to[i] from now on, in the
+// buffer of to[i]; older copies of to[i] are of an earlier iteration.
 bool Verifier::rename(llvm::ArrayRef<unsigned> from,
                       llvm::ArrayRef<unsigned> to) {
-  std::vector<Held *> places;
+  std::vector<Held *> holders;
   for (auto [f, t] : llvm::zip_equal(from, to)) {
     const BufferValue &value = function.values[f];
-    const PlannedBuffer &place = plan.buffers[plan.bufferOf[t]];
+    const PlannedBuffer &buffer = plan.buffers[plan.bufferOf[t]];
     if (value.bytes == 0)
-      places.push_back(nullptr);
-    else if (place.space == BufferSpace::Constant &&
+      holders.push_back(nullptr);
+    else if (buffer.space == BufferSpace::Constant &&
              plan.bufferOf[f] == plan.bufferOf[t])
-      places.push_back(&memory[address(plan.bufferOf[t])]);
+      holders.push_back(&memory[address(plan.bufferOf[t])]);
     else if (Held *held = find(plan.bufferOf[t], f))
-      places.push_back(held);
+      holders.push_back(held);
     else
       return fail("value " + llvm::Twine(f) + " is not in the buffer of " +
                   llvm::Twine(t) + ", which takes it over");
@@ -197,11 +197,11 @@ bool Verifier::rename(llvm::ArrayRef<unsigned> from,
     for (auto &[where, held] : memory)
       for (unsigned t : to)
         held.values.erase(t);
-  for (auto [place, t] : llvm::zip_equal(places, to))
-    if (place) {
+  for (auto [holder, t] : llvm::zip_equal(holders, to))
+    if (holder) {
       named[t] = true;
-      place->values.insert(t);
-      place->end = std::max(place->end, function.values[t].bytes);
+      holder->values.insert(t);
+      holder->end = std::max(holder->end, function.values[t].bytes);
     }
   return true;
 }
@@ -240,7 +240,7 @@ bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
     return false;
   if (instr.kind == BufferInstr::While)
     return loop(instr, ids);
-  // Results may only take places that the instruction allows.
+  // Results may only take buffers that the instruction allows.
   for (auto [r, result] : llvm::enumerate(instr.results)) {
     if (function.values[result].constant)
       continue;
@@ -274,7 +274,7 @@ bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
     if (!function.values[result].constant &&
         !write(plan.bufferOf[result], {result}))
       return false;
-  // Two results may not share a place either.
+  // Two results may not share a buffer either.
   for (unsigned result : instr.results)
     if (!read(result, "another result overwrites"))
       return false;

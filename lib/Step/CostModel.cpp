@@ -183,7 +183,7 @@ void Loads::addBroadcast(const Exchange &exchange) {
     int64_t device = exchange.devices[i];
     int64_t inNode = members[nodeOf(device)].count;
     if (inNode > 1) {
-      // A chain: everyone but the first receives, everyone but the last sends.
+      // A chain: all but the first receive, all but the last send.
       links[device].out += bytes;
       links[device].in += bytes;
       nodeLatency =

@@ -100,7 +100,7 @@ Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
   }
 }
 
-/// One of a transfer's senders is there.
+/// One of a transfer's senders is ready.
 void Simulation::come(size_t number, double time) {
   Transfer &transfer = transfers[number];
   transfer.ready = std::max(transfer.ready, time);
@@ -219,8 +219,8 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
         std::max(start, std::min({wanted[index], latest, uses[index].needed}));
     latest = start;
   }
-  // A wait for what is sent comes no sooner than the next start: whoever
-  // receives it may be late.
+  // A wait for what is sent comes no sooner than the next start: the receivers
+  // may be late.
   for (size_t i = 0; i < sorted.size(); ++i) {
     const TransferUse &use = uses[sorted[i]];
     TransferTimes &time = times[sorted[i]];

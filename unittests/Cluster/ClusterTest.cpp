@@ -169,7 +169,7 @@ TEST(Cluster, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("\"x\""), "expected an object, found \"x\"");
   EXPECT_EQ(errorOf("{}"), "field 'nodes' is missing");
   EXPECT_EQ(errorOf(R"({"nodes": [], "nodes": []})"),
-            "field 'nodes' stands twice");
+            "field 'nodes' is given twice");
   EXPECT_EQ(errorOf(R"({"node": []})"),
             "node: unknown field, expected one of kinds, nodes, network");
   EXPECT_EQ(errorOf(R"({"nodes": []})"),

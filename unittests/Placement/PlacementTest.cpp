@@ -183,11 +183,11 @@ TEST(Placement, Windows) {
 
 TEST(Placement, WindowErrors) {
   EXPECT_EQ(parseError("[8] split 0 (0:5, 3:9) on [0, 1]"),
-            "window 3:9 of dimension 0 is not inside of 0:8 or stands before "
-            "another");
+            "window 3:9 of dimension 0 is not inside of 0:8 or not in "
+            "ascending order");
   EXPECT_EQ(parseError("[8] split 0 (3:8, 0:5) on [0, 1]"),
-            "window 0:5 of dimension 0 is not inside of 0:8 or stands before "
-            "another");
+            "window 0:5 of dimension 0 is not inside of 0:8 or not in "
+            "ascending order");
   EXPECT_EQ(parseError("[8] partial sum 2 split 0 (0:5, 3:8) on [0 to 3]"),
             "a split of partial values has windows");
   EXPECT_NE(parseError("[8] split 0 (5:3, 3:8) on [0, 1]"), "");

@@ -210,7 +210,7 @@ TEST(Schedule, WrongSchedulesAreErrors) {
   bad = good;
   bad[0].push_back(bad[0].front());
   EXPECT_EQ(errorOf(problem, bad),
-            "stage 0: forward of micro-batch 0, chunk 0 stands twice");
+            "stage 0: forward of micro-batch 0, chunk 0 is scheduled twice");
   bad = good;
   bad[0].push_back({ScheduleStep::Forward, 0, 1});
   EXPECT_EQ(errorOf(problem, bad), "stage 0: forward of micro-batch 1, chunk 0 "
@@ -265,7 +265,7 @@ TEST(Schedule, ChoiceUnderMemory) {
   EXPECT_TRUE(reason.starts_with("1f1b comes closest to fitting: gpipe 73.2 s "
                                  "(doesn't fit), 1f1b "));
   EXPECT_TRUE(reason.ends_with(
-      "; as far as can be told, stage 0 lacks 25 bytes of memory with 8 "
+      "; as far as is known, stage 0 lacks 25 bytes of memory with 8 "
       "micro-batches in flight"));
 }
 

@@ -27,7 +27,7 @@
 
 namespace whale {
 
-/// The classes of operations that a kind's efficiency tells apart.
+/// The classes of operations that may differ in efficiency.
 enum class OpClass { Matmul, Convolution, Elementwise, Reduction, Other };
 inline constexpr size_t kNumOpClasses = 5;
 
@@ -52,7 +52,7 @@ struct DeviceKind {
   bool operator==(const DeviceKind &other) const = default;
 };
 
-/// A way for bytes to go; by default one that costs nothing.
+/// A path for bytes; by default one that costs nothing.
 struct Link {
   /// Bytes per second, in each direction.
   double bandwidth = std::numeric_limits<double>::infinity();
@@ -71,7 +71,7 @@ struct HostMemory {
   bool operator==(const HostMemory &other) const = default;
 };
 
-/// Equal devices that stand side by side in a node.
+/// Equal devices with neighbouring numbers in a node.
 struct DeviceGroup {
   /// Index into Cluster::kinds.
   unsigned kind = 0;
@@ -82,7 +82,7 @@ struct DeviceGroup {
   bool operator==(const DeviceGroup &other) const = default;
 };
 
-/// Equal nodes that stand side by side in the file.
+/// Equal nodes, one entry of the file.
 struct NodeGroup {
   std::string name;
   int64_t count = 1;

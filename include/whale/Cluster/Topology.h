@@ -1,4 +1,4 @@
-//===- Topology.h - Where devices stand, as far as routes care --*- C++ -*-===//
+//===- Topology.h - Nodes and speeds of links -------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The little that the choice of routes needs to know of a cluster.
+// What the choice of a route needs to know of a cluster.
 //
 //===----------------------------------------------------------------------===//
 

@@ -67,7 +67,7 @@ std::optional<CommonView> commonRefinement(llvm::ArrayRef<int64_t> first,
                                            llvm::ArrayRef<int64_t> second);
 
 /// The same elements as a box of another view of the tensor; nullopt where they
-/// are no box there. An empty box stays empty, at some place, except in the
+/// are no box there. An empty box stays empty, anywhere, except in the
 /// view of a scalar, where it is none.
 std::optional<Box> convertBox(const Box &box, llvm::ArrayRef<int64_t> from,
                               llvm::ArrayRef<int64_t> to);

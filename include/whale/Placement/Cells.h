@@ -1,4 +1,4 @@
-//===- Cells.h - Who sends which elements to whom ---------------*- C++ -*-===//
+//===- Cells.h - Which device sends which elements where --------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step of communication and the table of cells that it means. The table is
-// what a transport carries out and what the oracle checks.
+// A step of communication and its table of cells, which a transport carries
+// out and the oracle checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ enum class StepKind {
   AllGather,
   /// Members hold parts of one region and end with other parts of it.
   AllToAll,
-  /// The first member holds a box; the others, who held nothing, end with it.
+  /// The first member holds a box; the others, which hold nothing before, end
+  /// with it.
   Broadcast,
   /// Anything else: one batch of messages, reduced by the receiver.
   SendRecv,
@@ -100,7 +101,7 @@ struct CellTable {
   /// Members of the collectives that run side by side, empty for LocalSlice and
   /// SendRecv; devices that take no part are in none. With AllReduce, where
   /// every member ends with the reduction of its shard over the group's in
-  /// order, groups say all and a transport need not look at the cells.
+  /// order, a transport needs the groups alone, not the cells.
   std::vector<llvm::SmallVector<DeviceId>> groups;
   StepKind kind = StepKind::SendRecv;
 

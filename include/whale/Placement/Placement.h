@@ -146,7 +146,7 @@ public:
   /// The text of the attribute:
   ///   [8, 16] split 0 (3, 5) replicate 2 on [0, 1, 2, 3]
   ///   [8] split 0 (3, 5) {on [0], replicate 2 on [1, 2]}
-  /// `N x S` stands for N equal sizes, `A to B` for consecutive devices.
+  /// `N x S` is short for N equal sizes, `A to B` for consecutive devices.
   static llvm::Expected<Placement> parse(llvm::StringRef text);
   void print(llvm::raw_ostream &os) const;
   std::string str() const;

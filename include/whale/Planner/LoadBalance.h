@@ -44,7 +44,7 @@ struct ShareDevice {
 /// and perhaps 0, that minimise the largest finish time subject to
 /// fixedBytes + share * bytesPerUnit <= memoryBytes on each device. Among such
 /// shares these are the ones that handing out grain by grain gives, each to the
-/// device that would finish it first, ties to the one that stands first. Fails
+/// device that would finish it first, ties to the first in the list. Fails
 /// with a message that names the device which lacks memory, and how much.
 llvm::Expected<std::vector<int64_t>>
 shares(int64_t total, int64_t grain, llvm::ArrayRef<ShareDevice> devices);

@@ -22,8 +22,8 @@
 
 namespace whale {
 
-/// A piece of the program that no cut divides: a forward operation and what
-/// stands in a stage with it, the operations of its backward among them.
+/// A piece of the program that no cut divides: a forward operation and all that
+/// belongs to its stage, such as the operations of its backward.
 /// Amounts are for the whole mini-batch.
 struct CutUnit {
   /// On one device of each speed class that takes the whole mini-batch.
@@ -87,11 +87,11 @@ struct StageLoad {
   double bytesIn = 0;
   int64_t stateBytes = 0;
   /// By how much the fullest device is over its memory with all its stages, as
-  /// far as can be told before buffers are planned; 0 where all fits.
+  /// far as is known before buffers are planned; 0 where all fits.
   int64_t lacksBytes = 0;
 };
 
-/// What a device is expected to need for all stages that it stands in.
+/// What a device is expected to need for all its stages.
 struct CutNeed {
   int64_t device = 0;
   /// Of parameters and optimizer state; of all else, corrected.
@@ -101,20 +101,20 @@ struct CutNeed {
 /// The cut with the least over-full memory, of these with the fastest slowest
 /// device, of these the most even one; a device of several stages takes and
 /// needs what all of them do. No boundary can be moved by a unit to get a
-/// better one. Where there are many places to cut at, only the best in each of
-/// some hundreds of neighbourhoods are looked at first, and those where the
-/// FLOPs stand in proportion to the capacity of the stages. Fails if there are
-/// fewer units that count than stages, or if not even the state of a stage fits
-/// its devices, however it is cut.
+/// better one. Where there are many positions to cut at, the search starts from
+/// the best in each of some hundreds of ranges, and those where the FLOPs are
+/// in proportion to the capacity of the stages. Fails if there are fewer units
+/// that count than stages, or if not even the state of a stage fits its
+/// devices, however it is cut.
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
 
 /// What each device needs with these stages, in the order of device ids.
 std::vector<CutNeed> needsOf(const CutProblem &problem,
                              llvm::ArrayRef<StageLoad> loads);
 
-/// The cut whose FLOPs stand in proportion to the stages' capacity, the speed
-/// of their devices on the whole program; the cost of communication and memory
-/// don't count. As many stages as counted units at least.
+/// The cut whose FLOPs are in proportion to the stages' capacity, the speed of
+/// their devices on the whole program; communication and memory don't count.
+/// There must be as many counted units as stages.
 std::vector<int64_t> proportionalCut(const CutProblem &problem);
 
 } // namespace whale

@@ -65,9 +65,9 @@ virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
                const VirtualDeviceOptions &options = {});
 
 /// The same for the devices of a cluster in their order. Where TaskGraphs have
-/// devices of their own, each gets such of its group's devices that stand in
-/// one node, if there are enough of those left: among equals the first, in a
-/// pipeline among those with as much memory as the ones that were its turn.
+/// devices of their own, each gets devices of one node of its group, if enough
+/// of those are left: among equals the first, in a pipeline among those with as
+/// much memory as the devices next in order.
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevices(llvm::ArrayRef<DeviceRequest> requests, const Cluster &cluster,
                const VirtualDeviceOptions &options = {});

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Gives every value of a straight-line program with loops and branches a fixed
-// place in memory. The input is a plain structure without MLIR, so that the
+// offset in memory. The input is a plain structure without MLIR, so that the
 // planner can be tested by itself; whale-plan-buffers translates to and from
 // it.
 //
@@ -62,7 +62,7 @@ struct BufferRegion {
 };
 
 /// A value's size in bytes, and whether it is a constant: those keep their
-/// place in a read-only table. Only values of one element type (any number for
+/// entry in a read-only table. Only values of one element type (any number for
 /// each) share a buffer, since arguments and results are of a type.
 struct BufferValue {
   int64_t bytes = 0;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns a step of the resolver into the exchanges that the cost model knows.
+// Turns a step of the resolver into exchanges of the cost model.
 //
 
 #ifndef WHALE_STEP_STEPCOST_H

@@ -11,11 +11,11 @@
 // each class starts them in that order and waits for them.
 //
 // The order is that in which the transfers become ready on a simulated
-// timeline. Each class starts its transfers in it, and waits only for what it
-// has started. So nothing blocks, even where a transfer begins only at the head
-// of the queues of all that take part: of the transfers that are not over the
-// first in the order has been started by all, since whoever hadn't would wait
-// for a later one, which it starts only after it.
+// timeline. Each class starts its transfers in this order, and waits only for
+// what it has started. So nothing deadlocks, even where a transfer begins only
+// at the head of the queues of all its participants. Take the first unfinished
+// transfer of the order: a class that had not started it would have to wait for
+// a later one, which it starts only afterwards; so all have started it.
 //
 // Costs O((instructions + uses) log classes).
 //
@@ -31,7 +31,7 @@
 namespace whale {
 
 /// A class's part in a transfer. Positions are instructions before which
-/// something happens; the number of instructions stands for their end.
+/// something happens; the number of instructions is the end.
 struct TransferUse {
   size_t transfer = 0;
   /// What its transfers on one channel have in common.
@@ -73,8 +73,8 @@ struct TransferOrder {
   double seconds = 0;
 };
 
-/// `transferSeconds` are those of each transfer by itself. Nothing if the
-/// classes wait for one another in a circle.
+/// `transferSeconds` are those of each transfer alone. Nothing if the classes
+/// wait for one another in a cycle.
 std::optional<TransferOrder>
 orderTransfers(const std::vector<ClassTimeline> &classes,
                const std::vector<double> &transferSeconds);
