@@ -112,9 +112,8 @@ struct Budget {
   std::atomic<int64_t> looked = int64_t(1) << 27, written = int64_t(1) << 23;
 };
 
-FailureOr<format::Collective> emitChannel(const Use &use,
-                                          const Topology &topology,
-                                          Budget &budget) {
+FailureOr<format::Collective>
+emitChannel(const Use &use, const Topology &topology, Budget &budget) {
   CollectiveOp op = use.op;
   Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
   std::optional<Reduction> reduction = reductionOf(step);
@@ -146,8 +145,7 @@ FailureOr<format::Collective> emitChannel(const Use &use,
     return collective;
   }
 
-  bool ordered =
-      reduction == Reduction::Min || reduction == Reduction::Max;
+  bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
   // All ranks of a group may receive the same: they share their cells.
   llvm::DenseMap<size_t, std::vector<Receiver>> told;

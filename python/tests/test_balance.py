@@ -89,7 +89,8 @@ def products(instructions: list[dict[str, Any]]) -> int:
 # What a micro-batch begins at has common divisors with the mini-batch; they
 # are no reason to keep samples together.
 @pytest.mark.parametrize(
-    ("samples", "micro_batches", "ranks"), [(292, 5, 4), (256, 5, 4), (192, 7, 2)]
+    ("samples", "micro_batches", "ranks"),
+    [(292, 5, 4), (256, 5, 4), (192, 7, 2)],
 )
 def test_unequal_micro_batches_are_shared_out_by_sample(
     samples: int, micro_batches: int, ranks: int

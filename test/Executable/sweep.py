@@ -70,7 +70,7 @@ def work(instructions):
 
 
 def check_shares(text, manifest, whole):
-    """Each of four ranks has a quarter of the state, of the work little more."""
+    """Each of four ranks has a quarter of the state, little more of work."""
     for label, argument in zip(text.labels, manifest["arguments"]):
         if len(argument["shape"]) < 2 or not is_state(label):
             continue

@@ -55,23 +55,22 @@ static LogicalResult verifyCounts(MicroBatchesOp op) {
   }
   size_t moments = variants.size();
   if (op.getSlices().size() != op.getNumSlicedArguments() * moments)
-    return op.emitOpError("has ")
-           << op.getSlices().size() << " operands for "
-           << op.getNumSlicedArguments() << " arguments at " << moments
-           << " moments";
+    return op.emitOpError("has ") << op.getSlices().size() << " operands for "
+                                  << op.getNumSlicedArguments()
+                                  << " arguments at " << moments << " moments";
   unsigned yields = op.getYield(0)->getNumOperands();
   if (op.getNumReduced() > yields)
     return op.emitOpError("reduces ")
            << op.getNumReduced() << " values but yields " << yields;
   size_t results = op.getNumReduced() + (yields - op.getNumReduced()) * moments;
   if (op.getNumResults() != results)
-    return op.emitOpError("has ") << op.getNumResults()
-                                  << " results, expected " << results;
+    return op.emitOpError("has ")
+           << op.getNumResults() << " results, expected " << results;
   if (!op.getBatchDims().empty() &&
       op.getBatchDims().size() != op.getNumSlicedArguments())
     return op.emitOpError("has batch dimensions for ")
-           << op.getBatchDims().size() << " of "
-           << op.getNumSlicedArguments() << " arguments";
+           << op.getBatchDims().size() << " of " << op.getNumSlicedArguments()
+           << " arguments";
   return success();
 }
 
@@ -83,9 +82,9 @@ LogicalResult MicroBatchesOp::verify() {
       Type inside = getBody(moment).getArgument(i).getType();
       Type outside = getSlice(i, moment).get().getType();
       if (inside != outside)
-        return emitOpError("argument ") << i << " is " << inside
-                                        << " but its piece at moment "
-                                        << moment << " is " << outside;
+        return emitOpError("argument ")
+               << i << " is " << inside << " but its piece at moment " << moment
+               << " is " << outside;
     }
   for (auto [index, result] : llvm::enumerate(getResults())) {
     auto [yielded, moment] = getYielded(index);
@@ -98,8 +97,7 @@ LogicalResult MicroBatchesOp::verify() {
     }
   }
   for (auto [index, dim] : llvm::enumerate(getBatchDims())) {
-    auto type =
-        cast<RankedTensorType>(getBody(0).getArgument(index).getType());
+    auto type = cast<RankedTensorType>(getBody(0).getArgument(index).getType());
     if (dim < -1 || dim >= type.getRank())
       return emitOpError("batch dimension ")
              << dim << " is none of argument " << index << ", " << type;
