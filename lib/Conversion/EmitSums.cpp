@@ -17,6 +17,7 @@
 #include "Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -87,6 +88,12 @@ Value LoopNest::combine(OpBuilder &b, Operation *combiner, Value lhs,
 // Plan
 //===----------------------------------------------------------------------===//
 
+static bool hasFunction(linalg::GenericOp op) {
+  return llvm::any_of(op.getBody()->getOperations(), [](Operation &inner) {
+    return isa<math::MathDialect>(inner.getDialect());
+  });
+}
+
 void LoopNest::findSums() {
   if (op.getNumReductionLoops() == 0)
     return;
@@ -98,6 +105,7 @@ void LoopNest::findSums() {
     Operation *combiner = findCombiner(op, number);
     if (!combiner) {
       sums.clear();
+      isChain = hasFunction(op);
       return;
     }
     ordered |= dependsOnOrder(combiner);

@@ -297,8 +297,9 @@ void LoopNest::orderLoops() {
       best = &loop;
       bestVotes = count;
     }
-  // Sums without lanes are several at a time only where they are columns.
-  if (!sums.empty() && order.lanes == 1)
+  // Sums without lanes are several at a time only where they are columns, and
+  // so are chains of functions.
+  if (isChain || (!sums.empty() && order.lanes == 1))
     best = &loops[numOuter - 1];
   if (!best || !best->parallel || best->size < 4)
     return;

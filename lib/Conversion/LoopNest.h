@@ -182,6 +182,9 @@ private:
   /// Without chunks: each sum is formed in one run, over the loops in order.
   SumOrder order;
   llvm::SmallVector<Sum> sums;
+  /// Results accumulate by more than one operation, functions among them: no
+  /// order is open to choice, and a term takes long.
+  bool isChain = false;
   llvm::SmallVector<Group> groups;
   /// Columns that are summed at a time, where the innermost loop is parallel.
   int64_t sumTile = 1;

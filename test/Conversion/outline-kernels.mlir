@@ -351,3 +351,27 @@ func.func @sums_along(%x: tensor<64x256xf32>) -> tensor<256xf32> {
       : (tensor<64x256xf32>, tensor<f32>) -> tensor<256xf32>
   return %1 : tensor<256xf32>
 }
+
+// -----
+
+// Functions of what has come so far are computed for neighbouring rows at a
+// time, along which no order matters.
+// CHECK-LABEL: @chains(
+// CHECK: func.func @k0(%{{.*}}: memref<96x200xf32>
+// CHECK: scf.for
+// CHECK: memref.store
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c200{{.*}} step
+// CHECK: scf.for %{{.*}} = %arg2 to %arg3 step
+// CHECK: math.log1p
+// CHECK: memref.store
+func.func @chains(%x: tensor<96x200xf32>) -> tensor<96xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) across dimensions = [1]
+      : (tensor<96x200xf32>, tensor<f32>) -> tensor<96xf32>
+      reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %1 = stablehlo.subtract %a, %b : tensor<f32>
+    %2 = stablehlo.log_plus_one %1 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }
+  return %0 : tensor<96xf32>
+}
