@@ -254,7 +254,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
-  /// More than these are copied in loops of many pieces each.
+  /// More than these are copied in kernels of many pieces each.
   static constexpr size_t kMostLoops = 32;
 
   LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
@@ -333,13 +333,11 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
   static LogicalResult copyEach(stablehlo::ConcatenateOp op,
                                 RankedTensorType type, ArrayRef<Value> sources,
                                 int64_t dim, PatternRewriter &rewriter) {
-    int64_t extent = dim == 0 ? 1 : type.getDimSize(0);
-    auto kernel = makeKernel(rewriter, op.getLoc(), type, sources, extent,
-                             [&](KernelBuilder &k) -> LogicalResult {
-                               if (sources.size() > kMostLoops)
-                                 copyInFewLoops(k, dim);
-                               else
-                                 copyInTurn(k, dim);
+    if (sources.size() > kMostLoops)
+      return copyManyEach(op, type, sources, dim, rewriter);
+    auto kernel = makeKernel(rewriter, op.getLoc(), type, sources,
+                             getExtent(type, dim), [&](KernelBuilder &k) {
+                               copyInTurn(k, dim);
                                return success();
                              });
     if (failed(kernel))
@@ -347,6 +345,45 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
+  }
+
+  /// Kernels that copy many pieces each, the next ones behind what those before
+  /// have copied: the time to compile a loop for each piece, or one kernel for
+  /// all of them, would grow by more than their number.
+  static LogicalResult copyManyEach(stablehlo::ConcatenateOp op,
+                                    RankedTensorType type,
+                                    ArrayRef<Value> sources, int64_t dim,
+                                    PatternRewriter &rewriter) {
+    constexpr size_t mostChoices = 256;
+    Value result;
+    int64_t offset = 0;
+    while (!sources.empty()) {
+      SmallVector<Value> pieces(sources.take_front(mostChoices));
+      size_t count = pieces.size();
+      sources = sources.drop_front(count);
+      if (result)
+        pieces.push_back(result);
+      auto kernel = makeKernel(rewriter, op.getLoc(), type, pieces,
+                               getExtent(type, dim), [&](KernelBuilder &k) {
+                                 offset = copyInOneLoop(
+                                     k, ArrayRef(k.buffers).take_front(count),
+                                     offset, dim);
+                                 return success();
+                               });
+      if (failed(kernel))
+        return failure();
+      (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+      if (result)
+        kernel->setUpdates({static_cast<int64_t>(count)});
+      result = kernel->getResult(0);
+    }
+    replaceWithStored(rewriter, op, result);
+    return success();
+  }
+
+  /// What a kernel that copies along `dim` is divided by.
+  static int64_t getExtent(RankedTensorType type, int64_t dim) {
+    return dim == 0 ? 1 : type.getDimSize(0);
   }
 
   /// A loop for each piece.
@@ -358,29 +395,16 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     }
   }
 
-  /// Loops over many pieces, of which each turn chooses one: the time to
-  /// compile a loop for each would grow by more than their number, and so would
-  /// that of a choice among all.
-  static void copyInFewLoops(KernelBuilder &k, int64_t dim) {
-    constexpr size_t mostChoices = 256;
-    ArrayRef<Value> pieces = ArrayRef(k.buffers).drop_back();
+  /// A loop over these pieces, of which each turn chooses one. The first begins
+  /// at an offset in the result; returns where the last ends.
+  static int64_t copyInOneLoop(KernelBuilder &k, ArrayRef<Value> pieces,
+                               int64_t offset, int64_t dim) {
     auto type = cast<MemRefType>(pieces.front().getType());
     if (!llvm::all_equal(ValueRange(pieces).getTypes())) {
       SmallVector<int64_t> shape(type.getShape());
       shape[dim] = ShapedType::kDynamic;
       type = MemRefType::Builder(type).setShape(shape);
     }
-    for (int64_t offset = 0; !pieces.empty();) {
-      ArrayRef<Value> some = pieces.take_front(mostChoices);
-      offset = copyInOneLoop(k, some, type, offset, dim);
-      pieces = pieces.drop_front(some.size());
-    }
-  }
-
-  /// A loop over these pieces, the first of which begins at an offset in the
-  /// result; returns where the last ends.
-  static int64_t copyInOneLoop(KernelBuilder &k, ArrayRef<Value> pieces,
-                               MemRefType type, int64_t offset, int64_t dim) {
     auto cases = llvm::to_vector(llvm::seq<int64_t>(0, pieces.size() - 1));
     k.loop(k.index(0), k.index(pieces.size()), [&](Value turn) {
       auto chosen = scf::IndexSwitchOp::create(
