@@ -18,9 +18,7 @@ using namespace mlir;
 
 namespace whale::normalize {
 
-namespace {
-
-std::optional<SmallVector<int64_t>> constantValues(Value value) {
+static std::optional<SmallVector<int64_t>> constantValues(Value value) {
   DenseIntElementsAttr attr;
   if (!matchPattern(value, m_Constant(&attr)))
     return std::nullopt;
@@ -32,170 +30,131 @@ std::optional<SmallVector<int64_t>> constantValues(Value value) {
 }
 
 // Pattern: dynamic_broadcast_in_dim(x, shape) -> broadcast_in_dim(x)
-struct MakeBroadcast : OpRewritePattern<stablehlo::DynamicBroadcastInDimOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicBroadcastInDimOp op,
-                                PatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
-        op, op->getResult(0).getType(), op.getOperand(),
-        op.getBroadcastDimensions());
-    return success();
-  }
-};
+static LogicalResult makeBroadcast(stablehlo::DynamicBroadcastInDimOp op,
+                                   PatternRewriter &rewriter) {
+  rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+      op, op->getResult(0).getType(), op.getOperand(),
+      op.getBroadcastDimensions());
+  return success();
+}
 
 // Pattern: dynamic_iota(shape) -> iota
-struct MakeIota : OpRewritePattern<stablehlo::DynamicIotaOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicIotaOp op,
-                                PatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<stablehlo::IotaOp>(
-        op, op->getResult(0).getType(), op.getIotaDimension());
-    return success();
-  }
-};
+static LogicalResult makeIota(stablehlo::DynamicIotaOp op,
+                              PatternRewriter &rewriter) {
+  rewriter.replaceOpWithNewOp<stablehlo::IotaOp>(op, op->getResult(0).getType(),
+                                                 op.getIotaDimension());
+  return success();
+}
 
 // Pattern: dynamic_reshape(x, shape) -> reshape(x)
-struct MakeReshape : OpRewritePattern<stablehlo::DynamicReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(
-        op, op->getResult(0).getType(), op.getOperand());
-    return success();
-  }
-};
+static LogicalResult makeReshape(stablehlo::DynamicReshapeOp op,
+                                 PatternRewriter &rewriter) {
+  rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(
+      op, op->getResult(0).getType(), op.getOperand());
+  return success();
+}
 
 // Pattern: dynamic_pad(x, v, constants) -> pad(x, v)
-struct MakePad : OpRewritePattern<stablehlo::DynamicPadOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicPadOp op,
-                                PatternRewriter &rewriter) const override {
-    auto low = constantValues(op.getEdgePaddingLow());
-    auto high = constantValues(op.getEdgePaddingHigh());
-    auto interior = constantValues(op.getInteriorPadding());
-    if (!low || !high || !interior)
-      return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::PadOp>(
-        op, op->getResult(0).getType(), op.getOperand(), op.getPaddingValue(),
-        *low, *high, *interior);
-    return success();
-  }
-};
+static LogicalResult makePad(stablehlo::DynamicPadOp op,
+                             PatternRewriter &rewriter) {
+  auto low = constantValues(op.getEdgePaddingLow());
+  auto high = constantValues(op.getEdgePaddingHigh());
+  auto interior = constantValues(op.getInteriorPadding());
+  if (!low || !high || !interior)
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::PadOp>(
+      op, op->getResult(0).getType(), op.getOperand(), op.getPaddingValue(),
+      *low, *high, *interior);
+  return success();
+}
 
 // Pattern: real_dynamic_slice(x, constants) -> slice(x)
 // Pattern: real_dynamic_slice(x, start, limit, ones) -> dynamic_slice(x, start)
-struct MakeSlice : OpRewritePattern<stablehlo::RealDynamicSliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::RealDynamicSliceOp op,
-                                PatternRewriter &rewriter) const override {
-    auto start = constantValues(op.getStartIndices());
-    auto limit = constantValues(op.getLimitIndices());
-    auto strides = constantValues(op.getStrides());
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    if (!strides)
-      return failure();
-    if (start && limit) {
-      rewriter.replaceOpWithNewOp<stablehlo::SliceOp>(op, type, op.getOperand(),
-                                                      *start, *limit, *strides);
-      return success();
-    }
-    if (llvm::any_of(*strides, [](int64_t stride) { return stride != 1; }))
-      return failure();
-    auto indices = cast<RankedTensorType>(op.getStartIndices().getType());
-    SmallVector<Value> starts;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      Value one = stablehlo::SliceOp::create(
-          rewriter, op.getLoc(), indices.clone(ArrayRef<int64_t>{1}),
-          op.getStartIndices(), ArrayRef<int64_t>{dim},
-          ArrayRef<int64_t>{dim + 1}, ArrayRef<int64_t>{1});
-      starts.push_back(stablehlo::ReshapeOp::create(
-          rewriter, op.getLoc(), indices.clone(ArrayRef<int64_t>{}), one));
-    }
-    rewriter.replaceOpWithNewOp<stablehlo::DynamicSliceOp>(
-        op, type, op.getOperand(), starts, type.getShape());
+static LogicalResult makeSlice(stablehlo::RealDynamicSliceOp op,
+                               PatternRewriter &rewriter) {
+  auto start = constantValues(op.getStartIndices());
+  auto limit = constantValues(op.getLimitIndices());
+  auto strides = constantValues(op.getStrides());
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  if (!strides)
+    return failure();
+  if (start && limit) {
+    rewriter.replaceOpWithNewOp<stablehlo::SliceOp>(op, type, op.getOperand(),
+                                                    *start, *limit, *strides);
     return success();
   }
-};
+  if (llvm::any_of(*strides, [](int64_t stride) { return stride != 1; }))
+    return failure();
+  auto indices = cast<RankedTensorType>(op.getStartIndices().getType());
+  SmallVector<Value> starts;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    Value one = stablehlo::SliceOp::create(
+        rewriter, op.getLoc(), indices.clone(ArrayRef<int64_t>{1}),
+        op.getStartIndices(), ArrayRef<int64_t>{dim},
+        ArrayRef<int64_t>{dim + 1}, ArrayRef<int64_t>{1});
+    starts.push_back(stablehlo::ReshapeOp::create(
+        rewriter, op.getLoc(), indices.clone(ArrayRef<int64_t>{}), one));
+  }
+  rewriter.replaceOpWithNewOp<stablehlo::DynamicSliceOp>(
+      op, type, op.getOperand(), starts, type.getShape());
+  return success();
+}
 
 // Pattern: dynamic_gather(x, i, constant) -> gather(x, i)
-struct MakeGather : OpRewritePattern<stablehlo::DynamicGatherOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicGatherOp op,
-                                PatternRewriter &rewriter) const override {
-    auto sizes = constantValues(op.getSliceSizes());
-    if (!sizes)
-      return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::GatherOp>(
-        op, op->getResult(0).getType(), op.getOperand(), op.getStartIndices(),
-        op.getDimensionNumbers(), *sizes, op.getIndicesAreSorted());
-    return success();
-  }
-};
+static LogicalResult makeGather(stablehlo::DynamicGatherOp op,
+                                PatternRewriter &rewriter) {
+  auto sizes = constantValues(op.getSliceSizes());
+  if (!sizes)
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::GatherOp>(
+      op, op->getResult(0).getType(), op.getOperand(), op.getStartIndices(),
+      op.getDimensionNumbers(), *sizes, op.getIndicesAreSorted());
+  return success();
+}
 
 // Pattern: dynamic_conv(x, k, constant) -> convolution(x, k)
-struct MakeConvolution : OpRewritePattern<stablehlo::DynamicConvOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DynamicConvOp op,
-                                PatternRewriter &rewriter) const override {
-    auto padding = constantValues(op.getPadding());
-    if (!padding)
-      return failure();
-    auto type = RankedTensorType::get(
-        {static_cast<int64_t>(padding->size() / 2), 2}, rewriter.getI64Type());
-    NamedAttrList attributes(op->getAttrDictionary());
-    attributes.set("padding",
-                   DenseIntElementsAttr::get(type, ArrayRef(*padding)));
-    OperationState state(
-        op.getLoc(), stablehlo::ConvolutionOp::getOperationName(),
-        op->getOperands().take_front(2), op->getResultTypes(), attributes);
-    rewriter.replaceOp(op, rewriter.create(state));
-    return success();
-  }
-};
+static LogicalResult makeConvolution(stablehlo::DynamicConvOp op,
+                                     PatternRewriter &rewriter) {
+  auto padding = constantValues(op.getPadding());
+  if (!padding)
+    return failure();
+  auto type = RankedTensorType::get(
+      {static_cast<int64_t>(padding->size() / 2), 2}, rewriter.getI64Type());
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.set("padding",
+                 DenseIntElementsAttr::get(type, ArrayRef(*padding)));
+  OperationState state(
+      op.getLoc(), stablehlo::ConvolutionOp::getOperationName(),
+      op->getOperands().take_front(2), op->getResultTypes(), attributes);
+  rewriter.replaceOp(op, rewriter.create(state));
+  return success();
+}
 
 // Pattern: get_dimension_size(x) -> constant
-struct FoldDimensionSize : OpRewritePattern<stablehlo::GetDimensionSizeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::GetDimensionSizeOp op,
-                                PatternRewriter &rewriter) const override {
-    auto from = cast<RankedTensorType>(op.getOperand().getType());
-    int64_t size = from.getDimSize(op.getDimension());
-    auto type = RankedTensorType::get({}, rewriter.getI32Type());
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-        op, DenseElementsAttr::get(type, rewriter.getI32IntegerAttr(size)));
-    return success();
-  }
-};
+static LogicalResult foldDimensionSize(stablehlo::GetDimensionSizeOp op,
+                                       PatternRewriter &rewriter) {
+  auto from = cast<RankedTensorType>(op.getOperand().getType());
+  int64_t size = from.getDimSize(op.getDimension());
+  auto type = RankedTensorType::get({}, rewriter.getI32Type());
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+      op, DenseElementsAttr::get(type, rewriter.getI32IntegerAttr(size)));
+  return success();
+}
 
 // Pattern: get_tuple_element(tuple(..., x, ...)) -> x
-struct FoldTupleElement : OpRewritePattern<stablehlo::GetTupleElementOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::GetTupleElementOp op,
-                                PatternRewriter &rewriter) const override {
-    auto tuple = op.getOperand().getDefiningOp<stablehlo::TupleOp>();
-    if (!tuple)
-      return failure();
-    rewriter.replaceOp(op, tuple->getOperand(op.getIndex()));
-    return success();
-  }
-};
-
-} // namespace
+static LogicalResult foldTupleElement(stablehlo::GetTupleElementOp op,
+                                      PatternRewriter &rewriter) {
+  auto tuple = op.getOperand().getDefiningOp<stablehlo::TupleOp>();
+  if (!tuple)
+    return failure();
+  rewriter.replaceOp(op, tuple->getOperand(op.getIndex()));
+  return success();
+}
 
 void populateDynamicPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<FoldDimensionSize, FoldTupleElement, MakeBroadcast, MakeConvolution,
-           MakeGather, MakeIota, MakePad, MakeReshape, MakeSlice>(
-          patterns.getContext());
+  addAll(patterns, foldDimensionSize, foldTupleElement, makeBroadcast,
+         makeConvolution, makeGather, makeIota, makePad, makeReshape,
+         makeSlice);
 }
 
 } // namespace whale::normalize

@@ -13,6 +13,13 @@
 
 namespace whale::normalize {
 
+/// Adds patterns that are functions, each for one operation.
+template <typename... Ops>
+void addAll(mlir::RewritePatternSet &patterns,
+            mlir::LogicalResult (*...functions)(Ops, mlir::PatternRewriter &)) {
+  (patterns.add(functions), ...);
+}
+
 /// batch_norm_training, batch_norm_inference, batch_norm_grad.
 void populateBatchNormPatterns(mlir::RewritePatternSet &patterns);
 /// Gathers and scatters one index of which is the result's own place.

@@ -17,15 +17,13 @@ using namespace mlir;
 
 namespace whale::normalize {
 
-namespace {
-
-bool isIdentity(ArrayRef<int64_t> dims) {
+static bool isIdentity(ArrayRef<int64_t> dims) {
   return llvm::all_of(llvm::enumerate(dims), [](auto dim) {
     return static_cast<int64_t>(dim.index()) == dim.value();
   });
 }
 
-DenseElementsAttr constantOf(Value value) {
+static DenseElementsAttr constantOf(Value value) {
   DenseElementsAttr attr;
   matchPattern(value, m_Constant(&attr));
   return attr;
@@ -36,221 +34,180 @@ DenseElementsAttr constantOf(Value value) {
 // Pattern: broadcast_in_dim(x : T), dims = identity : T -> x
 // Pattern: transpose(x), dims = identity -> x
 template <typename Op>
-struct RemoveNoOp : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(Op op,
-                                PatternRewriter &rewriter) const override {
-    if (op.getOperand().getType() != op.getType())
+static LogicalResult removeNoOp(Op op, PatternRewriter &rewriter) {
+  if (op.getOperand().getType() != op.getType())
+    return failure();
+  if constexpr (std::is_same_v<Op, stablehlo::BroadcastInDimOp>)
+    if (!isIdentity(op.getBroadcastDimensions()))
       return failure();
-    if constexpr (std::is_same_v<Op, stablehlo::BroadcastInDimOp>)
-      if (!isIdentity(op.getBroadcastDimensions()))
-        return failure();
-    if constexpr (std::is_same_v<Op, stablehlo::TransposeOp>)
-      if (!isIdentity(op.getPermutation()))
-        return failure();
-    rewriter.replaceOp(op, op.getOperand());
-    return success();
-  }
-};
+  if constexpr (std::is_same_v<Op, stablehlo::TransposeOp>)
+    if (!isIdentity(op.getPermutation()))
+      return failure();
+  rewriter.replaceOp(op, op.getOperand());
+  return success();
+}
 
 // Pattern: broadcast_in_dim(broadcast_in_dim(x, a), b)
 //   -> broadcast_in_dim(x, b o a)
-struct MergeBroadcasts : OpRewritePattern<stablehlo::BroadcastInDimOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::BroadcastInDimOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getOperand().getDefiningOp<stablehlo::BroadcastInDimOp>();
-    if (!inner)
-      return failure();
-    SmallVector<int64_t> dims;
-    for (int64_t dim : inner.getBroadcastDimensions())
-      dims.push_back(op.getBroadcastDimensions()[dim]);
-    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
-        op, op.getType(), inner.getOperand(),
-        rewriter.getDenseI64ArrayAttr(dims));
-    return success();
-  }
-};
+static LogicalResult mergeBroadcasts(stablehlo::BroadcastInDimOp op,
+                                     PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<stablehlo::BroadcastInDimOp>();
+  if (!inner)
+    return failure();
+  SmallVector<int64_t> dims;
+  for (int64_t dim : inner.getBroadcastDimensions())
+    dims.push_back(op.getBroadcastDimensions()[dim]);
+  rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+      op, op.getType(), inner.getOperand(),
+      rewriter.getDenseI64ArrayAttr(dims));
+  return success();
+}
 
 // Pattern: reshape(reshape(x)) -> reshape(x)
-struct MergeReshapes : OpRewritePattern<stablehlo::ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::ReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getOperand().getDefiningOp<stablehlo::ReshapeOp>();
-    if (!inner)
-      return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, op.getType(),
-                                                      inner.getOperand());
-    return success();
-  }
-};
+static LogicalResult mergeReshapes(stablehlo::ReshapeOp op,
+                                   PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<stablehlo::ReshapeOp>();
+  if (!inner)
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, op.getType(),
+                                                    inner.getOperand());
+  return success();
+}
 
 // Pattern: transpose(transpose(x, a), b) -> transpose(x, a o b)
-struct MergeTransposes : OpRewritePattern<stablehlo::TransposeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getOperand().getDefiningOp<stablehlo::TransposeOp>();
-    if (!inner)
-      return failure();
-    SmallVector<int64_t> permutation;
-    for (int64_t dim : op.getPermutation())
-      permutation.push_back(inner.getPermutation()[dim]);
-    rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
-        op, op.getType(), inner.getOperand(),
-        rewriter.getDenseI64ArrayAttr(permutation));
-    return success();
-  }
-};
+static LogicalResult mergeTransposes(stablehlo::TransposeOp op,
+                                     PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<stablehlo::TransposeOp>();
+  if (!inner)
+    return failure();
+  SmallVector<int64_t> permutation;
+  for (int64_t dim : op.getPermutation())
+    permutation.push_back(inner.getPermutation()[dim]);
+  rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
+      op, op.getType(), inner.getOperand(),
+      rewriter.getDenseI64ArrayAttr(permutation));
+  return success();
+}
 
 // Pattern: broadcast_in_dim(splat) -> splat
 // Pattern: transpose(splat) -> splat
 // Pattern: reshape(constant) -> constant
 template <typename Op>
-struct FoldSplat : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(Op op,
-                                PatternRewriter &rewriter) const override {
-    DenseElementsAttr value = constantOf(op.getOperand());
-    auto type = cast<RankedTensorType>(op.getType());
-    if (!value || !type.hasStaticShape())
-      return failure();
-    if (value.isSplat())
-      value = value.resizeSplat(type);
-    else if (std::is_same_v<Op, stablehlo::ReshapeOp>)
-      value = value.reshape(type);
-    else
-      return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, value);
-    return success();
-  }
-};
+static LogicalResult foldSplat(Op op, PatternRewriter &rewriter) {
+  DenseElementsAttr value = constantOf(op.getOperand());
+  auto type = cast<RankedTensorType>(op.getType());
+  if (!value || !type.hasStaticShape())
+    return failure();
+  if (value.isSplat())
+    value = value.resizeSplat(type);
+  else if (std::is_same_v<Op, stablehlo::ReshapeOp>)
+    value = value.reshape(type);
+  else
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, value);
+  return success();
+}
 
 // Pattern: transpose(constant) -> constant
-struct FoldTranspose : OpRewritePattern<stablehlo::TransposeOp> {
-  using OpRewritePattern::OpRewritePattern;
+static LogicalResult foldTranspose(stablehlo::TransposeOp op,
+                                   PatternRewriter &rewriter) {
+  DenseElementsAttr value = constantOf(op.getOperand());
+  auto type = cast<RankedTensorType>(op.getType());
+  if (!value || value.isSplat())
+    return failure();
+  auto inputShape = cast<RankedTensorType>(value.getType()).getShape();
+  SmallVector<int64_t> strides(inputShape.size(), 1);
+  for (int64_t dim = static_cast<int64_t>(inputShape.size()) - 2; dim >= 0;
+       --dim)
+    strides[dim] = strides[dim + 1] * inputShape[dim + 1];
 
-  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
-                                PatternRewriter &rewriter) const override {
-    DenseElementsAttr value = constantOf(op.getOperand());
-    auto type = cast<RankedTensorType>(op.getType());
-    if (!value || value.isSplat())
-      return failure();
-    auto inputShape = cast<RankedTensorType>(value.getType()).getShape();
-    SmallVector<int64_t> strides(inputShape.size(), 1);
-    for (int64_t dim = static_cast<int64_t>(inputShape.size()) - 2; dim >= 0;
-         --dim)
-      strides[dim] = strides[dim + 1] * inputShape[dim + 1];
-
-    auto elements = value.getValues<Attribute>();
-    SmallVector<Attribute> moved;
-    moved.reserve(type.getNumElements());
-    SmallVector<int64_t> index(type.getRank(), 0);
-    for (int64_t count = type.getNumElements(); count > 0; --count) {
-      int64_t source = 0;
-      for (auto [dim, from] : llvm::enumerate(op.getPermutation()))
-        source += index[dim] * strides[from];
-      moved.push_back(elements[source]);
-      for (int64_t dim = type.getRank() - 1;
-           dim >= 0 && ++index[dim] == type.getDimSize(dim); --dim)
-        index[dim] = 0;
-    }
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-        op, DenseElementsAttr::get(type, moved));
-    return success();
+  auto elements = value.getValues<Attribute>();
+  SmallVector<Attribute> moved;
+  moved.reserve(type.getNumElements());
+  SmallVector<int64_t> index(type.getRank(), 0);
+  for (int64_t count = type.getNumElements(); count > 0; --count) {
+    int64_t source = 0;
+    for (auto [dim, from] : llvm::enumerate(op.getPermutation()))
+      source += index[dim] * strides[from];
+    moved.push_back(elements[source]);
+    for (int64_t dim = type.getRank() - 1;
+         dim >= 0 && ++index[dim] == type.getDimSize(dim); --dim)
+      index[dim] = 0;
   }
-};
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+      op, DenseElementsAttr::get(type, moved));
+  return success();
+}
 
 // Pattern: convert(splat) -> splat, between floats, or to a float from an
 // integer: conversions whose rounding is the nearest
-struct FoldConvert : OpRewritePattern<stablehlo::ConvertOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::ConvertOp op,
-                                PatternRewriter &rewriter) const override {
-    DenseElementsAttr value = constantOf(op.getOperand());
-    auto type = cast<RankedTensorType>(op.getType());
-    auto to = dyn_cast<FloatType>(type.getElementType());
-    if (!value || !value.isSplat() || !to)
-      return failure();
-    APFloat result(to.getFloatSemantics());
-    if (isa<FloatType>(value.getElementType())) {
-      result = value.getSplatValue<APFloat>();
-      // What overflows is left to the target.
-      if (!result.isFinite())
-        return failure();
-      bool losesInfo;
-      result.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                     &losesInfo);
-    } else if (auto from = dyn_cast<IntegerType>(value.getElementType())) {
-      bool isSigned = !from.isUnsigned() && from.getWidth() != 1;
-      result.convertFromAPInt(value.getSplatValue<APInt>(), isSigned,
-                              APFloat::rmNearestTiesToEven);
-    } else {
-      return failure();
-    }
+static LogicalResult foldConvert(stablehlo::ConvertOp op,
+                                 PatternRewriter &rewriter) {
+  DenseElementsAttr value = constantOf(op.getOperand());
+  auto type = cast<RankedTensorType>(op.getType());
+  auto to = dyn_cast<FloatType>(type.getElementType());
+  if (!value || !value.isSplat() || !to)
+    return failure();
+  APFloat result(to.getFloatSemantics());
+  if (isa<FloatType>(value.getElementType())) {
+    result = value.getSplatValue<APFloat>();
+    // What overflows is left to the target.
     if (!result.isFinite())
       return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
-        op, DenseElementsAttr::get(type, result));
-    return success();
+    bool losesInfo;
+    result.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &losesInfo);
+  } else if (auto from = dyn_cast<IntegerType>(value.getElementType())) {
+    bool isSigned = !from.isUnsigned() && from.getWidth() != 1;
+    result.convertFromAPInt(value.getSplatValue<APInt>(), isSigned,
+                            APFloat::rmNearestTiesToEven);
+  } else {
+    return failure();
   }
-};
+  if (!result.isFinite())
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(
+      op, DenseElementsAttr::get(type, result));
+  return success();
+}
 
 // Pattern: slice(x : T) : T -> x
 // Pattern: slice(splat) -> splat
-struct FoldSlice : OpRewritePattern<stablehlo::SliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::SliceOp op,
-                                PatternRewriter &rewriter) const override {
-    DenseElementsAttr value = constantOf(op.getOperand());
-    auto type = cast<RankedTensorType>(op.getType());
-    if (op.getOperand().getType() == type) {
-      rewriter.replaceOp(op, op.getOperand());
-      return success();
-    }
-    if (!value || !value.isSplat())
-      return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op,
-                                                       value.resizeSplat(type));
+static LogicalResult foldSlice(stablehlo::SliceOp op,
+                               PatternRewriter &rewriter) {
+  DenseElementsAttr value = constantOf(op.getOperand());
+  auto type = cast<RankedTensorType>(op.getType());
+  if (op.getOperand().getType() == type) {
+    rewriter.replaceOp(op, op.getOperand());
     return success();
   }
-};
+  if (!value || !value.isSplat())
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op,
+                                                     value.resizeSplat(type));
+  return success();
+}
 
 // Pattern: dot(x, y) -> dot_general(x, y)
-struct GeneralizeDot : OpRewritePattern<stablehlo::DotOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::DotOp op,
-                                PatternRewriter &rewriter) const override {
-    int64_t last = op.getLhs().getType().getRank() - 1;
-    auto numbers = stablehlo::DotDimensionNumbersAttr::get(
-        rewriter.getContext(), {}, {}, last, 0);
-    rewriter.replaceOpWithNewOp<stablehlo::DotGeneralOp>(
-        op, op.getType(), op.getLhs(), op.getRhs(), numbers,
-        op.getPrecisionConfigAttr(), stablehlo::DotAlgorithmAttr());
-    return success();
-  }
-};
-
-} // namespace
+static LogicalResult generalizeDot(stablehlo::DotOp op,
+                                   PatternRewriter &rewriter) {
+  int64_t last = op.getLhs().getType().getRank() - 1;
+  auto numbers = stablehlo::DotDimensionNumbersAttr::get(rewriter.getContext(),
+                                                         {}, {}, last, 0);
+  rewriter.replaceOpWithNewOp<stablehlo::DotGeneralOp>(
+      op, op.getType(), op.getLhs(), op.getRhs(), numbers,
+      op.getPrecisionConfigAttr(), stablehlo::DotAlgorithmAttr());
+  return success();
+}
 
 void populateShapePatterns(RewritePatternSet &patterns) {
-  patterns.add<
-      FoldConvert, FoldSlice, GeneralizeDot,
-      FoldSplat<stablehlo::BroadcastInDimOp>, FoldSplat<stablehlo::ReshapeOp>,
-      FoldSplat<stablehlo::TransposeOp>, FoldTranspose, MergeBroadcasts,
-      MergeReshapes, MergeTransposes, RemoveNoOp<stablehlo::BitcastConvertOp>,
-      RemoveNoOp<stablehlo::BroadcastInDimOp>, RemoveNoOp<stablehlo::ConvertOp>,
-      RemoveNoOp<stablehlo::ReshapeOp>, RemoveNoOp<stablehlo::TransposeOp>>(
-      patterns.getContext());
+  addAll(
+      patterns, foldConvert, foldSlice, generalizeDot,
+      foldSplat<stablehlo::BroadcastInDimOp>, foldSplat<stablehlo::ReshapeOp>,
+      foldSplat<stablehlo::TransposeOp>, foldTranspose, mergeBroadcasts,
+      mergeReshapes, mergeTransposes, removeNoOp<stablehlo::BitcastConvertOp>,
+      removeNoOp<stablehlo::BroadcastInDimOp>, removeNoOp<stablehlo::ConvertOp>,
+      removeNoOp<stablehlo::ReshapeOp>, removeNoOp<stablehlo::TransposeOp>);
 }
 
 } // namespace whale::normalize
