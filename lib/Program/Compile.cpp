@@ -168,8 +168,9 @@ struct Snapshot {
 
 class Compiler {
 public:
-  Compiler(const CompileOptions &options, Reporter &reporter)
-      : options(options), reporter(reporter) {}
+  Compiler(StringRef fileName, const CompileOptions &options,
+           Reporter &reporter)
+      : fileName(fileName), options(options), reporter(reporter) {}
 
   LogicalResult run(ModuleOp module, StringRef name, StringRef outDir,
                     std::string *plan);
@@ -187,6 +188,7 @@ private:
   LogicalResult dump(ModuleOp module, StringRef phase);
   bool isCpu() const { return options.target == "cpu"; }
 
+  StringRef fileName;
   const CompileOptions &options;
   Reporter &reporter;
   unsigned phaseNumber = 0;
@@ -221,6 +223,14 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   llvm::SmallString<128> path(options.dumpPhasesTo);
   llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "-" +
                                     phase + ".mlir");
+  for (StringRef read : {fileName, StringRef(options.cluster)})
+    if (llvm::sys::fs::equivalent(path, read)) {
+      reporter.error("", ("cannot write '" + path +
+                          "': it is the file that is compiled, or its "
+                          "cluster; dump the phases elsewhere")
+                             .str());
+      return failure();
+    }
   if (!error)
     error =
         writeFile(path, [&](raw_ostream &stream) { module->print(stream); });
@@ -456,7 +466,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   if (module && succeeded(readResources(*module)) &&
       succeeded(verify(*module))) {
     StringRef name = module->getSymName().value_or("program");
-    result = Compiler(options, reporter).run(*module, name, outDir, plan);
+    result =
+        Compiler(fileName, options, reporter).run(*module, name, outDir, plan);
   }
   if (failed(result))
     reporter.error(fileName.str(), "the compiler failed without saying why");
