@@ -42,13 +42,13 @@ llvm::ArrayRef<Level> getLevels() {
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
-      {"partitioned", "whale-schedule-micro-batches,whale-partition,"
+      {"partitioned", "whale-schedule-micro-batches,"
+                      "whale-recompute-cheap-values,whale-partition,"
                       "whale-join-stacks,whale-bucket-reductions,"
-                      "whale-verify-partition"},
-      {"kernels", "whale-fold-empty-shares,whale-outline-micro-batches,"
-                  "func.func(whale-lower-library-ops,"
+                      "whale-verify-partition,whale-fold-empty-shares"},
+      {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
-                  "whale-outline-kernels,whale-inline-micro-batches"},
+                  "whale-outline-kernels,whale-inline-segments"},
       {"program", "whale-order-instructions,whale-start-transfers,"
                   "whale-plan-buffers"},
   };

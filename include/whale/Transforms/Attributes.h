@@ -39,10 +39,10 @@ inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
 /// On a backward task graph: no other stage waits for it.
 inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
-/// On an operation of a rank class: the number of its micro-batch.
-inline constexpr llvm::StringLiteral kMomentAttr = "whale.moment";
-/// On an argument of what micro-batches repeat: a sum that is added to, and
-/// that nothing else uses.
+/// On a function: a segment, which rank classes call for each micro-batch.
+inline constexpr llvm::StringLiteral kSegmentAttr = "whale.segment";
+/// On an argument of a segment: a sum that is added to, and that nothing else
+/// uses.
 inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";
 /// On an argument: the dimension of the mini-batch's samples.
 inline constexpr llvm::StringLiteral kBatchDimAttr = "whale.batch_dim";

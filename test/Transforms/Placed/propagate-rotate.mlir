@@ -12,10 +12,10 @@
 // CHECK-SAME: tensor<12x8xf32>
 // CHECK: %[[SAMPLES:.*]] = whale.all_to_all
 // CHECK-SAME: (tensor<3x8xf32>) -> tensor<2x8xf32>
-// CHECK: dot_general %{{.*}} (tensor<3x8xf32>, tensor<8x8xf32>)
-// CHECK: dot_general %{{.*}} (tensor<3x8xf32>, tensor<8x8xf32>)
-// CHECK: dot_general %[[SAMPLES]], {{.*}} (tensor<2x8xf32>, tensor<8x8xf32>)
-// CHECK: dot_general %{{.*}} (tensor<3x8xf32>, tensor<8x8xf32>)
+// CHECK: call @[[FIRST:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>)
+// CHECK: call @[[THREE:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) : (tensor<2x8xf32>, tensor<8x8xf32>,
+// CHECK: call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
 // CHECK-LABEL: func.func @rank_class_1
 // CHECK-SAME: tensor<4x8xf32>
 // CHECK: (tensor<1x8xf32>) -> tensor<2x8xf32>

@@ -21,18 +21,20 @@
 // CHECK-NOT: {{= whale.}}
 // CHECK: %[[FIRST:.*]] = stablehlo.slice %[[X]] [0:1, 0:8]
 // CHECK-NOT: {{= whale.}}
-// CHECK: reshape %[[FIRST]] {whale.moment = 0 : i64} : (tensor<1x8xf32>) -> tensor<8xf32>
-// CHECK-COUNT-2: dot_general %{{.*}}, %[[W]]
-// CHECK-NOT: dot_general
+// CHECK: call @segment_0(%[[FIRST]], %[[W]])
+// CHECK: call @segment_1(%{{.*}}, %[[W]],
+// CHECK-NOT: call
 // CHECK-NOT: {{= whale.}}
 // CHECK: whale.all_reduce
 // CHECK-SAME: (tensor<f32>) -> tensor<f32>
 // CHECK: func.func @rank_class_1(
-// CHECK-COUNT-2: dot_general
-// CHECK-NOT: dot_general
+// CHECK-COUNT-2: call @segment
+// CHECK-NOT: call
 // CHECK: func.func @rank_class_2(
-// CHECK-COUNT-2: dot_general
-// CHECK-NOT: dot_general
+// CHECK-COUNT-2: call @segment
+// CHECK-NOT: call
+// CHECK: func.func private @segment_0
+// CHECK: reshape %{{.*}} : (tensor<1x8xf32>) -> tensor<8xf32>
 module attributes {whale.config = {num_micro_batch = 6 : i64},
                    whale.default_strategy = #whale.replicate} {
   func.func @main(%w: tensor<8x8xf32>,
@@ -64,17 +66,19 @@ module attributes {whale.config = {num_micro_batch = 6 : i64},
 // BALANCE-SAME: device 1: 1 of 2 samples (0 1)
 // BALANCE-SAME: device 2: 0 of 2 samples (0 0)
 // CHECK: func.func @rank_class_0(
-// CHECK: stablehlo.while
-// CHECK-NOT: stablehlo.while
+// CHECK: call @segment
+// CHECK-NOT: call
 // CHECK: func.func @rank_class_1(
-// CHECK: stablehlo.while
-// CHECK-NOT: stablehlo.while
+// CHECK: call @segment
+// CHECK-NOT: call
 // CHECK: func.func @rank_class_2(
-// CHECK-NOT: stablehlo.while
+// CHECK-NOT: call
 // CHECK: %[[NONE:.*]] = stablehlo.constant dense<0.0{{.*}}> : tensor<8xf32>
 // CHECK: whale.all_reduce %[[NONE]]
 // CHECK-COUNT-2: whale.broadcast channel
 // CHECK: stablehlo.concatenate
+// CHECK: func.func private @segment_
+// CHECK: stablehlo.while
 module attributes {whale.config = {num_micro_batch = 2 : i64},
                    whale.default_strategy = #whale.replicate} {
   func.func @main(%x: tensor<2x8xf32> {whale.batch_dim = 0 : i64})

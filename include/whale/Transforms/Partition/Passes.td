@@ -94,6 +94,86 @@ def ScheduleMicroBatches
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def RecomputeCheapValues
+    : Pass<"whale-recompute-cheap-values", "::mlir::ModuleOp"> {
+  let summary = "Compute cheap values again instead of keeping them";
+  let description = [{
+    A task graph in micro-batches that uses a value of another one, cheap to
+    compute (little arithmetic, broadcasts) and for loops alone, gets the
+    operations that make it. What these start from leaves the other task graph.
+    Task graphs of one loop without stages are computed one behind the other
+    and stay as they are.
+
+    Example: the row is kept, not the matrix.
+    ```mlir
+    #row = #whale.placement<[4] on [0]>
+    #whole = #whale.placement<[64, 4] on [0]>
+    whale.virtual_device @vd0 [[0]]
+    func.func @main(%a: tensor<4xf32> {whale.placement = #row},
+                    %b: tensor<4xf32> {whale.placement = #row},
+                    %x: tensor<64x4xf32> {whale.placement = #whole})
+        -> tensor<64x4xf32> {
+      %m = whale.task_graph "before" forward on @vd0 -> tensor<64x4xf32> {
+        %t = stablehlo.reverse %a, dims = [0] {whale.placements = [#row]}
+            : tensor<4xf32>
+        %0 = stablehlo.broadcast_in_dim %t, dims = [1]
+            {whale.placements = [#whole]} : (tensor<4xf32>) -> tensor<64x4xf32>
+        whale.yield %0 : tensor<64x4xf32>
+      }
+      %y = whale.micro_batches [0, 0] (%a, %b)
+          reduce [#whale.reduction<sum>]
+          : (tensor<4xf32>, tensor<4xf32>) -> tensor<64x4xf32> {
+      ^bb0(%s: tensor<4xf32>):
+        %0 = whale.task_graph "in" forward on @vd0 -> tensor<64x4xf32> {
+          %1 = stablehlo.add %m, %x {whale.placements = [#whole]}
+              : tensor<64x4xf32>
+          whale.yield %1 : tensor<64x4xf32>
+        }
+        whale.yield %0 : tensor<64x4xf32>
+      }
+      return %y : tensor<64x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] on [0]>
+    #placement1 = #whale.placement<[64, 4] on [0]>
+    module {
+      whale.virtual_device @vd0 [[0]]
+      func.func @main(%arg0: tensor<4xf32> {whale.placement = #placement},
+          %arg1: tensor<4xf32> {whale.placement = #placement},
+          %arg2: tensor<64x4xf32> {whale.placement = #placement1})
+          -> tensor<64x4xf32> {
+        %0:2 = whale.task_graph "before" forward on @vd0
+            -> tensor<64x4xf32>, tensor<4xf32> {
+          %2 = stablehlo.reverse %arg0, dims = [0]
+              {whale.placements = [#placement]} : tensor<4xf32>
+          %3 = stablehlo.broadcast_in_dim %2, dims = [1]
+              {whale.placements = [#placement1]}
+              : (tensor<4xf32>) -> tensor<64x4xf32>
+          whale.yield %3, %2 : tensor<64x4xf32>, tensor<4xf32>
+        }
+        %1 = whale.micro_batches [0, 0](%arg0, %arg1)
+            reduce [#whale.reduction<sum>]
+            : (tensor<4xf32>, tensor<4xf32>) -> tensor<64x4xf32> {
+        ^bb0(%arg3: tensor<4xf32>):
+          %2 = whale.task_graph "in" forward on @vd0 -> tensor<64x4xf32> {
+            %3 = stablehlo.broadcast_in_dim %0#1, dims = [1]
+                {whale.placements = [#placement1]}
+                : (tensor<4xf32>) -> tensor<64x4xf32>
+            %4 = stablehlo.add %3, %arg2 {whale.placements = [#placement1]}
+                : tensor<64x4xf32>
+            whale.yield %4 : tensor<64x4xf32>
+          }
+          whale.yield %2 : tensor<64x4xf32>
+        }
+        return %1 : tensor<64x4xf32>
+      }
+    }
+    ```
+  }];
+}
+
 def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
   let summary = "One program for each rank class";
   let description = [{
@@ -212,6 +292,38 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
         %3 = stablehlo.slice %1 [2:4] : (tensor<4xf32>) -> tensor<2xf32>
         return %2, %3 : tensor<2xf32>, tensor<2xf32>
       }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
+  let summary = "Compute nothing of what a rank has no samples of";
+  let description = [{
+    In the functions with `whale.ranks`, a product, sum or scatter over no
+    elements is the constant zero, and so is what moves, scales or adds up such
+    zeros. Where one is added to something else, that stays. So a rank without
+    samples of a micro-batch has no code for it but what it communicates.
+    Operations without a use disappear.
+
+    Example: nothing is added to the gradient.
+    ```mlir
+    func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
+                            %before: tensor<4x8xf32>) -> tensor<4x8xf32>
+        attributes {whale.ranks = array<i64: 0>} {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+          : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
+      %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
+      return %1 : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @rank_class_0(%arg0: tensor<0x4xf32>, %arg1: tensor<0x8xf32>,
+        %arg2: tensor<4x8xf32>) -> tensor<4x8xf32>
+        attributes {whale.ranks = array<i64: 0>} {
+      return %arg2 : tensor<4x8xf32>
     }
     ```
   }];

@@ -11,86 +11,12 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
-  let summary = "Compute nothing of what a rank has no samples of";
-  let description = [{
-    In the functions with `whale.ranks`, a product, sum or scatter over no
-    elements is the constant zero, and so is what moves, scales or adds up such
-    zeros. Where one is added to something else, that stays. So a rank without
-    samples of a micro-batch has no code for it but what it communicates.
-    Operations without a use disappear.
-
-    Example: nothing is added to the gradient.
-    ```mlir
-    func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
-                            %before: tensor<4x8xf32>) -> tensor<4x8xf32>
-        attributes {whale.ranks = array<i64: 0>} {
-      %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
-          : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
-      %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
-      return %1 : tensor<4x8xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    func.func @rank_class_0(%arg0: tensor<0x4xf32>, %arg1: tensor<0x8xf32>,
-        %arg2: tensor<4x8xf32>) -> tensor<4x8xf32>
-        attributes {whale.ranks = array<i64: 0>} {
-      return %arg2 : tensor<4x8xf32>
-    }
-    ```
-  }];
-  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
-}
-
-def OutlineMicroBatches
-    : Pass<"whale-outline-micro-batches", "::mlir::ModuleOp"> {
-  let summary = "Make functions of what a rank class repeats";
-  let description = [{
-    What a function with `whale.ranks` computes of one micro-batch at a time
-    (operations of one `whale.moment` that stand together) becomes a call of a
-    function `@micro_batch_N`. What is the same operation by operation,
-    location by location, is one function, so that it is lowered once,
-    for all micro-batches and for all rank classes. Cheap values from before
-    (little arithmetic, broadcasts) are computed again in it, as
-    whale-fuse-kernels would do. A sum
-    that is added to, and that nothing else uses, has `whale.last_use`.
-
-    Example:
-    ```mlir
-    func.func @rank_class_0(%x: tensor<8xf32>, %y: tensor<8xf32>)
-        -> (tensor<8xf32>, tensor<8xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
-      %0 = stablehlo.tanh %x {whale.moment = 0 : i64} : tensor<8xf32> loc("t")
-      %1 = stablehlo.tanh %y {whale.moment = 1 : i64} : tensor<8xf32> loc("t")
-      return %0, %1 : tensor<8xf32>, tensor<8xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    func.func @rank_class_0(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>)
-        -> (tensor<8xf32>, tensor<8xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
-      %0 = call @micro_batch_0(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
-      %1 = call @micro_batch_0(%arg1) : (tensor<8xf32>) -> tensor<8xf32>
-      return %0, %1 : tensor<8xf32>, tensor<8xf32>
-    }
-    func.func private @micro_batch_0(%arg0: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = stablehlo.tanh %arg0 : tensor<8xf32>
-      return %0 : tensor<8xf32>
-    }
-    ```
-  }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
-}
-
-def InlineMicroBatches
-    : Pass<"whale-inline-micro-batches", "::mlir::ModuleOp"> {
+def InlineSegments
+    : Pass<"whale-inline-segments", "::mlir::ModuleOp"> {
   let summary = "Put what was lowered once in the place of each call";
   let description = [{
-    Undoes whale-outline-micro-batches: every call in a function with
-    `whale.ranks` is replaced by the body of what it calls, and these functions
-    disappear.
+    Every call in a function with `whale.ranks` is replaced by the body of the
+    segment that it calls, and the segments disappear.
 
     Example:
     ```mlir
@@ -100,11 +26,11 @@ def InlineMicroBatches
     func.func @rank_class_0(%x: tensor<8xf32>, %y: tensor<8xf32>)
         -> (tensor<8xf32>, tensor<8xf32>)
         attributes {whale.ranks = array<i64: 0>} {
-      %0 = call @micro_batch_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %1 = call @micro_batch_0(%y) : (tensor<8xf32>) -> tensor<8xf32>
+      %0 = call @segment_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = call @segment_0(%y) : (tensor<8xf32>) -> tensor<8xf32>
       return %0, %1 : tensor<8xf32>, tensor<8xf32>
     }
-    func.func private @micro_batch_0(%x: tensor<8xf32>) -> tensor<8xf32> {
+    func.func private @segment_0(%x: tensor<8xf32>) -> tensor<8xf32> {
       %0 = whale.launch @k0(%x) : (tensor<8xf32>) -> tensor<8xf32>
       return %0 : tensor<8xf32>
     }

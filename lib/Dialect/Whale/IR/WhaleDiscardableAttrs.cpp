@@ -324,7 +324,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.placement", kOnArgument | kOnResult, findPlacementFault},
     {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
     {kRanksAttrName, kOnFunction, findRanksFault},
-    {"whale.moment", kOnAnyOp, findCountFault},
+    {"whale.segment", kOnFunction, findUnitFault},
     {"whale.last_use", kOnArgument, findUnitFault},
 
     {kExtentAttrName, kOnFunction, findCountFault},

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FoldEmptyShares.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Threading.h"
@@ -27,7 +29,7 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 #define GEN_PASS_DEF_FOLDEMPTYSHARES
-#include "whale/Transforms/Schedule/Passes.h.inc"
+#include "whale/Transforms/Partition/Passes.h.inc"
 
 namespace {
 
@@ -110,8 +112,6 @@ private:
     OpBuilder builder(op);
     auto zero = hlo::ConstantOp::create(builder, op->getLoc(),
                                         DenseElementsAttr::get(type, value));
-    if (Attribute moment = op->getAttr(kMomentAttr))
-      zero->setAttr(kMomentAttr, moment);
     nothing.insert(zero);
     op->getResult(0).replaceAllUsesWith(zero);
   }
@@ -120,11 +120,17 @@ private:
   llvm::DenseSet<Value> nothing;
 };
 
+} // namespace
+
+void foldEmptyShares(Block &block) { Folder().run(block); }
+
+namespace {
+
 struct FoldEmptyShares : impl::FoldEmptySharesBase<FoldEmptyShares> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
     parallelForEach(&getContext(), classes, [](func::FuncOp function) {
-      Folder().run(function.front());
+      foldEmptyShares(function.front());
     });
   }
 };

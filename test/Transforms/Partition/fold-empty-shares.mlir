@@ -23,7 +23,7 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
 // CHECK-LABEL: @rank_class_0
 // CHECK-NOT: reduce
 // CHECK-NOT: scatter
-// CHECK: %[[ROWS:.*]] = stablehlo.constant {whale.moment = 3 : i64} dense<0.000000e+00> : tensor<4xf32>
+// CHECK: %[[ROWS:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<4xf32>
 // CHECK: %[[TABLE:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<9x4xf32>
 // CHECK: return %[[ROWS]], %[[TABLE]]
 func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
@@ -32,7 +32,7 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %table = stablehlo.constant dense<0.0> : tensor<9x4xf32>
   %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add
-      across dimensions = [0] {whale.moment = 3 : i64}
+      across dimensions = [0]
       : (tensor<0x4xf32>, tensor<f32>) -> tensor<4xf32>
   %1 = "stablehlo.scatter"(%table, %index, %a) ({
   ^bb0(%old: tensor<f32>, %new: tensor<f32>):

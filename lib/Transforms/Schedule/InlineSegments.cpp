@@ -1,4 +1,4 @@
-//===- InlineMicroBatches.cpp - whale-inline-micro-batches ----------------===//
+//===- InlineSegments.cpp - whale-inline-segments -------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,12 +15,12 @@
 using namespace mlir;
 
 namespace whale {
-#define GEN_PASS_DEF_INLINEMICROBATCHES
+#define GEN_PASS_DEF_INLINESEGMENTS
 #include "whale/Transforms/Schedule/Passes.h.inc"
 
 namespace {
 
-struct InlineMicroBatches : impl::InlineMicroBatchesBase<InlineMicroBatches> {
+struct InlineSegments : impl::InlineSegmentsBase<InlineSegments> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> classes = getRankClasses(getOperation());

@@ -1,0 +1,346 @@
+//===- RankClassBuilder.cpp - The function of a rank class ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RankClassBuilder.h"
+
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Placement/Resolver.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
+  SmallVector<Type> inputs, outputs;
+  Operation *terminator = main.front().getTerminator();
+  for (BlockArgument argument : main.getArguments())
+    inputs.push_back(getLocalTypeOrAbsent(argument));
+  for (Value result : terminator->getOperands())
+    outputs.push_back(getLocalTypeOrAbsent(result));
+  function = func::FuncOp::create(main.getLoc(), name,
+                                  builder.getFunctionType(inputs, outputs));
+  function->setAttr(kRanksAttrName, builder.getDenseI64ArrayAttr(ranks));
+  Block *entry = function.addEntryBlock();
+  SmallVector<DictionaryAttr> attributes;
+  for (auto [argument, local] :
+       llvm::zip(main.getArguments(), entry->getArguments())) {
+    local.setLoc(argument.getLoc());
+    NamedAttrList all(main.getArgAttrDict(argument.getArgNumber()));
+    all.set(globalTypeAttrName, TypeAttr::get(argument.getType()));
+    attributes.push_back(all.getDictionary(main.getContext()));
+    if (holds(argument))
+      map(argument, local);
+  }
+  function.setAllArgAttrs(attributes);
+  builder.setInsertionPointToStart(entry);
+  if (failed(visitBlock(main.front())))
+    return failure();
+
+  SmallVector<Value> results;
+  attributes.clear();
+  for (auto [index, result] : llvm::enumerate(terminator->getOperands())) {
+    NamedAttrList all(main.getResultAttrDict(index));
+    all.set(globalTypeAttrName, TypeAttr::get(result.getType()));
+    all.set(placementAttrName, getPlacement(result));
+    attributes.push_back(all.getDictionary(main.getContext()));
+    results.push_back(holds(result) ? lookup(result)
+                                    : emitAbsent(outputs[index]));
+  }
+  function.setAllResultAttrs(attributes);
+  func::ReturnOp::create(builder, terminator->getLoc(), results);
+  pruneSegments(function, segments);
+  cutLate(*entry);
+  return RankClassFunctions{function, std::move(segments)};
+}
+
+/// Arguments are there all the time, so their pieces, as those that each
+/// micro-batch takes, are cut where they are first used.
+void RankClassBuilder::cutLate(Block &block) {
+  auto slices = llvm::to_vector(block.getOps<hlo::SliceOp>());
+  for (hlo::SliceOp slice : llvm::reverse(slices)) {
+    if (!isa<BlockArgument>(slice.getOperand()))
+      continue;
+    Operation *first = nullptr;
+    for (Operation *user : slice->getUsers()) {
+      Operation *ancestor = block.findAncestorOpInBlock(*user);
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+    if (first)
+      slice->moveBefore(first);
+  }
+}
+
+Value RankClassBuilder::emitAbsent(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return hlo::ConstantOp::create(
+      builder, main.getLoc(),
+      DenseElementsAttr::get(tensor, ArrayRef<Attribute>()));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// The value in the rank class's function.
+Value RankClassBuilder::find(Value value) const {
+  if (moment)
+    if (Value local = moment->lookup(value))
+      return local;
+  return values.lookup(value);
+}
+
+/// The value where operations are written now.
+Value RankClassBuilder::lookup(Value value) {
+  if (!open)
+    return find(value);
+  if (Value local = open->lookup(value))
+    return local;
+  Value local = find(value);
+  if (!local)
+    return {};
+  // A moment's own piece is an input even where it is a constant.
+  auto constant = local.getDefiningOp<hlo::ConstantOp>();
+  if (constant && !isa<BlockArgument>(value)) {
+    Value copy = builder.clone(*constant)->getResult(0);
+    open->bind(value, copy);
+    return copy;
+  }
+  if (turn && !made.contains(value))
+    turn->needs.push_back(value);
+  return open->addInput({.value = value}, local.getType(), local.getLoc());
+}
+
+void RankClassBuilder::map(Value value, Value local) {
+  if (open) {
+    open->map(value, local);
+    return;
+  }
+  (moment ? *moment : values)[value] = local;
+  if (turn)
+    made.insert(value);
+}
+
+Value RankClassBuilder::getOperand(OpOperand &operand) {
+  Value local = lookup(operand.get());
+  if (!local && isLate(operand.get().getDefiningOp())) {
+    if (failed(visitHere(operand.get().getDefiningOp())))
+      return {};
+    local = lookup(operand.get());
+  }
+  if (!local)
+    operand.getOwner()->emitError("operand #")
+        << operand.getOperandNumber() << " is not placed on device " << device;
+  return local;
+}
+
+/// What another stage sends to a micro-batch is received when it is first
+/// needed, and constants stand in no stage.
+bool RankClassBuilder::isLate(Operation *producer) const {
+  return moment && producer &&
+         (isa<ReshardOp>(producer) ||
+          producer->hasTrait<OpTrait::ConstantLike>());
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult RankClassBuilder::visit(Operation *op) {
+  if (auto graph = dyn_cast<TaskGraphOp>(op))
+    return visitTaskGraph(graph);
+  if (auto micro = dyn_cast<MicroBatchesOp>(op))
+    return visitMicroBatches(micro);
+  if (isNested || !moment)
+    return visitHere(op);
+  if (op->getNumResults() != 0 && !holds(op->getResult(0)) && !isSent(op))
+    return visitHere(op);
+  if (!communicates(op))
+    return visitInSegment(op);
+  // Collectives stand in the rank class's function.
+  closeSegment();
+  if (turn)
+    turn->parts.push_back({.op = op});
+  return failure(failed(visitLateReads(op)) || failed(visitHere(op)));
+}
+
+/// Visits the operation where operations are written now.
+LogicalResult RankClassBuilder::visitHere(Operation *op) {
+  if (auto reshard = dyn_cast<ReshardOp>(op))
+    return visitReshard(reshard);
+  bool around = std::exchange(isNested, true);
+  LogicalResult result = BlockLocalizer::visit(op);
+  isNested = around;
+  return result;
+}
+
+/// Receives what the operation reads, before the segment that uses it.
+LogicalResult RankClassBuilder::receiveReads(Operation *op) {
+  for (Value value : getReads(op)) {
+    auto reshard = value.getDefiningOp<ReshardOp>();
+    if (!reshard || !holds(value) || find(value) ||
+        (open && open->contains(value)))
+      continue;
+    if (turn)
+      turn->lacks.push_back(value);
+    if (failed(visit(reshard)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult RankClassBuilder::visitInSegment(Operation *op) {
+  // A segment doesn't begin with a few loops that belong to what is computed
+  // from something received.
+  for (Operation *next = op; !open && next && next->getNumResults() != 0;
+       next = next->getNextNode()) {
+    if (holds(next->getResult(0)) && failed(receiveReads(next)))
+      return failure();
+    if (!next->hasTrait<OpTrait::Elementwise>() &&
+        !next->hasTrait<OpTrait::ConstantLike>() &&
+        !isa<hlo::BroadcastInDimOp>(next))
+      break;
+  }
+  if (failed(receiveReads(op)))
+    return failure();
+  openSegment(op->getLoc());
+  open->addOperation(op);
+  if (hlo::isControlFlow(op) && failed(visitLateReads(op)))
+    return failure();
+  return visitHere(op);
+}
+
+/// A loop or branch doesn't receive what it uses in each of its rounds.
+LogicalResult RankClassBuilder::visitLateReads(Operation *op) {
+  if (!hlo::isControlFlow(op))
+    return success();
+  for (Value value : getReads(op)) {
+    Operation *producer = value.getDefiningOp();
+    if (isLate(producer) && holds(value) && !lookup(value) &&
+        failed(visitHere(producer)))
+      return failure();
+  }
+  return success();
+}
+
+/// Whether the device has what another one is to get.
+bool RankClassBuilder::isSent(Operation *op) const {
+  auto reshard = dyn_cast<ReshardOp>(op);
+  return reshard && holds(reshard.getInput());
+}
+
+/// Whether collectives stand inside of the operation, or in its place.
+bool RankClassBuilder::communicates(Operation *op) const {
+  auto reshard = dyn_cast<ReshardOp>(op);
+  if (!reshard)
+    return op->walk([](ReshardOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  const ResolvedReshard &resolved = reshards.at(reshard);
+  if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier))
+    return !find(earlier.getResult()) &&
+           !(open && open->contains(earlier.getResult()));
+  return !llvm::all_of(resolved.steps, isNothing);
+}
+
+LogicalResult RankClassBuilder::visitTaskGraph(TaskGraphOp graph) {
+  if (failed(visitBlock(graph.getBody().front())))
+    return failure();
+  if (open)
+    open->addOperation(graph);
+  for (auto [result, yielded] :
+       llvm::zip(graph->getResults(), graph.getYield()->getOperands())) {
+    if (open && open->contains(yielded)) {
+      open->map(result, open->lookup(yielded));
+      continue;
+    }
+    Value local = find(yielded);
+    if (!local)
+      continue;
+    (moment ? *moment : values)[result] = local;
+    if (turn) {
+      made.insert(result);
+      turn->parts.push_back({.yielded = yielded, .result = result});
+    }
+  }
+  return success();
+}
+
+/// Whether devices have all that they had, or need it no more.
+bool RankClassBuilder::isNothing(const Step &step) {
+  return step.kind == StepKind::LocalSlice &&
+         llvm::all_of(step.to.devices(), [&](DeviceId device) {
+           std::optional<Box> from = step.from.box(device);
+           std::optional<Box> to = step.to.box(device);
+           return from && to && from->volume() == to->volume();
+         });
+}
+
+LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
+  const ResolvedReshard &resolved = reshards.at(op);
+  if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier)) {
+    if (!holds(earlier))
+      return success();
+    if (!lookup(earlier) && failed(visitReshard(earlier)))
+      return failure();
+    map(op.getResult(), lookup(earlier));
+    return success();
+  }
+  auto type = cast<RankedTensorType>(op.getType());
+  Value value = lookup(op.getInput());
+  int64_t channel = resolved.firstChannel;
+  for (const Step &step : resolved.steps) {
+    std::optional<RankedTensorType> result =
+        getLocalType(type, step.to, device);
+    // A collective keeps the element type; what it reduced in f32 is rounded
+    // after it.
+    std::optional<RankedTensorType> rounded = result;
+    if (result)
+      result = result->clone(getLocalElementType(type, step.from));
+    if (isNothing(step)) {
+      value = result ? value : Value();
+      ++channel;
+      continue;
+    }
+    if (!value && !result) {
+      ++channel;
+      continue;
+    }
+    OperationState state(op->getLoc(), collectiveName(step.kind));
+    if (value)
+      state.addOperands(value);
+    if (result)
+      state.addTypes(*result);
+    MLIRContext *context = builder.getContext();
+    state.addAttribute("channel", builder.getI64IntegerAttr(channel++));
+    state.addAttribute("from", PlacementAttr::get(context, step.from));
+    state.addAttribute("to", PlacementAttr::get(context, step.to));
+    Operation *collective = builder.create(state);
+    value = result ? adapt(collective->getResult(0), *rounded) : Value();
+  }
+  // Empty shards are all alike to the steps, so 0x2 may have stayed 0x2 where
+  // 2x0 is wanted.
+  auto wanted = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult()));
+  if (value &&
+      cast<RankedTensorType>(value.getType()).getShape() != wanted.getShape())
+    value = hlo::ReshapeOp::create(builder, op->getLoc(), wanted, value);
+  if (value)
+    map(op.getResult(), value);
+  return success();
+}
+
+} // namespace whale

@@ -1,0 +1,165 @@
+//===- RankClassBuilder.h - The function of a rank class --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the step on global shapes. Out: a function on local shapes in which every
+// reshard is resolved to collectives.
+//
+// What a rank computes of a micro-batch between two collectives is a segment, a
+// function of its own. The items that it computes of one moment one after the
+// other are a turn. The first turn of its kind is written out: its segments,
+// and the collectives between them. Later moments repeat it: they call the same
+// segments. So the cost of a micro-batch is that of its calls.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PARTITION_RANKCLASSBUILDER_H
+#define WHALE_LIB_TRANSFORMS_PARTITION_RANKCLASSBUILDER_H
+
+#include "MomentOrder.h"
+#include "ResolveReshards.h"
+#include "Segments.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Sharding/BlockLocalizer.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <map>
+
+namespace whale {
+
+using MomentOrders = llvm::DenseMap<mlir::Operation *, MomentOrder>;
+
+/// What the ranks of a class run: its function, and the segments that this
+/// calls for each micro-batch. They belong to no module yet.
+struct RankClassFunctions {
+  mlir::func::FuncOp function;
+  std::vector<mlir::func::FuncOp> segments;
+};
+
+/// A part of a turn that later moments repeat.
+struct TurnPart {
+  /// Calls this segment,
+  std::optional<Segment> segment = {};
+  /// or visits an operation of the step in the rank class's function,
+  mlir::Operation *op = nullptr;
+  /// or gives what a task graph yields the name of its result.
+  mlir::Value yielded = {}, result = {};
+};
+
+/// The items that a rank computes of one moment one after the other, as they
+/// were written out.
+struct Turn {
+  std::vector<TurnPart> parts;
+  /// Values of the step that were there before, and that were not.
+  std::vector<mlir::Value> needs, lacks;
+};
+
+/// A loop over micro-batches while it is written.
+struct LoopState {
+  explicit LoopState(MicroBatchesOp op)
+      : op(op), moments(op.getNumMoments()), sums(op.getNumReduced()),
+        isReduced(op.getNumMoments(), llvm::BitVector(op.getNumReduced())) {}
+
+  MicroBatchesOp op;
+  /// The values of each moment.
+  std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> moments;
+  /// By reduced value: the sum so far, and of which moments.
+  llvm::SmallVector<mlir::Value> sums;
+  std::vector<llvm::BitVector> isReduced;
+  /// By items, and whether there is a sum of what they reduce.
+  std::map<std::pair<std::vector<mlir::Operation *>, std::vector<bool>>,
+           std::vector<Turn>>
+      turns;
+};
+
+/// Writes the function of one rank class, with the shapes of its first rank.
+class RankClassBuilder : BlockLocalizer {
+public:
+  RankClassBuilder(mlir::OpBuilder &builder, mlir::func::FuncOp main,
+                   llvm::ArrayRef<int64_t> ranks,
+                   const ResolvedReshards &reshards, const MomentOrders &orders)
+      : BlockLocalizer(builder, ranks.front()), main(main), ranks(ranks),
+        reshards(reshards), orders(orders) {}
+  ~RankClassBuilder() override {
+    // What stands in none after an error.
+    for (mlir::Operation *op : constants)
+      op->destroy();
+  }
+
+  llvm::FailureOr<RankClassFunctions> build(llvm::StringRef name);
+
+private:
+  // The rank class's function.
+  static void cutLate(mlir::Block &block);
+  mlir::Value emitAbsent(mlir::Type type);
+  llvm::LogicalResult visitReshard(ReshardOp op);
+  static bool isNothing(const Step &step);
+
+  // Values.
+  mlir::Value find(mlir::Value value) const;
+  mlir::Value lookup(mlir::Value value);
+  void map(mlir::Value value, mlir::Value local) override;
+  mlir::Value getOperand(mlir::OpOperand &operand) override;
+  Placement getOperandPlacement(mlir::OpOperand &operand) override {
+    return getPlacement(operand.get()).getValue();
+  }
+  bool isLate(mlir::Operation *producer) const;
+
+  // Operations.
+  llvm::LogicalResult visit(mlir::Operation *op) override;
+  llvm::LogicalResult visitTaskGraph(TaskGraphOp graph);
+  llvm::LogicalResult visitHere(mlir::Operation *op);
+  llvm::LogicalResult visitInSegment(mlir::Operation *op);
+  llvm::LogicalResult receiveReads(mlir::Operation *op);
+  llvm::LogicalResult visitLateReads(mlir::Operation *op);
+  bool communicates(mlir::Operation *op) const;
+  bool isSent(mlir::Operation *op) const;
+
+  // Loops over micro-batches.
+  llvm::LogicalResult visitMicroBatches(MicroBatchesOp op);
+  llvm::LogicalResult
+  visitTurn(LoopState &loop, llvm::ArrayRef<mlir::Operation *> ops, int64_t m);
+  llvm::LogicalResult write(LoopState &loop,
+                            llvm::ArrayRef<mlir::Operation *> ops, int64_t m);
+  bool fits(const Turn &turn) const;
+  llvm::LogicalResult repeat(LoopState &loop, const Turn &turn, int64_t m);
+  void reduce(LoopState &loop, int64_t m);
+  void openSegment(mlir::Location loc);
+  void closeSegment();
+  mlir::Value getShared(mlir::Operation *op);
+  void call(const Segment &segment, LoopState &loop);
+
+  mlir::func::FuncOp main;
+  llvm::ArrayRef<int64_t> ranks;
+  const ResolvedReshards &reshards;
+  const MomentOrders &orders;
+  mlir::func::FuncOp function;
+  std::vector<mlir::func::FuncOp> segments;
+  llvm::DenseMap<mlir::Value, mlir::Value> values;
+  /// Inside of micro-batches: the loop, and the values of the micro-batch at
+  /// hand.
+  LoopState *loop = nullptr;
+  llvm::DenseMap<mlir::Value, mlir::Value> *moment = nullptr;
+  /// What is being written.
+  std::optional<OpenSegment> open;
+  Turn *turn = nullptr;
+  /// What the turn has put into the rank class's function.
+  llvm::DenseSet<mlir::Value> made;
+  /// Whether an operation of a region is visited, with the operation around it.
+  bool isNested = false;
+  /// Offsets of shards, by what they are.
+  std::map<std::tuple<const void *, int64_t, const void *>, mlir::Value>
+      offsets;
+  /// Those that segments make, which moments get copies of.
+  std::vector<mlir::Operation *> constants;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PARTITION_RANKCLASSBUILDER_H

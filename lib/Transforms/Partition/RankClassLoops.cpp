@@ -1,0 +1,239 @@
+//===- RankClassLoops.cpp - Micro-batches of a rank class -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RankClassBuilder.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Placement/Resolver.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/Reducers.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+void RankClassBuilder::openSegment(Location loc) {
+  if (open)
+    return;
+  open.emplace(loc, builder.getContext());
+  builder.setInsertionPointToEnd(open->getBody());
+}
+
+void RankClassBuilder::closeSegment() {
+  if (!open)
+    return;
+  builder.setInsertionPointToEnd(&function.front());
+  Segment segment = open->close([&](Operation *op) { return getShared(op); });
+  open.reset();
+  for (SegmentOutput &output : segment.outputs)
+    if (output.constant)
+      constants.push_back(output.constant);
+  if (segment.function) {
+    segment.function.setName(("segment_" + Twine(segments.size())).str());
+    segments.push_back(segment.function);
+  }
+  call(segment, *loop);
+  if (turn)
+    turn->parts.push_back({.segment = std::move(segment)});
+}
+
+/// What differs between the ranks of a class is made once, in its function.
+Value RankClassBuilder::getShared(Operation *op) {
+  auto offset = cast<ShardOffsetOp>(op);
+  Value &local =
+      offsets[{offset.getPlacementAttr().getAsOpaquePointer(), offset.getDim(),
+               offset.getType().getAsOpaquePointer()}];
+  if (!local) {
+    OpBuilder start = OpBuilder::atBlockBegin(&function.front());
+    local = start.clone(*op)->getResult(0);
+  }
+  return local;
+}
+
+void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
+  auto get = [&](const SegmentInput &input) {
+    if (input.value)
+      return find(input.value);
+    return input.reduced ? loop.sums[*input.reduced] : input.local;
+  };
+  func::CallOp call;
+  if (segment.function) {
+    SmallVector<Value> operands = llvm::map_to_vector(segment.inputs, get);
+    func::FuncOp callee = segment.function;
+    call = func::CallOp::create(builder, callee.getLoc(), callee, operands);
+  }
+  for (const SegmentOutput &output : segment.outputs) {
+    Value local;
+    if (output.kind == SegmentOutput::Result)
+      local = call.getResult(output.result);
+    else if (output.kind == SegmentOutput::Input)
+      local = get(output.input);
+    else if (output.kind == SegmentOutput::Constant)
+      local = builder.clone(*output.constant)->getResult(0);
+    if (output.value)
+      map(output.value, local);
+    else if (local)
+      loop.sums[*output.reduced] = local;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Loops over micro-batches
+//===----------------------------------------------------------------------===//
+
+/// Adds what a moment has yielded by now to the sums.
+void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
+  MicroBatchesOp op = loop.op;
+  auto isThere = [&](Value value) {
+    return (open && open->contains(value)) || find(value);
+  };
+  for (unsigned i = 0; i < op.getNumReduced(); ++i) {
+    if (loop.isReduced[m][i])
+      continue;
+    Value yielded = op.getYield(m)->getOperand(i);
+    if (!isThere(yielded))
+      continue;
+    loop.isReduced[m].set(i);
+    openSegment(yielded.getLoc());
+    auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
+    auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
+    Value term = adapt(lookup(yielded), type);
+    if (Value sum = loop.sums[i])
+      term = emitCombination(
+          builder, term.getLoc(), kind,
+          open->addInput({.reduced = i}, sum.getType(), term.getLoc()), term);
+    open->addSum(
+        i, term,
+        DenseElementsAttr::get(type, getIdentity(kind, type.getElementType())));
+  }
+}
+
+/// Whether what the turn needs is there now, and what it receives isn't.
+bool RankClassBuilder::fits(const Turn &turn) const {
+  return llvm::all_of(turn.needs, [&](Value value) { return !!find(value); }) &&
+         llvm::none_of(turn.lacks, [&](Value value) { return !!find(value); });
+}
+
+LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
+                                          ArrayRef<Operation *> ops,
+                                          int64_t m) {
+  moment = &loop.moments[m];
+  // A sum's first term is not added to anything.
+  std::vector<bool> hasSum;
+  for (Value sum : loop.sums)
+    hasSum.push_back(!!sum);
+  std::vector<Turn> &turns = loop.turns[{{ops.begin(), ops.end()}, hasSum}];
+  for (const Turn &known : turns)
+    if (fits(known))
+      return repeat(loop, known, m);
+  Turn written;
+  turn = &written;
+  made.clear();
+  LogicalResult result = write(loop, ops, m);
+  turn = nullptr;
+  turns.push_back(std::move(written));
+  return result;
+}
+
+LogicalResult RankClassBuilder::write(LoopState &loop,
+                                      ArrayRef<Operation *> ops, int64_t m) {
+  for (Operation *op : ops) {
+    if (failed(visit(op)))
+      return failure();
+    reduce(loop, m);
+  }
+  closeSegment();
+  return success();
+}
+
+LogicalResult RankClassBuilder::repeat(LoopState &loop, const Turn &turn,
+                                       int64_t m) {
+  for (const TurnPart &part : turn.parts) {
+    if (part.segment) {
+      call(*part.segment, loop);
+      for (const SegmentOutput &output : part.segment->outputs)
+        if (output.reduced)
+          loop.isReduced[m].set(*output.reduced);
+    } else if (part.op) {
+      if (failed(visit(part.op)))
+        return failure();
+    } else {
+      map(part.result, find(part.yielded));
+    }
+  }
+  return success();
+}
+
+/// Writes the moments in the order of this rank's stage.
+LogicalResult RankClassBuilder::visitMicroBatches(MicroBatchesOp op) {
+  LoopState state(op);
+  loop = &state;
+  for (int64_t m = 0; m < op.getNumMoments(); ++m)
+    for (BlockArgument argument : op.getBody(m).getArguments())
+      if (Value local =
+              values.lookup(op.getSlice(argument.getArgNumber(), m).get()))
+        state.moments[m][argument] = local;
+  auto isExchange = [&](ReshardOp reshard) {
+    return llvm::any_of(reshards.at(reshard).steps, [](const Step &step) {
+      return step.kind != StepKind::LocalSlice;
+    });
+  };
+  SmallVector<MomentItem> items = orders.at(op).itemsOf(device, isExchange);
+  for (ArrayRef<MomentItem> rest = items; !rest.empty();) {
+    int64_t m = rest.front().moment;
+    auto turnItems = rest.take_while(
+        [&](const MomentItem &item) { return item.moment == m; });
+    rest = rest.drop_front(turnItems.size());
+    auto ops = llvm::map_to_vector(
+        turnItems, [](const MomentItem &item) { return item.op; });
+    if (failed(visitTurn(state, ops, m)))
+      return failure();
+  }
+  for (int64_t m = 0; m < op.getNumMoments(); ++m) {
+    moment = &state.moments[m];
+    for (OpOperand &operand : op.getYield(m)->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      bool isDone = index < op.getNumReduced() && state.isReduced[m][index];
+      if (!isDone && holds(operand.get()) && !getOperand(operand))
+        return failure();
+    }
+    reduce(state, m);
+    closeSegment();
+  }
+  for (OpResult result : op->getResults()) {
+    auto [index, m] = op.getYielded(result.getResultNumber());
+    Value local = state.sums.size() > index && !m ? state.sums[index] : Value();
+    if (m) {
+      moment = &state.moments[*m];
+      local = find(op.getYield(*m)->getOperand(index));
+    }
+    moment = nullptr;
+    // None of the terms is this device's.
+    if (!m && !local && holds(result)) {
+      auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(result));
+      auto kind = cast<ReductionAttr>(op.getReductions()[index]).getValue();
+      local = hlo::ConstantOp::create(
+          builder, op.getLoc(),
+          DenseElementsAttr::get(type,
+                                 getIdentity(kind, type.getElementType())));
+    }
+    if (local)
+      map(result, local);
+  }
+  moment = nullptr;
+  loop = nullptr;
+  return success();
+}
+
+} // namespace whale

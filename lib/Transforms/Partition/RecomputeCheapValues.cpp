@@ -1,0 +1,299 @@
+//===- RecomputeCheapValues.cpp - Compute again instead of keep -----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A value that a task graph in micro-batches uses and another one has made is
+// kept between them, as often as micro-batches are in flight. Where
+// whale-fuse-kernels would compute it again if it saw both (a mask, a mean
+// taken to the shape of what it is subtracted from), the task graph gets the
+// operations that make it, and only what these start from is kept.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/IRMapping.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+#define GEN_PASS_DEF_RECOMPUTECHEAPVALUES
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+/// What takes more arithmetic than this is kept, as whale-fuse-kernels would.
+static constexpr unsigned kMaxArithmetic = 4;
+/// Operations to look at. Those that move elements are no arithmetic, so there
+/// may be any number of them.
+static constexpr unsigned kMaxSteps = 256;
+/// An operand of at most this part of the result's size is small.
+static constexpr int64_t kFarSmaller = 16;
+
+static bool movesElements(Operation *op) {
+  return isa<hlo::BroadcastInDimOp, hlo::TransposeOp>(op);
+}
+
+/// Whether the operation is a loop that gives one element at a time.
+static bool isParallel(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() || movesElements(op) ||
+         isa<hlo::SelectOp, hlo::ClampOp, hlo::IotaOp>(op);
+}
+
+/// Whether the operation becomes a loop that can take in what makes its
+/// operands.
+static bool isLoop(Operation *op) {
+  return isParallel(op) || isa<hlo::ReduceOp>(op);
+}
+
+/// How much arithmetic it is for an element; nothing if too much.
+static std::optional<unsigned> getArithmetic(Operation *op) {
+  if (movesElements(op))
+    return 0;
+  // A number and its conversion.
+  if (isa<hlo::IotaOp>(op))
+    return 2;
+  if (isa<hlo::AddOp, hlo::SubtractOp, hlo::MulOp, hlo::NegOp, hlo::AbsOp,
+          hlo::MaxOp, hlo::MinOp, hlo::AndOp, hlo::OrOp, hlo::NotOp, hlo::XorOp,
+          hlo::CompareOp, hlo::ConvertOp, hlo::SelectOp>(op))
+    return 1;
+  return std::nullopt;
+}
+
+namespace {
+
+/// What one loop computes for a value, from others that are stored.
+class Expression {
+public:
+  /// Nothing if it is more than what is cheap: little arithmetic on one value
+  /// of the size of the result, and others that are far smaller.
+  static std::optional<Expression> findCheap(Value value) {
+    unsigned steps = 0;
+    return findCheap(value, steps);
+  }
+
+  /// Each after those that it needs.
+  llvm::SetVector<Operation *> ops;
+  /// What it is computed from.
+  llvm::SetVector<Value> leaves;
+
+private:
+  static std::optional<Expression> findCheap(Value value, unsigned &steps) {
+    Operation *op = value.getDefiningOp();
+    Expression expression;
+    if (!isParallel(op) || isTransposedProduct(op) ||
+        !expression.add(op, steps))
+      return std::nullopt;
+    int64_t size = cast<ShapedType>(value.getType()).getNumElements();
+    auto isLarge = [&](Value leaf) {
+      return cast<ShapedType>(leaf.getType()).getNumElements() * kFarSmaller >
+             size;
+    };
+    if (llvm::count_if(expression.leaves, isLarge) > 1)
+      return std::nullopt;
+    return expression;
+  }
+
+  /// `steps` counts the operations looked at, for the expressions that this
+  /// one asks for, too.
+  bool add(Operation *op, unsigned &steps) {
+    std::optional<unsigned> own = getArithmetic(op);
+    if (!own || (arithmetic += *own) > kMaxArithmetic || ++steps > kMaxSteps)
+      return false;
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (producer && producer->hasTrait<OpTrait::ConstantLike>()) {
+        ops.insert(producer);
+      } else if (producer && producer->getBlock() == op->getBlock() &&
+                 isTakenIn(producer, steps)) {
+        if (!ops.contains(producer) && !add(producer, steps))
+          return false;
+      } else {
+        leaves.insert(operand);
+      }
+    }
+    ops.insert(op);
+    return true;
+  }
+
+  /// Whether what makes an operand is a part of the same loop.
+  static bool isTakenIn(Operation *producer, unsigned &steps) {
+    // A product can be written transposed.
+    if (!isParallel(producer) || isTransposedProduct(producer))
+      return false;
+    return llvm::all_equal(producer->getUsers()) ||
+           findCheap(producer->getResult(0), steps);
+  }
+
+  static bool isTransposedProduct(Operation *op) {
+    return isa<hlo::TransposeOp>(op) &&
+           op->getOperand(0).getDefiningOp<hlo::DotGeneralOp>();
+  }
+
+  unsigned arithmetic = 0;
+};
+
+/// A value that a task graph is to compute itself.
+struct Recomputed {
+  TaskGraphOp graph;
+  Value value;
+  Expression expression;
+};
+
+/// Whether all that uses the value in the task graph are loops of its own
+/// block.
+bool isUsedByLoops(Value value, TaskGraphOp graph) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return !graph->isAncestor(user) ||
+           (isLoop(user) && user->getParentOp() == graph);
+  });
+}
+
+/// Whether every device that has `value` has `leaf`, too.
+bool isThere(Value leaf, Value value) {
+  PlacementAttr from = getPlacement(leaf), to = getPlacement(value);
+  return from && to &&
+         llvm::all_of(to.getValue().devices(), [&](DeviceId device) {
+           return from.getValue().contains(device);
+         });
+}
+
+/// What a task graph of a loop over micro-batches is to compute again.
+void findRecomputed(TaskGraphOp graph, SmallVectorImpl<Recomputed> &found) {
+  auto loop = graph->getParentOfType<MicroBatchesOp>();
+  // Without stages a rank computes the task graphs of a micro-batch one behind
+  // the other, and whale-fuse-kernels sees them all.
+  bool isPipelined = loop->hasAttr(kScheduleAttr);
+  llvm::SetVector<Value> captures;
+  graph.getBody().walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (operand.getDefiningOp<TaskGraphOp>())
+        captures.insert(operand);
+  });
+  for (Value value : captures) {
+    bool isOfMoment = loop->isAncestor(value.getDefiningOp());
+    if ((isOfMoment && !isPipelined) || !isUsedByLoops(value, graph))
+      continue;
+    Value inner = lookThroughTaskGraph(value);
+    if (!inner.getDefiningOp<hlo::ConstantOp>() && inner.getDefiningOp() &&
+        inner.getDefiningOp()->getName().getDialectNamespace() ==
+            hlo::StablehloDialect::getDialectNamespace())
+      if (std::optional<Expression> expression = Expression::findCheap(inner);
+          expression && llvm::all_of(expression->leaves, [&](Value leaf) {
+            return isThere(leaf, value);
+          }))
+        found.push_back({graph, value, std::move(*expression)});
+  }
+}
+
+struct RecomputeCheapValues
+    : impl::RecomputeCheapValuesBase<RecomputeCheapValues> {
+  void runOnOperation() override {
+    SmallVector<Recomputed> found;
+    getOperation().walk([&](TaskGraphOp graph) {
+      if (graph->getParentOfType<MicroBatchesOp>())
+        findRecomputed(graph, found);
+    });
+    // What is made in a task graph leaves it as a result.
+    llvm::MapVector<Operation *, llvm::SetVector<Value>> leaving;
+    for (const Recomputed &one : found)
+      for (Value leaf : one.expression.leaves)
+        if (auto graph =
+                dyn_cast<TaskGraphOp>(leaf.getParentBlock()->getParentOp()))
+          leaving[graph].insert(leaf);
+    IRMapping outside;
+    for (auto &[op, leaves] : leaving)
+      leaves.remove_if([&, op = op](Value leaf) {
+        auto graph = cast<TaskGraphOp>(op);
+        auto yielded = graph.getYield()->getOperands();
+        auto it = llvm::find(yielded, leaf);
+        if (it == yielded.end())
+          return false;
+        outside.map(leaf, graph.getResult(it.getIndex()));
+        return true;
+      });
+    leaving.remove_if([](const auto &entry) { return entry.second.empty(); });
+    llvm::DenseMap<Operation *, TaskGraphOp> replaced;
+    for (auto &[op, leaves] : leaving)
+      replaced[op] = addResults(cast<TaskGraphOp>(op), leaves.getArrayRef(),
+                                outside, found);
+    for (const Recomputed &one : found) {
+      TaskGraphOp graph = one.graph;
+      if (auto it = replaced.find(graph); it != replaced.end())
+        graph = it->second;
+      recompute(graph, one, outside);
+    }
+    for (auto &[op, leaves] : leaving)
+      op->erase();
+  }
+
+private:
+  static SmallVector<Value> leavesOf(const IRMapping &outside, Value result) {
+    SmallVector<Value> leaves;
+    for (auto [leaf, known] : outside.getValueMap())
+      if (known == result)
+        leaves.push_back(leaf);
+    return leaves;
+  }
+
+  /// The task graph with more results; `outside` says which one each leaf is.
+  static TaskGraphOp addResults(TaskGraphOp graph, ArrayRef<Value> leaves,
+                                IRMapping &outside,
+                                MutableArrayRef<Recomputed> found) {
+    OpBuilder builder(graph);
+    SmallVector<Type> types(graph->getResultTypes());
+    llvm::append_range(types, ValueRange(leaves).getTypes());
+    OperationState state(graph.getLoc(), graph->getName(), {}, types,
+                         graph->getAttrs());
+    state.addRegion();
+    auto more = cast<TaskGraphOp>(builder.create(state));
+    more.getBody().takeBody(graph.getBody());
+    Operation *yield = more.getYield();
+    yield->insertOperands(yield->getNumOperands(), leaves);
+    unsigned count = graph->getNumResults();
+    for (auto [old, result] :
+         llvm::zip(graph->getResults(), more->getResults())) {
+      old.replaceAllUsesWith(result);
+      for (Value leaf : leavesOf(outside, old))
+        outside.map(leaf, result);
+      for (Recomputed &one : found)
+        if (one.value == old)
+          one.value = result;
+    }
+    for (auto [leaf, result] :
+         llvm::zip_equal(leaves, more->getResults().drop_front(count)))
+      outside.map(leaf, result);
+    return more;
+  }
+
+  static void recompute(TaskGraphOp graph, const Recomputed &one,
+                        const IRMapping &outside) {
+    // Behind what is received before, so that no segment ends between them.
+    Block &block = graph.getBody().front();
+    Operation *first = block.getTerminator();
+    for (Operation *user : one.value.getUsers())
+      if (graph->isAncestor(user) && user->isBeforeInBlock(first))
+        first = user;
+    OpBuilder builder(first);
+    IRMapping mapping = outside;
+    Value copy;
+    for (Operation *op : one.expression.ops)
+      copy = builder.clone(*op, mapping)->getResult(0);
+    Value value = one.value;
+    value.replaceUsesWithIf(copy, [&](OpOperand &use) {
+      return graph->isAncestor(use.getOwner());
+    });
+  }
+};
+
+} // namespace
+} // namespace whale

@@ -1,0 +1,324 @@
+//===- Segments.cpp - What a rank computes again and again ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Segments.h"
+
+#include "FoldEmptyShares.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/Attributes.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <unordered_map>
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+OpenSegment::OpenSegment(Location loc, MLIRContext *context) {
+  OpBuilder builder(context);
+  function =
+      func::FuncOp::create(loc, "segment", builder.getFunctionType({}, {}));
+  function.setPrivate();
+  function->setAttr(kSegmentAttr, builder.getUnitAttr());
+  function.addEntryBlock();
+}
+
+Value OpenSegment::addInput(const SegmentInput &input, Type type,
+                            Location loc) {
+  if (!input.value)
+    for (auto [known, argument] :
+         llvm::zip_equal(inputs, getBody()->getArguments()))
+      if (known == input)
+        return argument;
+  inputs.push_back(input);
+  Value argument = getBody()->addArgument(type, loc);
+  if (input.value)
+    values[input.value] = argument;
+  return argument;
+}
+
+void OpenSegment::map(Value value, Value local) {
+  values[value] = local;
+  defined.push_back(value);
+}
+
+/// Whether an operation that was not visited here uses the value. What another
+/// rank alone uses counts too; pruneSegments finds it.
+bool OpenSegment::isUsedOutside(Value value) const {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner(), *parent = user->getParentOp();
+    unsigned number = use.getOperandNumber();
+    if (isa<YieldOp>(user) && isa<MicroBatchesOp>(parent))
+      return llvm::none_of(
+          sums, [&](const Sum &sum) { return sum.reduced == number; });
+    if (isa<YieldOp>(user) && !ops.contains(parent))
+      return isUsedOutside(parent->getResult(number));
+    for (; user && !isa<MicroBatchesOp>(user); user = user->getParentOp())
+      if (ops.contains(user))
+        return false;
+    return true;
+  });
+}
+
+static void setArguments(func::FuncOp function) {
+  Block &body = function.front();
+  function.setFunctionType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(),
+                        body.getTerminator()->getOperandTypes()));
+}
+
+/// Drops arguments that nothing uses, which are told in ascending order.
+static SmallVector<unsigned> dropUnusedArguments(func::FuncOp function) {
+  Block &body = function.front();
+  SmallVector<unsigned> unused;
+  for (BlockArgument argument : body.getArguments())
+    if (argument.use_empty())
+      unused.push_back(argument.getArgNumber());
+  if (unused.empty())
+    return unused;
+  llvm::BitVector erased(body.getNumArguments());
+  for (unsigned number : unused)
+    erased.set(number);
+  setArguments(function);
+  SmallVector<DictionaryAttr> attributes;
+  for (unsigned i = 0; i < body.getNumArguments(); ++i)
+    if (!erased[i])
+      attributes.push_back(function.getArgAttrDict(i));
+  body.eraseArguments(erased);
+  setArguments(function);
+  function.setAllArgAttrs(attributes);
+  return unused;
+}
+
+static void eraseDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
+  Segment segment;
+  Block *body = getBody();
+  SmallVector<Value> returned;
+  auto give = [&](const SegmentOutput &output, Value local) {
+    segment.outputs.push_back(output);
+    returned.push_back(local);
+  };
+  for (Value value : defined) {
+    // Whoever needs a constant makes it.
+    Operation *producer = value.getDefiningOp();
+    bool isConstant = producer && producer->hasTrait<OpTrait::ConstantLike>();
+    if (!isConstant && isUsedOutside(value))
+      give({.value = value}, values.lookup(value));
+  }
+  llvm::DenseMap<unsigned, Attribute> nothing;
+  for (const Sum &sum : sums) {
+    give({.reduced = sum.reduced}, sum.local);
+    nothing[sum.reduced] = sum.nothing;
+  }
+
+  OpBuilder builder = OpBuilder::atBlockEnd(body);
+  Operation *end = func::ReturnOp::create(builder, function.getLoc(), returned);
+  foldEmptyShares(*body);
+  SmallVector<Operation *> offsets;
+  body->walk([&](ShardOffsetOp op) { offsets.push_back(op); });
+  for (Operation *op : offsets) {
+    Value local = getLocal(op);
+    op->getResult(0).replaceAllUsesWith(
+        addInput({.local = local}, local.getType(), op->getLoc()));
+    op->erase();
+  }
+
+  llvm::DenseMap<Value, unsigned> numbers;
+  SmallVector<Value> results;
+  for (auto [output, local] :
+       llvm::zip_equal(segment.outputs, llvm::to_vector(end->getOperands()))) {
+    Operation *producer = local.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(local)) {
+      output.kind = SegmentOutput::Input;
+      output.input = inputs[argument.getArgNumber()];
+    } else if (auto constant = dyn_cast<hlo::ConstantOp>(producer)) {
+      // The sum of no terms is the next term.
+      output.kind = output.reduced && constant.getValue() ==
+                                          nothing.lookup(*output.reduced)
+                        ? SegmentOutput::Nothing
+                        : SegmentOutput::Constant;
+      if (output.kind == SegmentOutput::Constant)
+        output.constant = constant->clone();
+    } else {
+      auto [it, isNew] = numbers.try_emplace(local, results.size());
+      if (isNew)
+        results.push_back(local);
+      output.result = it->second;
+    }
+  }
+  end->setOperands(results);
+  eraseDead(*body);
+  if (body->without_terminator().empty()) {
+    function.erase();
+    return segment;
+  }
+  setArguments(function);
+  for (auto [number, input] : llvm::enumerate(inputs))
+    if (input.reduced)
+      function.setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
+  for (unsigned number : llvm::reverse(dropUnusedArguments(function)))
+    inputs.erase(inputs.begin() + number);
+  segment.function = function;
+  segment.inputs = std::move(inputs);
+  return segment;
+}
+
+//===----------------------------------------------------------------------===//
+// Dead results
+//===----------------------------------------------------------------------===//
+
+/// Makes the call one with other operands and results: those that are kept.
+static void rebuild(func::CallOp call, ArrayRef<Value> operands,
+                    ArrayRef<unsigned> kept) {
+  OpBuilder builder(call);
+  SmallVector<Type> types;
+  for (unsigned result : kept)
+    types.push_back(call.getResult(result).getType());
+  auto fewer = func::CallOp::create(builder, call.getLoc(), call.getCallee(),
+                                    types, operands);
+  for (auto [result, old] : llvm::zip_equal(fewer.getResults(), kept))
+    call.getResult(old).replaceAllUsesWith(result);
+  call.erase();
+}
+
+void pruneSegments(func::FuncOp rankClass,
+                   std::vector<func::FuncOp> &segments) {
+  llvm::StringMap<SmallVector<func::CallOp>> callsOf;
+  auto collect = [&] {
+    callsOf.clear();
+    for (auto call : rankClass.front().getOps<func::CallOp>())
+      callsOf[call.getCallee()].push_back(call);
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    collect();
+    // What is called later is needed by less.
+    for (func::FuncOp segment : llvm::reverse(segments)) {
+      ArrayRef<func::CallOp> calls = callsOf[segment.getName()];
+      Operation *end = segment.front().getTerminator();
+      SmallVector<unsigned> kept;
+      SmallVector<Value> results;
+      for (unsigned i = 0; i < end->getNumOperands(); ++i)
+        if (llvm::any_of(calls, [&](func::CallOp call) {
+              return !call.getResult(i).use_empty();
+            })) {
+          kept.push_back(i);
+          results.push_back(end->getOperand(i));
+        }
+      if (kept.size() == end->getNumOperands() && !calls.empty() &&
+          !kept.empty())
+        continue;
+      if (calls.empty() && segment.front().without_terminator().empty())
+        continue;
+      changed = true;
+      if (kept.empty()) {
+        for (func::CallOp call : calls)
+          call.erase();
+        callsOf[segment.getName()].clear();
+        segment.front().getTerminator()->setOperands({});
+        eraseDead(segment.front());
+        continue;
+      }
+      end->setOperands(results);
+      eraseDead(segment.front());
+      SmallVector<unsigned> dropped = dropUnusedArguments(segment);
+      setArguments(segment);
+      for (func::CallOp call : calls) {
+        SmallVector<Value> operands(call.getOperands());
+        for (unsigned number : llvm::reverse(dropped))
+          operands.erase(operands.begin() + number);
+        rebuild(call, operands, kept);
+      }
+      collect();
+    }
+  }
+  llvm::erase_if(segments, [&](func::FuncOp segment) {
+    bool isCalled = !callsOf[segment.getName()].empty();
+    if (!isCalled)
+      segment.erase();
+    return !isCalled;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Equal segments
+//===----------------------------------------------------------------------===//
+
+/// Of functions that are equal the same; names are left out.
+static llvm::hash_code hashSegment(func::FuncOp segment) {
+  llvm::hash_code hash = mlir::hash_value(segment.getFunctionType());
+  llvm::DenseMap<Value, unsigned> numbers;
+  auto number = [&](Value value) {
+    numbers.try_emplace(value, numbers.size());
+  };
+  llvm::for_each(segment.front().getArguments(), number);
+  segment.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    hash = llvm::hash_combine(
+        hash,
+        OperationEquivalence::computeHash(
+            op,
+            [&](Value value) {
+              return llvm::hash_value(numbers.lookup(value));
+            },
+            OperationEquivalence::ignoreHashValue, OperationEquivalence::None));
+    llvm::for_each(op->getResults(), number);
+    for (Region &region : op->getRegions())
+      for (Block &body : region)
+        llvm::for_each(body.getArguments(), number);
+  });
+  return hash;
+}
+
+static bool areEqual(func::FuncOp a, func::FuncOp b) {
+  return a.getFunctionType() == b.getFunctionType() &&
+         a.getArgAttrsAttr() == b.getArgAttrsAttr() &&
+         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
+                                                    OperationEquivalence::None);
+}
+
+void addSegments(ModuleOp module, ArrayRef<func::FuncOp> rankClasses,
+                 ArrayRef<std::vector<func::FuncOp>> segments) {
+  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> known;
+  unsigned count = 0;
+  for (auto [rankClass, own] : llvm::zip_equal(rankClasses, segments)) {
+    llvm::StringMap<StringAttr> names;
+    for (func::FuncOp segment : own) {
+      StringRef before = segment.getName();
+      auto &alike = known[hashSegment(segment)];
+      auto same = llvm::find_if(
+          alike, [&](func::FuncOp other) { return areEqual(segment, other); });
+      if (same != alike.end()) {
+        names[before] = same->getNameAttr();
+        segment.erase();
+        continue;
+      }
+      std::string name = ("segment_" + Twine(count++)).str();
+      auto attribute = StringAttr::get(module.getContext(), name);
+      names[before] = attribute;
+      segment.setName(attribute);
+      module.push_back(segment);
+      alike.push_back(segment);
+    }
+    func::FuncOp function = rankClass;
+    for (auto call : function.front().getOps<func::CallOp>())
+      call.setCallee(names.at(call.getCallee()));
+  }
+}
+
+} // namespace whale
