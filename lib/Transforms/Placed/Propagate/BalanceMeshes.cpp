@@ -326,12 +326,17 @@ void MeshBalancer::rotate(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
 }
 
 /// Lets shares differ between micro-batches, over the period that makes the
-/// step the fastest. Each kind of micro-batch is compiled for itself, and so is
-/// each sequence of shares: there may not be too many.
+/// step the fastest. Each kind of micro-batch is a region that is compiled, and
+/// each sequence of shares a rank class: there may not be too many.
 void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
                                   ArrayRef<Mesh *> meshes,
                                   int64_t mostVariants) {
-  constexpr double kWorthIt = 0.998;
+  // The part of the time that a rotation must save. Finish times leave out its
+  // cost: samples that move to other devices before the first micro-batch, and
+  // the time to compile its regions. Without a limit shares would rotate for
+  // savings that are far less than this cost and than the error of the cost
+  // model.
+  constexpr double kLeastSaving = 0.002;
   constexpr int64_t kSequences = 16;
   ArrayRef<int64_t> moments = loads.getMoments();
   int64_t samples = std::accumulate(moments.begin(), moments.end(), int64_t(0));
@@ -363,7 +368,7 @@ void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
     }
   };
   auto [best, total] = findFinish();
-  best *= kWorthIt;
+  best *= 1 - kLeastSaving;
   // Nothing is faster than when all finish together.
   if (ideal > best)
     return;
@@ -373,7 +378,7 @@ void MeshBalancer::rotateTogether(ArrayRef<Mesh *> stages,
     auto [latest, sum] = findFinish();
     bool isFaster = latest < best * (1 - 1e-9);
     bool isAsFast = chosen > 1 && latest < best * (1 + 1e-9);
-    if ((isFaster || (isAsFast && sum < total * kWorthIt)) &&
+    if ((isFaster || (isAsFast && sum < total * (1 - kLeastSaving))) &&
         llvm::all_of(stages, [&](Mesh *mesh) {
           return countSequences(*mesh, moments) <= kSequences;
         })) {
