@@ -1,7 +1,8 @@
 // RUN: echo '{"kinds": {"c": {"flops": {"f32": 1e9}, "memory_bytes": 1e9, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "c", "count": 2}]}]}' > %t.json
-// RUN: whale-opt %s --whale-load-cluster=file=%t.json --whale-micro-batch \
+// RUN: whale-opt %s --split-input-file --whale-load-cluster=file=%t.json --whale-micro-batch \
 // RUN:   --whale-form-task-graphs --whale-assign-devices --whale-propagate \
-// RUN:   --whale-insert-reshards --whale-verify-placements --whale-partition \
+// RUN:   --whale-insert-reshards --whale-verify-placements \
+// RUN:   --whale-schedule-micro-batches --whale-partition \
 // RUN:   --whale-verify-partition | FileCheck %s
 
 // Four micro-batches call two segments: the first has no sum to add to. The sum
@@ -37,5 +38,69 @@ module attributes {whale.config = {num_micro_batch = 4 : i64},
         across dimensions = [0, 1] {whale.strategy = #whale.replicate}
         : (tensor<16x8xf32>, tensor<f32>) -> tensor<f32>
     return %1 : tensor<f32>
+  }
+}
+
+// -----
+
+// Where a moment starts and where a rank's samples start are operands: segments
+// differ in neither.
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK: %[[RANK:.*]] = whale.shard_offset 0
+// CHECK: call @segment_0(%[[M0:[^,]*]], %{{[^,]*}}, %[[RANK]])
+// CHECK: call @segment_1(%[[M1:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
+// CHECK: func.func private @segment_0
+// CHECK-NOT: shard_offset
+// CHECK: stablehlo.iota
+module attributes {whale.config = {num_micro_batch = 2 : i64},
+                   whale.default_strategy = #whale.replicate} {
+  func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<f32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %i = stablehlo.iota dim = 0 {whale.strategy = #whale.replicate}
+        : tensor<8xf32>
+    %0 = stablehlo.multiply %x, %i {whale.strategy = #whale.replicate}
+        : tensor<8xf32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
+        across dimensions = [0] {whale.strategy = #whale.replicate}
+        : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+
+// What a stage receives and sends stands between its calls, in a segment of
+// its own stage alone.
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK-COUNT-4: call @segment_0
+// CHECK-NOT: call
+// CHECK-LABEL: func.func @rank_class_1
+// CHECK: %[[R0:.*]] = whale.send_recv
+// CHECK: call @segment_1(%[[R0]], %arg1)
+// CHECK: %[[R1:.*]] = whale.send_recv
+// CHECK-NEXT: call @segment_2(%[[R1]], %arg1
+// CHECK-COUNT-2: call @segment_2
+// CHECK-NOT: call
+// CHECK-LABEL: func.func private @segment_0
+// CHECK-NOT: send_recv
+module attributes {whale.config = {num_micro_batch = 4 : i64}} {
+  func.func @main(%w: tensor<8x8xf32>, %v: tensor<8x8xf32>,
+                  %x: tensor<16x8xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<f32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "a", scope = 0>}
+        : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+    %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "b", scope = 1>}
+        : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+    %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add
+        across dimensions = [0, 1]
+        {whale.strategy = #whale.replicate<devices = 1, name = "b", scope = 1>}
+        : (tensor<16x8xf32>, tensor<f32>) -> tensor<f32>
+    return %2 : tensor<f32>
   }
 }
