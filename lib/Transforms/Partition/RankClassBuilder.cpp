@@ -150,7 +150,7 @@ Value RankClassBuilder::getOperand(OpOperand &operand) {
 }
 
 /// What another stage sends to a micro-batch is received when it is first
-/// needed, and constants stand in no stage.
+/// needed, and constants belong to no stage.
 bool RankClassBuilder::isLate(Operation *producer) const {
   return moment && producer &&
          (isa<ReshardOp>(producer) ||
@@ -172,7 +172,7 @@ LogicalResult RankClassBuilder::visit(Operation *op) {
     return visitHere(op);
   if (!communicates(op))
     return visitInSegment(op);
-  // Collectives stand in the rank class's function.
+  // Collectives are part of the rank class's function.
   closeSegment();
   if (turn)
     turn->parts.push_back({.op = op});
@@ -244,7 +244,7 @@ bool RankClassBuilder::isSent(Operation *op) const {
   return reshard && holds(reshard.getInput());
 }
 
-/// Whether collectives stand inside of the operation, or in its place.
+/// Whether the operation becomes collectives, or holds some.
 bool RankClassBuilder::communicates(Operation *op) const {
   auto reshard = dyn_cast<ReshardOp>(op);
   if (!reshard)

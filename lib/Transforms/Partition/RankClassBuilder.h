@@ -87,7 +87,7 @@ public:
       : BlockLocalizer(builder, ranks.front()), main(main), ranks(ranks),
         reshards(reshards), orders(orders) {}
   ~RankClassBuilder() override {
-    // What stands in none after an error.
+    // Calls hold clones of them.
     for (mlir::Operation *op : constants)
       op->destroy();
   }

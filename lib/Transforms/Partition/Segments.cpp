@@ -77,7 +77,7 @@ static void setArguments(func::FuncOp function) {
                         body.getTerminator()->getOperandTypes()));
 }
 
-/// Drops arguments that nothing uses, which are told in ascending order.
+/// Drops arguments that nothing uses; returns their numbers, ascending.
 static SmallVector<unsigned> dropUnusedArguments(func::FuncOp function) {
   Block &body = function.front();
   SmallVector<unsigned> unused;
