@@ -21,6 +21,8 @@ namespace nb = nanobind;
 
 NB_MODULE(_whale, module) {
   module.doc() = "The runtime of Whale.";
+  // Threads that run steps may outlive the interpreter, with what they hold.
+  nb::set_leak_warnings(false);
   nb::exception<whale::runtime::Error>(module, "RuntimeError");
   whale::python::bindArray(module);
   whale::python::bindProgram(module);
