@@ -155,6 +155,21 @@ def test_bad_options(options, message):
         wh.jit(train_step, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_argnums": 1.0}, "batch_argnums: not a position: 1.0"),
+        ({"donate_argnums": "x"}, "donate_argnums: not a position: 'x'"),
+        ({"batch_argnames": 3}, "batch_argnames: not a name: 3"),
+        ({"static_argnames": b"x"}, "static_argnames: not a name: b'x'"),
+        ({"feedback": [0]}, r"feedback: expected a dictionary, .* \[0\]"),
+    ],
+)
+def test_options_of_other_types(options, message):
+    with pytest.raises(TypeError, match=message):
+        wh.jit(train_step, **options)
+
+
 def test_bad_arguments():
     step = wh.jit(lambda x: x, cluster=1)
     with pytest.raises(TypeError, match=r"args\[0\]\['a'\] is a str"):

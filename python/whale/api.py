@@ -106,6 +106,11 @@ class Jit:
         ):
             if batch is not None and in_axes is not None:
                 raise ValueError(f"give {what} or in_axes, not both")
+        if feedback is not None and not isinstance(feedback, Mapping):
+            raise TypeError(
+                "feedback: expected a dictionary, result numbers by argument "
+                f"numbers, not {feedback!r}"
+            )
         functools.update_wrapper(self, function)
         self._function = function
         self._cluster = cluster

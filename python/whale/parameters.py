@@ -59,12 +59,9 @@ class Parameters:
         Raises:
             TypeError, ValueError: where one is no position of the function.
         """
-        if argnums is None:
-            return {}
-        wanted = [argnums] if isinstance(argnums, int) else list(argnums)
         result: dict[Parameter, int] = {}
         count = len(self.positional)
-        for number in wanted:
+        for number in listed(argnums):
             if isinstance(number, bool) or not isinstance(number, int):
                 raise TypeError(f"{what}: not a position: {number!r}")
             place = number + count if number < 0 else number
@@ -97,6 +94,9 @@ class Parameters:
         return result
 
 
-def listed(argnames: Argnames) -> list[str]:
-    """The names of an option that takes one or several."""
-    return [argnames] if isinstance(argnames, str) else list(argnames or ())
+def listed(given: Any) -> list[Any]:
+    """The items of an option that takes one or several."""
+    if given is None:
+        return []
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return list(given) if several else [given]
