@@ -79,8 +79,7 @@ MIXED = make_cluster(V100=32, P100=16, A100=16)
 class Case:
     """A model under a strategy on a cluster.
 
-    `limit` is how many seconds it may take. With `fits` false the devices have
-    too little memory, and what is timed is the way to that error.
+    `limit` is how many seconds it may take.
     """
 
     name: str
@@ -90,7 +89,6 @@ class Case:
     cluster: Any = dataclasses.field(default_factory=lambda: MIXED)
     default: Any = None
     limit: float = 4.0
-    fits: bool = True
 
 
 def stages(count: int, devices: int) -> dict[str, Any]:
@@ -155,7 +153,6 @@ CASES = (
         {"num_micro_batch": 8},
         options=splits(1, 512),
         limit=8.0,
-        fits=False,
     ),
     Case(
         "decoder of 48 layers, num_task_graph = 8",
@@ -223,8 +220,8 @@ def measure(case: Case, folder: pathlib.Path, number: int) -> tuple[str, bool]:
         text=True,
     )
     seconds = time.perf_counter() - begin
-    if (result.returncode == 0) != case.fits:
-        sys.exit(result.stderr or f"{case.name} fits, which is new")
+    if result.returncode != 0:
+        sys.exit(result.stderr)
     sizes = [path.stat().st_size for path in program.rglob("*")]
     kept = (
         seconds <= case.limit
@@ -236,8 +233,8 @@ def measure(case: Case, folder: pathlib.Path, number: int) -> tuple[str, bool]:
         case.config.get("num_micro_batch", 1),
         f"{seconds:.1f}",
         f"{case.limit:.1f}",
-        f"{sum(sizes) / MEGABYTE:.1f}" if case.fits else "doesn't fit",
-        f"{max(sizes) / MEGABYTE:.1f}" if case.fits else "",
+        f"{sum(sizes) / MEGABYTE:.1f}",
+        f"{max(sizes) / MEGABYTE:.1f}",
         "yes" if kept else "no",
     )
     return "| " + " | ".join(map(str, cells)) + " |", kept
