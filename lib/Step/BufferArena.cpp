@@ -14,24 +14,31 @@
 
 #include "BufferArena.h"
 
-#include "whale/Step/BufferPlan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 namespace whale {
 namespace {
 
-bool together(const ArenaRequest &a, const ArenaRequest &b) {
+/// A request in the time of the caller.
+struct Span {
+  /// The first interval, and the end of the last.
+  std::pair<int64_t, int64_t> first;
+  int64_t end;
+  /// Of a caller's value by segment: when in its own time, at any call.
+  std::vector<TimeIntervals> within;
+};
+
+bool overlap(const TimeIntervals &a, const TimeIntervals &b) {
   size_t i = 0, j = 0;
-  while (i < a.intervals.size() && j < b.intervals.size()) {
-    auto [aBegin, aEnd] = a.intervals[i];
-    auto [bBegin, bEnd] = b.intervals[j];
+  while (i < a.size() && j < b.size()) {
+    auto [aBegin, aEnd] = a[i];
+    auto [bBegin, bEnd] = b[j];
     if (std::max(aBegin, bBegin) < std::min(aEnd, bEnd))
       return true;
     (aEnd < bEnd ? i : j) += 1;
@@ -39,27 +46,157 @@ bool together(const ArenaRequest &a, const ArenaRequest &b) {
   return false;
 }
 
+/// What of the time of a segment `intervals` cover at any of its calls.
+TimeIntervals findWithin(const TimeIntervals &intervals,
+                         const ArenaCalls &calls) {
+  TimeIntervals found;
+  for (auto [begin, end] : intervals) {
+    // The call that is going on at the beginning, and the next. If that is not
+    // the last one that is met, it is met as a whole.
+    const int64_t *call = llvm::lower_bound(calls.begins, begin);
+    if (call != calls.begins.begin() && call[-1] + calls.duration > begin)
+      found.push_back(
+          {begin - call[-1], std::min(end - call[-1], calls.duration)});
+    if (call == calls.begins.end() || *call >= end)
+      continue;
+    if (*call + calls.duration <= end)
+      return {{0, calls.duration}};
+    found.push_back({0, end - *call});
+  }
+  llvm::sort(found);
+  TimeIntervals merged;
+  for (auto [begin, end] : found) {
+    if (!merged.empty() && begin <= merged.back().second)
+      merged.back().second = std::max(merged.back().second, end);
+    else
+      merged.push_back({begin, end});
+  }
+  return merged;
+}
+
+Span findSpan(const ArenaRequest &request,
+              llvm::ArrayRef<ArenaCalls> segments) {
+  if (request.segment) {
+    llvm::ArrayRef<int64_t> calls = segments[*request.segment].begins;
+    auto [begin, end] = request.intervals.front();
+    return {{calls.front() + begin, calls.front() + end},
+            calls.back() + request.intervals.back().second,
+            {}};
+  }
+  Span span{request.intervals.front(), request.intervals.back().second, {}};
+  for (const ArenaCalls &calls : segments)
+    span.within.push_back(findWithin(request.intervals, calls));
+  return span;
+}
+
+class Packer {
+public:
+  Packer(const std::vector<ArenaRequest> &requests,
+         llvm::ArrayRef<ArenaCalls> segments);
+
+  std::vector<int64_t> run(int64_t &size);
+
+private:
+  bool together(size_t a, size_t b) const;
+  int64_t mostAlive() const;
+  int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets) const;
+
+  const std::vector<ArenaRequest> &requests;
+  llvm::ArrayRef<ArenaCalls> segments;
+  std::vector<Span> spans;
+  /// The requests that need a place, the first one to place first.
+  std::vector<size_t> order;
+};
+
+Packer::Packer(const std::vector<ArenaRequest> &requests,
+               llvm::ArrayRef<ArenaCalls> segments)
+    : requests(requests), segments(segments), spans(requests.size()) {
+  for (auto [r, request] : llvm::enumerate(requests)) {
+    if (request.bytes == 0 || request.intervals.empty() ||
+        (request.segment && segments[*request.segment].begins.empty()))
+      continue;
+    spans[r] = findSpan(request, segments);
+    order.push_back(r);
+  }
+}
+
+bool Packer::together(size_t a, size_t b) const {
+  const ArenaRequest &x = requests[a], &y = requests[b];
+  if (x.segment && y.segment && *x.segment != *y.segment)
+    return false;
+  if (x.segment && !y.segment)
+    return overlap(x.intervals, spans[b].within[*x.segment]);
+  if (y.segment && !x.segment)
+    return overlap(y.intervals, spans[a].within[*y.segment]);
+  return overlap(x.intervals, y.intervals);
+}
+
+/// Bytes that are alive from a time on.
+using Profile = std::vector<std::pair<int64_t, int64_t>>;
+
+/// The changes, as a profile.
+Profile sumUp(Profile changes) {
+  llvm::sort(changes);
+  int64_t alive = 0;
+  for (auto &[time, bytes] : changes)
+    bytes = alive += bytes;
+  return changes;
+}
+
 /// The most bytes that are alive at once: no arena is smaller.
-int64_t mostAlive(const std::vector<ArenaRequest> &requests) {
-  std::vector<std::pair<int64_t, int64_t>> changes;
+int64_t Packer::mostAlive() const {
+  // Of callers' values, and of locals in the time of their segments.
+  Profile callers;
+  std::vector<Profile> locals(segments.size());
   for (const ArenaRequest &request : requests)
     for (auto [begin, end] : request.intervals) {
       int64_t bytes = llvm::alignTo(request.bytes, bufferAlignment);
+      Profile &changes = request.segment ? locals[*request.segment] : callers;
       changes.push_back({begin, bytes});
       changes.push_back({end, -bytes});
     }
-  llvm::sort(changes);
-  int64_t alive = 0, most = 0;
-  for (auto [time, change] : changes)
-    most = std::max(most, alive += change);
+  struct Call {
+    int64_t begin, end;
+    const Profile *locals;
+  };
+  std::vector<Call> calls;
+  for (auto [segment, profile] : llvm::zip_equal(segments, locals)) {
+    profile = sumUp(std::move(profile));
+    for (int64_t begin : segment.begins) {
+      calls.push_back({begin, begin + segment.duration, &profile});
+      // Nothing changes, but what lies between two times is in one call.
+      callers.push_back({begin, 0});
+      callers.push_back({begin + segment.duration, 0});
+    }
+  }
+  llvm::sort(calls,
+             [](const Call &a, const Call &b) { return a.begin < b.begin; });
+  callers = sumUp(std::move(callers));
+  int64_t most = 0;
+  auto call = calls.begin();
+  for (size_t i = 0; i < callers.size(); ++i) {
+    auto [time, alive] = callers[i];
+    most = std::max(most, alive);
+    while (call != calls.end() && call->end <= time)
+      ++call;
+    if (call == calls.end() || call->begin > time)
+      continue;
+    int64_t begin = time - call->begin,
+            end = callers[i + 1].first - call->begin;
+    // What is alive on arrival, and what comes to it.
+    auto step = llvm::upper_bound(*call->locals, std::pair(begin, INT64_MAX));
+    if (begin < end && step != call->locals->begin())
+      most = std::max(most, alive + std::prev(step)->second);
+    for (; step != call->locals->end() && step->first < end; ++step)
+      most = std::max(most, alive + step->second);
+  }
   return most;
 }
 
 /// Places the requests in this order; returns the size of the arena, or one
 /// that is at least `limit` as soon as that is reached.
-int64_t packInOrder(const std::vector<ArenaRequest> &requests,
-                    const std::vector<size_t> &order, int64_t limit,
-                    std::vector<int64_t> &offsets) {
+int64_t Packer::packInOrder(int64_t limit,
+                            std::vector<int64_t> &offsets) const {
   int64_t size = 0;
   // What is placed, by ascending offset.
   struct Placed {
@@ -71,12 +208,11 @@ int64_t packInOrder(const std::vector<ArenaRequest> &requests,
   std::vector<Placed> placed;
   for (size_t r : order) {
     int64_t bytes = llvm::alignTo(requests[r].bytes, bufferAlignment);
-    int64_t begin = requests[r].intervals.front().first;
-    int64_t end = requests[r].intervals.back().second;
+    int64_t begin = spans[r].first.first, end = spans[r].end;
     int64_t top = 0, best = -1, bestGap = 0;
     for (const Placed &other : placed) {
       if (other.end <= begin || end <= other.begin ||
-          !together(requests[r], requests[other.request]))
+          !together(r, other.request))
         continue;
       int64_t gap = other.offset - top;
       if (gap >= bytes && (best < 0 || gap < bestGap)) {
@@ -100,38 +236,25 @@ int64_t packInOrder(const std::vector<ArenaRequest> &requests,
   return size;
 }
 
-} // namespace
-
-std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
-                               int64_t &size) {
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), 0u);
-  llvm::erase_if(order, [&](size_t r) {
-    return requests[r].bytes == 0 || requests[r].intervals.empty();
-  });
-  auto span = [](const ArenaRequest &request) {
-    return request.intervals.back().second - request.intervals.front().first;
-  };
-  using Key = std::function<double(const ArenaRequest &)>;
+std::vector<int64_t> Packer::run(int64_t &size) {
+  using Key = std::function<double(size_t)>;
   const Key keys[] = {
-      [](const ArenaRequest &request) { return double(request.bytes); },
-      [&](const ArenaRequest &request) {
-        return double(request.bytes) * span(request);
+      [&](size_t r) { return double(requests[r].bytes); },
+      [&](size_t r) {
+        return double(requests[r].bytes) *
+               (spans[r].end - spans[r].first.first);
       },
-      [](const ArenaRequest &request) {
-        return -double(request.intervals.front().first);
-      },
+      [&](size_t r) { return -double(spans[r].first.first); },
   };
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
-  int64_t least = mostAlive(requests);
+  int64_t least = mostAlive();
   size = std::numeric_limits<int64_t>::max();
   for (const Key &key : keys) {
     llvm::sort(order, [&](size_t a, size_t b) {
-      const ArenaRequest &x = requests[a], &y = requests[b];
-      return std::tuple(-key(x), x.intervals.front(), a) <
-             std::tuple(-key(y), y.intervals.front(), b);
+      return std::tuple(-key(a), spans[a].first, a) <
+             std::tuple(-key(b), spans[b].first, b);
     });
-    int64_t bytes = packInOrder(requests, order, size, offsets);
+    int64_t bytes = packInOrder(size, offsets);
     if (bytes < size) {
       size = bytes;
       best = offsets;
@@ -140,6 +263,14 @@ std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
       break;
   }
   return best;
+}
+
+} // namespace
+
+std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
+                               llvm::ArrayRef<ArenaCalls> segments,
+                               int64_t &size) {
+  return Packer(requests, segments).run(size);
 }
 
 } // namespace whale

@@ -9,22 +9,29 @@
 #ifndef WHALE_LIB_STEP_BUFFERARENA_H
 #define WHALE_LIB_STEP_BUFFERARENA_H
 
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include "whale/Step/BufferPlan.h"
 
 namespace whale {
 
-/// A buffer that needs `bytes` while any of its intervals (ascending,
-/// half-open) lasts.
+/// A buffer that needs `bytes` while any of its intervals lasts. The times of a
+/// local of a segment are those of each of its calls.
 struct ArenaRequest {
   int64_t bytes;
-  std::vector<std::pair<int64_t, int64_t>> intervals;
+  TimeIntervals intervals;
+  std::optional<unsigned> segment = std::nullopt;
+};
+
+/// When a segment runs: calls, one after the other, of one duration.
+struct ArenaCalls {
+  int64_t duration;
+  llvm::ArrayRef<int64_t> begins;
 };
 
 /// Returns an aligned offset for each request such that those alive at once
-/// don't overlap; `size` is set to the bytes that the arena needs.
+/// don't overlap; `size` is set to the bytes that the arena needs. No two calls
+/// overlap in time, of whatever segments.
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
+                               llvm::ArrayRef<ArenaCalls> segments,
                                int64_t &size);
 
 } // namespace whale

@@ -28,12 +28,20 @@ unsigned BufferLiveness::root(unsigned value) const {
 
 // Makes the values that never differ one root. Inner regions come first, so a
 // value that passes unchanged through nested loops is found.
-void BufferLiveness::unite(const BufferRegion &region) {
+void BufferLiveness::unite(const BufferRegion &region,
+                           const BufferFunction &function) {
   for (const BufferInstr &instr : region.instrs) {
     for (const BufferRegion &inner : instr.regions)
-      unite(inner);
-    if (instr.kind == BufferInstr::View)
-      parent[instr.results[0]] = root(instr.operands[0]);
+      unite(inner, function);
+    if (instr.kind == BufferInstr::View) {
+      unsigned whole = root(instr.operands[0]), result = instr.results[0];
+      if (function.values[result].bytes == function.values[whole].bytes) {
+        parent[result] = whole;
+      } else {
+        auto [argument, offset] = part(whole) ? *part(whole) : Part{whole, 0};
+        parts[result] = {argument, offset + instr.offset};
+      }
+    }
     if (instr.kind == BufferInstr::While) {
       const BufferRegion &cond = instr.regions[0], &body = instr.regions[1];
       for (auto [i, result] : llvm::enumerate(instr.results)) {
@@ -81,17 +89,20 @@ private:
     unsigned regions = 0;
   };
 
-  static Count count(const BufferRegion &region);
+  Count count(const BufferRegion &region) const;
   void walk(const BufferRegion &region, Ids ids, unsigned depth);
   void walkWhile(const BufferInstr &instr, Ids ids, unsigned depth);
   void walkCase(const BufferInstr &instr, Ids ids, unsigned depth);
-  void permit(const BufferInstr &instr, int64_t at, unsigned depth);
+  void walkCall(const BufferInstr &instr, unsigned depth);
+  void permit(const BufferInstr &instr, llvm::ArrayRef<InPlace> pairs,
+              unsigned depth);
   void freeUses(const BufferRegion &region, std::set<unsigned> &defined,
                 std::set<unsigned> &used) const;
 
-  void use(unsigned value) { open.try_emplace(out.root(value), 2 * point + 2); }
+  void use(unsigned value) { use(value, 2 * point + 2); }
+  void use(unsigned value, int64_t end);
   void define(unsigned value);
-  void segment(unsigned root, int64_t begin, int64_t end) {
+  void alive(unsigned root, int64_t begin, int64_t end) {
     out.live[root].push_back({begin, end, root});
   }
 
@@ -101,23 +112,39 @@ private:
   int64_t point = 0;
 };
 
+// What is alive beyond the current point is so for longer, unless the same call
+// reads it at another place.
+void LivenessWalk::use(unsigned value, int64_t end) {
+  auto keep = [&](unsigned root) {
+    int64_t &known = open.try_emplace(root, end).first->second;
+    known = std::max(known, end);
+  };
+  unsigned root = out.root(value);
+  keep(root);
+  if (const BufferLiveness::Part *part = out.part(root))
+    keep(part->argument);
+}
+
 // A value begins where it is written, at least for that point.
 void LivenessWalk::define(unsigned value) {
   unsigned root = out.root(value);
   if (root != value)
     return;
   auto it = open.find(root);
-  segment(root, 2 * point, it == open.end() ? 2 * point + 2 : it->second);
+  alive(root, 2 * point, it == open.end() ? 2 * point + 2 : it->second);
   if (it != open.end())
     open.erase(it);
 }
 
-LivenessWalk::Count LivenessWalk::count(const BufferRegion &region) {
+LivenessWalk::Count LivenessWalk::count(const BufferRegion &region) const {
   Count total;
   for (const BufferInstr &instr : region.instrs) {
     ++total.instrs;
     // Entry, and for structured instructions the end of each region and exit.
-    total.points += instr.regions.empty() ? 1 : 2 + instr.regions.size();
+    if (instr.kind == BufferInstr::Call)
+      total.points += function.segments[instr.callee]->duration / 2;
+    else
+      total.points += instr.regions.empty() ? 1 : 2 + instr.regions.size();
     for (const BufferRegion &inner : instr.regions) {
       Count c = count(inner);
       total.points += c.points;
@@ -137,6 +164,8 @@ void LivenessWalk::run() {
   out.pointAtEnd.resize(total.regions + 1, -1);
   // Point 0 is the entry, which defines the arguments.
   point = total.points + 1;
+  out.end = 2 * point + 2;
+  out.calls.resize(function.segments.size());
   out.pointAtEnd[0] = point;
   for (unsigned value : body.yields)
     use(value);
@@ -147,7 +176,9 @@ void LivenessWalk::run() {
     define(value);
   // Constants have memory of their own, whenever they are read.
   for (auto &[root, end] : open)
-    segment(root, 0, end);
+    alive(root, 0, end);
+  for (std::vector<int64_t> &begins : out.calls)
+    std::reverse(begins.begin(), begins.end());
   for (std::vector<LiveInterval> &list : out.live) {
     llvm::sort(list, [](const LiveInterval &a, const LiveInterval &b) {
       return a.begin < b.begin;
@@ -185,6 +216,9 @@ void LivenessWalk::walk(const BufferRegion &region, Ids ids, unsigned depth) {
       walkWhile(instr, numbers[i], depth);
     } else if (instr.kind == BufferInstr::Case) {
       walkCase(instr, numbers[i], depth);
+    } else if (instr.kind == BufferInstr::Call) {
+      walkCall(instr, depth);
+      out.pointBefore[numbers[i].instr] = point + 1;
     } else {
       for (unsigned result : instr.results)
         if (!function.values[result].constant)
@@ -192,7 +226,7 @@ void LivenessWalk::walk(const BufferRegion &region, Ids ids, unsigned depth) {
       for (unsigned operand : instr.operands)
         use(operand);
       if (instr.kind == BufferInstr::Op)
-        permit(instr, point, depth);
+        permit(instr, instr.inPlace, depth);
       --point;
     }
   }
@@ -231,7 +265,7 @@ void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
     out.atEnd[bodyIds.region].push_back({carry, next});
     out.permits.insert({bodyEnd, carry, next});
     out.carries.push_back({carry, next, depth + 1});
-    segment(carry, 2 * bodyEnd, 2 * bodyEnd + 2);
+    alive(carry, 2 * bodyEnd, 2 * bodyEnd + 2);
   }
   --point;
   walk(body, bodyIds, depth + 1);
@@ -260,7 +294,7 @@ void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
     unsigned carry = out.root(arg), init = out.root(instr.operands[i]);
     // The condition's argument is alive for as long as the carried value.
     open.erase(out.root(cond.args[i]));
-    segment(carry, 2 * entry, condEnd[i]);
+    alive(carry, 2 * entry, condEnd[i]);
     out.fixed.push_back({carry, out.root(cond.args[i])});
     out.fixed.push_back({carry, out.root(instr.results[i])});
     out.before[ids.instr].push_back({carry, init});
@@ -303,14 +337,14 @@ void LivenessWalk::walkCase(const BufferInstr &instr, Ids ids, unsigned depth) {
       out.atEnd[numbers[b].region].push_back({result, source});
       out.permits.insert({point, result, source});
       out.carries.push_back({result, source, depth});
-      segment(result, 2 * point, 2 * point + 2);
+      alive(result, 2 * point, 2 * point + 2);
     }
     --point;
     walk(branch, numbers[b], depth);
     for (auto &[root, end] : open) {
       if (after.count(root))
         continue;
-      segment(root, 2 * point + 2, end);
+      alive(root, 2 * point + 2, end);
       needed.insert(root);
     }
   }
@@ -320,6 +354,29 @@ void LivenessWalk::walkCase(const BufferInstr &instr, Ids ids, unsigned depth) {
   for (unsigned operand : instr.operands)
     use(operand);
   out.pointBefore[ids.instr] = point;
+  --point;
+}
+
+// The segment's own time, moved to the call. What it updates in place is handed
+// over on entry.
+void LivenessWalk::walkCall(const BufferInstr &instr, unsigned depth) {
+  const SegmentPlan &segment = *function.segments[instr.callee];
+  int64_t last = 2 * point + 2, begin = last - segment.duration;
+  for (auto [k, result] : llvm::enumerate(instr.results)) {
+    const TimeIntervals &times = segment.resultAlive[k];
+    for (auto [from, to] : llvm::ArrayRef(times).drop_back())
+      alive(result, begin + from, begin + to);
+    auto it = open.find(result);
+    alive(result, begin + times.back().first,
+          it == open.end() ? last : it->second);
+    if (it != open.end())
+      open.erase(it);
+  }
+  for (auto [i, operand] : llvm::enumerate(instr.operands))
+    use(operand, begin + segment.operandEnd[i]);
+  out.calls[instr.callee].push_back(begin);
+  point = begin / 2;
+  permit(instr, segment.inPlace, depth);
   --point;
 }
 
@@ -344,21 +401,25 @@ void LivenessWalk::freeUses(const BufferRegion &region,
 
 // A result may take an operand's buffer only if every position at which the
 // instruction reads that content allows it.
-void LivenessWalk::permit(const BufferInstr &instr, int64_t at,
-                          unsigned depth) {
-  for (const InPlace &pair : instr.inPlace) {
+void LivenessWalk::permit(const BufferInstr &instr,
+                          llvm::ArrayRef<InPlace> pairs, unsigned depth) {
+  for (const InPlace &pair : pairs) {
     unsigned result = out.root(instr.results[pair.result]);
     unsigned operand = out.root(instr.operands[pair.operand]);
     bool everywhere = true;
-    for (auto [position, value] : llvm::enumerate(instr.operands))
-      if (out.root(value) == operand)
-        everywhere &= llvm::any_of(instr.inPlace, [&](const InPlace &other) {
+    for (auto [position, value] : llvm::enumerate(instr.operands)) {
+      unsigned root = out.root(value);
+      const BufferLiveness::Part *part = out.part(root);
+      everywhere &= !part || part->argument != operand;
+      if (root == operand)
+        everywhere &= llvm::any_of(pairs, [&](const InPlace &other) {
           return other.result == pair.result && other.operand == position;
         });
+    }
     if (!everywhere ||
         function.values[result].bytes != function.values[operand].bytes)
       continue;
-    out.permits.insert({at, result, operand});
+    out.permits.insert({point, result, operand});
     auto &wishes = pair.required ? out.requiredInPlace : out.optionalInPlace;
     wishes.push_back({result, operand, depth});
   }
@@ -367,7 +428,7 @@ void LivenessWalk::permit(const BufferInstr &instr, int64_t at,
 BufferLiveness::BufferLiveness(const BufferFunction &function)
     : parent(function.values.size()), live(function.values.size()) {
   std::iota(parent.begin(), parent.end(), 0u);
-  unite(function.body);
+  unite(function.body, function);
   LivenessWalk(*this, function).run();
 }
 

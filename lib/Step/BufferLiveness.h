@@ -9,9 +9,9 @@
 // Private to the buffer plan. Time is a sequence of points: an instruction is
 // one point; a loop has one for its entry, the end of its condition, the end of
 // its body and its exit; a branch one for its entry, the end of each branch and
-// its exit. Point p covers the half-open interval [2p, 2p + 2): what p reads is
-// alive up to its end, what it writes from its start, so both are in conflict
-// unless the pair is permitted.
+// its exit; a call all those of its segment. Point p covers the half-open
+// interval [2p, 2p + 2): what p reads is alive up to its end, what it writes
+// from its start, so both are in conflict unless the pair is permitted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@
 
 #include "whale/Step/BufferPlan.h"
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -56,6 +57,22 @@ public:
     return permits.count({point, written, read});
   }
 
+  /// Some bytes of an argument, which is alive as long as they are.
+  struct Part {
+    unsigned argument;
+    int64_t offset;
+  };
+  /// Null if the root is no part of another.
+  const Part *part(unsigned root) const {
+    auto it = parts.find(root);
+    return it == parts.end() ? nullptr : &it->second;
+  }
+
+  /// The end of time.
+  int64_t end = 0;
+  /// By segment the beginnings of its calls, in ascending order.
+  std::vector<std::vector<int64_t>> calls;
+
   /// Pairs to coalesce, by kind; `depth` counts the loops around.
   struct Wish {
     unsigned a;
@@ -73,9 +90,10 @@ public:
 
 private:
   friend class LivenessWalk;
-  void unite(const BufferRegion &region);
+  void unite(const BufferRegion &region, const BufferFunction &function);
 
   mutable std::vector<unsigned> parent;
+  std::map<unsigned, Part> parts;
   std::vector<std::vector<LiveInterval>> live;
   std::set<std::tuple<int64_t, unsigned, unsigned>> permits;
 };

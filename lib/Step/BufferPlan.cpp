@@ -8,8 +8,9 @@
 //
 // Values are merged into classes that share a buffer, in the order of what a
 // copy would cost: results in donated arguments, partial updates, loop-carried
-// values, then whatever may be done in place. Classes without a buffer get one
-// in the arena. What could not be merged becomes copies.
+// values, then whatever may be done in place. Classes that are left without a
+// place get one in the arena, where those that calls of one segment make take
+// turns. What could not be merged becomes copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +18,19 @@
 
 #include "BufferArena.h"
 #include "BufferLiveness.h"
+#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
+#include <tuple>
 
 namespace whale {
 namespace {
+
+/// An argument, and the result that is wanted in its buffer.
+using Alias = std::pair<unsigned, unsigned>;
 
 /// Roots that share a buffer; `intervals` ascend.
 struct SharedBuffer {
@@ -33,17 +40,23 @@ struct SharedBuffer {
   bool readOnly = false;
   std::optional<BufferSpace> space;
   unsigned index = 0;
+  int64_t offset = 0;
+
+  /// The intervals without what they hand over.
+  TimeIntervals times() const;
 };
 
 class Planner {
 public:
-  Planner(const BufferFunction &function,
-          llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases)
-      : function(function), liveness(function), aliases(aliases) {}
+  explicit Planner(const BufferFunction &function)
+      : function(function), liveness(function) {}
 
-  BufferPlan run();
+  BufferPlan run(llvm::ArrayRef<Alias> aliases);
+  SegmentPlan runSegment(llvm::ArrayRef<unsigned> mayOverwrite);
 
 private:
+  std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
+  void assign(llvm::ArrayRef<Alias> wanted);
   void makeClasses();
   bool merge(unsigned a, unsigned b, bool always = false);
   bool conflict(const SharedBuffer &a, const SharedBuffer &b) const;
@@ -52,6 +65,7 @@ private:
   }
   void mergeWishes(const std::vector<BufferLiveness::Wish> &wishes);
   void placeResults();
+  void takeTurns();
   void assignBuffers();
   unsigned bufferOfClass(unsigned c);
   void copies();
@@ -61,7 +75,7 @@ private:
 
   const BufferFunction &function;
   BufferLiveness liveness;
-  llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases;
+  std::vector<Alias> aliases;
   /// By root: the class, and by class its contents.
   std::vector<unsigned> classes;
   std::vector<SharedBuffer> shared;
@@ -71,6 +85,17 @@ private:
   std::vector<unsigned> requestBuffer;
   BufferPlan plan;
 };
+
+TimeIntervals SharedBuffer::times() const {
+  TimeIntervals times;
+  for (const LiveInterval &interval : intervals) {
+    if (!times.empty() && interval.begin <= times.back().second)
+      times.back().second = std::max(times.back().second, interval.end);
+    else
+      times.push_back({interval.begin, interval.end});
+  }
+  return times;
+}
 
 void Planner::makeClasses() {
   size_t count = function.values.size();
@@ -96,6 +121,16 @@ void Planner::makeClasses() {
     c.readOnly = llvm::none_of(
         aliases, [&](const auto &pair) { return pair.first == i; });
   }
+  for (size_t v = 0; v < count; ++v) {
+    const BufferLiveness::Part *part = liveness.part(v);
+    if (!part)
+      continue;
+    assert(shared[part->argument].space == BufferSpace::Argument);
+    shared[v].readOnly = true;
+    shared[v].space = BufferSpace::Part;
+    shared[v].index = shared[part->argument].index;
+    shared[v].offset = part->offset;
+  }
 }
 
 // Whether two classes are ever alive at once, but for the points at which one
@@ -105,12 +140,14 @@ bool Planner::conflict(const SharedBuffer &a, const SharedBuffer &b) const {
     return to.begin % 2 == 0 && from.end == to.begin + 2 &&
            liveness.permitted(to.begin / 2, to.root, from.root);
   };
-  // Both the begins and the ends of a class ascend, so the intervals of `b`
-  // that meet one of `a` are a window that moves on.
+  // The begins of a class ascend, so the intervals of `b` that meet one of `a`
+  // are a window that moves on.
   size_t first = 0;
   for (const LiveInterval &x : a.intervals) {
     while (first < b.intervals.size() && b.intervals[first].end <= x.begin)
       ++first;
+    if (first == b.intervals.size())
+      break;
     for (size_t j = first; j < b.intervals.size(); ++j) {
       const LiveInterval &y = b.intervals[j];
       if (y.begin >= x.end)
@@ -132,13 +169,21 @@ bool Planner::merge(unsigned a, unsigned b, bool always) {
         x.bytes != y.bytes || x.type != y.type || conflict(x, y))
       return false;
   }
-  std::vector<LiveInterval> both;
-  std::merge(x.intervals.begin(), x.intervals.end(), y.intervals.begin(),
-             y.intervals.end(), std::back_inserter(both),
-             [](const LiveInterval &l, const LiveInterval &r) {
-               return l.begin < r.begin;
-             });
-  x.intervals = std::move(both);
+  // Mostly one class is over when the other begins.
+  auto earlier = [](const LiveInterval &l, const LiveInterval &r) {
+    return l.begin < r.begin;
+  };
+  std::vector<LiveInterval> &into = x.intervals, &from = y.intervals;
+  if (into.empty() || from.empty() || !earlier(from.front(), into.back())) {
+    llvm::append_range(into, from);
+  } else if (earlier(from.back(), into.front())) {
+    into.insert(into.begin(), from.begin(), from.end());
+  } else {
+    std::vector<LiveInterval> both;
+    std::merge(into.begin(), into.end(), from.begin(), from.end(),
+               std::back_inserter(both), earlier);
+    into = std::move(both);
+  }
   if (y.space) {
     x.space = y.space;
     x.index = y.index;
@@ -175,6 +220,52 @@ void Planner::placeResults() {
   }
 }
 
+// What one result of a segment is at different calls differs in time alone:
+// such values take turns in as few buffers as their lives allow, the first one
+// that is free. So the arena is not packed anew for each call.
+void Planner::takeTurns() {
+  if (function.segments.empty())
+    return;
+  // Whether a call, its segment or group, and which result.
+  using Use = std::tuple<bool, unsigned, size_t>;
+  std::vector<std::pair<unsigned, Use>> users;
+  std::vector<bool> known(shared.size());
+  for (const BufferInstr &instr : function.body.instrs) {
+    bool call = instr.kind == BufferInstr::Call;
+    if (!call && !instr.group)
+      continue;
+    for (auto [k, result] : llvm::enumerate(instr.results)) {
+      unsigned c = classOf(result);
+      if (known[c] || shared[c].space || shared[c].intervals.empty())
+        continue;
+      known[c] = true;
+      users.push_back({c, {call, call ? instr.callee : *instr.group, k}});
+    }
+  }
+  auto birth = [&](unsigned c) { return shared[c].intervals.front().begin; };
+  llvm::sort(users, [&](const auto &a, const auto &b) {
+    return std::pair(birth(a.first), a.first) <
+           std::pair(birth(b.first), b.first);
+  });
+  struct Slot {
+    unsigned sharedBuffer;
+    int64_t end;
+  };
+  std::map<std::tuple<Use, int64_t, unsigned>, std::vector<Slot>> slots;
+  for (auto [c, use] : users) {
+    auto &known = slots[{use, shared[c].bytes, shared[c].type}];
+    int64_t end = shared[c].times().back().second;
+    auto free = llvm::find_if(
+        known, [&](const Slot &slot) { return slot.end <= birth(c); });
+    if (free == known.end()) {
+      known.push_back({c, end});
+      continue;
+    }
+    merge(free->sharedBuffer, c, /*always=*/true);
+    free->end = end;
+  }
+}
+
 unsigned Planner::bufferOfClass(unsigned c) {
   auto [it, isNew] = bufferIndex.try_emplace(c, plan.buffers.size());
   if (!isNew)
@@ -183,18 +274,10 @@ unsigned Planner::bufferOfClass(unsigned c) {
   PlannedBuffer buffer;
   buffer.space = from.space.value_or(BufferSpace::Arena);
   buffer.index = from.index;
+  buffer.offset = from.offset;
   buffer.bytes = from.bytes;
   if (buffer.space == BufferSpace::Arena) {
-    ArenaRequest request{from.bytes, {}};
-    for (const LiveInterval &interval : from.intervals) {
-      if (!request.intervals.empty() &&
-          interval.begin <= request.intervals.back().second)
-        request.intervals.back().second =
-            std::max(request.intervals.back().second, interval.end);
-      else
-        request.intervals.push_back({interval.begin, interval.end});
-    }
-    requests.push_back(std::move(request));
+    requests.push_back({from.bytes, from.times()});
     requestBuffer.push_back(plan.buffers.size());
   }
   plan.buffers.push_back(buffer);
@@ -258,7 +341,10 @@ std::vector<BufferCopy> Planner::sequence(llvm::ArrayRef<CarryMove> moves,
 void Planner::updateCopies(const BufferRegion &region, unsigned &next) {
   for (const BufferInstr &instr : region.instrs) {
     unsigned id = next++;
-    for (const InPlace &pair : instr.inPlace) {
+    llvm::ArrayRef<InPlace> pairs = instr.inPlace;
+    if (instr.kind == BufferInstr::Call)
+      pairs = function.segments[instr.callee]->inPlace;
+    for (const InPlace &pair : pairs) {
       if (!pair.required)
         continue;
       BufferCopy copy{plan.bufferOf[instr.operands[pair.operand]],
@@ -287,7 +373,9 @@ void Planner::copies() {
   }
 }
 
-BufferPlan Planner::run() {
+// Everything but the offsets in the arena.
+void Planner::assign(llvm::ArrayRef<Alias> wanted) {
+  aliases = wanted.vec();
   makeClasses();
   for (auto [a, b] : liveness.fixed)
     merge(a, b, /*always=*/true);
@@ -309,19 +397,100 @@ BufferPlan Planner::run() {
   mergeWishes(liveness.inits);
   mergeWishes(liveness.optionalInPlace);
   placeResults();
+  takeTurns();
   assignBuffers();
   copies();
-  std::vector<int64_t> offsets = packArena(requests, plan.arenaBytes);
-  for (auto [offset, buffer] : llvm::zip_equal(offsets, requestBuffer))
-    plan.buffers[buffer].offset = offset;
+}
+
+BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
+  assign(wanted);
+  std::vector<ArenaCalls> calls;
+  for (auto [s, segment] : llvm::enumerate(function.segments)) {
+    calls.push_back({segment->duration, liveness.calls[s]});
+    for (const SegmentPlan::Local &local : segment->locals)
+      requests.push_back({local.bytes, local.alive, unsigned(s)});
+  }
+  std::vector<int64_t> packed = packArena(requests, calls, plan.arenaBytes);
+  llvm::ArrayRef<int64_t> offsets = packed;
+  for (unsigned buffer : requestBuffer) {
+    plan.buffers[buffer].offset = offsets.front();
+    offsets = offsets.drop_front();
+  }
+  for (const SegmentPlan *segment : function.segments) {
+    size_t count = segment->locals.size();
+    plan.locals.push_back(offsets.take_front(count).vec());
+    offsets = offsets.drop_front(count);
+  }
   return std::move(plan);
+}
+
+/// Operands with the results that come of them in place. What only ends in time
+/// for a result is left to its callers, which needn't copy it then.
+std::vector<Alias>
+Planner::findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const {
+  llvm::IntEqClasses related(function.values.size());
+  std::vector<Alias> found;
+  auto relate = [&](llvm::ArrayRef<BufferLiveness::Wish> wishes) {
+    for (const BufferLiveness::Wish &wish : wishes)
+      related.join(wish.a, wish.b);
+  };
+  auto collect = [&] {
+    for (unsigned operand : mayOverwrite) {
+      unsigned root = liveness.root(function.body.args[operand]);
+      for (auto [k, value] : llvm::enumerate(function.body.yields))
+        if (related.findLeader(root) ==
+            related.findLeader(liveness.root(value)))
+          found.push_back({operand, unsigned(k)});
+    }
+  };
+  for (auto [carry, other] : liveness.fixed)
+    related.join(carry, other);
+  for (const auto *wishes :
+       {&liveness.requiredInPlace, &liveness.carries, &liveness.inits})
+    relate(*wishes);
+  collect();
+  relate(liveness.optionalInPlace);
+  collect();
+  return found;
+}
+
+SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
+  assign(findAliases(mayOverwrite));
+  SegmentPlan segment;
+  segment.function = &function;
+  segment.duration = liveness.end;
+  for (auto [request, buffer] : llvm::zip_equal(requests, requestBuffer)) {
+    plan.buffers[buffer].index = segment.locals.size();
+    segment.locals.push_back({request.bytes, std::move(request.intervals)});
+  }
+  for (unsigned argument : function.body.args)
+    segment.operandEnd.push_back(liveness.intervals(argument).back().end);
+  for (auto [k, value] : llvm::enumerate(function.body.yields)) {
+    bool there = plan.resultBuffer[k] == plan.bufferOf[value];
+    // What is elsewhere is copied in the end.
+    segment.resultAlive.push_back(
+        there ? shared[classOf(value)].times()
+              : TimeIntervals{{segment.duration - 2, segment.duration}});
+    if (!plan.alias[k])
+      continue;
+    // Handed over as the call begins.
+    segment.operandEnd[*plan.alias[k]] = 2;
+    segment.inPlace.push_back({unsigned(k), *plan.alias[k], true});
+  }
+  segment.plan = std::move(plan);
+  return segment;
 }
 
 } // namespace
 
 BufferPlan planBuffers(const BufferFunction &function,
                        llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases) {
-  return Planner(function, aliases).run();
+  return Planner(function).run(aliases);
+}
+
+SegmentPlan planSegment(const BufferFunction &function,
+                        llvm::ArrayRef<unsigned> mayOverwrite) {
+  return Planner(function).runSegment(mayOverwrite);
 }
 
 } // namespace whale

@@ -6,79 +6,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Shares no code with the planner. Memory is a set of byte ranges, each with
-// the value that it holds; an instruction finds its operands there and replaces
-// what its results overlap. A loop is run once, from what every iteration
-// finds: what no iteration overwrites, and the carried values in their buffers.
-// After a branch only what all its regions left intact is known.
+// An instruction finds its operands in memory and replaces what its results
+// overlap. A loop is run once, from what every iteration finds: what no
+// iteration overwrites, and the carried values in their places. After a branch
+// only what all its ways left intact is known.
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Step/BufferPlan.h"
+#include "BufferVerifier.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
-
-#include <map>
-#include <set>
-#include <tuple>
 
 namespace whale {
-namespace {
 
-/// Space, index, first byte.
-using Address = std::tuple<BufferSpace, unsigned, int64_t>;
-struct Held {
-  int64_t end;
-  std::set<unsigned> values;
-};
-using Memory = std::map<Address, Held>;
-
-class Verifier {
-public:
-  Verifier(const BufferFunction &function, const BufferPlan &plan)
-      : function(function), plan(plan), named(function.values.size()) {}
-
-  std::optional<std::string> run();
-
-private:
-  struct Ids {
-    unsigned instr;
-    unsigned region;
+static bool overlap(const PlannedBuffer &a, const PlannedBuffer &b) {
+  auto isArgument = [](const PlannedBuffer &buffer) {
+    return buffer.space == BufferSpace::Argument ||
+           buffer.space == BufferSpace::Part;
   };
-  bool fail(const llvm::Twine &message) {
-    if (!error)
-      error = message.str();
+  if (a.space != b.space && !(isArgument(a) && isArgument(b)))
     return false;
-  }
-  bool checkBuffers();
-  static Ids skip(const BufferRegion &region, Ids ids);
-  Address address(unsigned buffer) const {
-    const PlannedBuffer &b = plan.buffers[buffer];
-    return {b.space, b.space == BufferSpace::Arena ? 0 : b.index, b.offset};
-  }
-  Held *find(unsigned buffer, unsigned value);
-  bool read(unsigned value, const char *what);
-  bool write(unsigned buffer, std::set<unsigned> values);
-  void erase(unsigned buffer);
-  void lose(const BufferRegion &region, Ids ids);
-  bool copyAll(const std::vector<BufferCopy> &copies);
-  void forget(const BufferRegion &region);
-  bool rename(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to);
-  bool region(const BufferRegion &region, Ids ids);
-  bool instruction(const BufferInstr &instr, Ids ids);
-  bool loop(const BufferInstr &instr, Ids ids);
-  bool branch(const BufferInstr &instr, Ids ids);
+  if (a.space != BufferSpace::Arena && a.index != b.index)
+    return false;
+  return a.bytes && b.bytes && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
+}
 
-  const BufferFunction &function;
-  const BufferPlan &plan;
-  Memory memory;
-  /// By value: whether some memory has come to hold it under another's name.
-  std::vector<bool> named;
-  std::optional<std::string> error;
-};
-
-Verifier::Ids Verifier::skip(const BufferRegion &region, Ids ids) {
+BufferVerifier::Ids BufferVerifier::skip(const BufferRegion &region, Ids ids) {
   ++ids.region;
   for (const BufferInstr &instr : region.instrs) {
     ++ids.instr;
@@ -88,30 +42,46 @@ Verifier::Ids Verifier::skip(const BufferRegion &region, Ids ids) {
   return ids;
 }
 
-bool Verifier::checkBuffers() {
+bool BufferVerifier::isInside(const PlannedBuffer &buffer) const {
+  return buffer.space != BufferSpace::Arena || buffer.bytes == 0 ||
+         (buffer.offset >= 0 && buffer.offset % bufferAlignment == 0 &&
+          buffer.offset + buffer.bytes <= plan.arenaBytes);
+}
+
+bool BufferVerifier::checkBuffers() {
   if (plan.bufferOf.size() != function.values.size())
     return fail("not every value has a buffer");
   for (auto [i, b] : llvm::enumerate(plan.buffers))
-    if (b.space == BufferSpace::Arena && b.bytes &&
-        (b.offset < 0 || b.offset % bufferAlignment ||
-         b.offset + b.bytes > plan.arenaBytes))
+    if (!isInside(b))
       return fail("buffer " + llvm::Twine(i) + " lies outside the arena");
   for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
     if (buffer >= plan.buffers.size() ||
         plan.buffers[buffer].bytes != function.values[v].bytes)
       return fail("the buffer of value " + llvm::Twine(v) +
                   " is not of its size");
+  if (plan.locals.size() != function.segments.size())
+    return fail("not every segment has a place for its locals");
+  for (auto [s, segment] : llvm::enumerate(function.segments))
+    if (plan.locals[s].size() != segment->locals.size())
+      return fail("not every local of segment " + llvm::Twine(s) +
+                  " has an offset");
   return true;
 }
 
-Held *Verifier::find(unsigned buffer, unsigned value) {
+void BufferVerifier::collectConstants() {
+  for (auto [v, value] : llvm::enumerate(function.values))
+    if (value.constant)
+      constants[plan.bufferOf[v]].insert(v);
+}
+
+BufferVerifier::Held *BufferVerifier::find(unsigned buffer, unsigned value) {
   auto it = memory.find(address(buffer));
   if (it == memory.end() || !it->second.values.count(value))
     return nullptr;
   return &it->second;
 }
 
-bool Verifier::read(unsigned value, const char *what) {
+bool BufferVerifier::read(unsigned value, const char *what) {
   if (function.values[value].bytes == 0 || function.values[value].constant)
     return true;
   if (find(plan.bufferOf[value], value))
@@ -122,12 +92,14 @@ bool Verifier::read(unsigned value, const char *what) {
 }
 
 // Whatever overlaps the written range is lost.
-bool Verifier::write(unsigned buffer, std::set<unsigned> values) {
+bool BufferVerifier::write(unsigned buffer, std::set<unsigned> values) {
   const PlannedBuffer &b = plan.buffers[buffer];
   if (b.bytes == 0)
     return true;
   if (b.space == BufferSpace::Constant)
     return fail("buffer " + llvm::Twine(buffer) + " is a constant's");
+  if (b.space == BufferSpace::Part)
+    return fail("buffer " + llvm::Twine(buffer) + " is a part of an argument");
   if (b.space == BufferSpace::Argument &&
       !llvm::is_contained(plan.alias, std::optional<unsigned>(b.index)))
     return fail("argument " + llvm::Twine(b.index) + " is overwritten");
@@ -136,9 +108,15 @@ bool Verifier::write(unsigned buffer, std::set<unsigned> values) {
   return true;
 }
 
-void Verifier::erase(unsigned buffer) {
+void BufferVerifier::erase(unsigned buffer) {
   auto [space, index, begin] = address(buffer);
-  int64_t end = begin + plan.buffers[buffer].bytes;
+  erase(space, index, begin, begin + plan.buffers[buffer].bytes);
+  if (space == BufferSpace::Argument)
+    erase(BufferSpace::Part, index, 0, plan.buffers.size());
+}
+
+void BufferVerifier::erase(BufferSpace space, unsigned index, int64_t begin,
+                           int64_t end) {
   auto it = memory.lower_bound({space, index, begin});
   if (it != memory.begin()) {
     auto before = std::prev(it);
@@ -154,7 +132,7 @@ void Verifier::erase(unsigned buffer) {
   }
 }
 
-bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
+bool BufferVerifier::copyAll(const std::vector<BufferCopy> &copies) {
   for (const BufferCopy &copy : copies) {
     if (plan.buffers[copy.src].bytes != plan.buffers[copy.dst].bytes)
       return fail("a copy's buffers differ in size");
@@ -163,11 +141,10 @@ bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
     if (it != memory.end())
       held = it->second.values;
     if (plan.buffers[copy.src].space == BufferSpace::Constant)
-      for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
-        if (buffer == copy.src) {
-          held.insert(v);
-          named[v] = true;
-        }
+      for (unsigned v : constants[copy.src]) {
+        held.insert(v);
+        named[v] = true;
+      }
     if (!write(copy.dst, std::move(held)))
       return false;
   }
@@ -176,22 +153,25 @@ bool Verifier::copyAll(const std::vector<BufferCopy> &copies) {
 
 // Records that the memory that holds from[i] holds to[i] from now on, in the
 // buffer of to[i]; older copies of to[i] are of an earlier iteration.
-bool Verifier::rename(llvm::ArrayRef<unsigned> from,
-                      llvm::ArrayRef<unsigned> to) {
+bool BufferVerifier::rename(llvm::ArrayRef<unsigned> from,
+                            llvm::ArrayRef<unsigned> to) {
   std::vector<Held *> holders;
   for (auto [f, t] : llvm::zip_equal(from, to)) {
     const BufferValue &value = function.values[f];
     const PlannedBuffer &buffer = plan.buffers[plan.bufferOf[t]];
-    if (value.bytes == 0)
+    if (value.bytes == 0) {
       holders.push_back(nullptr);
-    else if (buffer.space == BufferSpace::Constant &&
-             plan.bufferOf[f] == plan.bufferOf[t])
+    } else if (buffer.space == BufferSpace::Constant &&
+               plan.bufferOf[f] == plan.bufferOf[t]) {
       holders.push_back(&memory[address(plan.bufferOf[t])]);
-    else if (Held *held = find(plan.bufferOf[t], f))
-      holders.push_back(held);
-    else
+      holders.back()->end = value.bytes;
+    } else {
+      holders.push_back(find(plan.bufferOf[t], f));
+      if (holders.back())
+        continue;
       return fail("value " + llvm::Twine(f) + " is not in the buffer of " +
                   llvm::Twine(t) + ", which takes it over");
+    }
   }
   if (llvm::any_of(to, [&](unsigned t) { return named[t]; }))
     for (auto &[where, held] : memory)
@@ -201,13 +181,12 @@ bool Verifier::rename(llvm::ArrayRef<unsigned> from,
     if (holder) {
       named[t] = true;
       holder->values.insert(t);
-      holder->end = std::max(holder->end, function.values[t].bytes);
     }
   return true;
 }
 
 // What a region defines is of one run of it only.
-void Verifier::forget(const BufferRegion &region) {
+void BufferVerifier::forget(const BufferRegion &region) {
   std::set<unsigned> defined;
   for (const BufferInstr &instr : region.instrs)
     defined.insert(instr.results.begin(), instr.results.end());
@@ -216,7 +195,7 @@ void Verifier::forget(const BufferRegion &region) {
       held.values.erase(value);
 }
 
-bool Verifier::region(const BufferRegion &region, Ids ids) {
+bool BufferVerifier::region(const BufferRegion &region, Ids ids) {
   ++ids.region;
   for (const BufferInstr &instr : region.instrs) {
     if (!instruction(instr, ids))
@@ -228,48 +207,55 @@ bool Verifier::region(const BufferRegion &region, Ids ids) {
   return true;
 }
 
-bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
+bool BufferVerifier::instruction(const BufferInstr &instr, Ids ids) {
   for (unsigned operand : instr.operands)
     if (!read(operand, "an instruction reads"))
       return false;
-  if (instr.kind == BufferInstr::View)
+  if (instr.kind == BufferInstr::View) {
+    if (function.values[instr.results[0]].bytes !=
+        function.values[instr.operands[0]].bytes)
+      return part(instr);
     return rename(llvm::ArrayRef(instr.operands).take_front(), instr.results);
+  }
   if (instr.kind == BufferInstr::Case)
     return branch(instr, ids);
   if (!copyAll(plan.before[ids.instr]))
     return false;
   if (instr.kind == BufferInstr::While)
     return loop(instr, ids);
+  if (instr.kind == BufferInstr::Call)
+    return call(instr);
   // Results may only take buffers that the instruction allows.
   for (auto [r, result] : llvm::enumerate(instr.results)) {
     if (function.values[result].constant)
       continue;
     for (auto [o, operand] : llvm::enumerate(instr.operands)) {
-      const PlannedBuffer &to = plan.buffers[plan.bufferOf[result]];
-      const PlannedBuffer &from = plan.buffers[plan.bufferOf[operand]];
-      bool apart = to.space != from.space ||
-                   (to.space == BufferSpace::Arena
-                        ? to.offset + to.bytes <= from.offset ||
-                              from.offset + from.bytes <= to.offset
-                        : to.index != from.index);
       bool allowed = llvm::any_of(instr.inPlace, [&](const InPlace &pair) {
         return pair.result == r && pair.operand == o;
       });
-      if (!apart && !allowed && to.bytes && from.bytes)
+      if (!allowed && overlap(plan.buffers[plan.bufferOf[result]],
+                              plan.buffers[plan.bufferOf[operand]]))
         return fail("value " + llvm::Twine(result) + " overwrites value " +
                     llvm::Twine(operand) + " while it is read");
     }
   }
-  for (auto [r, result] : llvm::enumerate(instr.results)) {
-    if (function.values[result].constant)
-      continue;
-    for (const InPlace &pair : instr.inPlace)
-      if (pair.required && pair.result == r && function.values[result].bytes &&
-          !function.values[instr.operands[pair.operand]].constant &&
-          !find(plan.bufferOf[result], instr.operands[pair.operand]))
-        return fail("value " + llvm::Twine(result) +
-                    " updates what its buffer does not hold");
+  return updates(instr, instr.inPlace) && results(instr);
+}
+
+bool BufferVerifier::updates(const BufferInstr &instr,
+                             llvm::ArrayRef<InPlace> pairs) {
+  for (const InPlace &pair : pairs) {
+    unsigned result = instr.results[pair.result];
+    unsigned operand = instr.operands[pair.operand];
+    if (pair.required && !function.values[result].constant &&
+        function.values[result].bytes && !find(plan.bufferOf[result], operand))
+      return fail("value " + llvm::Twine(result) +
+                  " updates what its buffer does not hold");
   }
+  return true;
+}
+
+bool BufferVerifier::results(const BufferInstr &instr) {
   for (unsigned result : instr.results)
     if (!function.values[result].constant &&
         !write(plan.bufferOf[result], {result}))
@@ -281,8 +267,24 @@ bool Verifier::instruction(const BufferInstr &instr, Ids ids) {
   return true;
 }
 
+// A part's memory is known as long as the argument's is.
+bool BufferVerifier::part(const BufferInstr &instr) {
+  unsigned value = instr.results[0];
+  const PlannedBuffer &whole = plan.buffers[plan.bufferOf[instr.operands[0]]];
+  const PlannedBuffer &b = plan.buffers[plan.bufferOf[value]];
+  bool ofArgument =
+      whole.space == BufferSpace::Argument || whole.space == BufferSpace::Part;
+  if (!ofArgument || b.space != BufferSpace::Part || b.index != whole.index ||
+      instr.offset < 0 || b.offset != whole.offset + instr.offset ||
+      instr.offset + b.bytes > whole.bytes)
+    return fail("value " + llvm::Twine(value) + " is another part of value " +
+                llvm::Twine(instr.operands[0]));
+  memory[address(plan.bufferOf[value])] = {plan.bufferOf[value] + 1, {value}};
+  return true;
+}
+
 /// Forgets what the copies and instructions of a region overwrite.
-void Verifier::lose(const BufferRegion &region, Ids ids) {
+void BufferVerifier::lose(const BufferRegion &region, Ids ids) {
   auto loseCopies = [&](const std::vector<BufferCopy> &copies) {
     for (const BufferCopy &copy : copies)
       erase(copy.dst);
@@ -291,7 +293,9 @@ void Verifier::lose(const BufferRegion &region, Ids ids) {
   ++ids.region;
   for (const BufferInstr &instr : region.instrs) {
     loseCopies(plan.before[ids.instr]);
-    if (instr.kind == BufferInstr::Op)
+    if (instr.kind == BufferInstr::Call)
+      eraseLocals(instr.callee);
+    if (instr.kind == BufferInstr::Op || instr.kind == BufferInstr::Call)
       for (unsigned result : instr.results)
         if (!function.values[result].constant)
           erase(plan.bufferOf[result]);
@@ -303,7 +307,7 @@ void Verifier::lose(const BufferRegion &region, Ids ids) {
   }
 }
 
-bool Verifier::loop(const BufferInstr &instr, Ids ids) {
+bool BufferVerifier::loop(const BufferInstr &instr, Ids ids) {
   const BufferRegion &cond = instr.regions[0], &body = instr.regions[1];
   Ids condIds{ids.instr + 1, ids.region};
   Ids bodyIds = skip(cond, condIds);
@@ -335,7 +339,7 @@ bool Verifier::loop(const BufferInstr &instr, Ids ids) {
   return rename(body.args, instr.results);
 }
 
-bool Verifier::branch(const BufferInstr &instr, Ids ids) {
+bool BufferVerifier::branch(const BufferInstr &instr, Ids ids) {
   Memory entry = memory;
   std::optional<Memory> joined;
   Ids next{ids.instr + 1, ids.region};
@@ -371,9 +375,11 @@ bool Verifier::branch(const BufferInstr &instr, Ids ids) {
   return true;
 }
 
-std::optional<std::string> Verifier::run() {
+std::optional<std::string> BufferVerifier::run() {
   if (!checkBuffers())
     return error;
+  collectConstants();
+  collectLocals();
   for (auto [i, arg] : llvm::enumerate(function.body.args)) {
     const PlannedBuffer &b = plan.buffers[plan.bufferOf[arg]];
     if (b.space != BufferSpace::Argument || b.index != i)
@@ -387,18 +393,15 @@ std::optional<std::string> Verifier::run() {
     bool own = plan.alias[k] ? b.space == BufferSpace::Argument &&
                                    b.index == *plan.alias[k]
                              : b.space == BufferSpace::Result && b.index == k;
-    bool constant = function.values[value].constant;
-    if (!own || (b.bytes && !constant && !find(plan.resultBuffer[k], value)))
+    if (!own || (b.bytes && !find(plan.resultBuffer[k], value)))
       return "result " + std::to_string(k) + " is not in its buffer";
   }
   return std::nullopt;
 }
 
-} // namespace
-
 std::optional<std::string> verifyBufferPlan(const BufferFunction &function,
                                             const BufferPlan &plan) {
-  return Verifier(function, plan).run();
+  return BufferVerifier(function, plan).run();
 }
 
 } // namespace whale

@@ -6,91 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Step/BufferPlan.h"
-
-#include "gtest/gtest.h"
+#include "BufferBuilder.h"
 
 #include <functional>
-#include <random>
 
 using namespace whale;
 
 namespace {
 
-/// Builds functions value by value.
-struct Builder {
-  BufferFunction function;
-
-  unsigned value(int64_t bytes, bool constant = false) {
-    function.values.push_back({bytes, constant});
-    return function.values.size() - 1;
-  }
-  unsigned argument(int64_t bytes) {
-    function.body.args.push_back(value(bytes));
-    return function.body.args.back();
-  }
-  unsigned op(BufferRegion &region, llvm::ArrayRef<unsigned> operands,
-              int64_t bytes, llvm::ArrayRef<InPlace> inPlace = {}) {
-    BufferInstr instr;
-    instr.operands.assign(operands.begin(), operands.end());
-    instr.results.push_back(value(bytes));
-    instr.inPlace.assign(inPlace.begin(), inPlace.end());
-    region.instrs.push_back(instr);
-    return instr.results[0];
-  }
-  unsigned op(llvm::ArrayRef<unsigned> operands, int64_t bytes,
-              llvm::ArrayRef<InPlace> inPlace = {}) {
-    return op(function.body, operands, bytes, inPlace);
-  }
-  unsigned constant(int64_t bytes) {
-    BufferInstr instr;
-    instr.results.push_back(value(bytes, true));
-    function.body.instrs.push_back(instr);
-    return instr.results[0];
-  }
-  unsigned view(BufferRegion &region, unsigned operand) {
-    unsigned result = op(region, {operand}, function.values[operand].bytes);
-    region.instrs.back().kind = BufferInstr::View;
-    return result;
-  }
-  /// A loop without a body yet; the condition reads carried value 0.
-  BufferInstr loop(llvm::ArrayRef<unsigned> inits) {
-    BufferInstr instr;
-    instr.kind = BufferInstr::While;
-    instr.operands.assign(inits.begin(), inits.end());
-    instr.regions.resize(2);
-    for (unsigned init : inits) {
-      int64_t bytes = function.values[init].bytes;
-      instr.regions[0].args.push_back(value(bytes));
-      instr.regions[1].args.push_back(value(bytes));
-      instr.results.push_back(value(bytes));
-    }
-    unsigned predicate = op(instr.regions[0], {instr.regions[0].args[0]}, 1);
-    instr.regions[0].yields.push_back(predicate);
-    return instr;
-  }
-  void results(llvm::ArrayRef<unsigned> values) {
-    function.body.yields.assign(values.begin(), values.end());
-  }
-  BufferPlan plan(llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases = {}) {
-    BufferPlan plan = planBuffers(function, aliases);
-    std::optional<std::string> error = verifyBufferPlan(function, plan);
-    EXPECT_FALSE(error) << *error;
-    return plan;
-  }
-};
-
-size_t copyCount(const BufferPlan &plan) {
-  size_t count = 0;
-  for (const auto &copies : plan.before)
-    count += copies.size();
-  for (const auto &copies : plan.atEnd)
-    count += copies.size();
-  return count;
-}
-
 TEST(BufferPlan, ChainReusesTwoBuffers) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(1024);
   for (int i = 0; i < 10; ++i)
     x = b.op({x}, 1024);
@@ -103,7 +28,7 @@ TEST(BufferPlan, ChainReusesTwoBuffers) {
 
 // Placed by size, the third value lands where the fourth has no room: 640.
 TEST(BufferPlan, ArenaIsNoLargerThanWhatIsAlive) {
-  Builder b;
+  BufferBuilder b;
   unsigned a0 = b.op({}, 256), a1 = b.op({}, 192);
   b.op({a0}, 0);
   unsigned a2 = b.op({}, 192), a3 = b.op({}, 192);
@@ -114,7 +39,7 @@ TEST(BufferPlan, ArenaIsNoLargerThanWhatIsAlive) {
 }
 
 TEST(BufferPlan, InPlaceChainNeedsOne) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(1000);
   x = b.op({x}, 1000);
   for (int i = 0; i < 10; ++i)
@@ -124,7 +49,7 @@ TEST(BufferPlan, InPlaceChainNeedsOne) {
 }
 
 TEST(BufferPlan, NotInPlaceWhereOperandIsReadLater) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64);
   unsigned y = b.op({x}, 64, {{0, 0}});
   b.results({b.op({x, y}, 4)});
@@ -133,7 +58,7 @@ TEST(BufferPlan, NotInPlaceWhereOperandIsReadLater) {
 }
 
 TEST(BufferPlan, NotInPlaceForDeadResultOfLiveOperand) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64);
   b.op({x}, 64, {{0, 0}});
   b.results({b.op({x}, 4)});
@@ -141,7 +66,7 @@ TEST(BufferPlan, NotInPlaceForDeadResultOfLiveOperand) {
 }
 
 TEST(BufferPlan, NotInPlaceWhereAnotherPositionForbidsIt) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64);
   unsigned y = b.op({x, b.view(b.function.body, x)}, 64, {{0, 0}});
   b.results({y});
@@ -150,7 +75,7 @@ TEST(BufferPlan, NotInPlaceWhereAnotherPositionForbidsIt) {
 }
 
 TEST(BufferPlan, ViewSharesItsOperand) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64);
   unsigned v = b.view(b.function.body, x);
   b.results({b.op({v}, 4)});
@@ -160,7 +85,7 @@ TEST(BufferPlan, ViewSharesItsOperand) {
 
 TEST(BufferPlan, DonatedArgumentTakesItsResultAfterItsLastRead) {
   for (bool late : {false, true}) {
-    Builder b;
+    BufferBuilder b;
     unsigned w = b.argument(64), g = b.argument(64);
     unsigned next = b.op({w, g}, 64, {{0, 0}});
     unsigned other = b.op({late ? w : g, next}, 64);
@@ -174,7 +99,7 @@ TEST(BufferPlan, DonatedArgumentTakesItsResultAfterItsLastRead) {
 }
 
 TEST(BufferPlan, DonatedArgumentReturnedUnchanged) {
-  Builder b;
+  BufferBuilder b;
   unsigned w = b.argument(64);
   b.results({w, w});
   std::pair<unsigned, unsigned> alias{0, 0};
@@ -185,7 +110,7 @@ TEST(BufferPlan, DonatedArgumentReturnedUnchanged) {
 }
 
 TEST(BufferPlan, ArgumentsConstantsAndDuplicatesAreCopied) {
-  Builder b;
+  BufferBuilder b;
   unsigned w = b.argument(64), c = b.constant(64);
   unsigned x = b.op({w, c}, 64, {{0, 0}, {0, 1}});
   b.results({w, c, x, x});
@@ -194,7 +119,7 @@ TEST(BufferPlan, ArgumentsConstantsAndDuplicatesAreCopied) {
 }
 
 TEST(BufferPlan, CarryUpdatedInPlaceIsNotCopied) {
-  Builder b;
+  BufferBuilder b;
   unsigned n = b.op({}, 4), ys = b.op({}, 4096);
   BufferInstr loop = b.loop({n, ys});
   BufferRegion &body = loop.regions[1];
@@ -211,7 +136,7 @@ TEST(BufferPlan, CarryUpdatedInPlaceIsNotCopied) {
 }
 
 TEST(BufferPlan, CarryThatIsReadAfterItsUpdateIsCopied) {
-  Builder b;
+  BufferBuilder b;
   unsigned n = b.op({}, 4), ys = b.op({}, 4096);
   BufferInstr loop = b.loop({n, ys});
   BufferRegion &body = loop.regions[1];
@@ -226,7 +151,7 @@ TEST(BufferPlan, CarryThatIsReadAfterItsUpdateIsCopied) {
 }
 
 TEST(BufferPlan, UnchangedCarrySharesTheOuterBuffer) {
-  Builder b;
+  BufferBuilder b;
   unsigned n = b.argument(4), xs = b.argument(4096);
   BufferInstr loop = b.loop({n, xs});
   BufferRegion &body = loop.regions[1];
@@ -241,7 +166,7 @@ TEST(BufferPlan, UnchangedCarrySharesTheOuterBuffer) {
 }
 
 TEST(BufferPlan, SwappedCarriesGoThroughASpareBuffer) {
-  Builder b;
+  BufferBuilder b;
   unsigned n = b.op({}, 4), x = b.op({}, 64), y = b.op({}, 64);
   BufferInstr loop = b.loop({n, x, y});
   BufferRegion &body = loop.regions[1];
@@ -254,7 +179,7 @@ TEST(BufferPlan, SwappedCarriesGoThroughASpareBuffer) {
 }
 
 TEST(BufferPlan, ValueOfOutsideSurvivesTheLoop) {
-  Builder b;
+  BufferBuilder b;
   unsigned n = b.op({}, 4), x = b.op({}, 64);
   BufferInstr loop = b.loop({n});
   BufferRegion &body = loop.regions[1];
@@ -269,7 +194,7 @@ TEST(BufferPlan, ValueOfOutsideSurvivesTheLoop) {
 }
 
 TEST(BufferPlan, NestedLoopsTakeNoLongerThanOthers) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(64);
   std::function<unsigned(BufferRegion &, unsigned, int)> nest =
       [&](BufferRegion &region, unsigned init, int depth) {
@@ -286,7 +211,7 @@ TEST(BufferPlan, NestedLoopsTakeNoLongerThanOthers) {
 }
 
 TEST(BufferPlan, VerifierFindsWhatALoopOverwrites) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(64);
   unsigned outside = b.op({x}, 64);
   BufferInstr loop = b.loop({x});
@@ -303,7 +228,7 @@ TEST(BufferPlan, VerifierFindsWhatALoopOverwrites) {
 }
 
 TEST(BufferPlan, BranchThatPassesAValueOnTakesItsBuffer) {
-  Builder b;
+  BufferBuilder b;
   unsigned index = b.argument(4), x = b.op({}, 4096);
   BufferInstr instr;
   instr.kind = BufferInstr::Case;
@@ -320,7 +245,7 @@ TEST(BufferPlan, BranchThatPassesAValueOnTakesItsBuffer) {
 }
 
 TEST(BufferPlan, NotInPlaceAcrossElementTypes) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64);
   unsigned y = b.op({x}, 64, {{0, 0}});
   b.function.values[y].type = 1;
@@ -330,7 +255,7 @@ TEST(BufferPlan, NotInPlaceAcrossElementTypes) {
 }
 
 TEST(BufferPlan, EmptyValues) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(0);
   unsigned y = b.op({x}, 0, {{0, 0}});
   b.results({x, y, y});
@@ -340,7 +265,7 @@ TEST(BufferPlan, EmptyValues) {
 }
 
 TEST(BufferPlan, VerifierFindsOverlap) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.op({b.argument(64)}, 64), y = b.op({x}, 64);
   b.results({b.op({x, y}, 4)});
   BufferPlan plan = b.plan();
@@ -349,7 +274,7 @@ TEST(BufferPlan, VerifierFindsOverlap) {
 }
 
 TEST(BufferPlan, VerifierFindsMissingCopy) {
-  Builder b;
+  BufferBuilder b;
   unsigned x = b.argument(64);
   b.results({x});
   BufferPlan plan = b.plan();
@@ -357,67 +282,9 @@ TEST(BufferPlan, VerifierFindsMissingCopy) {
   EXPECT_TRUE(verifyBufferPlan(b.function, plan));
 }
 
-/// Random programs with nested loops and branches.
-struct Random {
-  Builder b;
-  std::mt19937 engine;
-  unsigned pick(unsigned count) { return engine() % count; }
-
-  void fill(BufferRegion &region, std::vector<unsigned> visible, int depth) {
-    unsigned count = 2 + pick(6);
-    for (unsigned i = 0; i < count; ++i) {
-      unsigned kind = pick(depth < 3 ? 8 : 6);
-      if (kind == 6) {
-        BufferInstr instr;
-        instr.kind = BufferInstr::Case;
-        instr.operands = {any(visible)};
-        instr.regions.resize(1 + pick(3));
-        unsigned results = 1 + pick(2);
-        for (BufferRegion &way : instr.regions)
-          nested(way, visible, results, depth);
-        for (unsigned r = 0; r < results; ++r)
-          instr.results.push_back(b.value(64));
-        region.instrs.push_back(instr);
-        visible.insert(visible.end(), instr.results.begin(),
-                       instr.results.end());
-      } else if (kind == 7) {
-        llvm::SmallVector<unsigned> inits;
-        for (unsigned c = 0, n = 1 + pick(4); c < n; ++c)
-          inits.push_back(any(visible));
-        BufferInstr instr = b.loop(inits);
-        nested(instr.regions[1], visible, inits.size(), depth);
-        region.instrs.push_back(instr);
-        visible.insert(visible.end(), instr.results.begin(),
-                       instr.results.end());
-      } else if (kind == 5) {
-        visible.push_back(b.view(region, any(visible)));
-      } else {
-        llvm::SmallVector<unsigned> operands{any(visible), any(visible)};
-        llvm::SmallVector<InPlace> inPlace;
-        if (kind < 4)
-          inPlace.push_back({0, kind % 2, kind < 2});
-        visible.push_back(b.op(region, operands, 64, inPlace));
-      }
-    }
-    last = visible;
-  }
-  void nested(BufferRegion &region, std::vector<unsigned> visible,
-              unsigned yields, int depth) {
-    visible.insert(visible.end(), region.args.begin(), region.args.end());
-    fill(region, visible, depth + 1);
-    std::vector<unsigned> all = last;
-    for (unsigned y = 0; y < yields; ++y)
-      region.yields.push_back(any(all));
-  }
-  unsigned any(const std::vector<unsigned> &values) {
-    return values[pick(values.size())];
-  }
-  std::vector<unsigned> last;
-};
-
 TEST(BufferPlan, RandomPrograms) {
   for (unsigned seed = 0; seed < 3000; ++seed) {
-    Random random;
+    RandomBuffers random;
     random.engine.seed(seed);
     std::vector<unsigned> visible;
     for (int a = 0; a < 3; ++a)

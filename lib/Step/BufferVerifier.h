@@ -1,0 +1,102 @@
+//===- BufferVerifier.h - Runs a buffer plan on symbols ---------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the verifier of buffer plans, which shares no code with the
+// planner. Memory is a set of byte ranges, each with the values that it holds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_STEP_BUFFERVERIFIER_H
+#define WHALE_LIB_STEP_BUFFERVERIFIER_H
+
+#include "whale/Step/BufferPlan.h"
+
+#include "llvm/ADT/Twine.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace whale {
+
+class BufferVerifier {
+public:
+  BufferVerifier(const BufferFunction &function, const BufferPlan &plan)
+      : function(function), plan(plan), named(function.values.size()) {}
+
+  std::optional<std::string> run();
+  /// Runs a segment whose buffers are those of a call; checks no more than what
+  /// may differ from call to call.
+  std::optional<std::string> runCall();
+
+private:
+  /// Space, index, first byte. Parts of arguments, which are never written, are
+  /// things of their own, told from each other by the number of the buffer.
+  using Address = std::tuple<BufferSpace, unsigned, int64_t>;
+  struct Held {
+    int64_t end;
+    std::set<unsigned> values;
+  };
+  using Memory = std::map<Address, Held>;
+
+  struct Ids {
+    unsigned instr;
+    unsigned region;
+  };
+  bool fail(const llvm::Twine &message) {
+    if (!error)
+      error = message.str();
+    return false;
+  }
+  bool isInside(const PlannedBuffer &buffer) const;
+  bool checkBuffers();
+  void collectConstants();
+  void collectLocals();
+  static Ids skip(const BufferRegion &region, Ids ids);
+  Address address(unsigned buffer) const {
+    const PlannedBuffer &b = plan.buffers[buffer];
+    if (b.space == BufferSpace::Part)
+      return {b.space, b.index, buffer};
+    return {b.space, b.space == BufferSpace::Arena ? 0 : b.index, b.offset};
+  }
+  Held *find(unsigned buffer, unsigned value);
+  bool read(unsigned value, const char *what);
+  bool write(unsigned buffer, std::set<unsigned> values);
+  void erase(unsigned buffer);
+  void erase(BufferSpace space, unsigned index, int64_t begin, int64_t end);
+  void eraseLocals(unsigned segment);
+  void lose(const BufferRegion &region, Ids ids);
+  bool copyAll(const std::vector<BufferCopy> &copies);
+  void forget(const BufferRegion &region);
+  bool rename(llvm::ArrayRef<unsigned> from, llvm::ArrayRef<unsigned> to);
+  bool region(const BufferRegion &region, Ids ids);
+  bool instruction(const BufferInstr &instr, Ids ids);
+  bool part(const BufferInstr &instr);
+  bool updates(const BufferInstr &instr, llvm::ArrayRef<InPlace> pairs);
+  bool results(const BufferInstr &instr);
+  bool call(const BufferInstr &instr);
+  bool loop(const BufferInstr &instr, Ids ids);
+  bool branch(const BufferInstr &instr, Ids ids);
+
+  const BufferFunction &function;
+  const BufferPlan &plan;
+  Memory memory;
+  /// By value: whether some memory has come to hold it under another's name.
+  std::vector<bool> named;
+  /// By segment: what its locals take of the arena.
+  std::vector<TimeIntervals> localRanges;
+  /// The places of the buffers of calls that were run.
+  std::set<std::vector<int64_t>> ran;
+  /// By buffer: the constants that it holds.
+  std::map<unsigned, std::set<unsigned>> constants;
+  std::optional<std::string> error;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_STEP_BUFFERVERIFIER_H

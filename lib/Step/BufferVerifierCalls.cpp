@@ -1,0 +1,136 @@
+//===- BufferVerifierCalls.cpp - Runs calls of segments on symbols --------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A call runs its segment where the buffers lie that it has there. Calls that
+// have theirs in the same places do the same, so that is done once for them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BufferVerifier.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace whale {
+
+void BufferVerifier::collectLocals() {
+  for (auto [s, segment] : llvm::enumerate(function.segments)) {
+    TimeIntervals ranges;
+    for (auto [local, offset] :
+         llvm::zip_equal(segment->locals, plan.locals[s]))
+      if (local.bytes)
+        ranges.push_back({offset, offset + local.bytes});
+    llvm::sort(ranges);
+    TimeIntervals &merged = localRanges.emplace_back();
+    for (auto [begin, end] : ranges) {
+      if (!merged.empty() && begin <= merged.back().second)
+        merged.back().second = std::max(merged.back().second, end);
+      else
+        merged.push_back({begin, end});
+    }
+  }
+}
+
+void BufferVerifier::eraseLocals(unsigned segment) {
+  for (auto [begin, end] : localRanges[segment])
+    erase(BufferSpace::Arena, 0, begin, end);
+}
+
+// What differs by call is where the buffers of the segment lie. What lies
+// outside the arena, only some of them being the same can matter.
+bool BufferVerifier::call(const BufferInstr &instr) {
+  const SegmentPlan &segment = *function.segments[instr.callee];
+  if (!updates(instr, segment.inPlace))
+    return false;
+  std::vector<unsigned> operands;
+  for (unsigned operand : instr.operands)
+    operands.push_back(plan.bufferOf[operand]);
+  for (const InPlace &pair : segment.inPlace)
+    operands[pair.operand] = plan.bufferOf[instr.results[pair.result]];
+  // The copies may have overwritten what others hold.
+  for (auto [value, buffer] : llvm::zip_equal(instr.operands, operands))
+    if (buffer == plan.bufferOf[value] && !read(value, "a call reads"))
+      return false;
+  std::vector<unsigned> passed = operands;
+  for (unsigned result : instr.results)
+    passed.push_back(plan.bufferOf[result]);
+  std::vector<int64_t> places{instr.callee};
+  std::map<std::pair<BufferSpace, unsigned>, int64_t> others;
+  for (unsigned number : passed) {
+    const PlannedBuffer &b = plan.buffers[number];
+    bool part = b.space == BufferSpace::Part;
+    BufferSpace space = part ? BufferSpace::Argument : b.space;
+    int64_t other =
+        others.try_emplace({space, b.index}, others.size()).first->second;
+    places.push_back(space == BufferSpace::Arena ? b.offset
+                                                 : -1 - 2 * other - part);
+  }
+  if (ran.insert(std::move(places)).second) {
+    BufferPlan there = segment.plan;
+    there.alias = plan.alias;
+    for (PlannedBuffer &b : there.buffers) {
+      int64_t bytes = b.bytes;
+      if (b.space == BufferSpace::Arena)
+        b.offset = plan.locals[instr.callee][b.index];
+      else if (b.space == BufferSpace::Argument)
+        b = plan.buffers[operands[b.index]];
+      else if (b.space == BufferSpace::Result)
+        b = plan.buffers[plan.bufferOf[instr.results[b.index]]];
+      else
+        // Apart from constants that are passed.
+        b.index += function.values.size();
+      if (b.bytes != bytes)
+        return fail("a call passes a buffer of another size");
+      if (!isInside(b))
+        return fail("a local lies outside the arena");
+    }
+    if (auto wrong = BufferVerifier(*segment.function, there).runCall())
+      return fail("in a call of segment " + llvm::Twine(instr.callee) + ": " +
+                  *wrong);
+  }
+  eraseLocals(instr.callee);
+  return results(instr);
+}
+
+std::optional<std::string> BufferVerifier::runCall() {
+  collectConstants();
+  for (unsigned arg : function.body.args) {
+    const PlannedBuffer &b = plan.buffers[plan.bufferOf[arg]];
+    if (b.bytes == 0)
+      continue;
+    Held &held = memory[address(plan.bufferOf[arg])];
+    held.end = b.offset + b.bytes;
+    held.values.insert(arg);
+  }
+  if (!region(function.body, {0, 0}) || !copyAll(plan.atEnd[0]))
+    return error;
+  for (auto [k, value] : llvm::enumerate(function.body.yields))
+    if (plan.buffers[plan.resultBuffer[k]].bytes &&
+        !find(plan.resultBuffer[k], value))
+      return "result " + std::to_string(k) + " is not in its buffer";
+  return std::nullopt;
+}
+
+std::optional<std::string> verifySegmentPlan(const SegmentPlan &segment) {
+  BufferPlan plan = segment.plan;
+  std::vector<int64_t> offsets;
+  for (const SegmentPlan::Local &local : segment.locals) {
+    offsets.push_back(plan.arenaBytes);
+    plan.arenaBytes += llvm::alignTo(local.bytes, bufferAlignment);
+  }
+  for (PlannedBuffer &buffer : plan.buffers)
+    if (buffer.space == BufferSpace::Arena) {
+      if (buffer.index >= segment.locals.size() ||
+          buffer.bytes > segment.locals[buffer.index].bytes)
+        return "a buffer is larger than its local";
+      buffer.offset = offsets[buffer.index];
+    }
+  return BufferVerifier(*segment.function, plan).run();
+}
+
+} // namespace whale

@@ -1,0 +1,196 @@
+//===- BufferBuilder.h - Programs for tests of the buffer planner -*- C++ -*-=//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_UNITTESTS_STEP_BUFFERBUILDER_H
+#define WHALE_UNITTESTS_STEP_BUFFERBUILDER_H
+
+#include "whale/Step/BufferPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+namespace whale {
+
+/// Builds functions value by value.
+struct BufferBuilder {
+  BufferFunction function;
+
+  unsigned value(int64_t bytes, bool constant = false) {
+    function.values.push_back({bytes, constant});
+    return function.values.size() - 1;
+  }
+  unsigned argument(int64_t bytes) {
+    function.body.args.push_back(value(bytes));
+    return function.body.args.back();
+  }
+  unsigned op(BufferRegion &region, llvm::ArrayRef<unsigned> operands,
+              int64_t bytes, llvm::ArrayRef<InPlace> inPlace = {}) {
+    BufferInstr instr;
+    instr.operands.assign(operands.begin(), operands.end());
+    instr.results.push_back(value(bytes));
+    instr.inPlace.assign(inPlace.begin(), inPlace.end());
+    region.instrs.push_back(instr);
+    return instr.results[0];
+  }
+  unsigned op(llvm::ArrayRef<unsigned> operands, int64_t bytes,
+              llvm::ArrayRef<InPlace> inPlace = {}) {
+    return op(function.body, operands, bytes, inPlace);
+  }
+  unsigned constant(int64_t bytes) {
+    BufferInstr instr;
+    instr.results.push_back(value(bytes, true));
+    function.body.instrs.push_back(instr);
+    return instr.results[0];
+  }
+  unsigned view(BufferRegion &region, unsigned operand) {
+    unsigned result = op(region, {operand}, function.values[operand].bytes);
+    region.instrs.back().kind = BufferInstr::View;
+    return result;
+  }
+  /// The bytes from `offset` on of an argument.
+  unsigned part(BufferRegion &region, unsigned argument, int64_t offset,
+                int64_t bytes) {
+    unsigned result = op(region, {argument}, bytes);
+    region.instrs.back().kind = BufferInstr::View;
+    region.instrs.back().offset = offset;
+    return result;
+  }
+  llvm::SmallVector<unsigned, 2> call(BufferRegion &region, unsigned callee,
+                                      llvm::ArrayRef<unsigned> operands) {
+    const BufferFunction &segment = *function.segments[callee]->function;
+    BufferInstr instr;
+    instr.kind = BufferInstr::Call;
+    instr.callee = callee;
+    instr.operands.assign(operands.begin(), operands.end());
+    for (unsigned result : segment.body.yields)
+      instr.results.push_back(value(segment.values[result].bytes));
+    region.instrs.push_back(instr);
+    return instr.results;
+  }
+  llvm::SmallVector<unsigned, 2> call(unsigned callee,
+                                      llvm::ArrayRef<unsigned> operands) {
+    return call(function.body, callee, operands);
+  }
+  /// A loop without a body yet; the condition reads carried value 0.
+  BufferInstr loop(llvm::ArrayRef<unsigned> inits) {
+    BufferInstr instr;
+    instr.kind = BufferInstr::While;
+    instr.operands.assign(inits.begin(), inits.end());
+    instr.regions.resize(2);
+    for (unsigned init : inits) {
+      int64_t bytes = function.values[init].bytes;
+      instr.regions[0].args.push_back(value(bytes));
+      instr.regions[1].args.push_back(value(bytes));
+      instr.results.push_back(value(bytes));
+    }
+    unsigned predicate = op(instr.regions[0], {instr.regions[0].args[0]}, 1);
+    instr.regions[0].yields.push_back(predicate);
+    return instr;
+  }
+  void results(llvm::ArrayRef<unsigned> values) {
+    function.body.yields.assign(values.begin(), values.end());
+  }
+  BufferPlan plan(llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases = {}) {
+    BufferPlan plan = planBuffers(function, aliases);
+    std::optional<std::string> error = verifyBufferPlan(function, plan);
+    EXPECT_FALSE(error) << *error;
+    return plan;
+  }
+  SegmentPlan planSegment(llvm::ArrayRef<unsigned> mayOverwrite = {}) {
+    SegmentPlan plan = whale::planSegment(function, mayOverwrite);
+    std::optional<std::string> error = verifySegmentPlan(plan);
+    EXPECT_FALSE(error) << *error;
+    return plan;
+  }
+};
+
+inline size_t copyCount(const BufferPlan &plan) {
+  size_t count = 0;
+  for (const auto &copies : plan.before)
+    count += copies.size();
+  for (const auto &copies : plan.atEnd)
+    count += copies.size();
+  return count;
+}
+
+/// Random programs with nested loops and branches; with calls if the function
+/// has segments, with parts of argument `whole` (of 128 bytes) if there is one.
+struct RandomBuffers {
+  BufferBuilder b;
+  std::mt19937 engine;
+  unsigned pick(unsigned count) { return engine() % count; }
+
+  void fill(BufferRegion &region, std::vector<unsigned> visible, int depth) {
+    unsigned count = 2 + pick(6);
+    for (unsigned i = 0; i < count; ++i) {
+      if (whole && pick(8) == 0)
+        visible.push_back(b.part(region, *whole, 64 * pick(2), 64));
+      size_t segments = b.function.segments.size();
+      if (segments && pick(3) == 0) {
+        unsigned callee = pick(segments);
+        llvm::SmallVector<unsigned> operands;
+        for (size_t o = b.function.segments[callee]->operandEnd.size(); o--;)
+          operands.push_back(any(visible));
+        llvm::append_range(visible, b.call(region, callee, operands));
+        continue;
+      }
+      unsigned kind = pick(depth < 3 ? 8 : 6);
+      if (kind == 6) {
+        BufferInstr instr;
+        instr.kind = BufferInstr::Case;
+        instr.operands = {any(visible)};
+        instr.regions.resize(1 + pick(3));
+        unsigned results = 1 + pick(2);
+        for (BufferRegion &way : instr.regions)
+          nested(way, visible, results, depth);
+        for (unsigned r = 0; r < results; ++r)
+          instr.results.push_back(b.value(64));
+        region.instrs.push_back(instr);
+        visible.insert(visible.end(), instr.results.begin(),
+                       instr.results.end());
+      } else if (kind == 7) {
+        llvm::SmallVector<unsigned> inits;
+        for (unsigned c = 0, n = 1 + pick(4); c < n; ++c)
+          inits.push_back(any(visible));
+        BufferInstr instr = b.loop(inits);
+        nested(instr.regions[1], visible, inits.size(), depth);
+        region.instrs.push_back(instr);
+        visible.insert(visible.end(), instr.results.begin(),
+                       instr.results.end());
+      } else if (kind == 5) {
+        visible.push_back(b.view(region, any(visible)));
+      } else {
+        llvm::SmallVector<unsigned> operands{any(visible), any(visible)};
+        llvm::SmallVector<InPlace> inPlace;
+        if (kind < 4)
+          inPlace.push_back({0, kind % 2, kind < 2});
+        visible.push_back(b.op(region, operands, 64, inPlace));
+      }
+    }
+    last = visible;
+  }
+  void nested(BufferRegion &region, std::vector<unsigned> visible,
+              unsigned yields, int depth) {
+    visible.insert(visible.end(), region.args.begin(), region.args.end());
+    fill(region, visible, depth + 1);
+    std::vector<unsigned> all = last;
+    for (unsigned y = 0; y < yields; ++y)
+      region.yields.push_back(any(all));
+  }
+  unsigned any(const std::vector<unsigned> &values) {
+    return values[pick(values.size())];
+  }
+  std::vector<unsigned> last;
+  std::optional<unsigned> whole;
+};
+
+} // namespace whale
+
+#endif // WHALE_UNITTESTS_STEP_BUFFERBUILDER_H
