@@ -1,4 +1,4 @@
-//===- ClassEmitter.cpp - A rank class of a program -------------*- C++ -*-===//
+//===- ClassEmitter.cpp - Rank classes and segments -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,11 +20,16 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/Runtime/LibraryCalls.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
 
 namespace whale {
+
+static constexpr StringLiteral kResultBuffers = "whale.result_buffers";
+static constexpr StringLiteral kNoPlan =
+    "has no buffer plan; run whale-plan-buffers first";
 
 std::string getLabel(Location loc) {
   if (auto named = dyn_cast<NameLoc>(loc))
@@ -79,7 +84,7 @@ int64_t ClassEmitter::wholeBuffer(int64_t number) {
 
 int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
   type = RankedTensorType::get(type.getShape(), type.getElementType());
-  std::vector<format::BufferInfo> &buffers = result.rankClass.buffers;
+  std::vector<format::BufferInfo> &buffers = result.body.buffers;
   auto [it, isNew] = numbers.try_emplace({number, type}, buffers.size());
   if (!isNew)
     return it->second;
@@ -97,12 +102,15 @@ int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
   } else if (auto offset = where.getAs<IntegerAttr>("arena")) {
     buffer.space = format::Space::Arena;
     buffer.offset = offset.getInt();
-  } else if (auto index = where.getAs<IntegerAttr>("argument")) {
-    buffer.space = format::Space::Argument;
-    buffer.index = index.getInt();
   } else {
-    buffer.space = format::Space::Result;
-    buffer.index = where.getAs<IntegerAttr>("result").getInt();
+    for (format::Space space : {format::Space::Argument, format::Space::Result,
+                                format::Space::Operand, format::Space::Local})
+      if (auto index = where.getAs<IntegerAttr>(format::name(space))) {
+        buffer.space = space;
+        buffer.index = index.getInt();
+      }
+    if (auto offset = where.getAs<IntegerAttr>("offset"))
+      buffer.offset = offset.getInt();
   }
   buffer.bytes = getTensorBytes(type);
   buffer.dtype = toDType(type.getElementType());
@@ -114,11 +122,9 @@ int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
 // Finds the planned buffer of each value, and what the constants hold.
 LogicalResult ClassEmitter::collect() {
   plan = function->getAttrOfType<ArrayAttr>("whale.buffers");
-  auto results =
-      function->getAttrOfType<DenseI64ArrayAttr>("whale.result_buffers");
+  auto results = function->getAttrOfType<DenseI64ArrayAttr>(kResultBuffers);
   if (!plan || !results)
-    return function.emitError("has no buffer plan; run whale-plan-buffers "
-                              "first");
+    return function.emitError(kNoPlan);
   auto note = [&](Value value, int64_t number) {
     plannedOf[value] = number;
     types.try_emplace(number, cast<RankedTensorType>(value.getType()));
@@ -313,12 +319,39 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
   return success();
 }
 
+LogicalResult ClassEmitter::run(func::CallOp op,
+                                format::Instruction &instruction) {
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  auto number = segments.find(callee);
+  if (number == segments.end())
+    return op.emitError("calls what is no segment");
+  format::Run run;
+  run.function = number->second;
+  for (Value value : op.getOperands())
+    run.operands.push_back(buffer(value));
+  for (Value value : op.getResults())
+    run.results.push_back(buffer(value));
+  // A result that takes the memory of an operand is written there.
+  auto buffers = callee->getAttrOfType<ArrayAttr>("whale.buffers");
+  auto results = callee->getAttrOfType<DenseI64ArrayAttr>(kResultBuffers);
+  if (!buffers || !results)
+    return callee.emitError(kNoPlan);
+  for (auto [k, planned] : llvm::enumerate(results.asArrayRef()))
+    if (auto operand = cast<DictionaryAttr>(buffers[planned])
+                           .getAs<IntegerAttr>("operand"))
+      run.operands[operand.getInt()] = run.results[k];
+  instruction.operation = std::move(run);
+  return success();
+}
+
 LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   copies(op, list);
   format::Instruction instruction;
   // Of a collective that is over where it stands.
   std::optional<format::Wait> after;
-  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp>(op)) {
+  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp, ViewOp>(
+          op)) {
     return success();
   } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
     if (failed(launch(launchOp, instruction)))
@@ -329,6 +362,9 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     convolution(convolutionOp, instruction);
   } else if (auto callOp = dyn_cast<LibraryCallOp>(op)) {
     if (failed(call(callOp, instruction)))
+      return failure();
+  } else if (auto segment = dyn_cast<func::CallOp>(op)) {
+    if (failed(run(segment, instruction)))
       return failure();
   } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
     format::Start start;
@@ -363,8 +399,8 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   } else {
     return op.emitError("cannot stand in a program");
   }
-  // A wait is shown as its start.
-  if (!isa<WaitOp>(op)) {
+  // A wait is shown as its start, a run as what it runs.
+  if (!isa<WaitOp, func::CallOp>(op)) {
     instruction.label = getLabel(op.getLoc());
     addLines(op.getLoc(), instruction);
   }
@@ -378,7 +414,7 @@ void ClassEmitter::addLines(Location loc, format::Instruction &instruction) {
   auto [known, isNew] = linesOf.try_emplace(loc);
   if (isNew)
     for (const std::string &line : getUserLines(loc)) {
-      std::vector<std::string> &lines = result.rankClass.lines;
+      std::vector<std::string> &lines = result.body.lines;
       auto [number, isFirst] = lineNumbers.try_emplace(line, lines.size());
       if (isFirst)
         lines.push_back(line);
@@ -395,14 +431,42 @@ LogicalResult ClassEmitter::block(Block &block, List &list) {
   return success();
 }
 
-FailureOr<EmittedClass> ClassEmitter::emit() {
-  format::RankClass &rankClass = result.rankClass;
+/// Every operand, result and local of a segment has a buffer, so that its size
+/// is known, also where no instruction names it.
+void ClassEmitter::addInterface() {
+  std::vector<format::BufferInfo> &buffers = result.body.buffers;
+  auto isThere = [&](format::Space space, int64_t index) {
+    return llvm::any_of(buffers, [&](const format::BufferInfo &buffer) {
+      return buffer.space == space && buffer.index == index;
+    });
+  };
+  for (auto [number, attribute] : llvm::enumerate(plan))
+    for (format::Space space :
+         {format::Space::Operand, format::Space::Result, format::Space::Local})
+      if (auto index = cast<DictionaryAttr>(attribute).getAs<IntegerAttr>(
+              format::name(space));
+          index && !isThere(space, index.getInt()))
+        wholeBuffer(int64_t(number));
+  // Those that are written in the memory of an operand.
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    if (isThere(format::Space::Result, int64_t(index)))
+      continue;
+    auto tensor = cast<RankedTensorType>(type);
+    format::BufferInfo &buffer = buffers.emplace_back();
+    buffer.space = format::Space::Result;
+    buffer.index = int64_t(index);
+    buffer.bytes = getTensorBytes(tensor);
+    buffer.dtype = toDType(tensor.getElementType());
+    buffer.shape = toShape(tensor.getShape());
+  }
+}
+
+FailureOr<EmittedBody> ClassEmitter::emit() {
   if (failed(collect()) ||
-      failed(block(function.getBody().front(), rankClass.instructions)))
+      failed(block(function.getBody().front(), result.body.instructions)))
     return failure();
-  rankClass.ranks = getRanks(function)->vec();
-  rankClass.arenaBytes =
-      function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+  if (function->hasAttr(kSegmentAttr))
+    addInterface();
   return std::move(result);
 }
 

@@ -1,4 +1,4 @@
-//===- ClassEmitter.h - A rank class of a program ---------------*- C++ -*-===//
+//===- ClassEmitter.h - Rank classes and segments ---------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,22 +20,26 @@
 
 namespace whale {
 
-/// A rank class of the program, and what it shares with others.
-struct EmittedClass {
-  format::RankClass rankClass;
-  /// What buffers of the class hold: their number in its list. Their offsets
-  /// are not known yet.
+/// What a rank class or a segment runs, and what it shares with others.
+struct EmittedBody {
+  format::Body body;
+  /// What its buffers hold: their number in its list. Their offsets are not
+  /// known yet.
   std::vector<std::pair<int64_t, mlir::DenseElementsAttr>> constants;
   /// By symbol.
   std::map<std::string, format::KernelSignature> kernels;
 };
 
-/// Translates one rank class function.
+/// The number of each segment in the program.
+using SegmentNumbers = llvm::DenseMap<mlir::Operation *, int64_t>;
+
+/// Translates the function of one rank class or segment.
 class ClassEmitter {
 public:
-  explicit ClassEmitter(mlir::func::FuncOp function) : function(function) {}
+  ClassEmitter(mlir::func::FuncOp function, const SegmentNumbers &segments)
+      : function(function), segments(segments) {}
 
-  mlir::FailureOr<EmittedClass> emit();
+  mlir::FailureOr<EmittedBody> emit();
 
 private:
   mlir::LogicalResult collect();
@@ -46,9 +50,12 @@ private:
   void matmul(MatmulOp op, format::Instruction &instruction);
   void convolution(ConvolutionOp op, format::Instruction &instruction);
   mlir::LogicalResult call(LibraryCallOp op, format::Instruction &instruction);
+  mlir::LogicalResult run(mlir::func::CallOp op,
+                          format::Instruction &instruction);
   void copies(mlir::Operation &op, List &list);
+  void addInterface();
 
-  /// The number in the class's list of the planned buffer `planned` seen as a
+  /// The number in the list of the planned buffer `planned` seen as a
   /// tensor of this type.
   int64_t buffer(int64_t planned, mlir::RankedTensorType type);
   int64_t buffer(mlir::Value value);
@@ -59,7 +66,8 @@ private:
   void addLines(mlir::Location loc, format::Instruction &instruction);
 
   mlir::func::FuncOp function;
-  EmittedClass result;
+  const SegmentNumbers &segments;
+  EmittedBody result;
   mlir::SymbolTableCollection symbols;
   mlir::ArrayAttr plan;
   llvm::DenseMap<mlir::Value, int64_t> plannedOf;
@@ -71,7 +79,7 @@ private:
   /// How many transfers were started, and those that go on behind it.
   int64_t starts = 0;
   llvm::DenseMap<mlir::Value, int64_t> transfers;
-  /// Indices into the class's lines.
+  /// Indices into the body's lines.
   llvm::DenseMap<mlir::Location, std::vector<int64_t>> linesOf;
   llvm::StringMap<int64_t> lineNumbers;
 };

@@ -46,7 +46,8 @@ private:
   LogicalResult collectClasses();
   LogicalResult gatherRanks();
   LogicalResult gatherParameters();
-  LogicalResult gatherClasses();
+  format::RankClass describeClass(func::FuncOp function);
+  LogicalResult gatherBodies();
   LogicalResult gatherLayout(format::Parameter &parameter, Type local,
                              Attribute placement, Attribute globalType,
                              Location loc);
@@ -57,7 +58,8 @@ private:
 
   ModuleOp module;
   const EmitOptions &options;
-  SmallVector<func::FuncOp> classes;
+  SmallVector<func::FuncOp> classes, segments;
+  SegmentNumbers segmentNumbers;
   /// By rank: its class.
   std::map<int64_t, size_t> classOf;
   llvm::DenseMap<Attribute, format::Shared<format::Layout>> layouts;
@@ -67,6 +69,10 @@ private:
 
 LogicalResult ProgramEmitter::collectClasses() {
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(kSegmentAttr)) {
+      segmentNumbers[function] = int64_t(segments.size());
+      segments.push_back(function);
+    }
     std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
     if (!ranks)
       continue;
@@ -188,31 +194,57 @@ LogicalResult ProgramEmitter::gatherParameters() {
   return success();
 }
 
-/// Each class on its own, after what they share in their order.
-LogicalResult ProgramEmitter::gatherClasses() {
-  std::vector<EmittedClass> emitted(classes.size());
-  auto emitClass = [&](size_t number) -> LogicalResult {
-    FailureOr<EmittedClass> result = ClassEmitter(classes[number]).emit();
+/// What a rank class says besides its instructions.
+format::RankClass ProgramEmitter::describeClass(func::FuncOp function) {
+  format::RankClass rankClass;
+  rankClass.ranks = getRanks(function)->vec();
+  rankClass.arenaBytes =
+      function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+  if (auto locals = function->getAttrOfType<DictionaryAttr>("whale.locals"))
+    for (NamedAttribute entry : locals) {
+      Operation *segment = module.lookupSymbol(entry.getName());
+      rankClass.locals[segmentNumbers.at(segment)] =
+          cast<DenseI64ArrayAttr>(entry.getValue()).asArrayRef().vec();
+    }
+  return rankClass;
+}
+
+/// Each segment and class on its own, after what they share in their order.
+LogicalResult ProgramEmitter::gatherBodies() {
+  SmallVector<func::FuncOp> functions(segments);
+  llvm::append_range(functions, classes);
+  std::vector<EmittedBody> emitted(functions.size());
+  auto emit = [&](size_t number) -> LogicalResult {
+    FailureOr<EmittedBody> result =
+        ClassEmitter(functions[number], segmentNumbers).emit();
     if (succeeded(result))
       emitted[number] = std::move(*result);
     return result;
   };
-  if (failed(failableParallelForEachN(module.getContext(), 0, classes.size(),
-                                      emitClass)))
+  if (failed(failableParallelForEachN(module.getContext(), 0, functions.size(),
+                                      emit)))
     return failure();
   program.kernelSignatures.emplace();
-  for (EmittedClass &one : emitted) {
+  for (auto [function, one] : llvm::zip_equal(functions, emitted)) {
     for (auto &[buffer, value] : one.constants)
-      one.rankClass.buffers[buffer].offset = constants.add(value);
+      one.body.buffers[buffer].offset = constants.add(value);
     program.kernelSignatures->merge(one.kernels);
-    program.classes.push_back(std::move(one.rankClass));
+    if (segmentNumbers.contains(function)) {
+      format::Function &segment = program.functions.emplace_back();
+      segment.operands = function.getNumArguments();
+      segment.results = function.getNumResults();
+      static_cast<format::Body &>(segment) = std::move(one.body);
+    } else {
+      program.classes.push_back(describeClass(function));
+      static_cast<format::Body &>(program.classes.back()) = std::move(one.body);
+    }
   }
   return success();
 }
 
 LogicalResult ProgramEmitter::gather() {
   if (failed(collectClasses()) || failed(gatherRanks()) ||
-      failed(gatherParameters()) || failed(gatherClasses()))
+      failed(gatherParameters()) || failed(gatherBodies()))
     return failure();
   auto channels = emitChannels(module, classes);
   if (failed(channels))

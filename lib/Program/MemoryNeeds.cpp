@@ -13,16 +13,30 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace whale {
+
+/// A rank class's function, and the segments that it calls, each once.
+static SmallVector<func::FuncOp> withSegments(func::FuncOp function,
+                                              SymbolTable &symbols) {
+  llvm::SetVector<func::FuncOp, SmallVector<func::FuncOp>> functions;
+  functions.insert(function);
+  function.walk([&](func::CallOp call) {
+    if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+      functions.insert(callee);
+  });
+  return functions.takeVector();
+}
 
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
                                         bool isCpu) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
   bool isPlanned = false;
   ScratchNeeds scratch(cluster.devices.size());
+  SymbolTable symbols(module);
   for (auto function : module.getOps<func::FuncOp>()) {
     auto ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
     auto arena = function->getAttrOfType<IntegerAttr>("whale.arena_bytes");
@@ -34,16 +48,18 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     for (Type type : function.getArgumentTypes())
       need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
-    for (auto buffer : buffers.getAsRange<DictionaryAttr>()) {
-      int64_t bytes = buffer.getAs<IntegerAttr>("bytes").getInt();
+    SmallVector<func::FuncOp> functions = withSegments(function, symbols);
+    for (func::FuncOp each : functions)
+      if (auto plan = each->getAttrOfType<ArrayAttr>("whale.buffers"))
+        for (auto buffer : plan.getAsRange<DictionaryAttr>())
+          if (buffer.contains("constant"))
+            need.bytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+    for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
-        need.resultBytes += bytes;
-      if (buffer.contains("result") || buffer.contains("constant"))
-        need.bytes += bytes;
-    }
+        need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
     if (isCpu)
-      need.scratchBytes = scratch.find(function);
-    need.bytes += need.scratchBytes;
+      need.scratchBytes = scratch.find(functions);
+    need.bytes += need.resultBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())
         needs[rank] = need;

@@ -48,7 +48,7 @@ llvm::ArrayRef<Level> getLevels() {
                       "whale-verify-partition,whale-fold-empty-shares"},
       {"kernels", "func.func(whale-lower-library-ops,"
                   "whale-stablehlo-to-linalg,whale-fuse-kernels),"
-                  "whale-outline-kernels,whale-inline-segments"},
+                  "whale-outline-kernels"},
       {"program", "whale-order-instructions,whale-start-transfers,"
                   "whale-plan-buffers"},
   };

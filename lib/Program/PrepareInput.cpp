@@ -16,6 +16,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Program/CheckSizes.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Support/ReadFile.h"
@@ -256,7 +257,8 @@ static LogicalResult checkOperations(ModuleOp module) {
     if (!isa_and_nonnull<WhaleDialect>(op->getDialect()) || isa<ClusterOp>(op))
       return true;
     return partitioned &&
-           isa<CollectiveOp, MicroBatchesOp, YieldOp, ShardOffsetOp>(op);
+           isa<CollectiveOp, MicroBatchesOp, YieldOp, ShardOffsetOp, ViewOp>(
+               op);
   };
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isAllowed(op))

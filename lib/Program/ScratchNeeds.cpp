@@ -14,11 +14,11 @@ using namespace mlir;
 
 namespace whale {
 
-int64_t ScratchNeeds::find(func::FuncOp function) {
+int64_t ScratchNeeds::find(ArrayRef<func::FuncOp> functions) {
   runtime::ScratchSizes most;
   std::vector<Key> keys;
   std::vector<runtime::Product> products;
-  function.walk([&](Operation *op) {
+  auto add = [&](Operation *op) {
     if (!isa<MatmulOp, ConvolutionOp>(op))
       return;
     Key key{op->getAttrDictionary().getAsOpaquePointer(), {}};
@@ -35,7 +35,9 @@ int64_t ScratchNeeds::find(func::FuncOp function) {
       products.push_back(toFormat(matmul));
     else
       products.push_back(toFormat(cast<ConvolutionOp>(op)));
-  });
+  };
+  for (func::FuncOp function : functions)
+    function.walk(add);
   std::vector<runtime::ScratchSizes> sizes =
       runtime::findScratch(products, threads);
   for (auto [key, each] : llvm::zip_equal(keys, sizes)) {

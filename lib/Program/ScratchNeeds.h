@@ -23,8 +23,8 @@ public:
   explicit ScratchNeeds(int64_t ranks)
       : threads(runtime::threadsOfRanks(ranks)) {}
 
-  /// The bytes of a rank that computes this function.
-  int64_t find(mlir::func::FuncOp function);
+  /// The bytes of a rank that computes these functions.
+  int64_t find(llvm::ArrayRef<mlir::func::FuncOp> functions);
 
 private:
   /// Operations with equal attributes and types ask for the same.

@@ -8,6 +8,8 @@
 
 #include "whale/ProgramFormat/CheckTransfers.h"
 
+#include "Memory.h"
+
 #include <deque>
 #include <set>
 
@@ -27,23 +29,10 @@ bool isLocal(const Program &program, const Start &start) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Bytes of one block of memory.
-struct Range {
-  Space space = Space::Arena;
-  int64_t index = 0;
-  int64_t begin = 0, end = 0;
-
-  bool overlaps(const Range &other) const {
-    return space == other.space && index == other.index && begin < other.end &&
-           other.begin < end;
-  }
-};
-
 /// Looks for instructions that use what a transfer is using.
 class MemoryCheck {
 public:
-  MemoryCheck(const Program &program, const RankClass &rankClass)
-      : program(program), rankClass(rankClass) {}
+  MemoryCheck(const Program &program, const RankClass &rankClass);
 
   std::optional<TransferFault> check(const std::vector<Instruction> &list,
                                      const std::string &path);
@@ -54,12 +43,20 @@ private:
     std::optional<Range> src, dst;
   };
 
-  Range rangeOf(BufferIndex index) const;
+  Range rangeOf(BufferIndex index) const {
+    return format::rangeOf(program, rankClass, index);
+  }
   void use(BufferIndex index, bool isWritten);
+  void use(const Range &range, bool isWritten, const char *kind,
+           int64_t number);
   void useAll(const Instruction &instruction);
 
   const Program &program;
   const RankClass &rankClass;
+  /// Of each function that the class runs: where its locals lie, and which of
+  /// its operands it writes.
+  std::map<int64_t, std::vector<Range>> locals;
+  std::map<int64_t, std::set<int64_t>> writtenOperands;
   /// Those that go on.
   std::vector<Active> active;
   /// What is wrong with the instruction at hand.
@@ -68,41 +65,11 @@ private:
 
 } // namespace
 
-Range MemoryCheck::rangeOf(BufferIndex number) const {
-  const BufferInfo &buffer = rankClass.buffers[number];
-  if (buffer.space == Space::Arena || buffer.space == Space::Constant)
-    return {buffer.space, 0, buffer.offset, buffer.offset + buffer.bytes};
-  if (buffer.space == Space::RankConstant)
-    return {buffer.space, number, 0, buffer.bytes};
-  // A result may take the memory of an argument.
-  if (buffer.space == Space::Result)
-    if (auto alias = program.results[buffer.index].alias)
-      return {Space::Argument, *alias, 0, buffer.bytes};
-  return {buffer.space, buffer.index, 0, buffer.bytes};
-}
-
-void MemoryCheck::use(BufferIndex index, bool isWritten) {
-  if (active.empty() || !fault.empty())
-    return;
-  Range range = rangeOf(index);
-  for (const Active &transfer : active) {
-    const char *what = nullptr;
-    if (transfer.dst && transfer.dst->overlaps(range))
-      what = isWritten ? "writes what it receives into"
-                       : "reads what it "
-                         "receives into";
-    else if (isWritten && transfer.src && transfer.src->overlaps(range))
-      what = "writes what it sends";
-    if (!what)
-      continue;
-    fault = "buffer " + std::to_string(index) + ": transfer " +
-            std::to_string(transfer.transfer) +
-            " may still go on, and this instruction " + what;
-    return;
-  }
-}
-
-void MemoryCheck::useAll(const Instruction &instruction) {
+/// Calls `use` with each buffer that an instruction names, and whether it may
+/// write it; not of those in loops and cases, transfers and runs.
+template <typename Use>
+static void forEachUse(const Program &program, const Instruction &instruction,
+                       Use use) {
   auto reads = [&](BufferIndex index) { use(index, false); };
   auto writes = [&](BufferIndex index) { use(index, true); };
   if (const auto *kernel = std::get_if<Kernel>(&instruction.operation)) {
@@ -133,6 +100,83 @@ void MemoryCheck::useAll(const Instruction &instruction) {
   } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
     reads(choice->index);
   }
+}
+
+/// The operands that instructions of a function may write.
+static void findWritten(const Program &program, const Function &function,
+                        const std::vector<Instruction> &list,
+                        std::set<int64_t> &written) {
+  for (const Instruction &instruction : list) {
+    forEachUse(program, instruction, [&](BufferIndex index, bool isWritten) {
+      const BufferInfo &buffer = function.buffers[index];
+      if (isWritten && buffer.space == Space::Operand)
+        written.insert(buffer.index);
+    });
+    if (const auto *loop = std::get_if<While>(&instruction.operation)) {
+      findWritten(program, function, loop->cond, written);
+      findWritten(program, function, loop->body, written);
+    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (const std::vector<Instruction> &branch : choice->branches)
+        findWritten(program, function, branch, written);
+    }
+  }
+}
+
+MemoryCheck::MemoryCheck(const Program &program, const RankClass &rankClass)
+    : program(program), rankClass(rankClass) {
+  for (const auto &[number, offsets] : rankClass.locals) {
+    const Function &function = program.functions[number];
+    findWritten(program, function, function.instructions,
+                writtenOperands[number]);
+    std::vector<Extent> extents = extentsOf(function, Space::Local);
+    for (size_t i = 0; i < offsets.size(); ++i)
+      locals[number].push_back(
+          {Space::Arena, 0, offsets[i], offsets[i] + extents[i].bytes});
+  }
+}
+
+void MemoryCheck::use(BufferIndex index, bool isWritten) {
+  use(rangeOf(index), isWritten, "buffer", index);
+}
+
+/// `number` says which buffer or local it is.
+void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
+                      int64_t number) {
+  if (!fault.empty())
+    return;
+  for (const Active &transfer : active) {
+    const char *what = nullptr;
+    if (transfer.dst && transfer.dst->overlaps(range))
+      what = isWritten ? "writes what it receives into"
+                       : "reads what it "
+                         "receives into";
+    else if (isWritten && transfer.src && transfer.src->overlaps(range))
+      what = "writes what it sends";
+    if (!what)
+      continue;
+    fault = std::string(kind) + " " + std::to_string(number) + ": transfer " +
+            std::to_string(transfer.transfer) +
+            " may still go on, and this instruction " + what;
+    return;
+  }
+}
+
+void MemoryCheck::useAll(const Instruction &instruction) {
+  if (active.empty())
+    return;
+  forEachUse(program, instruction,
+             [&](BufferIndex index, bool isWritten) { use(index, isWritten); });
+  const auto *run = std::get_if<Run>(&instruction.operation);
+  if (!run)
+    return;
+  const std::set<int64_t> &written = writtenOperands[run->function];
+  for (size_t i = 0; i < run->operands.size(); ++i)
+    use(run->operands[i], written.contains(static_cast<int64_t>(i)));
+  for (BufferIndex index : run->results)
+    use(index, true);
+  const std::vector<Range> &places = locals[run->function];
+  for (size_t i = 0; i < places.size(); ++i)
+    use(places[i], true, "local", static_cast<int64_t>(i));
 }
 
 std::optional<TransferFault>

@@ -8,6 +8,7 @@
 
 #include "whale/ProgramFormat/Program.h"
 
+#include <algorithm>
 #include <array>
 
 namespace whale::format {
@@ -19,8 +20,9 @@ std::string_view name(Reduction reduction) {
 }
 
 std::string_view name(Space space) {
-  static constexpr std::array<std::string_view, 5> names = {
-      "arena", "argument", "result", "constant", "rank_constant"};
+  static constexpr std::array<std::string_view, 7> names = {
+      "arena",         "argument", "result", "constant",
+      "rank_constant", "operand",  "local"};
   return names[static_cast<size_t>(space)];
 }
 
@@ -28,6 +30,20 @@ std::string_view name(Role role) {
   static constexpr std::array<std::string_view, 3> names = {"state", "batch",
                                                             "input"};
   return names[static_cast<size_t>(role)];
+}
+
+std::vector<Extent> extentsOf(const Function &function, Space space) {
+  std::vector<Extent> extents;
+  for (const BufferInfo &buffer : function.buffers) {
+    if (buffer.space != space)
+      continue;
+    auto count = static_cast<size_t>(buffer.index) + 1;
+    extents.resize(std::max(extents.size(), count));
+    Extent &extent = extents[buffer.index];
+    extent.bytes = buffer.bytes;
+    extent.alignment = std::max(extent.alignment, byteSize(buffer.dtype));
+  }
+  return extents;
 }
 
 int64_t byteCount(DType dtype, const Shape &shape) {

@@ -89,34 +89,43 @@ readValues(const Field &field, const BufferInfo &buffer, size_t ranks) {
   return result;
 }
 
-/// Checks a buffer that is a shard against the boxes of the class's ranks.
+/// Checks a buffer that is a shard, or a part of one if it has an offset,
+/// against the boxes of the class's ranks.
 static void checkShard(const Field &field, const BufferInfo &buffer,
                        const Parameter &parameter,
                        const std::vector<int64_t> &ranks) {
+  std::optional<Field> offset = field.find("offset");
   if (buffer.dtype != parameter.dtype)
     field.at("dtype").fail("must be that of " + parameter.name + ": " +
                            std::string(name(parameter.dtype)));
   for (int64_t rank : ranks) {
     const std::optional<Box> &box = parameter.layout->boxes[rank];
     int64_t elements = box ? box->elements() : 0;
-    if (elements != elementCount(buffer.shape))
+    if (offset) {
+      int64_t bytes = elements * byteSize(buffer.dtype);
+      if (buffer.offset > bytes || buffer.bytes > bytes - buffer.offset)
+        offset->fail("the buffer's " + std::to_string(buffer.bytes) +
+                     " bytes reach out of the " + std::to_string(bytes) +
+                     " of " + parameter.name + " on rank " +
+                     std::to_string(rank));
+    } else if (elements != elementCount(buffer.shape)) {
       field.at("shape").fail(
           "has " + std::to_string(elementCount(buffer.shape)) +
           " elements, the box of " + parameter.name + " on rank " +
           std::to_string(rank) + " has " + std::to_string(elements));
+    }
   }
 }
 
-/// An offset that is aligned for the buffer's elements.
-static int64_t readOffset(const Field &field, const BufferInfo &buffer) {
-  int64_t offset = field.integer();
+int64_t readOffset(const Field &field, const BufferInfo &buffer) {
+  // Far from where sums of offsets and sizes overflow.
+  int64_t offset = field.integer(0, int64_t(1) << 60);
   if (offset % byteSize(buffer.dtype))
     field.fail("must be a multiple of the element size");
   return offset;
 }
 
-BufferInfo ProgramReader::readBuffer(const Field &field,
-                                     const RankClass &rankClass) {
+BufferInfo readTensor(const Field &field) {
   BufferInfo buffer;
   buffer.dtype = field.at("dtype").dtype();
   buffer.shape = field.at("shape").shape();
@@ -126,11 +135,26 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
     field.at("bytes").fail("must be " + std::to_string(expected) + " for " +
                            std::string(name(buffer.dtype)) +
                            toString(buffer.shape));
+  return buffer;
+}
 
+std::vector<std::string> readLines(const Field &body) {
+  std::vector<std::string> result;
+  if (auto lines = body.find("lines"))
+    for (size_t i = 0; i < lines->size(); ++i)
+      result.push_back((*lines)[i].text());
+  return result;
+}
+
+BufferInfo ProgramReader::readBuffer(const Field &field,
+                                     const RankClass &rankClass) {
+  BufferInfo buffer = readTensor(field);
   Field space = field.at("space");
   auto readIndex = [&](const std::vector<Parameter> &parameters) {
     buffer.index = field.at("index").integer(
         0, static_cast<int64_t>(parameters.size()) - 1);
+    if (auto offset = field.find("offset"))
+      buffer.offset = readOffset(*offset, buffer);
     checkShard(field, buffer, parameters[buffer.index], rankClass.ranks);
   };
   if (space.text() == "arena") {
@@ -164,31 +188,19 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 void ProgramReader::readClass(const Field &field, size_t number) {
   RankClass &rankClass = program.classes[number];
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
-  if (auto lines = field.find("lines"))
-    for (size_t i = 0; i < lines->size(); ++i)
-      rankClass.lines.push_back((*lines)[i].text());
+  rankClass.lines = readLines(field);
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
     rankClass.buffers.push_back(readBuffer(buffers[i], rankClass));
-  rankClass.instructions =
-      InstructionReader(*this, number).readList(field.at("instructions"));
-}
-
-bool overlap(const Program &program, const BufferInfo &a, const BufferInfo &b) {
-  if (a.bytes == 0 || b.bytes == 0)
-    return false;
-  /// The space and index that say whose memory it is.
-  auto owner = [&](const BufferInfo &buffer) -> std::pair<Space, int64_t> {
-    if (buffer.space != Space::Result)
-      return {buffer.space, buffer.index};
-    if (auto alias = program.results[buffer.index].alias)
-      return {Space::Argument, *alias};
-    return {Space::Result, buffer.index};
-  };
-  if (a.space == Space::RankConstant || b.space == Space::RankConstant)
-    return &a == &b;
-  return owner(a) == owner(b) && a.offset - b.offset < b.bytes &&
-         b.offset - a.offset < a.bytes;
+  auto locals = field.find("locals");
+  if (locals)
+    readLocals(*locals, rankClass);
+  InstructionReader reader(*this, rankClass, number);
+  rankClass.instructions = reader.readList(field.at("instructions"));
+  for (const auto &[function, offsets] : rankClass.locals)
+    if (!reader.getRuns().contains(function))
+      locals->at(std::to_string(function))
+          .fail("the class does not run function " + std::to_string(function));
 }
 
 } // namespace whale::format

@@ -17,7 +17,7 @@
 namespace whale::format {
 
 BufferIndex InstructionReader::readBuffer(const Field &field) const {
-  return field.integer(0, static_cast<int64_t>(rankClass.buffers.size()) - 1);
+  return field.integer(0, static_cast<int64_t>(body.buffers.size()) - 1);
 }
 
 void InstructionReader::checkWritable(const Field &field,
@@ -25,21 +25,35 @@ void InstructionReader::checkWritable(const Field &field,
   const BufferInfo &buffer = info(index);
   if (buffer.space == Space::Constant || buffer.space == Space::RankConstant)
     field.fail("is a constant and cannot be written");
-  if (buffer.space != Space::Argument)
-    return;
-  if (reader.aliased[buffer.index])
-    return;
-  field.fail("is an argument that no result is an alias of: it cannot be "
-             "written");
+  if (buffer.space == Space::Argument && !reader.aliased[buffer.index])
+    field.fail("is an argument that no result is an alias of: it cannot be "
+               "written");
+  if (buffer.space == Space::Operand)
+    reader.needs[number].written.insert(buffer.index);
+}
+
+bool InstructionReader::overlap(BufferIndex input, BufferIndex output) {
+  if (rankClass)
+    return rangeOf(input).overlaps(rangeOf(output));
+  const BufferInfo &in = info(input), &out = info(output);
+  if (in.bytes == 0 || out.bytes == 0 || in.space == Space::Constant)
+    return false;
+  ProgramReader::Slot a = {in.space, in.index}, b = {out.space, out.index};
+  if (a == b)
+    return true;
+  ProgramReader::FunctionNeeds &needs = reader.needs[number];
+  bool areLocals = a.space == Space::Local && b.space == Space::Local;
+  (areLocals ? needs.localsApart : needs.apart).insert(std::minmax(a, b));
+  return false;
 }
 
 BufferIndex
 InstructionReader::readOutput(const Field &field,
-                              const std::vector<BufferIndex> &inputs) const {
+                              const std::vector<BufferIndex> &inputs) {
   BufferIndex output = readBuffer(field);
   checkWritable(field, output);
   for (BufferIndex input : inputs)
-    if (overlap(reader.program, info(input), info(output)))
+    if (overlap(input, output))
       field.fail("overlaps buffer " + std::to_string(input));
   return output;
 }
@@ -226,7 +240,7 @@ void InstructionReader::checkParticipation(const Field &field, int64_t channel,
                                            const Collective &collective) {
   if (!joined.insert(&collective).second)
     return;
-  for (int64_t rank : rankClass.ranks)
+  for (int64_t rank : rankClass->ranks)
     if (!std::binary_search(collective.participants.begin(),
                             collective.participants.end(), rank))
       field.fail("rank " + std::to_string(rank) +
@@ -258,12 +272,9 @@ Start InstructionReader::readStart(const Field &field) {
   readSide("dst", start.dst, use.dst);
   if (start.dst)
     checkWritable(field.at("dst"), *start.dst);
-  if (start.src && start.dst &&
-      overlap(reader.program, info(*start.src), info(*start.dst))) {
+  if (start.src && start.dst && overlap(*start.src, *start.dst)) {
     // An all-reduce in place reads and writes the very same elements.
-    bool same = info(*start.src).offset == info(*start.dst).offset &&
-                info(*start.src).bytes == info(*start.dst).bytes;
-    if (collective.groups.empty() || !same)
+    if (collective.groups.empty() || rangeOf(*start.src) != rangeOf(*start.dst))
       field.fail("src and dst overlap");
   }
   checkParticipation(channelField, start.channel, collective);
@@ -329,7 +340,9 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.bytes = bytes->rounded();
   if (auto lines = field.find("lines"))
     instruction.lines =
-        lines->integers(0, static_cast<int64_t>(rankClass.lines.size()) - 1);
+        lines->integers(0, static_cast<int64_t>(body.lines.size()) - 1);
+  if (!rankClass && (name == "start" || name == "wait" || name == "run"))
+    op.fail("a function must not hold '" + name + "'");
   if (name == "kernel")
     instruction.operation = readKernel(field);
   else if (name == "copy")
@@ -344,6 +357,8 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.operation = readStart(field);
   else if (name == "wait")
     instruction.operation = readWait(field);
+  else if (name == "run")
+    instruction.operation = readRun(field);
   else if (name == "while")
     instruction.operation = readWhile(field);
   else if (name == "case")

@@ -280,6 +280,7 @@ void ProgramReader::read() {
     program.kernelSignatures = readSignatures(*signatures);
   readParameters();
   readChannels();
+  readFunctions();
   Field classes = root.at("classes");
   for (size_t i = 0; i < program.classes.size(); ++i)
     readClass(classes[i], i);

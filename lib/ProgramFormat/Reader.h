@@ -10,6 +10,7 @@
 #define WHALE_LIB_PROGRAMFORMAT_READER_H
 
 #include "Field.h"
+#include "Memory.h"
 #include "whale/ProgramFormat/Program.h"
 
 #include <set>
@@ -32,8 +33,14 @@ private:
   void readParameters();
   /// "channels", without what depends on the buffers of their users.
   void readChannels();
+  /// After what kernels agree with.
+  void readFunctions();
+  void readFunction(const Field &field, size_t number);
+  BufferInfo readBuffer(const Field &field, const Function &function,
+                        int64_t count);
   void readClass(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const RankClass &rankClass);
+  void readLocals(const Field &field, RankClass &rankClass);
   /// After all classes: that each channel has its participants, and its cells
   /// lie in their buffers.
   void finishChannels();
@@ -56,24 +63,53 @@ private:
     Uses uses;
   };
 
+  /// An operand, result or local of a function.
+  struct Slot {
+    Space space;
+    int64_t index;
+    auto operator<=>(const Slot &) const = default;
+  };
+  using Slots = std::set<std::pair<Slot, Slot>>;
+  static std::string describe(Slot slot);
+  Range rangeOf(const RankClass &rankClass, const Run &run, Slot slot) const;
+
+  /// What a function asks of the memory that it is given.
+  struct FunctionNeeds {
+    std::vector<Extent> operands, results, locals;
+    /// What must not overlap, since an instruction writes one and uses the
+    /// other: of locals alone, which lie in one place in a class, and others.
+    Slots localsApart, apart;
+    /// The operands that instructions write.
+    std::set<int64_t> written;
+  };
+
   void complete(const Channel &described, const Uses &uses,
                 Collective &collective);
 
   const Field root;
   Program &program;
   std::map<int64_t, Channel> channels;
+  /// By number.
+  std::vector<FunctionNeeds> needs;
   /// By argument: whether a result is an alias of it.
   std::vector<bool> aliased;
 };
 
-/// Reads the instructions of one class, whose buffers are known.
+/// Reads the instructions of one class or function, whose buffers are known.
 class InstructionReader {
 public:
-  InstructionReader(ProgramReader &reader, size_t number)
+  InstructionReader(ProgramReader &reader, const RankClass &rankClass,
+                    size_t number)
       : reader(reader), number(static_cast<int64_t>(number)),
-        rankClass(reader.program.classes[number]) {}
+        rankClass(&rankClass), body(rankClass) {}
+  InstructionReader(ProgramReader &reader, const Function &function,
+                    size_t number)
+      : reader(reader), number(static_cast<int64_t>(number)), body(function) {}
 
   std::vector<Instruction> readList(const Field &list);
+
+  /// The functions that the instructions run.
+  const std::set<int64_t> &getRuns() const { return runs; }
 
 private:
   Instruction read(const Field &field);
@@ -84,34 +120,52 @@ private:
   Call readCall(const Field &field);
   Start readStart(const Field &field);
   Wait readWait(const Field &field);
+  Run readRun(const Field &field);
   While readWhile(const Field &field);
   Case readCase(const Field &field);
 
   BufferIndex readBuffer(const Field &field) const;
   /// A buffer that may be written, apart from all of `inputs`.
   BufferIndex readOutput(const Field &field,
-                         const std::vector<BufferIndex> &inputs) const;
+                         const std::vector<BufferIndex> &inputs);
   const BufferInfo &info(BufferIndex index) const {
-    return rankClass.buffers[index];
+    return body.buffers[index];
   }
   void checkWritable(const Field &field, BufferIndex index) const;
+  /// Whether two buffers share memory. In a function that may depend on what
+  /// it is given: then no run of it may give it the same memory for both.
+  bool overlap(BufferIndex input, BufferIndex output);
+  Range rangeOf(BufferIndex index) const {
+    return format::rangeOf(reader.program, *rankClass, index);
+  }
+  void readGiven(const Field &list, const char *what,
+                 const std::vector<Extent> &extents,
+                 std::vector<BufferIndex> &given) const;
   void checkParticipation(const Field &field, int64_t channel,
                           const Collective &collective);
 
   ProgramReader &reader;
   const int64_t number;
-  const RankClass &rankClass;
+  /// Null in a function.
+  const RankClass *const rankClass = nullptr;
+  const Body &body;
   /// The collectives that all ranks of the class take part in, as found so far.
   std::set<const Collective *> joined;
   int64_t starts = 0;
   /// The transfers of the list at hand that were not waited for yet.
   std::set<int64_t> open;
+  std::set<int64_t> runs;
   int depth = 0;
 };
 
-/// Whether two buffers share memory; results do with the arguments that they
-/// are aliases of.
-bool overlap(const Program &program, const BufferInfo &a, const BufferInfo &b);
+/// Reads the type, the shape and the bytes of a buffer.
+BufferInfo readTensor(const Field &field);
+
+/// An offset that is aligned for the buffer's elements.
+int64_t readOffset(const Field &field, const BufferInfo &buffer);
+
+/// The strings of an optional list.
+std::vector<std::string> readLines(const Field &body);
 
 /// Checks that there are products of elements of these types.
 void checkProduct(const Field &field, const BufferInfo &lhs,

@@ -96,6 +96,15 @@ struct AddOperation {
     json = {{"op", "wait"}, {"transfer", wait.transfer}};
   }
 
+  void operator()(const Run &run) const {
+    json = {{"op", "run"},
+            {"function", run.function},
+            {"operands", run.operands},
+            {"results", run.results}};
+    if (run.moment)
+      json["moment"] = *run.moment;
+  }
+
   void operator()(const While &loop) const {
     json = {{"op", "while"},
             {"cond", format::toJson(loop.cond)},

@@ -56,7 +56,11 @@ private:
   }
   Json toJson(const Parameter &parameter);
   void writeParameters();
+  void writeFunctions();
   void writeClasses();
+  /// Prints the elements of a list, each on its own.
+  void writeList(const char *name, size_t count,
+                 const std::function<Json(size_t)> &element);
   void writeChannels();
   void writeHashes();
 
@@ -152,7 +156,20 @@ static Json numbersToJson(DType dtype, const std::vector<uint8_t> &bytes) {
   });
 }
 
-static Json toJson(const BufferInfo &buffer) {
+/// Whether a buffer is all that the ranks of a class hold of an argument or a
+/// result.
+static bool isWhole(const BufferInfo &buffer, const Parameter &parameter,
+                    const RankClass &rankClass) {
+  return std::all_of(
+      rankClass.ranks.begin(), rankClass.ranks.end(), [&](int64_t rank) {
+        const std::optional<Box> &box = parameter.layout->boxes[rank];
+        return (box ? box->elements() : 0) == elementCount(buffer.shape);
+      });
+}
+
+/// Of a class; null for a function's buffers.
+static Json toJson(const BufferInfo &buffer, const Program &program,
+                   const RankClass *rankClass) {
   Json json = {{"space", name(buffer.space)}};
   switch (buffer.space) {
   case Space::Arena:
@@ -161,6 +178,17 @@ static Json toJson(const BufferInfo &buffer) {
     break;
   case Space::Argument:
   case Space::Result:
+    json["index"] = buffer.index;
+    if (rankClass) {
+      const auto &parameters =
+          buffer.space == Space::Argument ? program.arguments : program.results;
+      if (buffer.offset != 0 ||
+          !isWhole(buffer, parameters[buffer.index], *rankClass))
+        json["offset"] = buffer.offset;
+    }
+    break;
+  case Space::Operand:
+  case Space::Local:
     json["index"] = buffer.index;
     break;
   case Space::RankConstant: {
@@ -177,31 +205,60 @@ static Json toJson(const BufferInfo &buffer) {
   return json;
 }
 
-static Json toJson(const RankClass &rankClass) {
+/// Adds what classes and functions both have.
+static void addBody(Json &json, const Body &body, const Program &program,
+                    const RankClass *rankClass) {
+  if (!body.lines.empty())
+    json["lines"] = body.lines;
   Json buffers = Json::array();
-  for (const BufferInfo &buffer : rankClass.buffers)
-    buffers.push_back(toJson(buffer));
-  Json json = {{"ranks", rankClass.ranks},
-               {"arena_bytes", rankClass.arenaBytes}};
-  if (!rankClass.lines.empty())
-    json["lines"] = rankClass.lines;
+  for (const BufferInfo &buffer : body.buffers)
+    buffers.push_back(toJson(buffer, program, rankClass));
   json["buffers"] = std::move(buffers);
-  json["instructions"] = toJson(rankClass.instructions);
+  json["instructions"] = toJson(body.instructions);
+}
+
+static Json toJson(const Function &function, const Program &program) {
+  Json json = {{"operands", function.operands}, {"results", function.results}};
+  addBody(json, function, program, /*rankClass=*/nullptr);
   return json;
 }
 
-void ProgramWriter::writeClasses() {
-  std::vector<std::string> printed(program.classes.size());
-  forEach(printed.size(), [&](size_t i) {
-    printed[i] = printElement(format::toJson(program.classes[i]));
-  });
-  manifest.next("classes");
+static Json toJson(const RankClass &rankClass, const Program &program) {
+  Json json = {{"ranks", rankClass.ranks},
+               {"arena_bytes", rankClass.arenaBytes}};
+  Json locals;
+  for (const auto &[number, offsets] : rankClass.locals)
+    addMember(locals, std::to_string(number), offsets);
+  if (!locals.is_null())
+    json["locals"] = std::move(locals);
+  addBody(json, rankClass, program, &rankClass);
+  return json;
+}
+
+void ProgramWriter::writeList(const char *name, size_t count,
+                              const std::function<Json(size_t)> &element) {
+  std::vector<std::string> printed(count);
+  forEach(count, [&](size_t i) { printed[i] = printElement(element(i)); });
+  manifest.next(name);
   JsonLines lines(text, /*isList=*/true, 1);
   for (const std::string &element : printed) {
     lines.next();
     text += element;
   }
   lines.end();
+}
+
+void ProgramWriter::writeFunctions() {
+  if (!program.functions.empty())
+    writeList("functions", program.functions.size(), [&](size_t i) {
+      return format::toJson(program.functions[i], program);
+    });
+}
+
+void ProgramWriter::writeClasses() {
+  writeList("classes", program.classes.size(), [&](size_t i) {
+    return format::toJson(program.classes[i], program);
+  });
 }
 
 void ProgramWriter::addUses(int64_t number,
@@ -382,6 +439,7 @@ std::string ProgramWriter::write() {
   field("name", program.name);
   field("ranks", format::toJson(program.ranks));
   writeParameters();
+  writeFunctions();
   writeClasses();
   writeChannels();
   file("kernels", program.kernels);

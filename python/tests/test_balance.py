@@ -77,13 +77,23 @@ def test_automatic_stages_on_unequal_devices() -> None:
     check(config, nowhere, cluster_of(1, 2, 1.7, 1))
 
 
-def products(instructions: list[dict[str, Any]]) -> int:
+def products(
+    instructions: list[dict[str, Any]], manifest: dict[str, Any]
+) -> int:
     """The FLOPs of all products, loops entered once."""
-    return sum(
-        (i["flops"] if i["op"] == "matmul" else 0)
-        + sum(products(i.get(region, [])) for region in ("cond", "body"))
-        for i in instructions
-    )
+
+    def count(instruction: dict[str, Any]) -> int:
+        if instruction["op"] == "matmul":
+            return int(instruction["flops"])
+        if instruction["op"] == "run":
+            function = manifest["functions"][instruction["function"]]
+            return products(function["instructions"], manifest)
+        return sum(
+            products(instruction.get(region, []), manifest)
+            for region in ("cond", "body")
+        )
+
+    return sum(map(count, instructions))
 
 
 # What a micro-batch begins at has common divisors with the mini-batch; they
@@ -116,7 +126,7 @@ def test_unequal_micro_batches_are_shared_out_by_sample(
     # Forward, the weights' gradients, and those of all inputs but the first.
     sample = (3 * layers - 1) * 2 * width**2
     taken = {
-        rank: products(entry["instructions"]) / sample
+        rank: products(entry["instructions"], program.manifest) / sample
         for entry in program.manifest["classes"]
         for rank in entry["ranks"]
     }

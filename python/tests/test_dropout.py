@@ -116,13 +116,16 @@ def test_draws_as_jax_does(model, layout, micro_batches):
     close(ours, jax.jit(step)(PARAMS, X, Y, KEY))
 
 
-def drawing(instructions):
+def drawing(instructions, functions):
     """The FLOPs of drawing masks; a loop's body counts once."""
     total = 0
     for instruction in instructions:
         if "bernoulli" in instruction.get("label", ""):
             total += instruction.get("flops", 0)
-        total += drawing(instruction.get("body", []))
+        total += drawing(instruction.get("body", []), functions)
+        if instruction["op"] == "run":
+            function = functions[instruction["function"]]
+            total += drawing(function["instructions"], functions)
     return total
 
 
@@ -135,7 +138,11 @@ def test_each_rank_draws_its_part(model):
         wh.set_default_strategy(wh.replicate(replicas))
         step = wh.jit(step_of(model), cluster=replicas, batch_argnums=(1, 2))
         program = step.lower(PARAMS, x, y, KEY).compile()
-        return [drawing(c["instructions"]) for c in program.manifest["classes"]]
+        functions = program.manifest.get("functions", [])
+        return [
+            drawing(c["instructions"], functions)
+            for c in program.manifest["classes"]
+        ]
 
     (whole,) = drawn(1)
     assert whole > 1000

@@ -76,7 +76,7 @@ def write_product(path, dtype="f32", donated=False):
 
     manifest = {
         "format": "whale",
-        "version": 2,
+        "version": 3,
         "target": "cpu",
         "name": "product",
         "ranks": [

@@ -44,6 +44,7 @@ public:
 private:
   using Visit = std::function<void(const Instruction &)>;
   static void visit(const std::vector<Instruction> &list, const Visit &visit);
+  static void visit(const BoundClass &rankClass, const Visit &visit);
   void add(const std::string &line, const Instruction &instruction,
            const Profile::Spent &spent);
   std::string kindOf(const Instruction &instruction) const;
@@ -77,10 +78,17 @@ void Describer::visit(const std::vector<Instruction> &list,
     } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
       for (const std::vector<Instruction> &branch : choice->branches)
         visit(branch, function);
-    } else {
+    } else if (!std::holds_alternative<Run>(instruction.operation)) {
       function(instruction);
     }
   }
+}
+
+/// Those of functions once, whatever their runs.
+void Describer::visit(const BoundClass &rankClass, const Visit &function) {
+  visit(rankClass.instructions, function);
+  for (const auto &[number, its] : rankClass.functions)
+    visit(its.instructions, function);
 }
 
 std::string Describer::kindOf(const Instruction &instruction) const {
@@ -105,7 +113,7 @@ void Describer::describeRanks(std::string &text) const {
   std::vector<Row> rows;
   for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
     Row &row = rows.emplace_back(Row{rank});
-    visit(program.instructions[program.program.ranks[rank].rankClass],
+    visit(program.boundClassOf(static_cast<int64_t>(rank)),
           [&](const Instruction &instruction) {
             const Profile::Spent &spent =
                 profile.ranks[rank][instruction.number];
@@ -146,14 +154,14 @@ void Describer::add(const std::string &name, const Instruction &instruction,
 
 void Describer::describeLines(std::string &text) {
   for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
-    int64_t number = program.program.ranks[rank].rankClass;
-    const std::vector<std::string> &names =
-        program.program.classes[number].lines;
-    visit(program.instructions[number], [&](const Instruction &instruction) {
+    const BoundClass &rankClass =
+        program.boundClassOf(static_cast<int64_t>(rank));
+    visit(rankClass, [&](const Instruction &instruction) {
       const Profile::Spent &spent = profile.ranks[rank][instruction.number];
       if (spent.count > 0)
-        add(instruction.lines->empty() ? instruction.label
-                                       : names[instruction.lines->front()],
+        add(instruction.lines->empty()
+                ? instruction.label
+                : (*instruction.lineTexts)[instruction.lines->front()],
             instruction, spent);
     });
   }

@@ -70,13 +70,13 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
-  auto run = std::make_shared<Run>(
-      Run{std::move(arguments), std::move(results), options.trace,
-          options.profile != nullptr, options.slowdowns});
+  auto step = std::make_shared<Step>(
+      Step{std::move(arguments), std::move(results), options.trace,
+           options.profile != nullptr, options.slowdowns});
   threads.run(
-      [this, run](int64_t rank) {
+      [this, step](int64_t rank) {
         try {
-          runRank(rank, *run);
+          runRank(rank, *step);
         } catch (const Aborted &) {
         } catch (const std::exception &error) {
           fail("rank " + std::to_string(rank) + ": " + error.what());
@@ -98,7 +98,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
     for (Rank &rank : ranks)
       options.stats->ranks.push_back(std::move(rank.stats));
   }
-  return std::move(run->results);
+  return std::move(step->results);
 }
 
 std::string Executor::describe(const Profile &profile) {
@@ -125,27 +125,27 @@ void Executor::addTo(Profile &profile, double seconds) const {
   }
 }
 
-void Executor::runRank(int64_t rank, const Run &run) {
+void Executor::runRank(int64_t rank, const Step &step) {
   Rank &self = ranks[rank];
-  self.trace = run.trace;
-  if (!run.slowdowns.empty())
-    self.slow = SlowRank(run.slowdowns[rank]);
+  self.trace = step.trace;
+  if (!step.slowdowns.empty())
+    self.slow = SlowRank(step.slowdowns[rank]);
   self.stats = RankStats();
   self.spent.clear();
-  if (run.isProfiled)
-    self.spent.resize(
-        program.instructionCounts[program.program.ranks[rank].rankClass]);
+  if (step.isProfiled)
+    self.spent.resize(program.boundClassOf(rank).instructionCount);
   auto begin = Trace::Clock::now();
-  bind(rank, run.arguments, run.results);
+  bind(rank, step.arguments, step.results);
   self.slow.begin();
-  execute(rank, program.instructions[program.program.ranks[rank].rankClass]);
+  self.moment.reset();
+  execute(rank, program.boundClassOf(rank).instructions, self.memory);
   self.slow.wait();
   transport->finish(rank);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
-  self.stats.peakBytes = residentBytes(rank, run.arguments, run.results) +
+  self.stats.peakBytes = residentBytes(rank, step.arguments, step.results) +
                          self.device->scratchBytes();
-  for (const auto &shards : run.arguments)
+  for (const auto &shards : step.arguments)
     if (shards[rank])
       self.stats.argumentBytes += shards[rank]->bytes;
 }
@@ -159,32 +159,58 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
   auto position =
       std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
       rankClass.ranks.begin();
-  auto shard = [&](const Bindings &bindings, int64_t index) -> void * {
+  auto shard = [&](const Bindings &bindings, int64_t index,
+                   int64_t offset) -> void * {
     const auto &buffer = bindings[index][rank];
-    return buffer ? buffer->data.get() : nullptr;
+    return buffer ? static_cast<char *>(buffer->data.get()) + offset : nullptr;
   };
-  self.memory.clear();
-  for (const BufferInfo &buffer : rankClass.buffers) {
+  auto addressOf = [&](const BufferInfo &buffer) -> void * {
     switch (buffer.space) {
     case Space::Arena:
-      self.memory.push_back(static_cast<char *>(self.arena->data.get()) +
-                            buffer.offset);
-      break;
+      return static_cast<char *>(self.arena->data.get()) + buffer.offset;
     case Space::Argument:
-      self.memory.push_back(shard(arguments, buffer.index));
-      break;
+      return shard(arguments, buffer.index, buffer.offset);
     case Space::Result:
-      self.memory.push_back(shard(results, buffer.index));
-      break;
+      return shard(results, buffer.index, buffer.offset);
     case Space::Constant:
-      self.memory.push_back(constants + buffer.offset);
-      break;
+      return constants + buffer.offset;
     case Space::RankConstant:
-      self.memory.push_back(
-          const_cast<uint8_t *>(buffer.values[position].data()));
+      return const_cast<uint8_t *>(buffer.values[position].data());
+    case Space::Operand:
+    case Space::Local:
       break;
     }
-  }
+    std::abort();
+  };
+  self.memory.clear();
+  for (const BufferInfo &buffer : rankClass.buffers)
+    self.memory.push_back(addressOf(buffer));
+}
+
+/// Finds the memory of a function's buffers in that of the class.
+void Executor::bind(int64_t rank, const Run &run) {
+  Rank &self = ranks[rank];
+  auto addressOf = [&](const BufferInfo &buffer) -> void * {
+    switch (buffer.space) {
+    case Space::Operand:
+      return self.memory[run.given->operands[buffer.index]];
+    case Space::Result:
+      return self.memory[run.given->results[buffer.index]];
+    case Space::Local:
+      return static_cast<char *>(self.arena->data.get()) +
+             (*run.function->locals)[buffer.index];
+    case Space::Constant:
+      return constants + buffer.offset;
+    case Space::Arena:
+    case Space::Argument:
+    case Space::RankConstant:
+      break;
+    }
+    std::abort();
+  };
+  self.functionMemory.clear();
+  for (const BufferInfo &buffer : run.function->format->buffers)
+    self.functionMemory.push_back(addressOf(buffer));
 }
 
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
@@ -197,11 +223,16 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
       if (shards[rank] && counted.insert(shards[rank]->data.get()).second)
         bytes += shards[rank]->bytes;
   std::set<std::pair<int64_t, int64_t>> ranges;
-  for (const BufferInfo &buffer : rankClass.buffers)
-    if (buffer.space == Space::RankConstant ||
-        (buffer.space == Space::Constant &&
-         ranges.emplace(buffer.offset, buffer.bytes).second))
-      bytes += buffer.bytes;
+  auto addConstants = [&](const format::Body &body) {
+    for (const BufferInfo &buffer : body.buffers)
+      if (buffer.space == Space::RankConstant ||
+          (buffer.space == Space::Constant &&
+           ranges.emplace(buffer.offset, buffer.bytes).second))
+        bytes += buffer.bytes;
+  };
+  addConstants(rankClass);
+  for (const auto &[number, function] : program.boundClassOf(rank).functions)
+    addConstants(*function.format);
   return bytes;
 }
 
@@ -219,7 +250,8 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   cost.bytes = instruction.bytes;
   cost.leastSeconds = leastSeconds(rank, instruction);
   for (int64_t line : *instruction.lines)
-    cost.lines.push_back(program.classOf(rank).lines[line]);
+    cost.lines.push_back((*instruction.lineTexts)[line]);
+  cost.moment = ranks[rank].moment;
   if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const format::Collective &collective =
         *program.program.channels.at(wait->channel);
@@ -258,23 +290,25 @@ void Executor::record(int64_t rank, const Instruction &instruction,
 }
 
 void Executor::execute(int64_t rank,
-                       const std::vector<Instruction> &instructions) {
+                       const std::vector<Instruction> &instructions,
+                       Memory memory) {
   bool isTimed = ranks[rank].trace || !ranks[rank].spent.empty();
   for (const Instruction &instruction : instructions) {
     if (transport->aborted())
       throw Aborted();
-    // Loops and cases appear by what is in them.
+    // Loops, cases and runs appear by what is in them.
     bool nested = std::holds_alternative<While>(instruction.operation) ||
-                  std::holds_alternative<Case>(instruction.operation);
+                  std::holds_alternative<Case>(instruction.operation) ||
+                  std::holds_alternative<Run>(instruction.operation);
     if (nested) {
-      execute(rank, instruction);
+      execute(rank, instruction, memory);
       continue;
     }
     Trace::Clock::time_point begin;
     if (isTimed)
       begin = Trace::Clock::now();
     try {
-      execute(rank, instruction);
+      execute(rank, instruction, memory);
     } catch (const Aborted &) {
       throw;
     } catch (const std::exception &error) {
@@ -341,10 +375,17 @@ void Executor::wait(int64_t rank, const Wait &wait) {
   self.stats.waitingSeconds += transfer.traffic.waitedSeconds;
 }
 
-void Executor::execute(int64_t rank, const Instruction &instruction) {
+void Executor::execute(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
-  const std::vector<void *> &memory = self.memory;
-  const format::RankClass &rankClass = program.classOf(rank);
+  bind(rank, run);
+  self.moment = run.given->moment;
+  execute(rank, run.function->instructions, self.functionMemory);
+  self.moment.reset();
+}
+
+void Executor::execute(int64_t rank, const Instruction &instruction,
+                       Memory memory) {
+  Rank &self = ranks[rank];
   auto gather = [&](const std::vector<BufferIndex> &buffers, size_t at) {
     self.list.resize(std::max(self.list.size(), at + buffers.size()));
     for (BufferIndex buffer : buffers)
@@ -355,8 +396,7 @@ void Executor::execute(int64_t rank, const Instruction &instruction) {
     self.device->launch(*launch, self.list.data());
     self.stats.kernelFlops += instruction.flops;
   } else if (auto *copy = std::get_if<Copy>(&instruction.operation)) {
-    self.device->copy(memory[copy->dst], memory[copy->src],
-                      rankClass.buffers[copy->dst].bytes);
+    self.device->copy(memory[copy->dst], memory[copy->src], copy->bytes);
   } else if (auto *given =
                  std::get_if<const Matmul *>(&instruction.operation)) {
     const Matmul &matmul = **given;
@@ -379,20 +419,22 @@ void Executor::execute(int64_t rank, const Instruction &instruction) {
     start(rank, *given);
   } else if (auto *given = std::get_if<Wait>(&instruction.operation)) {
     wait(rank, *given);
+  } else if (auto *run = std::get_if<Run>(&instruction.operation)) {
+    execute(rank, *run);
   } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
     while (true) {
-      execute(rank, loop->cond);
+      execute(rank, loop->cond, memory);
       // An empty loop would otherwise never see that another rank failed.
       if (transport->aborted())
         throw Aborted();
       if (!*static_cast<const uint8_t *>(memory[loop->predicate]))
         return;
-      execute(rank, loop->body);
+      execute(rank, loop->body, memory);
     }
   } else if (auto *choice = std::get_if<Case>(&instruction.operation)) {
     size_t branch = branchOf(memory[choice->index], choice->indexType,
                              choice->branches.size());
-    execute(rank, choice->branches[branch]);
+    execute(rank, choice->branches[branch], memory);
   }
 }
 

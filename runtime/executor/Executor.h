@@ -39,7 +39,7 @@ public:
 
 private:
   /// What the ranks of a run hold, also when nobody waits for them any more.
-  struct Run {
+  struct Step {
     Bindings arguments, results;
     Trace *trace;
     bool isProfiled;
@@ -57,9 +57,13 @@ private:
   struct Rank {
     std::unique_ptr<Device> device;
     std::shared_ptr<Buffer> arena;
-    /// Addresses of the class's buffers, and a list to give to kernels.
+    /// Addresses of the class's buffers, of those of the function at hand, and
+    /// a list to give to kernels.
     std::vector<void *> memory;
+    std::vector<void *> functionMemory;
     std::vector<void *> list;
+    /// The micro-batch that the function at hand is run for.
+    std::optional<int64_t> moment;
     RankStats stats;
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
@@ -69,10 +73,15 @@ private:
     SlowRank slow;
   };
 
-  void runRank(int64_t rank, const Run &run);
+  void runRank(int64_t rank, const Step &step);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
-  void execute(int64_t rank, const std::vector<Instruction> &instructions);
-  void execute(int64_t rank, const Instruction &instruction);
+  void bind(int64_t rank, const Run &run);
+  /// `memory`: the addresses of the buffers that instructions name.
+  using Memory = const std::vector<void *> &;
+  void execute(int64_t rank, const std::vector<Instruction> &instructions,
+               Memory memory);
+  void execute(int64_t rank, const Instruction &instruction, Memory memory);
+  void execute(int64_t rank, const Run &run);
   /// The least seconds that a rank's device takes for an instruction; 0 where
   /// what it does is not known. Peaks are measured when first asked for.
   double leastSeconds(int64_t rank, const Instruction &instruction);

@@ -28,6 +28,9 @@ public:
   void bindClasses();
 
 private:
+  void checkConstants(const format::Body &body, const std::string &path,
+                      int64_t size) const;
+  void bindClass(size_t number);
   /// With the path of the field that is being bound, or of a member of it.
   [[noreturn]] void fail(const std::string &what,
                          const std::string &member = "") const {
@@ -48,17 +51,18 @@ private:
   Instruction bind(const format::Instruction &given);
 
   void bind(const format::Kernel &kernel, Instruction &instruction);
-  void bind(const Copy &copy, Instruction &instruction);
+  void bind(const format::Copy &copy, Instruction &instruction);
   void bind(const Matmul &matmul, Instruction &instruction);
   void bind(const Convolution &convolution, Instruction &instruction);
   void bind(const format::Call &call, Instruction &instruction);
   void bind(const Start &start, Instruction &instruction);
   void bind(const format::Wait &wait, Instruction &instruction);
+  void bind(const format::Run &run, Instruction &instruction);
   void bind(const format::While &loop, Instruction &instruction);
   void bind(const format::Case &choice, Instruction &instruction);
 
   const BufferInfo &info(BufferIndex index) const {
-    return rankClass->buffers[index];
+    return body->buffers[index];
   }
   double bytesOf(const std::vector<BufferIndex> &buffers) const {
     double bytes = 0;
@@ -71,8 +75,10 @@ private:
   const format::Program &program;
   const std::string &file;
   const KernelLibrary *kernels;
-  const format::RankClass *rankClass = nullptr;
-  /// The instructions of the class so far.
+  BoundClass *boundClass = nullptr;
+  /// The class or function at hand.
+  const format::Body *body = nullptr;
+  /// The instructions of the class and its functions so far.
   size_t count = 0;
   /// The instructions that start the class's transfers.
   std::map<int64_t, const format::Instruction *> starts;
@@ -84,30 +90,51 @@ static std::string at(size_t index) {
   return "[" + std::to_string(index) + "]";
 }
 
-void Binder::checkConstants(int64_t size) {
-  for (size_t i = 0; i < program.classes.size(); ++i) {
-    const std::vector<BufferInfo> &buffers = program.classes[i].buffers;
-    for (size_t j = 0; j < buffers.size(); ++j) {
-      const BufferInfo &buffer = buffers[j];
-      if (buffer.space == Space::Constant &&
-          (buffer.offset > size || buffer.bytes > size - buffer.offset))
-        fail("the buffer's " + std::to_string(buffer.bytes) +
-                 " bytes reach out of the constants of " + std::to_string(size),
-             "classes" + at(i) + ".buffers" + at(j) + ".offset");
-    }
+void Binder::checkConstants(const format::Body &body, const std::string &path,
+                            int64_t size) const {
+  for (size_t i = 0; i < body.buffers.size(); ++i) {
+    const BufferInfo &buffer = body.buffers[i];
+    if (buffer.space == Space::Constant &&
+        (buffer.offset > size || buffer.bytes > size - buffer.offset))
+      fail("the buffer's " + std::to_string(buffer.bytes) +
+               " bytes reach out of the constants of " + std::to_string(size),
+           path + ".buffers" + at(i) + ".offset");
   }
 }
 
+void Binder::checkConstants(int64_t size) {
+  for (size_t i = 0; i < program.functions.size(); ++i)
+    checkConstants(program.functions[i], "functions" + at(i), size);
+  for (size_t i = 0; i < program.classes.size(); ++i)
+    checkConstants(program.classes[i], "classes" + at(i), size);
+}
+
 void Binder::bindClasses() {
-  for (size_t i = 0; i < program.classes.size(); ++i) {
-    rankClass = &program.classes[i];
-    count = 0;
-    starts.clear();
-    bound.instructions.push_back(
-        inside("classes" + at(i) + ".instructions",
-               [&] { return bindList(rankClass->instructions); }));
-    bound.instructionCounts.push_back(count);
+  bound.classes.resize(program.classes.size());
+  for (size_t i = 0; i < program.classes.size(); ++i)
+    bindClass(i);
+}
+
+void Binder::bindClass(size_t number) {
+  const format::RankClass &rankClass = program.classes[number];
+  boundClass = &bound.classes[number];
+  count = 0;
+  starts.clear();
+  // What runs refer to is there before them.
+  for (const auto &[function, locals] : rankClass.locals) {
+    BoundFunction &its = boundClass->functions[function];
+    its.format = &program.functions[function];
+    its.locals = &locals;
   }
+  auto bindBody = [&](const format::Body &given, const std::string &name) {
+    body = &given;
+    return inside(name + ".instructions",
+                  [&] { return bindList(given.instructions); });
+  };
+  boundClass->instructions = bindBody(rankClass, "classes" + at(number));
+  for (auto &[function, its] : boundClass->functions)
+    its.instructions = bindBody(*its.format, "functions" + at(function));
+  boundClass->instructionCount = count;
 }
 
 void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
@@ -125,10 +152,10 @@ void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
                                        std::max(instruction.flops, touched)};
 }
 
-void Binder::bind(const Copy &copy, Instruction &instruction) {
+void Binder::bind(const format::Copy &copy, Instruction &instruction) {
   instruction.detail = "copy";
   instruction.bytes = bytesOf({copy.src, copy.dst});
-  instruction.operation = copy;
+  instruction.operation = Copy{copy.src, copy.dst, info(copy.dst).bytes};
 }
 
 void Binder::bind(const Matmul &matmul, Instruction &instruction) {
@@ -193,6 +220,11 @@ void Binder::bind(const format::Wait &wait, Instruction &instruction) {
   instruction.operation = Wait{wait.transfer, channel};
 }
 
+void Binder::bind(const format::Run &run, Instruction &instruction) {
+  instruction.detail = "run";
+  instruction.operation = Run{&boundClass->functions.at(run.function), &run};
+}
+
 void Binder::bind(const format::While &loop, Instruction &instruction) {
   instruction.detail = "while";
   auto cond = inside(".cond", [&] { return bindList(loop.cond); });
@@ -215,6 +247,7 @@ Instruction Binder::bind(const format::Instruction &given) {
   instruction.number = count++;
   instruction.label = given.label;
   instruction.lines = &given.lines;
+  instruction.lineTexts = &body->lines;
   if (const auto *start = std::get_if<Start>(&given.operation))
     starts[start->transfer] = &given;
   instruction.flops = static_cast<double>(given.flops.value_or(0));

@@ -31,6 +31,11 @@ struct KernelLaunch {
   double work;
 };
 
+struct Copy {
+  BufferIndex src, dst;
+  int64_t bytes;
+};
+
 struct Call {
   std::vector<BufferIndex> inputs, outputs;
   LibraryFunction function;
@@ -57,13 +62,23 @@ struct Wait {
   int64_t channel;
 };
 
+struct BoundFunction;
+
+/// Runs a function on buffers of the class.
+struct Run {
+  const BoundFunction *function;
+  const format::Run *given;
+};
+
 struct Instruction {
-  /// Counts those of a class, in the order of the program.
+  /// Counts those of a class and then those of each function that it runs,
+  /// which have one number for all runs.
   size_t number = 0;
   /// For errors and traces; not empty.
   std::string label;
-  /// Indices into the lines of the class.
+  /// Where it comes from: indices into the lines of its class or function.
   const std::vector<int64_t> *lines = nullptr;
+  const std::vector<std::string> *lineTexts = nullptr;
   /// For traces: what it is (the symbol of a kernel), the arithmetic that it
   /// does and the bytes that it touches; 0 where they are not known.
   std::string detail;
@@ -71,8 +86,24 @@ struct Instruction {
   /// The type that a product is computed in.
   std::optional<DType> product;
   std::variant<KernelLaunch, Copy, const Matmul *, const Convolution *, Call,
-               Start, Wait, While, Case>
+               Start, Wait, Run, While, Case>
       operation;
+};
+
+/// A function as one class runs it.
+struct BoundFunction {
+  const format::Function *format = nullptr;
+  /// Offsets in the arena.
+  const std::vector<int64_t> *locals = nullptr;
+  std::vector<Instruction> instructions;
+};
+
+struct BoundClass {
+  std::vector<Instruction> instructions;
+  /// Those that it runs, by number.
+  std::map<int64_t, BoundFunction> functions;
+  /// How many instructions these are, with those in loops and cases.
+  size_t instructionCount = 0;
 };
 
 struct BoundProgram {
@@ -85,11 +116,13 @@ struct BoundProgram {
     return program.classes[program.ranks[rank].rankClass];
   }
 
+  const BoundClass &boundClassOf(int64_t rank) const {
+    return classes[program.ranks[rank].rankClass];
+  }
+
   const format::Program program;
-  /// Of each class; they refer to `program`.
-  std::vector<std::vector<Instruction>> instructions;
-  /// How many these are in each class, with those in loops and cases.
-  std::vector<size_t> instructionCounts;
+  /// They refer to `program`.
+  std::vector<BoundClass> classes;
 };
 
 /// Checks that this runtime runs programs for such a target, of so many ranks.

@@ -23,7 +23,6 @@ using format::BufferInfo;
 using format::Cell;
 using format::Collective;
 using format::Convolution;
-using format::Copy;
 using format::Matmul;
 using format::Parameter;
 using format::Reduction;

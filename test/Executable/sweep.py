@@ -58,14 +58,17 @@ def is_state(label):
     return label.startswith(("params", "opt_state"))
 
 
-def work(instructions):
+def work(instructions, manifest):
     """FLOPs in a list of instructions, loops counted once. Small products are
     kernels, as what is computed element by element."""
     flops = 0
     for instruction in instructions:
         flops += instruction.get("flops", 0)
         for part in ("cond", "body"):
-            flops += work(instruction.get(part, []))
+            flops += work(instruction.get(part, []), manifest)
+        if instruction["op"] == "run":
+            function = manifest["functions"][instruction["function"]]
+            flops += work(function["instructions"], manifest)
     return flops
 
 
@@ -81,9 +84,9 @@ def check_shares(text, manifest, whole):
                 raise compare.Failure(
                     f"rank {rank} holds {share} of {size} of {label}"
                 )
-    total = work(whole["classes"][0]["instructions"])
+    total = work(whole["classes"][0]["instructions"], whole)
     for ranks in manifest["classes"]:
-        share = work(ranks["instructions"]) / total
+        share = work(ranks["instructions"], manifest) / total
         # What each rank computes of small parameters is whole.
         if not 0.2 < share < 0.4:
             raise compare.Failure(

@@ -136,12 +136,13 @@ NEUTRAL = re.compile(
     r"name|plan|target|kernel_signatures|hashes"
     r"|ranks\[\]\.(?!class\b)"
     r"|(arguments|results)\[\]\.(label|role|batch_dim|fed_by|donated|alias)"
-    r"|classes\[\]\.(arena_bytes|instructions\b.*\.(label|flops|bytes))"
+    r"|classes\[\]\.arena_bytes"
+    r"|(classes|functions)\[\]\.instructions\b.*\.(label|flops|bytes|moment)"
     r"|channels\.\d+\.kind"
 )
 FIELDS = (
-    "format version target name ranks arguments results classes channels "
-    "kernels kernel_signatures constants hashes plan"
+    "format version target name ranks arguments results functions classes "
+    "channels kernels kernel_signatures constants hashes plan"
 ).split()
 
 

@@ -141,6 +141,54 @@ TEST(CheckTransfers, LoopsAreLookedInto) {
   EXPECT_NE(builder.fault().find("instructions[1].body[0]"), std::string::npos);
 }
 
+// A function copies operand 0 to operand 1 or its result, by way of a local.
+TEST(CheckTransfers, RunsReadOperandsAndWriteResultsAndLocals) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  Function function;
+  function.operands = 2;
+  function.results = 1;
+  function.buffers = {{Space::Operand, 0, 0, 64, DType::F32, {16}, {}},
+                      {Space::Operand, 0, 1, 64, DType::F32, {16}, {}},
+                      {Space::Result, 0, 0, 64, DType::F32, {16}, {}},
+                      {Space::Local, 0, 0, 64, DType::F32, {16}, {}}};
+  function.instructions = {{.operation = Copy{0, 3}},
+                           {.operation = Copy{3, 2}}};
+  builder.program.functions = {function};
+  RankClass &rankClass = builder.program.classes[0];
+  builder.start(0, 0, 0, 1);
+  builder.list(0).push_back(
+      {.operation = whale::format::Run{0, {2, 3}, {4}, {}}});
+  builder.wait(0, 0);
+  auto faultOf = [&](std::vector<BufferIndex> operands, BufferIndex result,
+                     int64_t local) {
+    std::get<whale::format::Run>(builder.list(0)[1].operation) = {
+        0, std::move(operands), {result}, {}};
+    rankClass.locals[0] = {local};
+    return builder.fault();
+  };
+  const std::string goesOn =
+      ": transfer 0 may still go on, and this instruction ";
+  const std::string list = "classes[0].instructions[1]: ";
+  EXPECT_EQ(faultOf({2, 3}, 4, 320), "");
+  EXPECT_EQ(faultOf({0, 3}, 4, 320), "");
+  EXPECT_EQ(faultOf({2, 0}, 4, 320), "");
+  EXPECT_EQ(faultOf({2, 1}, 4, 320),
+            list + "buffer 1" + goesOn + "reads what it receives into");
+  EXPECT_EQ(faultOf({2, 3}, 0, 320),
+            list + "buffer 0" + goesOn + "writes what it sends");
+  EXPECT_EQ(faultOf({2, 3}, 1, 320),
+            list + "buffer 1" + goesOn + "writes what it receives into");
+  EXPECT_EQ(faultOf({2, 3}, 4, 0),
+            list + "local 0" + goesOn + "writes what it sends");
+  // What it writes, in a loop too, it does not only read.
+  builder.program.functions[0].instructions[1].operation =
+      While{{{.operation = Copy{3, 1}}}, 2, {}};
+  EXPECT_EQ(faultOf({0, 3}, 4, 320), "");
+  EXPECT_EQ(faultOf({2, 0}, 4, 320),
+            list + "buffer 0" + goesOn + "writes what it sends");
+}
+
 TEST(CheckTransfers, SlicesOfOnesOwnAreAtOnce) {
   Builder builder(1);
   builder.channel(0, "all_gather").channel(1, "local_slice");

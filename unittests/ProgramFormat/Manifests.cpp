@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 2},
+  json root = {{"format", "whale"},  {"version", 3},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -74,6 +74,23 @@ json richManifest() {
       {"scale", {{"inputs", 1}, {"bytes", {64, 64}}, {"extent", 16}}},
       {"less", {{"inputs", 2}, {"bytes", {4, 4, 1}}, {"extent", 1}}},
       {"increment", {{"inputs", 1}, {"bytes", {4, 4}}, {"extent", 1}}}};
+  // Gives its operand back, by way of a local that held another sum.
+  json constant = arenaBuffer(0, "f32", {4, 4});
+  constant["space"] = "constant";
+  root["functions"] = {
+      {{"operands", 1},
+       {"results", 1},
+       {"buffers",
+        {shardBuffer("operand", 0, "f32", {4, 4}),
+         shardBuffer("result", 0, "f32", {1, 4, 4, 1}),
+         shardBuffer("local", 0, "f32", {4, 4}), constant}},
+       {"instructions",
+        {{{"op", "kernel"},
+          {"symbol", "add"},
+          {"buffers", {0, 3, 2}},
+          {"extent", 16}},
+         {{"op", "copy"}, {"src", 0}, {"dst", 2}},
+         {{"op", "copy"}, {"src", 2}, {"dst", 1}, {"label", "out"}}}}}};
   // State [4, 4] on all; a batch [8, 4] in rows of two for each rank.
   json state = replicated("arg0", "f32", {4, 4}, 4);
   state["donated"] = true;
@@ -106,11 +123,10 @@ json richManifest() {
                     {"bytes", 4}};
     for (size_t i = 0; i < ranks; ++i)
       offsets["values"].push_back(json::array({cls["ranks"][i]}));
-    json constant = arenaBuffer(0, "f32", {4, 4});
-    constant["space"] = "constant";
     json limitBuffer = arenaBuffer(64, "i32", {});
     limitBuffer["space"] = "constant";
     cls["arena_bytes"] = 512;
+    cls["locals"] = {{"0", {448}}};
     cls["buffers"] = {
         /*0*/ shardBuffer("argument", 0, "f32", {4, 4}),
         /*1*/ shardBuffer("argument", 1, "f32", {2, 4}),
@@ -179,7 +195,11 @@ json richManifest() {
              {"symbol", "scale"},
              {"buffers", {8, 8}},
              {"extent", 16}}}}}},
-        {{"op", "copy"}, {"src", 8}, {"dst", 11}},
+        {{"op", "run"},
+         {"function", 0},
+         {"operands", {8}},
+         {"results", {11}},
+         {"moment", 2}},
         {{"op", "copy"}, {"src", 11}, {"dst", 13}},
         {{"op", "convolution"},
          {"lhs", 11},

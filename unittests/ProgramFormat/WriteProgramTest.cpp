@@ -42,6 +42,8 @@ private:
   BufferIndex addBuffer(RankClass &rankClass, BufferInfo buffer);
   BufferIndex addArena(RankClass &rankClass, DType dtype, Shape shape);
   void addConstants(RankClass &rankClass);
+  void addFunctions();
+  void addRuns(RankClass &rankClass);
   Instruction makeInstruction(RankClass &rankClass, int depth);
   std::vector<Instruction> makeList(RankClass &rankClass, int depth);
 
@@ -129,6 +131,54 @@ void Generator::addConstants(RankClass &rankClass) {
       constant.values.push_back(std::move(bytes));
     }
     addBuffer(rankClass, constant);
+  }
+}
+
+/// Each copies its operands by way of locals.
+void Generator::addFunctions() {
+  for (int64_t count = pick(3); count > 0; --count) {
+    Function &function = program.functions.emplace_back();
+    function.operands = function.results = pick(3);
+    if (pick(2))
+      function.lines = {"b.py:7"};
+    auto add = [&](Space space, int64_t index, Shape shape) {
+      function.buffers.push_back(
+          {space, 0, index, 24, DType::F32, std::move(shape), {}});
+      return static_cast<BufferIndex>(function.buffers.size()) - 1;
+    };
+    add(Space::Constant, 0, {6});
+    for (int64_t i = 0; i < function.operands; ++i) {
+      BufferIndex operand = add(Space::Operand, i, {2, 3}),
+                  local = add(Space::Local, i, {6}),
+                  result = add(Space::Result, i, {6});
+      function.instructions.push_back({.operation = Copy{operand, local}});
+      function.instructions.push_back(
+          {.label = "out", .operation = Copy{local, result}});
+      if (!function.lines.empty())
+        function.instructions.back().lines = {0};
+    }
+  }
+}
+
+void Generator::addRuns(RankClass &rankClass) {
+  for (size_t number = 0; number < program.functions.size(); ++number) {
+    Run run;
+    run.function = static_cast<int64_t>(number);
+    for (int64_t count = pick(3); count > 0; --count) {
+      std::vector<int64_t> &locals = rankClass.locals[run.function];
+      locals.clear();
+      run.operands.clear();
+      run.results.clear();
+      for (int64_t i = 0; i < program.functions[number].operands; ++i) {
+        run.operands.push_back(addArena(rankClass, DType::F32, {6}));
+        run.results.push_back(addArena(rankClass, DType::F32, {3, 2}));
+        locals.push_back(rankClass.arenaBytes);
+        rankClass.arenaBytes += 64;
+      }
+      if (pick(2))
+        run.moment = pick(9);
+      rankClass.instructions.push_back({.operation = run});
+    }
   }
 }
 
@@ -295,10 +345,12 @@ Program Generator::make() {
     program.ranks.push_back(rank);
   }
   addParameters();
+  addFunctions();
   program.kernelSignatures = {{"k0", {1, {8, 8}, 8}}, {"k1", {2, {8, 8}, 8}}};
   for (RankClass &rankClass : program.classes) {
     addConstants(rankClass);
     rankClass.instructions = makeList(rankClass, 2);
+    addRuns(rankClass);
   }
   addChannels();
   bool hashes = pick(2);

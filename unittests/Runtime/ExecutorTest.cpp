@@ -503,15 +503,15 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 3;
+  root["version"] = 4;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 3, this Whale reads "
-                   "version 2: it needs a newer Whale");
-  root["version"] = 1;
-  EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 1, this Whale reads "
-                   "version 2: compile it anew");
+            file + ": version: the program has version 4, this Whale reads "
+                   "version 3: it needs a newer Whale");
   root["version"] = 2;
+  EXPECT_EQ(loadError(root),
+            file + ": version: the program has version 2, this Whale reads "
+                   "version 3: compile it anew");
+  root["version"] = 3;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);

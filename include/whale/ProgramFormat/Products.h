@@ -23,7 +23,8 @@
 
 namespace whale::format {
 
-/// A buffer of a class of ranks; instructions name it by its index.
+/// A buffer of a class of ranks or a function; instructions name it by its
+/// index.
 using BufferIndex = int64_t;
 
 /// Strides are in elements.

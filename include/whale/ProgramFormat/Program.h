@@ -25,7 +25,7 @@
 namespace whale::format {
 
 /// The version that is written and read.
-inline constexpr int64_t formatVersion = 2;
+inline constexpr int64_t formatVersion = 3;
 
 /// A value that several owners may hold: a large one is in memory, and in the
 /// file, once. Compared by value.
@@ -79,14 +79,26 @@ struct Parameter {
   bool operator==(const Parameter &) const = default;
 };
 
-enum class Space : uint8_t { Arena, Argument, Result, Constant, RankConstant };
+/// Whose memory a buffer lies in: in a function there are operands, results,
+/// locals and constants, in a class all others.
+enum class Space : uint8_t {
+  Arena,
+  Argument,
+  Result,
+  Constant,
+  RankConstant,
+  Operand,
+  Local
+};
 
-/// A buffer of a class; instructions name it by its index.
+/// A buffer of a class or function; instructions name it by its index.
 struct BufferInfo {
   Space space = Space::Arena;
-  /// Byte offset in the arena or the constants file.
+  /// Byte offset in the arena, in the constants file, or in the rank's part of
+  /// the argument or result of the program.
   int64_t offset = 0;
-  /// Index of the argument or result.
+  /// Index of the argument or result, or of the function's operand, result or
+  /// local.
   int64_t index = 0;
   int64_t bytes = 0;
   DType dtype = {};
@@ -136,6 +148,15 @@ struct Wait {
   bool operator==(const Wait &) const = default;
 };
 
+/// Runs a function on buffers of the class.
+struct Run {
+  int64_t function = 0;
+  std::vector<BufferIndex> operands, results;
+  /// The micro-batch that it is for, for traces.
+  std::optional<int64_t> moment;
+  bool operator==(const Run &) const = default;
+};
+
 struct Instruction;
 
 struct While {
@@ -158,9 +179,9 @@ struct Instruction {
   /// most the largest number.
   std::optional<int64_t> flops = {}, bytes = {};
   /// The lines of the user's program that it comes from, as indices into those
-  /// of its class; that of its result first.
+  /// of its class or function; that of its result first.
   std::vector<int64_t> lines = {};
-  std::variant<Kernel, Copy, Matmul, Convolution, Call, Start, Wait, While,
+  std::variant<Kernel, Copy, Matmul, Convolution, Call, Start, Wait, Run, While,
                Case>
       operation;
   bool operator==(const Instruction &) const = default;
@@ -169,15 +190,32 @@ struct Instruction {
 inline bool While::operator==(const While &) const = default;
 inline bool Case::operator==(const Case &) const = default;
 
-/// Ranks that run the same instructions.
-struct RankClass {
-  /// Ascending.
-  std::vector<int64_t> ranks;
-  int64_t arenaBytes = 0;
+/// Instructions, and what they name by its index.
+struct Body {
   /// "model.py:12": what instructions come from.
   std::vector<std::string> lines;
   std::vector<BufferInfo> buffers;
   std::vector<Instruction> instructions;
+  bool operator==(const Body &) const = default;
+};
+
+/// Instructions that classes run, each time on other operands and results. It
+/// has locals 0, 1, ... as its buffers say, starts no transfer and runs no
+/// function.
+struct Function : Body {
+  /// How many of each it is given.
+  int64_t operands = 0, results = 0;
+  bool operator==(const Function &) const = default;
+};
+
+/// Ranks that run the same instructions.
+struct RankClass : Body {
+  /// Ascending.
+  std::vector<int64_t> ranks;
+  int64_t arenaBytes = 0;
+  /// Of each function that the class runs: the offsets of its locals in the
+  /// arena.
+  std::map<int64_t, std::vector<int64_t>> locals;
   bool operator==(const RankClass &) const = default;
 };
 
@@ -241,6 +279,8 @@ struct Program {
   std::vector<Rank> ranks;
   std::vector<Parameter> arguments;
   std::vector<Parameter> results;
+  /// What classes run.
+  std::vector<Function> functions;
   std::vector<RankClass> classes;
   /// By number. Channels that do the same share what they do.
   std::map<int64_t, Shared<Collective>> channels;
@@ -257,6 +297,15 @@ struct Program {
 std::string_view name(Reduction reduction);
 std::string_view name(Space space);
 std::string_view name(Role role);
+
+/// Bytes, and a number that offsets of what they are must be multiples of.
+struct Extent {
+  int64_t bytes = 0, alignment = 1;
+  bool operator==(const Extent &) const = default;
+};
+/// What the operands, results or locals of a function need, as its buffers say:
+/// entries of one index are of equal size.
+std::vector<Extent> extentsOf(const Function &function, Space space);
 
 /// The bytes of elements of this type and shape.
 int64_t byteCount(DType dtype, const Shape &shape);

@@ -34,6 +34,8 @@ public:
     double leastSeconds = 0;
     /// The lines of the user's program that it comes from.
     std::vector<std::string> lines;
+    /// The micro-batch that it is for, where the program says.
+    std::optional<int64_t> moment;
     /// Of a collective.
     struct Exchange {
       std::string kind;

@@ -11,6 +11,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Placement/Resolver.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -68,8 +69,28 @@ FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
   return RankClassFunctions{function, std::move(segments)};
 }
 
+/// Whether the elements of the slice lie side by side, and where they begin.
+static std::optional<int64_t> findContiguous(hlo::SliceOp slice) {
+  auto type = cast<RankedTensorType>(slice.getOperand().getType());
+  auto part = cast<RankedTensorType>(slice.getType());
+  if (part.getNumElements() == 0)
+    return std::nullopt;
+  int64_t offset = 0;
+  bool isWhole = true; // the dimensions behind
+  for (int64_t dim = type.getRank() - 1, stride = 1; dim >= 0; --dim) {
+    int64_t size = part.getDimSize(dim);
+    if (size > 1 && (!isWhole || slice.getStrides()[dim] != 1))
+      return std::nullopt;
+    isWhole &= size == type.getDimSize(dim);
+    offset += slice.getStartIndices()[dim] * stride;
+    stride *= type.getDimSize(dim);
+  }
+  return offset;
+}
+
 /// Arguments are there all the time, so their pieces, as those that each
-/// micro-batch takes, are cut where they are first used.
+/// micro-batch takes, are cut where they are first used; no elements move where
+/// a piece is a part of its argument's memory.
 void RankClassBuilder::cutLate(Block &block) {
   auto slices = llvm::to_vector(block.getOps<hlo::SliceOp>());
   for (hlo::SliceOp slice : llvm::reverse(slices)) {
@@ -83,6 +104,17 @@ void RankClassBuilder::cutLate(Block &block) {
     }
     if (first)
       slice->moveBefore(first);
+    bool isCalled =
+        llvm::any_of(slice->getUsers(), llvm::IsaPred<func::CallOp>);
+    std::optional<int64_t> offset = findContiguous(slice);
+    if (offset && isCalled) {
+      OpBuilder builder(slice);
+      auto view = ViewOp::create(builder, slice.getLoc(), slice.getType(),
+                                 slice.getOperand(),
+                                 builder.getI64IntegerAttr(*offset));
+      slice.replaceAllUsesWith(view.getResult());
+      slice.erase();
+    }
   }
 }
 
@@ -170,8 +202,15 @@ LogicalResult RankClassBuilder::visit(Operation *op) {
     return visitHere(op);
   if (op->getNumResults() != 0 && !holds(op->getResult(0)) && !isSent(op))
     return visitHere(op);
-  if (!communicates(op))
-    return visitInSegment(op);
+  if (!communicates(op)) {
+    if (failed(visitInSegment(op)))
+      return failure();
+    if (loop->cuts.contains(op)) {
+      reduce(*loop, momentNumber);
+      closeSegment();
+    }
+    return success();
+  }
   // Collectives are part of the rank class's function.
   closeSegment();
   if (turn)

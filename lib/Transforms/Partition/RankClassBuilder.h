@@ -72,6 +72,8 @@ struct LoopState {
   /// By reduced value: the sum so far, and of which moments.
   llvm::SmallVector<mlir::Value> sums;
   std::vector<llvm::BitVector> isReduced;
+  /// Operations behind which a segment ends.
+  llvm::DenseSet<mlir::Operation *> cuts;
   /// By items, and whether there is a sum of what they reduce.
   std::map<std::pair<std::vector<mlir::Operation *>, std::vector<bool>>,
            std::vector<Turn>>
@@ -130,6 +132,7 @@ private:
   bool fits(const Turn &turn) const;
   llvm::LogicalResult repeat(LoopState &loop, const Turn &turn, int64_t m);
   void reduce(LoopState &loop, int64_t m);
+  void findCuts(LoopState &loop);
   void openSegment(mlir::Location loc);
   void closeSegment();
   mlir::Value getShared(mlir::Operation *op);
@@ -146,6 +149,7 @@ private:
   /// hand.
   LoopState *loop = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> *moment = nullptr;
+  int64_t momentNumber = 0;
   /// What is being written.
   std::optional<OpenSegment> open;
   Turn *turn = nullptr;

@@ -9,10 +9,13 @@
 #include "RankClassBuilder.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Placement/Resolver.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -102,6 +105,9 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
     if (loop.isReduced[m][i])
       continue;
     Value yielded = op.getYield(m)->getOperand(i);
+    // Of a task graph that is not over yet.
+    if (!isThere(yielded))
+      yielded = lookThroughTaskGraph(yielded);
     if (!isThere(yielded))
       continue;
     loop.isReduced[m].set(i);
@@ -119,6 +125,53 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
   }
 }
 
+/// A reduction over devices behind the loop can begin when the segment that
+/// makes its last term is over. So one that makes many of them ends several
+/// times, in all moments alike.
+void RankClassBuilder::findCuts(LoopState &loop) {
+  constexpr int64_t mostParts = 8;
+  MicroBatchesOp op = loop.op;
+  auto isExchanged = [&](Value sum) {
+    return llvm::any_of(sum.getUsers(), [&](Operation *user) {
+      return isa<ReshardOp>(user) && communicates(user);
+    });
+  };
+  int64_t bucketBytes =
+      Config(main->getParentOfType<ModuleOp>()).getBucketBytes();
+  for (Region &body : op.getBodies()) {
+    // By task graph: what it adds behind which of its operations.
+    llvm::MapVector<Operation *, SmallVector<std::pair<Operation *, int64_t>>>
+        terms;
+    Operation *yield = body.front().getTerminator();
+    for (unsigned i = 0; i < op.getNumReduced(); ++i) {
+      Value term = yield->getOperand(i);
+      auto graph = term.getDefiningOp<TaskGraphOp>();
+      Operation *producer = lookThroughTaskGraph(term).getDefiningOp();
+      if (graph && producer && producer->getParentOp() == graph &&
+          holds(op.getResult(i)) && isExchanged(op.getResult(i)))
+        terms[graph].push_back(
+            {producer, getTensorBytes(getLocalTypeOrAbsent(op.getResult(i)))});
+    }
+    for (auto &[graph, list] : terms) {
+      llvm::sort(list, [](const auto &a, const auto &b) {
+        return a.first->isBeforeInBlock(b.first);
+      });
+      int64_t total = 0, sum = 0;
+      for (auto [producer, bytes] : list)
+        total += bytes;
+      int64_t part = std::max(bucketBytes, total / mostParts);
+      for (auto [producer, bytes] : list) {
+        sum += bytes;
+        total -= bytes;
+        if (sum >= part && total > 0) {
+          loop.cuts.insert(producer);
+          sum = 0;
+        }
+      }
+    }
+  }
+}
+
 /// Whether what the turn needs is there now, and what it receives isn't.
 bool RankClassBuilder::fits(const Turn &turn) const {
   return llvm::all_of(turn.needs, [&](Value value) { return !!find(value); }) &&
@@ -129,6 +182,7 @@ LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
                                           ArrayRef<Operation *> ops,
                                           int64_t m) {
   moment = &loop.moments[m];
+  momentNumber = m;
   // A sum's first term is not added to anything.
   std::vector<bool> hasSum;
   for (Value sum : loop.sums)
@@ -179,6 +233,7 @@ LogicalResult RankClassBuilder::repeat(LoopState &loop, const Turn &turn,
 LogicalResult RankClassBuilder::visitMicroBatches(MicroBatchesOp op) {
   LoopState state(op);
   loop = &state;
+  findCuts(state);
   for (int64_t m = 0; m < op.getNumMoments(); ++m)
     for (BlockArgument argument : op.getBody(m).getArguments())
       if (Value local =

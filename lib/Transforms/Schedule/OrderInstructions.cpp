@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Instructions between two collectives are a segment: what is alive at its ends
-// does not depend on the order within, so each segment is ordered by itself. Of
-// three orders (as it is, greedy from the front, greedy from the back) the one
-// with the lowest peak stays.
+// What is alive at two collectives or calls does not depend on the order of the
+// instructions between them, so these are ordered by themselves. Of three
+// orders (as it is, greedy from the front, greedy from the back) the one with
+// the lowest peak stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,17 +45,20 @@ Value getRoot(Value value) {
   return value;
 }
 
-bool communicates(Operation *op) {
+/// What keeps its place: nothing moves across it.
+bool isFixed(Operation *op) {
+  if (isa<func::CallOp>(op))
+    return true;
   return op->walk([](CollectiveOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
 }
 
-/// The instructions of one segment with what they depend on.
-class Segment {
+/// The instructions of one section with what they depend on.
+class Section {
 public:
   /// `handOver` names, for a value of the block's arguments, the value that
   /// takes over its buffer in the end.
-  Segment(ArrayRef<Operation *> ops,
+  Section(ArrayRef<Operation *> ops,
           const llvm::DenseMap<Value, Value> &handOver);
 
   /// The order with the lowest peak, as indices of the operations given.
@@ -67,7 +70,7 @@ private:
     int64_t bytes = 0;
     SmallVector<unsigned> readers;
     std::optional<unsigned> maker;
-    /// Stays alive behind the segment, or has a place of its own.
+    /// Stays alive behind the section, or has a place of its own.
     bool lasting = false;
   };
   struct Instruction {
@@ -104,7 +107,7 @@ private:
   llvm::SmallPtrSet<Operation *, 16> members;
 };
 
-unsigned Segment::getRootNumber(Value value) {
+unsigned Section::getRootNumber(Value value) {
   auto [it, isNew] = numbers.try_emplace(value, roots.size());
   if (!isNew)
     return it->second;
@@ -119,7 +122,7 @@ unsigned Segment::getRootNumber(Value value) {
   return it->second;
 }
 
-void Segment::read(Value value, unsigned reader) {
+void Section::read(Value value, unsigned reader) {
   unsigned number = getRootNumber(getRoot(value));
   SmallVector<unsigned> &readers = roots[number].readers;
   if (readers.empty() || readers.back() != reader) {
@@ -128,7 +131,7 @@ void Segment::read(Value value, unsigned reader) {
   }
 }
 
-Segment::Segment(ArrayRef<Operation *> ops,
+Section::Section(ArrayRef<Operation *> ops,
                  const llvm::DenseMap<Value, Value> &handOver)
     : instructions(ops.size()) {
   members.insert(ops.begin(), ops.end());
@@ -192,7 +195,7 @@ Segment::Segment(ArrayRef<Operation *> ops,
   }
 }
 
-Segment::Memory Segment::start() const {
+Section::Memory Section::start() const {
   Memory memory;
   for (const Root &root : roots) {
     memory.pending.push_back(root.readers.size());
@@ -205,7 +208,7 @@ Segment::Memory Segment::start() const {
 
 /// What an instruction adds to the memory that is alive; changes `memory` only
 /// to `commit`.
-int64_t Segment::run(unsigned number, Memory &memory, bool commit) const {
+int64_t Section::run(unsigned number, Memory &memory, bool commit) const {
   const Instruction &instruction = instructions[number];
   SmallVector<unsigned, 4> ending;
   for (unsigned root : instruction.reads)
@@ -237,7 +240,7 @@ int64_t Segment::run(unsigned number, Memory &memory, bool commit) const {
   return added - freed;
 }
 
-int64_t Segment::peakOf(ArrayRef<unsigned> order) const {
+int64_t Section::peakOf(ArrayRef<unsigned> order) const {
   Memory memory = start();
   for (unsigned number : order)
     run(number, memory, /*commit=*/true);
@@ -245,7 +248,7 @@ int64_t Segment::peakOf(ArrayRef<unsigned> order) const {
 }
 
 /// Next comes what adds the least, the earlier one of two.
-SmallVector<unsigned> Segment::fromFront() const {
+SmallVector<unsigned> Section::fromFront() const {
   Memory memory = start();
   SmallVector<unsigned> missing, order;
   std::set<unsigned> ready;
@@ -277,7 +280,7 @@ SmallVector<unsigned> Segment::fromFront() const {
 }
 
 /// What would be alive less before the instruction than after it.
-int64_t Segment::gainFromBack(unsigned number,
+int64_t Section::gainFromBack(unsigned number,
                               const llvm::BitVector &alive) const {
   int64_t gain = 0;
   for (unsigned root : instructions[number].makes)
@@ -289,7 +292,7 @@ int64_t Segment::gainFromBack(unsigned number,
 }
 
 /// Last comes what needs the least before it, the later one of two.
-SmallVector<unsigned> Segment::fromBack() const {
+SmallVector<unsigned> Section::fromBack() const {
   llvm::BitVector alive(roots.size());
   for (auto [number, root] : llvm::enumerate(roots))
     if (root.lasting)
@@ -325,7 +328,7 @@ SmallVector<unsigned> Segment::fromBack() const {
   return order;
 }
 
-SmallVector<unsigned> Segment::chooseOrder() const {
+SmallVector<unsigned> Section::chooseOrder() const {
   SmallVector<unsigned> best =
       llvm::to_vector(llvm::seq<unsigned>(0, instructions.size()));
   int64_t least = peakOf(best);
@@ -342,6 +345,9 @@ SmallVector<unsigned> Segment::chooseOrder() const {
 struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kSegmentAttr))
+        functions.push_back(function);
     parallelForEach(&getContext(), functions, [](func::FuncOp function) {
       function.walk([](Block *block) { orderBlock(*block); });
     });
@@ -361,24 +367,24 @@ struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
         handOver[argument] = getRoot(end->getOperand(number));
       }
     }
-    SmallVector<Operation *> segment, ordered;
+    SmallVector<Operation *> section, ordered;
     auto flush = [&](Operation *before) {
-      if (segment.size() > 2)
-        for (unsigned number : Segment(segment, handOver).chooseOrder())
-          ordered.push_back(segment[number]);
+      if (section.size() > 2)
+        for (unsigned number : Section(section, handOver).chooseOrder())
+          ordered.push_back(section[number]);
       else
-        llvm::append_range(ordered, segment);
+        llvm::append_range(ordered, section);
       ordered.push_back(before);
-      segment.clear();
+      section.clear();
     };
     for (Operation &op : block.without_terminator()) {
-      if (communicates(&op))
+      if (isFixed(&op))
         flush(&op);
       else
-        segment.push_back(&op);
+        section.push_back(&op);
     }
     flush(end);
-    // Moved at last: segments ask which of two operations comes first, and a
+    // Moved at last: sections ask which of two operations comes first, and a
     // block that changes is numbered again for it.
     for (Operation *op : ordered)
       op->moveBefore(&block, block.end());

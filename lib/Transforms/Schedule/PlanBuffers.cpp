@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Translates each rank class function to the planner's structure and writes
-// its answer as attributes. Which arguments give their buffers to results is
-// settled for all classes together: the program has one list of arguments.
+// Translates each function to the planner's structure and writes its answer as
+// attributes. Segments come first: rank classes call them. Which arguments give
+// their buffers to results is settled for all classes together: the program has
+// one list of arguments.
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
@@ -22,6 +24,7 @@
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -35,31 +38,47 @@ namespace {
 
 using Alias = std::pair<unsigned, unsigned>;
 
-/// One rank class function as the planner sees it.
-class ClassPlanner {
-public:
-  explicit ClassPlanner(func::FuncOp function) : function(function) {}
+/// The segments, each with its plan.
+using Segments = llvm::DenseMap<Operation *, const SegmentPlan *>;
 
-  LogicalResult translate();
+/// One function as the planner sees it: of a rank class, or a segment.
+class FunctionPlanner {
+public:
+  explicit FunctionPlanner(func::FuncOp function)
+      : function(function), isSegment(function->hasAttr(kSegmentAttr)) {}
+
+  LogicalResult translate(const Segments &segments);
+  void planAsSegment();
   void plan(ArrayRef<Alias> aliases) { result = planBuffers(buffers, aliases); }
   LogicalResult annotate();
 
   func::FuncOp function;
+  SegmentPlan segment;
   BufferPlan result;
 
 private:
   LogicalResult addValue(Value value, bool constant = false);
   LogicalResult translate(Block &block, BufferRegion &region);
   LogicalResult translate(Operation &op, BufferInstr &instr);
+  LogicalResult translateCall(func::CallOp op, BufferInstr &instr);
+  LogicalResult translateView(ViewOp op, BufferInstr &instr);
+  unsigned getGroup(Operation &op);
+  DictionaryAttr describe(const PlannedBuffer &buffer);
   void annotate(Block &block, unsigned &instr, unsigned &region);
+  void annotateClass();
   DenseI64ArrayAttr flat(ArrayRef<BufferCopy> copies);
 
+  bool isSegment;
   BufferFunction buffers;
   llvm::DenseMap<Value, unsigned> numbers;
   llvm::DenseMap<Type, unsigned> elements;
+  const Segments *segments = nullptr;
+  /// The segments that are called, with their numbers here.
+  llvm::MapVector<Operation *, unsigned> callees;
+  std::map<std::vector<const void *>, unsigned> groups;
 };
 
-LogicalResult ClassPlanner::addValue(Value value, bool constant) {
+LogicalResult FunctionPlanner::addValue(Value value, bool constant) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !type.hasStaticShape() ||
       (type.getNumElements() && getTensorBytes(type) == 0))
@@ -73,13 +92,14 @@ LogicalResult ClassPlanner::addValue(Value value, bool constant) {
   return success();
 }
 
-LogicalResult ClassPlanner::translate() {
+LogicalResult FunctionPlanner::translate(const Segments &segments) {
+  this->segments = &segments;
   if (!function.getBody().hasOneBlock())
     return function.emitError("is not a single block");
   return translate(function.getBody().front(), buffers.body);
 }
 
-LogicalResult ClassPlanner::translate(Block &block, BufferRegion &region) {
+LogicalResult FunctionPlanner::translate(Block &block, BufferRegion &region) {
   for (BlockArgument argument : block.getArguments()) {
     if (failed(addValue(argument)))
       return failure();
@@ -95,7 +115,9 @@ LogicalResult ClassPlanner::translate(Block &block, BufferRegion &region) {
   return success();
 }
 
-LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
+LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
+  if (isSegment && isa<func::CallOp, ViewOp, ShardOffsetOp, CollectiveOp>(op))
+    return op.emitError("cannot stand in a segment");
   if (isa<stablehlo::ReshapeOp>(op))
     instr.kind = BufferInstr::View;
   else if (auto wait = dyn_cast<WaitOp>(op))
@@ -104,8 +126,14 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
     instr.kind = BufferInstr::While;
   else if (isa<stablehlo::CaseOp>(op))
     instr.kind = BufferInstr::Case;
-  else if (!isa<stablehlo::ConstantOp, LaunchOp, MatmulOp, ConvolutionOp,
-                LibraryCallOp, ShardOffsetOp, CollectiveOp>(op))
+  else if (auto call = dyn_cast<func::CallOp>(op)) {
+    if (failed(translateCall(call, instr)))
+      return failure();
+  } else if (auto view = dyn_cast<ViewOp>(op)) {
+    if (failed(translateView(view, instr)))
+      return failure();
+  } else if (!isa<stablehlo::ConstantOp, LaunchOp, MatmulOp, ConvolutionOp,
+                  LibraryCallOp, ShardOffsetOp, CollectiveOp>(op))
     return op.emitError("cannot stand in a program: it was not lowered to a "
                         "kernel, a library call or a collective");
   for (Value operand : op.getOperands())
@@ -124,20 +152,107 @@ LogicalResult ClassPlanner::translate(Operation &op, BufferInstr &instr) {
       return failure();
     instr.results.push_back(numbers[value]);
   }
+  if (instr.kind == BufferInstr::Op)
+    instr.group = getGroup(op);
   if (auto inPlace = dyn_cast<InPlaceOp>(op))
     for (const InPlacePair &pair : inPlace.getInPlacePairs())
       instr.inPlace.push_back({pair.result, pair.operand, pair.required});
   return success();
 }
 
-DenseI64ArrayAttr ClassPlanner::flat(ArrayRef<BufferCopy> copies) {
+LogicalResult FunctionPlanner::translateCall(func::CallOp op,
+                                             BufferInstr &instr) {
+  Operation *callee =
+      SymbolTable::lookupNearestSymbolFrom(op, op.getCalleeAttr());
+  const SegmentPlan *plan = segments->lookup(callee);
+  if (!plan)
+    return op.emitError("calls '")
+           << op.getCallee() << "', which is no function with '" << kSegmentAttr
+           << "'";
+  auto [it, isNew] = callees.insert({callee, callees.size()});
+  if (isNew)
+    buffers.segments.push_back(plan);
+  instr.kind = BufferInstr::Call;
+  instr.callee = it->second;
+  return success();
+}
+
+LogicalResult FunctionPlanner::translateView(ViewOp op, BufferInstr &instr) {
+  Value whole = op.getInput();
+  while (isa_and_present<ViewOp, stablehlo::ReshapeOp>(whole.getDefiningOp()))
+    whole = whole.getDefiningOp()->getOperand(0);
+  auto argument = dyn_cast<BlockArgument>(whole);
+  if (!argument || argument.getOwner() != &function.getBody().front())
+    return op.emitError("cannot view what is no argument of the function: let "
+                        "a kernel copy it");
+  instr.kind = BufferInstr::View;
+  instr.offset =
+      op.getOffset() *
+      getElementBytes(cast<ShapedType>(whole.getType()).getElementType());
+  return success();
+}
+
+// What stands in a function for each micro-batch is told from the rest by being
+// there many times.
+unsigned FunctionPlanner::getGroup(Operation &op) {
+  std::vector<const void *> key{op.getName().getAsOpaquePointer()};
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    key.push_back(launch.getKernelAttr().getAsOpaquePointer());
+  for (Type type : op.getResultTypes())
+    key.push_back(type.getAsOpaquePointer());
+  return groups.try_emplace(std::move(key), groups.size()).first->second;
+}
+
+void FunctionPlanner::planAsSegment() {
+  SmallVector<unsigned> mayOverwrite;
+  for (unsigned a = 0; a < function.getNumArguments(); ++a)
+    if (function.getArgAttr(a, kLastUseAttr))
+      mayOverwrite.push_back(a);
+  segment = planSegment(buffers, mayOverwrite);
+  result = segment.plan;
+}
+
+DenseI64ArrayAttr FunctionPlanner::flat(ArrayRef<BufferCopy> copies) {
   SmallVector<int64_t> list;
   for (const BufferCopy &copy : copies)
     list.append({int64_t(copy.src), int64_t(copy.dst)});
   return DenseI64ArrayAttr::get(function.getContext(), list);
 }
 
-void ClassPlanner::annotate(Block &block, unsigned &instr, unsigned &region) {
+DictionaryAttr FunctionPlanner::describe(const PlannedBuffer &buffer) {
+  Builder builder(function.getContext());
+  SmallVector<NamedAttribute> entries;
+  auto add = [&](StringRef name, int64_t value) {
+    entries.push_back(
+        builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
+  };
+  switch (buffer.space) {
+  case BufferSpace::Arena:
+    if (isSegment)
+      add("local", buffer.index);
+    else
+      add("arena", buffer.offset);
+    break;
+  case BufferSpace::Argument:
+    add(isSegment ? "operand" : "argument", buffer.index);
+    break;
+  case BufferSpace::Result:
+    add("result", buffer.index);
+    break;
+  case BufferSpace::Constant:
+    add("constant", 0);
+    break;
+  case BufferSpace::Part:
+    add("argument", buffer.index);
+    add("offset", buffer.offset);
+    break;
+  }
+  add("bytes", buffer.bytes);
+  return builder.getDictionaryAttr(entries);
+}
+
+void FunctionPlanner::annotate(Block &block, unsigned &instr,
+                               unsigned &region) {
   ArrayRef<BufferCopy> atEnd = result.atEnd[region++];
   for (Operation &op : block.without_terminator()) {
     SmallVector<int64_t> out;
@@ -155,37 +270,42 @@ void ClassPlanner::annotate(Block &block, unsigned &instr, unsigned &region) {
     block.getTerminator()->setAttr("whale.copies", flat(atEnd));
 }
 
-LogicalResult ClassPlanner::annotate() {
-  if (std::optional<std::string> error = verifyBufferPlan(buffers, result))
-    return function.emitError("the buffer plan is wrong: ") << *error;
+// What segments don't have: an arena, and buffers that they take over.
+void FunctionPlanner::annotateClass() {
   Builder builder(function.getContext());
-  SmallVector<Attribute> list;
-  for (const PlannedBuffer &buffer : result.buffers) {
-    static constexpr StringLiteral names[] = {"arena", "argument", "result",
-                                              "constant"};
-    bool arena = buffer.space == BufferSpace::Arena;
-    int64_t where = arena ? buffer.offset : buffer.index;
-    if (buffer.space == BufferSpace::Constant)
-      where = 0;
-    list.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr(names[unsigned(buffer.space)],
-                              builder.getI64IntegerAttr(where)),
-         builder.getNamedAttr("bytes",
-                              builder.getI64IntegerAttr(buffer.bytes))}));
-  }
-  function->setAttr("whale.buffers", builder.getArrayAttr(list));
   function->setAttr("whale.arena_bytes",
                     builder.getI64IntegerAttr(result.arenaBytes));
-  function->setAttr(
-      "whale.result_buffers",
-      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(
-          result.resultBuffer.begin(), result.resultBuffer.end())));
+  SmallVector<NamedAttribute> locals;
+  for (auto [callee, number] : callees)
+    locals.push_back(builder.getNamedAttr(
+        cast<func::FuncOp>(callee).getName(),
+        builder.getDenseI64ArrayAttr(result.locals[number])));
+  if (!locals.empty())
+    function->setAttr("whale.locals", builder.getDictionaryAttr(locals));
   for (auto [k, argument] : llvm::enumerate(result.alias)) {
     function.removeResultAttr(k, builder.getStringAttr("whale.alias"));
     if (argument)
       function.setResultAttr(k, "whale.alias",
                              builder.getI64IntegerAttr(*argument));
   }
+}
+
+LogicalResult FunctionPlanner::annotate() {
+  if (std::optional<std::string> error =
+          isSegment ? verifySegmentPlan(segment)
+                    : verifyBufferPlan(buffers, result))
+    return function.emitError("the buffer plan is wrong: ") << *error;
+  Builder builder(function.getContext());
+  SmallVector<Attribute> list;
+  for (const PlannedBuffer &buffer : result.buffers)
+    list.push_back(describe(buffer));
+  function->setAttr("whale.buffers", builder.getArrayAttr(list));
+  function->setAttr(
+      "whale.result_buffers",
+      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(
+          result.resultBuffer.begin(), result.resultBuffer.end())));
+  if (!isSegment)
+    annotateClass();
   unsigned instr = 0, region = 0;
   annotate(function.getBody().front(), instr, region);
   return success();
@@ -193,7 +313,7 @@ LogicalResult ClassPlanner::annotate() {
 
 /// The pairs of donated argument and result of one type and placement: those
 /// that the program names, else the next step's value, else any that fits.
-SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
+SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
   func::FuncOp first = classes.front().function;
   SmallVector<Alias> aliases;
   llvm::SmallDenseSet<unsigned> taken;
@@ -201,7 +321,7 @@ SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
     return result < first.getNumResults() &&
            llvm::all_of(
                classes,
-               [&](const ClassPlanner &c) {
+               [&](const FunctionPlanner &c) {
                  func::FuncOp function = c.function;
                  auto same = [&](StringRef name) {
                    return function.getArgAttr(argument, name) ==
@@ -239,14 +359,32 @@ SmallVector<Alias> findAliases(ArrayRef<ClassPlanner> classes) {
 
 struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
   void runOnOperation() override {
-    std::vector<ClassPlanner> classes;
+    std::vector<FunctionPlanner> segments, classes;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kSegmentAttr))
+        segments.emplace_back(function);
     for (func::FuncOp function : getRankClasses(getOperation()))
       classes.emplace_back(function);
-    for (ClassPlanner &c : classes)
-      if (failed(c.translate()))
+    Segments plans;
+    for (FunctionPlanner &s : segments) {
+      if (failed(s.translate(plans)))
         return signalPassFailure();
-    if (classes.empty())
-      return;
+      plans[s.function] = &s.segment;
+    }
+    parallelForEach(&getContext(), segments,
+                    [](FunctionPlanner &s) { s.planAsSegment(); });
+    for (FunctionPlanner &c : classes)
+      if (failed(c.translate(plans)))
+        return signalPassFailure();
+    if (!classes.empty())
+      planClasses(classes);
+    for (auto *functions : {&segments, &classes})
+      for (FunctionPlanner &f : *functions)
+        if (failed(f.annotate()))
+          return signalPassFailure();
+  }
+
+  void planClasses(MutableArrayRef<FunctionPlanner> classes) {
     SmallVector<Alias> aliases = findAliases(classes);
     // What one class cannot do in place, none does. Fewer aliases never make
     // another one impossible, so a second round grants all.
@@ -254,16 +392,13 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
     do {
       wanted = aliases.size();
       parallelForEach(&getContext(), classes,
-                      [&](ClassPlanner &c) { c.plan(aliases); });
+                      [&](FunctionPlanner &c) { c.plan(aliases); });
       llvm::erase_if(aliases, [&](const Alias &alias) {
-        return llvm::any_of(classes, [&](const ClassPlanner &c) {
+        return llvm::any_of(classes, [&](const FunctionPlanner &c) {
           return c.result.alias[alias.second] != alias.first;
         });
       });
     } while (aliases.size() < wanted);
-    for (ClassPlanner &c : classes)
-      if (failed(c.annotate()))
-        return signalPassFailure();
   }
 };
 

@@ -55,6 +55,17 @@ public:
   }
 
   double secondsOf(Operation *op, int64_t device) {
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      auto [known, isNew] =
+          segmentSeconds.try_emplace({call.getCallee(), device});
+      if (isNew)
+        known->second = secondsOf(
+            symbols
+                .lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr())
+                .getBody(),
+            device);
+      return known->second;
+    }
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
       return repeatCost(double(tripCount(loop).value_or(1)),
                         secondsOf(loop.getCond(), device) +
@@ -134,6 +145,8 @@ private:
   SymbolTableCollection symbols;
   std::map<std::tuple<StepKind, int64_t, const void *, const void *>, double>
       transferSeconds;
+  /// By segment and device.
+  std::map<std::pair<llvm::StringRef, int64_t>, double> segmentSeconds;
 };
 
 /// All transfers of a program: each use of a channel by itself.

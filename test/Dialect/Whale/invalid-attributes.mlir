@@ -286,6 +286,13 @@ func.func @arena() attributes {whale.arena_bytes = -1} {
 
 // -----
 
+// expected-error@+1 {{attribute 'whale.locals' is {segment_0 = 64 : i64}, expected a dictionary of array<i64: ...>}}
+func.func @locals() attributes {whale.locals = {segment_0 = 64}} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{attribute 'whale.alias' of result 0 is 1, the function has 1 arguments}}
 func.func @alias(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.alias = 1}) {
   return %x : tensor<4xf32>

@@ -14,14 +14,14 @@
 // With a little less it is zero bubble with fewer micro-batches in flight.
 // RUN: whale-compile %s --cluster=%t/some.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH --implicit-check-not=1f1b{{.}}has
 
-// What is said is true of the program that comes out, and said once, with the
-// reason why another was given up.
+// With less still it is 1F1B. What is said is true of the program that comes out,
+// and said once, with the reason why another was given up.
 // RUN: whale-compile %s --cluster=%t/little.json --target=none -o %t/o.whale --explain=json | FileCheck %s --check-prefix=ONCE --implicit-check-not='"message"'
 // ONCE: "message": "task graph 'front' is on devices [0]"
 // ONCE: "message": "task graph 'back' is on devices [1]"
 // ONCE: "message": "load balance of 'front': device 0:
 // ONCE: "message": "load balance of 'back': device 1:
-// ONCE: "message": "pipeline: zero-bubble has
+// ONCE: "message": "pipeline: 1f1b {{.*}}; the buffers of zero-bubble don't fit"
 // ONCE: "message": "memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9]+}} bytes:
 
 // RUN: sed 's/num_micro_batch = 8 : i64/&, pipeline = {strategy = "zero-bubble"}/' %s > %t/named.mlir

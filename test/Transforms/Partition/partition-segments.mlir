@@ -10,9 +10,9 @@
 
 // CHECK-LABEL: func.func @rank_class_0
 // CHECK-NOT: dot_general
-// CHECK: %[[X0:.*]] = stablehlo.slice %arg1 [0:2, 0:8]
+// CHECK: %[[X0:.*]] = whale.view %arg1 offset 0 :
 // CHECK: %[[S0:.*]] = call @segment_0(%[[X0]], %arg0)
-// CHECK: %[[X1:.*]] = stablehlo.slice %arg1 [2:4, 0:8]
+// CHECK: %[[X1:.*]] = whale.view %arg1 offset 16 :
 // CHECK: %[[S1:.*]] = call @segment_1(%[[X1]], %arg0, %[[S0]])
 // CHECK: %[[S2:.*]] = call @segment_1(%{{.*}}, %arg0, %[[S1]])
 // CHECK: %[[S3:.*]] = call @segment_1(%{{.*}}, %arg0, %[[S2]])

@@ -19,12 +19,11 @@
 // CHECK-SAME: %[[X:[^ ]*]]: tensor<6x8xf32>
 // CHECK-SAME: whale.ranks = array<i64: 0>
 // CHECK-NOT: {{= whale.}}
-// CHECK: %[[FIRST:.*]] = stablehlo.slice %[[X]] [0:1, 0:8]
+// CHECK: %[[FIRST:.*]] = whale.view %[[X]] offset 0 :
 // CHECK-NOT: {{= whale.}}
 // CHECK: call @segment_0(%[[FIRST]], %[[W]])
 // CHECK: call @segment_1(%{{.*}}, %[[W]],
 // CHECK-NOT: call
-// CHECK-NOT: {{= whale.}}
 // CHECK: whale.all_reduce
 // CHECK-SAME: (tensor<f32>) -> tensor<f32>
 // CHECK: func.func @rank_class_1(

@@ -14,3 +14,33 @@ func.func @rank_class_0(%arg0: tensor<?xf32>) -> tensor<?xf32>
     attributes {whale.ranks = array<i64: 0>} {
   return %arg0 : tensor<?xf32>
 }
+
+// -----
+
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32>
+
+func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {whale.ranks = array<i64: 0>} {
+  // expected-error @+1 {{calls 'f', which is no function with 'whale.segment'}}
+  %0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @segment_0(%x: tensor<4xf32>) -> tensor<2xf32>
+    attributes {whale.segment} {
+  // expected-error @+1 {{cannot stand in a segment}}
+  %0 = whale.view %x offset 0 : tensor<4xf32> -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @rank_class_0() -> tensor<2xf32>
+    attributes {whale.ranks = array<i64: 0>} {
+  %0 = stablehlo.constant dense<0.0> : tensor<4xf32>
+  // expected-error @+1 {{cannot view what is no argument of the function}}
+  %1 = whale.view %0 offset 0 : tensor<4xf32> -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}

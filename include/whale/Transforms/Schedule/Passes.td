@@ -11,51 +11,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def InlineSegments
-    : Pass<"whale-inline-segments", "::mlir::ModuleOp"> {
-  let summary = "Put what was lowered once in the place of each call";
-  let description = [{
-    Every call in a function with `whale.ranks` is replaced by the body of the
-    segment that it calls, and the segments disappear.
-
-    Example:
-    ```mlir
-    module @kernels {
-      func.func private @k0(memref<8xf32>, memref<8xf32>, index, index)
-    }
-    func.func @rank_class_0(%x: tensor<8xf32>, %y: tensor<8xf32>)
-        -> (tensor<8xf32>, tensor<8xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
-      %0 = call @segment_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %1 = call @segment_0(%y) : (tensor<8xf32>) -> tensor<8xf32>
-      return %0, %1 : tensor<8xf32>, tensor<8xf32>
-    }
-    func.func private @segment_0(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = whale.launch @k0(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      return %0 : tensor<8xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    module @kernels {
-      func.func private @k0(memref<8xf32>, memref<8xf32>, index, index)
-    }
-    func.func @rank_class_0(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>)
-        -> (tensor<8xf32>, tensor<8xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
-      %0 = whale.launch @k0(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
-      %1 = whale.launch @k0(%arg1) : (tensor<8xf32>) -> tensor<8xf32>
-      return %0, %1 : tensor<8xf32>, tensor<8xf32>
-    }
-    ```
-  }];
-}
-
 def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{
     Moves the instructions of the functions with `whale.ranks` between the
-    collectives that they stand between. Collectives stay where they are, and an
+    collectives and calls that they stand between, and those of segments. Collectives stay where they are, and an
     instruction that writes in place stays behind those that read its operand.
     The order is the best of three: the given one, one that always takes next
     what adds the least memory, and one that does so from the end. The given one
@@ -169,10 +129,24 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
     - on an operation `whale.copies`, pairs of buffers (from, to) to copy
       before it; on a terminator, at its place.
 
+    A `whale.view` is a buffer `{argument, offset, bytes}`, a part of an
+    argument's, `offset` in bytes.
+
+    Functions with `whale.segment` are planned once, whoever calls them. Each of
+    their buffers is an `operand`, a `result`, a `constant`, or a `local`. A
+    rank class has in `whale.locals`, for each segment that it calls, the
+    offsets of its locals in the arena, the same for all calls. A segment whose
+    result is in the buffer of an operand (in `whale.result_buffers`) writes
+    there: such a call passes the buffer of its result for that operand too, and
+    `whale.copies` puts the operand there if it is elsewhere. Segments write
+    only to operands with `whale.last_use`.
+
     Values share buffers where one ends as the other begins: in place where a
     kernel allows it, loop-carried values from one iteration to the next,
-    results in the buffers of donated arguments after their last read. The
-    plan is checked by running it on symbols.
+    results in the buffers of donated arguments after their last read. What a
+    call reads is free after its last read in the segment, and the results of
+    calls of one segment take turns. The plan is checked by running it on
+    symbols.
 
     Example: two kernels, the second in place.
     ```mlir

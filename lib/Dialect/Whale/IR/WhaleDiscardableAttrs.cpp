@@ -285,6 +285,15 @@ static Fault findBuffersFault(const Site &, Attribute value) {
   return expected(value, "a list of dictionaries");
 }
 
+static Fault findLocalsFault(const Site &, Attribute value) {
+  auto segments = dyn_cast<DictionaryAttr>(value);
+  if (segments && llvm::all_of(segments, [](NamedAttribute offsets) {
+        return isa<DenseI64ArrayAttr>(offsets.getValue());
+      }))
+    return {};
+  return expected(value, "a dictionary of array<i64: ...>");
+}
+
 /// The dictionary's keys are checked by Config, which has their own messages.
 static Fault findConfigFault(const Site &, Attribute value) {
   return needs<DictionaryAttr>(value, "a dictionary");
@@ -333,6 +342,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
     {"whale.buffers", kOnFunction, findBuffersFault},
     {"whale.arena_bytes", kOnFunction, findCountFault},
+    {"whale.locals", kOnFunction, findLocalsFault},
     {"whale.result_buffers", kOnFunction, findCountsFault},
     {"whale.alias", kOnResult, findAliasFault},
     {"whale.out", kOnAnyOp, findCountsFault},

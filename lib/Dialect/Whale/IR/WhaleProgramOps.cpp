@@ -179,6 +179,19 @@ SmallVector<InPlacePair> MatmulOp::getInPlacePairs() {
   return {};
 }
 
+LogicalResult ViewOp::verify() {
+  auto from = cast<RankedTensorType>(getInput().getType());
+  auto to = cast<RankedTensorType>(getResult().getType());
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("views elements of type ")
+           << from.getElementType() << " as " << to.getElementType();
+  int64_t offset = getOffset();
+  if (offset < 0 || offset > from.getNumElements() - to.getNumElements())
+    return emitOpError("reaches out of the ")
+           << from.getNumElements() << " elements of its operand";
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (getAddend() && getAddend().getType() != getOutput().getType())
     return emitOpError("adds to a tensor of type ")

@@ -49,7 +49,7 @@ def buffer(space, dtype, shape, size, **fields):
 
 manifest = {
     "format": "whale",
-    "version": 2,
+    "version": 3,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],

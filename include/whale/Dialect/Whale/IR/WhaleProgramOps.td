@@ -107,6 +107,31 @@ def Whale_KernelOp : Whale_ProgramOp<"kernel", [SingleBlock, NoTerminator]> {
   let hasVerifier = 1;
 }
 
+def Whale_ViewOp : Whale_ProgramOp<"view"> {
+  let summary = "A part of an argument's memory";
+  let description = [{
+    The elements of the operand from `offset` on, in row-major order, under
+    another shape. No element moves: the operand is an argument of the
+    function, whose memory the result shares.
+
+    Example: the second of two micro-batches.
+
+    ```mlir
+    %0 = whale.view %x offset 32 : tensor<8x8xf32> -> tensor<4x8xf32>
+    ```
+
+    **Constraints:**
+    - Operand and result have the same element type, and the elements that the
+      result names are elements of the operand.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input, I64Attr:$offset);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $input `offset` $offset attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Whale_MatmulOp : Whale_ProgramOp<"matmul",
     [DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
   let summary = "Product of batches of matrices with any strides";

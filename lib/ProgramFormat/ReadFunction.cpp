@@ -1,0 +1,187 @@
+//===- ReadFunction.cpp - Decode functions, and runs of them ----*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reader.h"
+#include "whale/ProgramFormat/Error.h"
+
+#include <algorithm>
+
+namespace whale::format {
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+std::string ProgramReader::describe(Slot slot) {
+  return std::string(name(slot.space)) + " " + std::to_string(slot.index);
+}
+
+/// `count`: how many buffers the function has.
+BufferInfo ProgramReader::readBuffer(const Field &field,
+                                     const Function &function, int64_t count) {
+  BufferInfo buffer = readTensor(field);
+  Field space = field.at("space");
+  auto readIndex = [&](Space of, int64_t most) {
+    buffer.space = of;
+    buffer.index = field.at("index").integer(0, most - 1);
+  };
+  if (space.text() == "operand") {
+    readIndex(Space::Operand, function.operands);
+  } else if (space.text() == "result") {
+    readIndex(Space::Result, function.results);
+  } else if (space.text() == "local") {
+    readIndex(Space::Local, count);
+  } else if (space.text() == "constant") {
+    buffer.space = Space::Constant;
+    buffer.offset = readOffset(field.at("offset"), buffer);
+  } else {
+    space.fail("must be 'operand', 'result', 'local' or 'constant'");
+  }
+  return buffer;
+}
+
+void ProgramReader::readFunction(const Field &field, size_t number) {
+  Function &function = program.functions[number];
+  function.lines = readLines(field);
+  Field buffers = field.at("buffers");
+  // Each has a buffer, so that its size is known.
+  auto most = static_cast<int64_t>(buffers.size());
+  function.operands = field.at("operands").integer(0, most);
+  function.results = field.at("results").integer(0, most);
+  std::map<Slot, int64_t> sizes;
+  int64_t locals = 0;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    BufferInfo buffer = readBuffer(buffers[i], function, most);
+    if (buffer.space == Space::Local)
+      locals = std::max(locals, buffer.index + 1);
+    if (buffer.space != Space::Constant) {
+      Slot slot = {buffer.space, buffer.index};
+      int64_t size = sizes.try_emplace(slot, buffer.bytes).first->second;
+      if (size != buffer.bytes)
+        buffers[i].at("bytes").fail("must be " + std::to_string(size) +
+                                    ", as in an earlier buffer of " +
+                                    describe(slot));
+    }
+    function.buffers.push_back(std::move(buffer));
+  }
+  for (auto [space, count] : {std::pair(Space::Operand, function.operands),
+                              std::pair(Space::Result, function.results),
+                              std::pair(Space::Local, locals)})
+    for (int64_t i = 0; i < count; ++i)
+      if (!sizes.contains({space, i}))
+        buffers.fail("there is no buffer of " + describe({space, i}));
+  needs[number].operands = extentsOf(function, Space::Operand);
+  needs[number].results = extentsOf(function, Space::Result);
+  needs[number].locals = extentsOf(function, Space::Local);
+  function.instructions = InstructionReader(*this, function, number)
+                              .readList(field.at("instructions"));
+}
+
+void ProgramReader::readFunctions() {
+  auto functions = root.find("functions");
+  if (!functions)
+    return;
+  program.functions.resize(functions->size());
+  needs.resize(functions->size());
+  for (size_t i = 0; i < functions->size(); ++i)
+    readFunction((*functions)[i], i);
+}
+
+//===----------------------------------------------------------------------===//
+// What a class gives them
+//===----------------------------------------------------------------------===//
+
+Range ProgramReader::rangeOf(const RankClass &rankClass, const Run &run,
+                             Slot slot) const {
+  if (slot.space == Space::Operand)
+    return format::rangeOf(program, rankClass, run.operands[slot.index]);
+  if (slot.space == Space::Result)
+    return format::rangeOf(program, rankClass, run.results[slot.index]);
+  int64_t offset = rankClass.locals.at(run.function)[slot.index];
+  return {Space::Arena, 0, offset,
+          offset + needs[run.function].locals[slot.index].bytes};
+}
+
+void ProgramReader::readLocals(const Field &field, RankClass &rankClass) {
+  for (const auto &[key, list] : field.members()) {
+    std::optional<int64_t> number = parseDecimal(key);
+    if (!number || *number >= static_cast<int64_t>(needs.size()))
+      list.fail("there is no function '" + key + "'");
+    const FunctionNeeds &function = needs[*number];
+    if (list.size() != function.locals.size())
+      list.fail("the function has " + std::to_string(function.locals.size()) +
+                " locals");
+    std::vector<int64_t> offsets = list.integers(0, rankClass.arenaBytes);
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      const Extent &extent = function.locals[i];
+      if (offsets[i] % extent.alignment)
+        list[i].fail("must be a multiple of the element size");
+      if (extent.bytes > rankClass.arenaBytes - offsets[i])
+        list[i].fail("the local's " + std::to_string(extent.bytes) +
+                     " bytes reach out of the arena of " +
+                     std::to_string(rankClass.arenaBytes));
+    }
+    rankClass.locals[*number] = std::move(offsets);
+    Run run;
+    run.function = *number;
+    for (auto [a, b] : function.localsApart)
+      if (rangeOf(rankClass, run, a).overlaps(rangeOf(rankClass, run, b)))
+        list.fail(describe(a) + " and " + describe(b) +
+                  " overlap, and the function writes one where it uses the "
+                  "other");
+  }
+}
+
+/// Reads the buffers for a function's operands or results.
+void InstructionReader::readGiven(const Field &list, const char *what,
+                                  const std::vector<Extent> &extents,
+                                  std::vector<BufferIndex> &given) const {
+  if (list.size() != extents.size())
+    list.fail("the function has " + std::to_string(extents.size()) + " " +
+              what);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const BufferInfo &buffer = info(given.emplace_back(readBuffer(list[i])));
+    if (buffer.bytes != extents[i].bytes)
+      list[i].fail("the function has " + std::to_string(extents[i].bytes) +
+                   " bytes here, the buffer " + std::to_string(buffer.bytes));
+    if (buffer.offset % extents[i].alignment)
+      list[i].fail("must have an offset that is a multiple of " +
+                   std::to_string(extents[i].alignment));
+  }
+}
+
+Run InstructionReader::readRun(const Field &field) {
+  Run run;
+  Field callee = field.at("function");
+  run.function =
+      callee.integer(0, static_cast<int64_t>(reader.needs.size()) - 1);
+  if (!rankClass->locals.contains(run.function))
+    callee.fail("the class has no locals of function " +
+                std::to_string(run.function));
+  const ProgramReader::FunctionNeeds &needs = reader.needs[run.function];
+  Field operands = field.at("operands"), results = field.at("results");
+  readGiven(operands, "operands", needs.operands, run.operands);
+  readGiven(results, "results", needs.results, run.results);
+  for (int64_t operand : needs.written)
+    checkWritable(operands[operand], run.operands[operand]);
+  for (size_t i = 0; i < run.results.size(); ++i)
+    checkWritable(results[i], run.results[i]);
+  for (auto [a, b] : needs.apart)
+    if (reader.rangeOf(*rankClass, run, a)
+            .overlaps(reader.rangeOf(*rankClass, run, b)))
+      field.fail(ProgramReader::describe(a) + " and " +
+                 ProgramReader::describe(b) +
+                 " overlap, and the function writes one where it uses the "
+                 "other");
+  if (auto moment = field.find("moment"))
+    run.moment = moment->integer();
+  runs.insert(run.function);
+  return run;
+}
+
+} // namespace whale::format

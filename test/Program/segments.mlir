@@ -1,0 +1,65 @@
+// RUN: rm -rf %t.whale && whale-compile %s --cluster=1 -o %t.whale
+// RUN: FileCheck %s < %t.whale/manifest.json
+// RUN: whale-program-test %t.whale/manifest.json > %t.json
+// RUN: diff %t.whale/manifest.json %t.json
+// RUN: %python %S/Inputs/segments.py write %t.in.safetensors
+// RUN: whale-run %t.whale --inputs=%t.in.safetensors \
+// RUN:   --outputs=%t.out.safetensors
+// RUN: %python %S/Inputs/segments.py check %t.in.safetensors \
+// RUN:   %t.out.safetensors
+
+// A segment is in the program once, as a function that is run for each part of
+// the batch. It adds to its first operand in place: each run gets the sum as
+// operand 0 and as result.
+
+// CHECK: "version": 3
+// CHECK: "functions": [
+// CHECK: "operands": 3,
+// CHECK: "results": 2,
+// CHECK-DAG: {"space":"operand","index":0,"bytes":64,"dtype":"f32","shape":[4,4]}
+// CHECK-DAG: {"space":"local","index":0,
+// CHECK-NOT: "op":"run"
+// CHECK: "classes": [
+// CHECK: "locals": {"0":[{{[0-9]+}}
+// CHECK-DAG: {"space":"argument","index":1,"offset":0,"bytes":32,
+// CHECK-DAG: {"space":"argument","index":1,"offset":32,"bytes":32,
+// CHECK-DAG: {"space":"argument","index":1,"offset":64,"bytes":32,
+// CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM:[0-9]+]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
+// CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
+// CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
+// CHECK-NOT: "op":"run"
+
+module @step {
+  func.func private @segment_0(%sum: tensor<4x4xf32> {whale.last_use},
+                               %x: tensor<2x4xf32>, %w: tensor<4x4xf32>)
+      -> (tensor<4x4xf32>, tensor<2x4xf32>) attributes {whale.segment} {
+    %half = stablehlo.constant dense<0.5> : tensor<2x4xf32>
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+       : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %1 = stablehlo.tanh %0 : tensor<2x4xf32>
+    %2 = stablehlo.multiply %1, %half : tensor<2x4xf32>
+    %3 = stablehlo.dot_general %x, %2, contracting_dims = [0] x [0]
+       : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    %4 = stablehlo.add %sum, %3 : tensor<4x4xf32>
+    return %4, %2 : tensor<4x4xf32>, tensor<2x4xf32>
+  }
+  func.func @rank_class_0(%w: tensor<4x4xf32>, %x: tensor<6x4xf32>)
+      -> (tensor<4x4xf32>, tensor<2x4xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    %zero = stablehlo.constant dense<0.0> : tensor<4x4xf32>
+    %x0 = whale.view %x offset 0 : tensor<6x4xf32> -> tensor<2x4xf32>
+    %0:2 = func.call @segment_0(%zero, %x0, %w)
+         : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
+        -> (tensor<4x4xf32>, tensor<2x4xf32>)
+    %x1 = whale.view %x offset 8 : tensor<6x4xf32> -> tensor<2x4xf32>
+    %1:2 = func.call @segment_0(%0#0, %x1, %w)
+         : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
+        -> (tensor<4x4xf32>, tensor<2x4xf32>)
+    %x2 = whale.view %x offset 16 : tensor<6x4xf32> -> tensor<2x4xf32>
+    %2:2 = func.call @segment_0(%1#0, %x2, %w)
+         : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
+        -> (tensor<4x4xf32>, tensor<2x4xf32>)
+    %sum = stablehlo.add %0#1, %2#1 : tensor<2x4xf32>
+    return %2#0, %sum : tensor<4x4xf32>, tensor<2x4xf32>
+  }
+}
