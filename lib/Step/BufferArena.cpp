@@ -211,8 +211,9 @@ int64_t Packer::packInOrder(int64_t limit,
     int64_t begin = spans[r].first.first, end = spans[r].end;
     int64_t top = 0, best = -1, bestGap = 0;
     for (const Placed &other : placed) {
-      if (other.end <= begin || end <= other.begin ||
-          !together(r, other.request))
+      // What ends below the top changes nothing.
+      if (other.offset + other.bytes <= top || other.end <= begin ||
+          end <= other.begin || !together(r, other.request))
         continue;
       int64_t gap = other.offset - top;
       if (gap >= bytes && (best < 0 || gap < bestGap)) {

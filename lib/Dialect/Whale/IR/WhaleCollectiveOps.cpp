@@ -224,7 +224,6 @@ bool whale::regroups(ArrayRef<int64_t> first, ArrayRef<int64_t> second) {
 static LogicalResult verifyShard(CollectiveOp op, Value value, StringRef what,
                                  const Placement &placement, StringRef side,
                                  ArrayRef<int64_t> ranks) {
-  std::optional<Extents> sizes;
   for (int64_t rank : ranks) {
     std::optional<Box> box = placement.box(rank);
     bool holds = box && !box->empty();
@@ -245,6 +244,10 @@ static LogicalResult verifyShard(CollectiveOp op, Value value, StringRef what,
              << " in '" << side << "' has size [" << ArrayRef(box->size) << "]";
   }
   return success();
+}
+
+static WhaleDialect &getDialect(CollectiveOp op) {
+  return *op->getContext()->getLoadedDialect<WhaleDialect>();
 }
 
 /// At most a shard and, behind it, a token, which a wait uses.
@@ -302,14 +305,34 @@ static LogicalResult verifyCommon(CollectiveOp op) {
   std::optional<ArrayRef<int64_t>> ranks = getRanks(op);
   if (!ranks)
     return success();
-  if (failed(verifyShard(op, input, "operand", from, "from", *ranks)))
-    return failure();
-  return verifyShard(op, output, "result", to, "to", *ranks);
+  // The ranks are those of an attribute, of which there is one.
+  auto verifySide = [&](Value value, StringRef what, PlacementAttr placement,
+                        StringRef side) {
+    Type type = value ? value.getType() : Type();
+    return getDialect(op).checkOnce({"shard", placement.getAsOpaquePointer(),
+                                     type.getAsOpaquePointer(), ranks->data()},
+                                    [&] {
+                                      return verifyShard(op, value, what,
+                                                         placement.getValue(),
+                                                         side, *ranks);
+                                    });
+  };
+  return failure(failed(verifySide(input, "operand", op.getFrom(), "from")) ||
+                 failed(verifySide(output, "result", op.getTo(), "to")));
 }
 
 //===----------------------------------------------------------------------===//
 // Constraints of each collective
 //===----------------------------------------------------------------------===//
+
+/// What `check` says of the kind of collective and its placements.
+static LogicalResult checkPairOnce(CollectiveOp op,
+                                   function_ref<LogicalResult()> check) {
+  return getDialect(op).checkOnce({"sides", op->getName().getAsOpaquePointer(),
+                                   op.getFrom().getAsOpaquePointer(),
+                                   op.getTo().getAsOpaquePointer()},
+                                  check);
+}
 
 /// What `check` says of both sides. Without elements there are no constraints
 /// besides those of all collectives.
@@ -319,14 +342,12 @@ verifySides(CollectiveOp op, function_ref<LogicalResult(const Sides &)> check) {
     return failure();
   if (volumeOf(op.getFrom().getValue().view()) == 0)
     return success();
-  auto *dialect = op->getContext()->getLoadedDialect<WhaleDialect>();
-  return dialect->checkOnce(
-      op->getName(), op.getFrom(), op.getTo(), [&]() -> LogicalResult {
-        if (std::optional<Sides> sides = compare(op))
-          return check(*sides);
-        return op.emitOpError("'from' and 'to' have no view in common in which "
-                              "all parts are boxes");
-      });
+  return checkPairOnce(op, [&]() -> LogicalResult {
+    if (std::optional<Sides> sides = compare(op))
+      return check(*sides);
+    return op.emitOpError("'from' and 'to' have no view in common in which "
+                          "all parts are boxes");
+  });
 }
 
 LogicalResult AllReduceOp::verify() {
@@ -409,9 +430,11 @@ LogicalResult LocalSliceOp::verify() {
     return success();
   if (getFrom().getValue().isPartial())
     return emitOpError("'from' is partial and 'to' isn't");
-  std::optional<Sides> sides = compare(op);
-  return success(!sides || succeeded(verifyInside(op, sides->to, "to",
-                                                  sides->from, "from")));
+  return checkPairOnce(op, [&] {
+    std::optional<Sides> sides = compare(op);
+    return success(!sides || succeeded(verifyInside(op, sides->to, "to",
+                                                    sides->from, "from")));
+  });
 }
 
 CollectiveOp WaitOp::getCollective() {

@@ -28,11 +28,8 @@ void WhaleDialect::initialize() {
       >();
 }
 
-LogicalResult WhaleDialect::checkOnce(OperationName name, Attribute from,
-                                      Attribute to,
+LogicalResult WhaleDialect::checkOnce(Checked key,
                                       function_ref<LogicalResult()> check) {
-  std::pair key(static_cast<const void *>(name.getAsOpaquePointer()),
-                std::pair(from, to));
   {
     std::lock_guard lock(checkedMutex);
     if (checked.contains(key))

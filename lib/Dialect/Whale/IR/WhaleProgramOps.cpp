@@ -129,12 +129,13 @@ SmallVector<InPlacePair> LaunchOp::getInPlacePairs() {
 }
 
 func::FuncOp LaunchOp::getKernelFunc(SymbolTableCollection &symbols) {
+  auto kernelsName = StringAttr::get(getContext(), kKernelsModuleName);
   for (Operation *table = SymbolTable::getNearestSymbolTable(*this); table;
        table = table->getParentOp()
                    ? SymbolTable::getNearestSymbolTable(table->getParentOp())
                    : nullptr)
     if (auto kernels = dyn_cast_or_null<ModuleOp>(
-            SymbolTable::lookupSymbolIn(table, kKernelsModuleName)))
+            symbols.lookupSymbolIn(table, kernelsName)))
       return dyn_cast_or_null<func::FuncOp>(
           symbols.lookupSymbolIn(kernels, getKernelAttr().getAttr()));
   return {};

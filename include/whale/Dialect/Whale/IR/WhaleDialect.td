@@ -30,18 +30,19 @@ def Whale_Dialect : Dialect {
     void registerAttributes();
     void registerTypes();
 
-    /// Whether `check` holds of what an operation moves from one placement to
-    /// another. A program repeats few such exchanges often, and on many devices
-    /// each takes long to check: what was right once isn't checked again.
+    /// Pointers to what a check asks for: names, types and attributes, of which
+    /// a context has one each.
+    using Checked = ::std::tuple<const void *, const void *, const void *,
+                                 const void *>;
+    /// Whether `check` holds of `key`. A program repeats few exchanges often,
+    /// and on many devices each takes long to check: what was right once isn't
+    /// checked again.
     ::llvm::LogicalResult checkOnce(
-        ::mlir::OperationName name, ::mlir::Attribute from,
-        ::mlir::Attribute to,
-        ::llvm::function_ref<::llvm::LogicalResult()> check);
+        Checked key, ::llvm::function_ref<::llvm::LogicalResult()> check);
 
   private:
     ::std::mutex checkedMutex;
-    ::llvm::DenseSet<::std::pair<const void *,
-        ::std::pair<::mlir::Attribute, ::mlir::Attribute>>> checked;
+    ::llvm::DenseSet<Checked> checked;
 
   public:
   }];
