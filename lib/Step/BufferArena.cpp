@@ -18,6 +18,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -25,13 +26,35 @@
 namespace whale {
 namespace {
 
+/// A part of the time of the caller, in slots of equal length: 256 bits.
+class Slots {
+public:
+  void set(int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      words[slot / 64] |= uint64_t(1) << (slot % 64);
+  }
+  bool intersects(const Slots &other) const {
+    uint64_t common = 0;
+    for (size_t i = 0; i < words.size(); ++i)
+      common |= words[i] & other.words[i];
+    return common != 0;
+  }
+  static constexpr int64_t count = 256;
+
+private:
+  std::array<uint64_t, count / 64> words = {};
+};
+
 /// A request in the time of the caller.
 struct Span {
   /// The first interval, and the end of the last.
   std::pair<int64_t, int64_t> first;
   int64_t end;
+  /// The slots in which it is alive at some time, and those, of a caller's
+  /// value, in which it is at all times.
+  Slots touched = {}, covered = {};
   /// Of a caller's value by segment: when in its own time, at any call.
-  std::vector<TimeIntervals> within;
+  std::vector<TimeIntervals> within = {};
 };
 
 bool overlap(const TimeIntervals &a, const TimeIntervals &b) {
@@ -80,10 +103,9 @@ Span findSpan(const ArenaRequest &request,
     llvm::ArrayRef<int64_t> calls = segments[*request.segment].begins;
     auto [begin, end] = request.intervals.front();
     return {{calls.front() + begin, calls.front() + end},
-            calls.back() + request.intervals.back().second,
-            {}};
+            calls.back() + request.intervals.back().second};
   }
-  Span span{request.intervals.front(), request.intervals.back().second, {}};
+  Span span{request.intervals.front(), request.intervals.back().second};
   for (const ArenaCalls &calls : segments)
     span.within.push_back(findWithin(request.intervals, calls));
   return span;
@@ -97,6 +119,7 @@ public:
   std::vector<int64_t> run(int64_t &size);
 
 private:
+  void fillSlots();
   bool together(size_t a, size_t b) const;
   int64_t mostAlive() const;
   int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets) const;
@@ -118,9 +141,39 @@ Packer::Packer(const std::vector<ArenaRequest> &requests,
     spans[r] = findSpan(request, segments);
     order.push_back(r);
   }
+  fillSlots();
+}
+
+/// Most pairs of requests are told apart or together by slots of time, without
+/// a walk over their intervals.
+void Packer::fillSlots() {
+  int64_t end = 1;
+  for (size_t r : order)
+    end = std::max(end, spans[r].end);
+  int64_t length = llvm::divideCeil(end, Slots::count);
+  for (size_t r : order) {
+    std::optional<unsigned> segment = requests[r].segment;
+    for (auto [begin, end] : requests[r].intervals) {
+      if (begin >= end)
+        continue;
+      if (!segment) {
+        spans[r].touched.set(begin / length, (end - 1) / length + 1);
+        spans[r].covered.set(llvm::divideCeil(begin, length), end / length);
+        continue;
+      }
+      for (int64_t call : segments[*segment].begins)
+        spans[r].touched.set((call + begin) / length,
+                             (call + end - 1) / length + 1);
+    }
+  }
 }
 
 bool Packer::together(size_t a, size_t b) const {
+  if (!spans[a].touched.intersects(spans[b].touched))
+    return false;
+  if (spans[a].covered.intersects(spans[b].touched) ||
+      spans[a].touched.intersects(spans[b].covered))
+    return true;
   const ArenaRequest &x = requests[a], &y = requests[b];
   if (x.segment && y.segment && *x.segment != *y.segment)
     return false;
