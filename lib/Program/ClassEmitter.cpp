@@ -400,27 +400,28 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     return op.emitError("cannot stand in a program");
   }
   // A wait is shown as its start, a run as what it runs.
-  if (!isa<WaitOp, func::CallOp>(op)) {
-    instruction.label = getLabel(op.getLoc());
-    addLines(op.getLoc(), instruction);
-  }
+  if (!isa<WaitOp, func::CallOp>(op))
+    instruction.origin = originOf(op.getLoc());
   list.push_back(std::move(instruction));
   if (after)
     list.push_back({.operation = *after});
   return success();
 }
 
-void ClassEmitter::addLines(Location loc, format::Instruction &instruction) {
-  auto [known, isNew] = linesOf.try_emplace(loc);
-  if (isNew)
-    for (const std::string &line : getUserLines(loc)) {
-      std::vector<std::string> &lines = result.body.lines;
-      auto [number, isFirst] = lineNumbers.try_emplace(line, lines.size());
-      if (isFirst)
-        lines.push_back(line);
-      known->second.push_back(number->second);
-    }
-  instruction.lines = known->second;
+std::optional<int64_t> ClassEmitter::originOf(Location loc) {
+  auto [known, isNew] = origins.try_emplace(loc);
+  if (!isNew)
+    return known->second;
+  format::Origin origin;
+  origin.label = getLabel(loc);
+  llvm::append_range(origin.lines, getUserLines(loc));
+  if (origin == format::Origin())
+    return std::nullopt;
+  auto [number, isFirst] =
+      originNumbers.try_emplace(origin, int64_t(result.origins.size()));
+  if (isFirst)
+    result.origins.push_back(std::move(origin));
+  return known->second = number->second;
 }
 
 LogicalResult ClassEmitter::block(Block &block, List &list) {

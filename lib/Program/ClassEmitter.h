@@ -23,6 +23,8 @@ namespace whale {
 /// What a rank class or a segment runs, and what it shares with others.
 struct EmittedBody {
   format::Body body;
+  /// What its instructions come from, by the indices that they have so far.
+  std::vector<format::Origin> origins;
   /// What its buffers hold: their number in its list. Their offsets are not
   /// known yet.
   std::vector<std::pair<int64_t, mlir::DenseElementsAttr>> constants;
@@ -62,8 +64,8 @@ private:
   int64_t wholeBuffer(int64_t planned);
   int64_t planned(mlir::Value value);
 
-  /// Says from which lines of the user's program an instruction comes.
-  void addLines(mlir::Location loc, format::Instruction &instruction);
+  /// Says what an instruction comes from.
+  std::optional<int64_t> originOf(mlir::Location loc);
 
   mlir::func::FuncOp function;
   const SegmentNumbers &segments;
@@ -79,9 +81,9 @@ private:
   /// How many transfers were started, and those that go on behind it.
   int64_t starts = 0;
   llvm::DenseMap<mlir::Value, int64_t> transfers;
-  /// Indices into the body's lines.
-  llvm::DenseMap<mlir::Location, std::vector<int64_t>> linesOf;
-  llvm::StringMap<int64_t> lineNumbers;
+  /// Indices into the origins.
+  llvm::DenseMap<mlir::Location, std::optional<int64_t>> origins;
+  std::map<format::Origin, int64_t> originNumbers;
 };
 
 /// A short name of where an operation comes from.

@@ -209,6 +209,23 @@ format::RankClass ProgramEmitter::describeClass(func::FuncOp function) {
   return rankClass;
 }
 
+/// Gives the instructions the numbers that their origins have in the program.
+static void renumber(std::vector<format::Instruction> &instructions,
+                     ArrayRef<int64_t> numbers) {
+  for (format::Instruction &instruction : instructions) {
+    if (instruction.origin)
+      instruction.origin = numbers[*instruction.origin];
+    if (auto *loop = std::get_if<format::While>(&instruction.operation)) {
+      renumber(loop->cond, numbers);
+      renumber(loop->body, numbers);
+    } else if (auto *choice =
+                   std::get_if<format::Case>(&instruction.operation)) {
+      for (std::vector<format::Instruction> &branch : choice->branches)
+        renumber(branch, numbers);
+    }
+  }
+}
+
 /// Each segment and class on its own, after what they share in their order.
 LogicalResult ProgramEmitter::gatherBodies() {
   SmallVector<func::FuncOp> functions(segments);
@@ -225,7 +242,17 @@ LogicalResult ProgramEmitter::gatherBodies() {
                                       emit)))
     return failure();
   program.kernelSignatures.emplace();
+  std::map<format::Origin, int64_t> origins;
   for (auto [function, one] : llvm::zip_equal(functions, emitted)) {
+    SmallVector<int64_t> numbers;
+    for (format::Origin &origin : one.origins) {
+      auto [number, isNew] =
+          origins.try_emplace(origin, int64_t(program.origins.size()));
+      if (isNew)
+        program.origins.push_back(std::move(origin));
+      numbers.push_back(number->second);
+    }
+    renumber(one.body.instructions, numbers);
     for (auto &[buffer, value] : one.constants)
       one.body.buffers[buffer].offset = constants.add(value);
     program.kernelSignatures->merge(one.kernels);

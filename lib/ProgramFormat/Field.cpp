@@ -145,9 +145,8 @@ std::vector<int64_t> Field::integers(int64_t low, int64_t high) const {
   return result;
 }
 
-Shape Field::shape() const {
+void Field::checkShape(const Shape &shape) const {
   constexpr size_t mostDimensions = 32;
-  Shape shape = integers(0);
   if (shape.size() > mostDimensions)
     fail("has more than 32 dimensions");
   int64_t product = 1;
@@ -155,7 +154,43 @@ Shape Field::shape() const {
     if (__builtin_mul_overflow(product, extent ? extent : 1, &product) ||
         product >= (int64_t(1) << 56))
       fail("is too large");
+}
+
+Shape Field::shape() const {
+  Shape shape = integers(0);
+  checkShape(shape);
   return shape;
+}
+
+std::pair<DType, Shape> Field::tensorType() const {
+  std::string_view rest = text();
+  size_t open = rest.find('[');
+  std::optional<DType> dtype =
+      parseDType(std::string(rest.substr(0, std::min(open, rest.size()))));
+  auto isType = [&] {
+    return dtype && open != rest.npos && rest.back() == ']';
+  };
+  Shape shape;
+  if (isType()) {
+    rest = rest.substr(open + 1, rest.size() - open - 2);
+    while (!rest.empty() && dtype) {
+      std::string_view extent = rest.substr(0, rest.find(','));
+      std::optional<int64_t> number = parseDecimal(std::string(extent));
+      bool isLast = extent.size() == rest.size();
+      rest.remove_prefix(isLast ? rest.size() : extent.size() + 1);
+      // Nothing follows a comma.
+      if (!number || (!isLast && rest.empty()))
+        dtype.reset();
+      else
+        shape.push_back(*number);
+    }
+  } else {
+    dtype.reset();
+  }
+  if (!dtype)
+    fail("'" + text() + "' is no type like f32[2,3]");
+  checkShape(shape);
+  return {*dtype, shape};
 }
 
 DType Field::dtype() const {

@@ -67,8 +67,11 @@ public:
   /// 2^56.
   Shape shape() const;
   DType dtype() const;
+  /// An element type and a shape in one text, as tensorType prints them.
+  std::pair<DType, Shape> tensorType() const;
 
 private:
+  void checkShape(const Shape &shape) const;
   Field(const Document *document, const nlohmann::json *value)
       : document(document), value(value) {}
 

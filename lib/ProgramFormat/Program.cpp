@@ -46,6 +46,14 @@ std::vector<Extent> extentsOf(const Function &function, Space space) {
   return extents;
 }
 
+std::string tensorType(DType dtype, const Shape &shape) {
+  std::string text(name(dtype));
+  text += '[';
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shape[i]);
+  return text + ']';
+}
+
 int64_t byteCount(DType dtype, const Shape &shape) {
   return elementCount(shape) * byteSize(dtype);
 }

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 namespace whale::format {
 
@@ -96,8 +97,8 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
                        const std::vector<int64_t> &ranks) {
   std::optional<Field> offset = field.find("offset");
   if (buffer.dtype != parameter.dtype)
-    field.at("dtype").fail("must be that of " + parameter.name + ": " +
-                           std::string(name(parameter.dtype)));
+    field.at("type").fail("must have the elements of " + parameter.name + ": " +
+                          std::string(name(parameter.dtype)));
   for (int64_t rank : ranks) {
     const std::optional<Box> &box = parameter.layout->boxes[rank];
     int64_t elements = box ? box->elements() : 0;
@@ -109,7 +110,7 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
                      " of " + parameter.name + " on rank " +
                      std::to_string(rank));
     } else if (elements != elementCount(buffer.shape)) {
-      field.at("shape").fail(
+      field.at("type").fail(
           "has " + std::to_string(elementCount(buffer.shape)) +
           " elements, the box of " + parameter.name + " on rank " +
           std::to_string(rank) + " has " + std::to_string(elements));
@@ -127,23 +128,9 @@ int64_t readOffset(const Field &field, const BufferInfo &buffer) {
 
 BufferInfo readTensor(const Field &field) {
   BufferInfo buffer;
-  buffer.dtype = field.at("dtype").dtype();
-  buffer.shape = field.at("shape").shape();
-  buffer.bytes = field.at("bytes").integer();
-  if (int64_t expected = byteCount(buffer.dtype, buffer.shape);
-      buffer.bytes != expected)
-    field.at("bytes").fail("must be " + std::to_string(expected) + " for " +
-                           std::string(name(buffer.dtype)) +
-                           toString(buffer.shape));
+  std::tie(buffer.dtype, buffer.shape) = field.at("type").tensorType();
+  buffer.bytes = byteCount(buffer.dtype, buffer.shape);
   return buffer;
-}
-
-std::vector<std::string> readLines(const Field &body) {
-  std::vector<std::string> result;
-  if (auto lines = body.find("lines"))
-    for (size_t i = 0; i < lines->size(); ++i)
-      result.push_back((*lines)[i].text());
-  return result;
 }
 
 BufferInfo ProgramReader::readBuffer(const Field &field,
@@ -188,7 +175,6 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 void ProgramReader::readClass(const Field &field, size_t number) {
   RankClass &rankClass = program.classes[number];
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
-  rankClass.lines = readLines(field);
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
     rankClass.buffers.push_back(readBuffer(buffers[i], rankClass));

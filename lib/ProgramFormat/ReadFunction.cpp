@@ -47,7 +47,6 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 
 void ProgramReader::readFunction(const Field &field, size_t number) {
   Function &function = program.functions[number];
-  function.lines = readLines(field);
   Field buffers = field.at("buffers");
   // Each has a buffer, so that its size is known.
   auto most = static_cast<int64_t>(buffers.size());
@@ -63,9 +62,9 @@ void ProgramReader::readFunction(const Field &field, size_t number) {
       Slot slot = {buffer.space, buffer.index};
       int64_t size = sizes.try_emplace(slot, buffer.bytes).first->second;
       if (size != buffer.bytes)
-        buffers[i].at("bytes").fail("must be " + std::to_string(size) +
-                                    ", as in an earlier buffer of " +
-                                    describe(slot));
+        buffers[i].at("type").fail("must have " + std::to_string(size) +
+                                   " bytes, as in an earlier buffer of " +
+                                   describe(slot));
     }
     function.buffers.push_back(std::move(buffer));
   }
@@ -140,19 +139,41 @@ void ProgramReader::readLocals(const Field &field, RankClass &rankClass) {
 /// Reads the buffers for a function's operands or results.
 void InstructionReader::readGiven(const Field &list, const char *what,
                                   const std::vector<Extent> &extents,
+                                  const std::function<bool(int64_t)> &isWritten,
                                   std::vector<BufferIndex> &given) const {
-  if (list.size() != extents.size())
+  auto add = [&](const Field &field, BufferIndex index) {
+    if (given.size() == extents.size())
+      list.fail("the function has " + std::to_string(extents.size()) + " " +
+                what);
+    const Extent &extent = extents[given.size()];
+    const BufferInfo &buffer = info(given.emplace_back(index));
+    if (buffer.bytes != extent.bytes)
+      field.fail("the function has " + std::to_string(extent.bytes) +
+                 " bytes here, the buffer " + std::to_string(buffer.bytes));
+    if (buffer.offset % extent.alignment)
+      field.fail("must have an offset that is a multiple of " +
+                 std::to_string(extent.alignment));
+    if (isWritten(static_cast<int64_t>(given.size()) - 1))
+      checkWritable(field, index);
+  };
+  for (size_t i = 0; i < list.size(); ++i) {
+    Field item = list[i];
+    if (!item.json().is_array()) {
+      add(item, readBuffer(item));
+      continue;
+    }
+    // The first of buffers with consecutive numbers, and how many.
+    if (item.size() != 2)
+      item.fail("must be [first buffer, number of buffers]");
+    BufferIndex first = readBuffer(item[0]);
+    auto rest = static_cast<int64_t>(body.buffers.size()) - first;
+    int64_t count = item[1].integer(1, rest);
+    for (int64_t k = 0; k < count; ++k)
+      add(item, first + k);
+  }
+  if (given.size() != extents.size())
     list.fail("the function has " + std::to_string(extents.size()) + " " +
               what);
-  for (size_t i = 0; i < list.size(); ++i) {
-    const BufferInfo &buffer = info(given.emplace_back(readBuffer(list[i])));
-    if (buffer.bytes != extents[i].bytes)
-      list[i].fail("the function has " + std::to_string(extents[i].bytes) +
-                   " bytes here, the buffer " + std::to_string(buffer.bytes));
-    if (buffer.offset % extents[i].alignment)
-      list[i].fail("must have an offset that is a multiple of " +
-                   std::to_string(extents[i].alignment));
-  }
 }
 
 Run InstructionReader::readRun(const Field &field) {
@@ -165,12 +186,12 @@ Run InstructionReader::readRun(const Field &field) {
                 std::to_string(run.function));
   const ProgramReader::FunctionNeeds &needs = reader.needs[run.function];
   Field operands = field.at("operands"), results = field.at("results");
-  readGiven(operands, "operands", needs.operands, run.operands);
-  readGiven(results, "results", needs.results, run.results);
-  for (int64_t operand : needs.written)
-    checkWritable(operands[operand], run.operands[operand]);
-  for (size_t i = 0; i < run.results.size(); ++i)
-    checkWritable(results[i], run.results[i]);
+  readGiven(
+      operands, "operands", needs.operands,
+      [&](int64_t i) { return needs.written.contains(i); }, run.operands);
+  readGiven(
+      results, "results", needs.results, [](int64_t) { return true; },
+      run.results);
   for (auto [a, b] : needs.apart)
     if (reader.rangeOf(*rankClass, run, a)
             .overlaps(reader.rangeOf(*rankClass, run, b)))

@@ -282,11 +282,7 @@ Start InstructionReader::readStart(const Field &field) {
   if (it->second.uses.emplace(number, use).first->second != use)
     channelField.fail("the class uses channel " +
                       std::to_string(start.channel) + " in two ways");
-  Field transfer = field.at("transfer");
-  start.transfer = transfer.integer();
-  if (start.transfer != starts)
-    transfer.fail("must be " + std::to_string(starts) +
-                  ": a class counts its starts");
+  start.transfer = starts;
   open.insert(starts++);
   return start;
 }
@@ -332,15 +328,13 @@ Instruction InstructionReader::read(const Field &field) {
   Instruction instruction;
   Field op = field.at("op");
   const std::string &name = op.text();
-  if (auto label = field.find("label"))
-    instruction.label = label->text();
+  if (auto origin = field.find("origin"))
+    instruction.origin = origin->integer(
+        0, static_cast<int64_t>(reader.program.origins.size()) - 1);
   if (auto flops = field.find("flops"))
     instruction.flops = flops->rounded();
   if (auto bytes = field.find("bytes"))
     instruction.bytes = bytes->rounded();
-  if (auto lines = field.find("lines"))
-    instruction.lines =
-        lines->integers(0, static_cast<int64_t>(body.lines.size()) - 1);
   if (!rankClass && (name == "start" || name == "wait" || name == "run"))
     op.fail("a function must not hold '" + name + "'");
   if (name == "kernel")

@@ -261,6 +261,21 @@ static std::string findMember(std::string_view text, std::string_view key) {
   return value;
 }
 
+void ProgramReader::readOrigins() {
+  auto origins = root.find("origins");
+  if (!origins)
+    return;
+  for (size_t i = 0; i < origins->size(); ++i) {
+    Field field = (*origins)[i];
+    Origin &origin = program.origins.emplace_back();
+    if (auto label = field.find("label"))
+      origin.label = label->text();
+    if (auto lines = field.find("lines"))
+      for (size_t k = 0; k < lines->size(); ++k)
+        origin.lines.push_back((*lines)[k].text());
+  }
+}
+
 void ProgramReader::read() {
   if (root.at("format").text() != "whale")
     root.at("format").fail("must be 'whale'");
@@ -279,6 +294,7 @@ void ProgramReader::read() {
   if (auto signatures = root.find("kernel_signatures"))
     program.kernelSignatures = readSignatures(*signatures);
   readParameters();
+  readOrigins();
   readChannels();
   readFunctions();
   Field classes = root.at("classes");

@@ -13,6 +13,7 @@
 #include "Memory.h"
 #include "whale/ProgramFormat/Program.h"
 
+#include <functional>
 #include <set>
 
 namespace whale::format {
@@ -29,6 +30,7 @@ private:
   friend class InstructionReader;
 
   void readRanks();
+  void readOrigins();
   /// Shapes, boxes and roles of "arguments" and "results".
   void readParameters();
   /// "channels", without what depends on the buffers of their users.
@@ -140,6 +142,7 @@ private:
   }
   void readGiven(const Field &list, const char *what,
                  const std::vector<Extent> &extents,
+                 const std::function<bool(int64_t)> &isWritten,
                  std::vector<BufferIndex> &given) const;
   void checkParticipation(const Field &field, int64_t channel,
                           const Collective &collective);
@@ -158,14 +161,11 @@ private:
   int depth = 0;
 };
 
-/// Reads the type, the shape and the bytes of a buffer.
+/// Reads the element type and the shape of a buffer, and with them its bytes.
 BufferInfo readTensor(const Field &field);
 
 /// An offset that is aligned for the buffer's elements.
 int64_t readOffset(const Field &field, const BufferInfo &buffer);
-
-/// The strings of an optional list.
-std::vector<std::string> readLines(const Field &body);
 
 /// Checks that there are products of elements of these types.
 void checkProduct(const Field &field, const BufferInfo &lhs,

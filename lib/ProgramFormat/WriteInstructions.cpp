@@ -10,6 +10,24 @@
 
 namespace whale::format {
 
+/// A list of buffers in which [first, count] stands for many with consecutive
+/// numbers.
+static Json rangesToJson(const std::vector<BufferIndex> &buffers) {
+  Json list = Json::array();
+  for (size_t i = 0; i < buffers.size();) {
+    size_t end = i + 1;
+    while (end < buffers.size() && buffers[end] == buffers[end - 1] + 1)
+      ++end;
+    if (end - i > 2) {
+      list.push_back(Json::array({buffers[i], end - i}));
+      i = end;
+    } else {
+      list.push_back(buffers[i++]);
+    }
+  }
+  return list;
+}
+
 namespace {
 /// Says what the operation is.
 struct AddOperation {
@@ -85,11 +103,11 @@ struct AddOperation {
   }
 
   void operator()(const Start &start) const {
-    json = {{"op", "start"},
-            {"channel", start.channel},
-            {"transfer", start.transfer},
-            {"src", toJson(start.src)},
-            {"dst", toJson(start.dst)}};
+    json = {{"op", "start"}, {"channel", start.channel}};
+    if (start.src)
+      json["src"] = *start.src;
+    if (start.dst)
+      json["dst"] = *start.dst;
   }
 
   void operator()(const Wait &wait) const {
@@ -99,8 +117,8 @@ struct AddOperation {
   void operator()(const Run &run) const {
     json = {{"op", "run"},
             {"function", run.function},
-            {"operands", run.operands},
-            {"results", run.results}};
+            {"operands", rangesToJson(run.operands)},
+            {"results", rangesToJson(run.results)}};
     if (run.moment)
       json["moment"] = *run.moment;
   }
@@ -135,10 +153,8 @@ Json toJson(const std::vector<Instruction> &instructions) {
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
       json["accumulate"] = true;
-    if (!instruction.label.empty())
-      json["label"] = instruction.label;
-    if (!instruction.lines.empty())
-      json["lines"] = instruction.lines;
+    if (instruction.origin)
+      json["origin"] = *instruction.origin;
     list.push_back(std::move(json));
   }
   return list;

@@ -56,6 +56,7 @@ private:
   }
   Json toJson(const Parameter &parameter);
   void writeParameters();
+  void writeOrigins();
   void writeFunctions();
   void writeClasses();
   /// Prints the elements of a list, each on its own.
@@ -199,17 +200,13 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
     break;
   }
   }
-  json["bytes"] = buffer.bytes;
-  json["dtype"] = name(buffer.dtype);
-  json["shape"] = buffer.shape;
+  json["type"] = tensorType(buffer.dtype, buffer.shape);
   return json;
 }
 
 /// Adds what classes and functions both have.
 static void addBody(Json &json, const Body &body, const Program &program,
                     const RankClass *rankClass) {
-  if (!body.lines.empty())
-    json["lines"] = body.lines;
   Json buffers = Json::array();
   for (const BufferInfo &buffer : body.buffers)
     buffers.push_back(toJson(buffer, program, rankClass));
@@ -246,6 +243,21 @@ void ProgramWriter::writeList(const char *name, size_t count,
     text += element;
   }
   lines.end();
+}
+
+void ProgramWriter::writeOrigins() {
+  if (program.origins.empty())
+    return;
+  Json list = Json::array();
+  for (const Origin &origin : program.origins) {
+    Json json = Json::object();
+    if (!origin.label.empty())
+      json["label"] = origin.label;
+    if (!origin.lines.empty())
+      json["lines"] = origin.lines;
+    list.push_back(std::move(json));
+  }
+  field("origins", list);
 }
 
 void ProgramWriter::writeFunctions() {
@@ -439,6 +451,7 @@ std::string ProgramWriter::write() {
   field("name", program.name);
   field("ranks", format::toJson(program.ranks));
   writeParameters();
+  writeOrigins();
   writeFunctions();
   writeClasses();
   writeChannels();

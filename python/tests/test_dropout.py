@@ -116,16 +116,18 @@ def test_draws_as_jax_does(model, layout, micro_batches):
     close(ours, jax.jit(step)(PARAMS, X, Y, KEY))
 
 
-def drawing(instructions, functions):
+def drawing(instructions, manifest):
     """The FLOPs of drawing masks; a loop's body counts once."""
     total = 0
     for instruction in instructions:
-        if "bernoulli" in instruction.get("label", ""):
-            total += instruction.get("flops", 0)
-        total += drawing(instruction.get("body", []), functions)
+        if "origin" in instruction:
+            origin = manifest["origins"][instruction["origin"]]
+            if "bernoulli" in origin.get("label", ""):
+                total += instruction.get("flops", 0)
+        total += drawing(instruction.get("body", []), manifest)
         if instruction["op"] == "run":
-            function = functions[instruction["function"]]
-            total += drawing(function["instructions"], functions)
+            function = manifest["functions"][instruction["function"]]
+            total += drawing(function["instructions"], manifest)
     return total
 
 
@@ -137,11 +139,9 @@ def test_each_rank_draws_its_part(model):
         wh.init(wh.Config({"num_micro_batch": 2}))
         wh.set_default_strategy(wh.replicate(replicas))
         step = wh.jit(step_of(model), cluster=replicas, batch_argnums=(1, 2))
-        program = step.lower(PARAMS, x, y, KEY).compile()
-        functions = program.manifest.get("functions", [])
+        manifest = step.lower(PARAMS, x, y, KEY).compile().manifest
         return [
-            drawing(c["instructions"], functions)
-            for c in program.manifest["classes"]
+            drawing(c["instructions"], manifest) for c in manifest["classes"]
         ]
 
     (whole,) = drawn(1)

@@ -35,15 +35,12 @@ def write_product(path, dtype="f32", donated=False):
     rows = [[[0, 0], [3, 2]], [[3, 0], [1, 2]]]
     whole = [[0, 0], [2, 2]]
     argument = {"batch_dim": None, "fed_by": None, "role": "input"}
-    size = {"f32": 4, "bf16": 2}[dtype]
 
     def buffer(space, index, rows):
         return {
             "space": space,
             "index": index,
-            "bytes": rows * 2 * size,
-            "dtype": dtype,
-            "shape": [rows, 2],
+            "type": f"{dtype}[{rows},2]",
         }
 
     def rank_class(rank, rows):

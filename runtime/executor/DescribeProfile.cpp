@@ -159,9 +159,8 @@ void Describer::describeLines(std::string &text) {
     visit(rankClass, [&](const Instruction &instruction) {
       const Profile::Spent &spent = profile.ranks[rank][instruction.number];
       if (spent.count > 0)
-        add(instruction.lines->empty()
-                ? instruction.label
-                : (*instruction.lineTexts)[instruction.lines->front()],
+        add(instruction.lines->empty() ? instruction.label
+                                       : instruction.lines->front(),
             instruction, spent);
     });
   }

@@ -249,8 +249,7 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   cost.flops = instruction.flops;
   cost.bytes = instruction.bytes;
   cost.leastSeconds = leastSeconds(rank, instruction);
-  for (int64_t line : *instruction.lines)
-    cost.lines.push_back((*instruction.lineTexts)[line]);
+  cost.lines = *instruction.lines;
   cost.moment = ranks[rank].moment;
   if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const format::Collective &collective =

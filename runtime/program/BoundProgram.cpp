@@ -49,6 +49,7 @@ private:
   std::vector<Instruction>
   bindList(const std::vector<format::Instruction> &list);
   Instruction bind(const format::Instruction &given);
+  const format::Origin &originOf(const format::Instruction &instruction) const;
 
   void bind(const format::Kernel &kernel, Instruction &instruction);
   void bind(const format::Copy &copy, Instruction &instruction);
@@ -210,11 +211,10 @@ void Binder::bind(const format::Wait &wait, Instruction &instruction) {
   instruction.detail = "wait";
   const format::Instruction &start = *starts.at(wait.transfer);
   int64_t channel = std::get<Start>(start.operation).channel;
-  if (instruction.label.empty())
-    instruction.label =
-        start.label.empty() ? labelOf(program, channel) : start.label;
-  if (instruction.lines->empty())
-    instruction.lines = &start.lines;
+  const format::Origin &origin = originOf(start);
+  instruction.label =
+      origin.label.empty() ? labelOf(program, channel) : origin.label;
+  instruction.lines = &origin.lines;
   instruction.flops += static_cast<double>(start.flops.value_or(0));
   instruction.bytes += static_cast<double>(start.bytes.value_or(0));
   instruction.operation = Wait{wait.transfer, channel};
@@ -242,12 +242,18 @@ void Binder::bind(const format::Case &choice, Instruction &instruction) {
   instruction.operation = std::move(result);
 }
 
+const format::Origin &
+Binder::originOf(const format::Instruction &instruction) const {
+  static const format::Origin none;
+  return instruction.origin ? program.origins[*instruction.origin] : none;
+}
+
 Instruction Binder::bind(const format::Instruction &given) {
   Instruction instruction;
   instruction.number = count++;
-  instruction.label = given.label;
-  instruction.lines = &given.lines;
-  instruction.lineTexts = &body->lines;
+  const format::Origin &origin = originOf(given);
+  instruction.label = origin.label;
+  instruction.lines = &origin.lines;
   if (const auto *start = std::get_if<Start>(&given.operation))
     starts[start->transfer] = &given;
   instruction.flops = static_cast<double>(given.flops.value_or(0));

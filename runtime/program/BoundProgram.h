@@ -76,9 +76,8 @@ struct Instruction {
   size_t number = 0;
   /// For errors and traces; not empty.
   std::string label;
-  /// Where it comes from: indices into the lines of its class or function.
-  const std::vector<int64_t> *lines = nullptr;
-  const std::vector<std::string> *lineTexts = nullptr;
+  /// Which lines of the user's program it comes from.
+  const std::vector<std::string> *lines = nullptr;
   /// For traces: what it is (the symbol of a kernel), the arithmetic that it
   /// does and the bytes that it touches; 0 where they are not known.
   std::string detail;

@@ -30,8 +30,8 @@ module @step {
   // CHECK: "alias": 0
 
   // CHECK: "ranks": [0,1]
-  // CHECK: {"space":"rank_constant","values":{{\[\[}}0],[3]],"bytes":4,"dtype":"i32","shape":[]}
-  // CHECK: {"op":"start","channel":1,"transfer":0,"src":{{[0-9]+}},"dst":{{[0-9]+}},"lines":[0]}
+  // CHECK: {"space":"rank_constant","values":{{\[\[}}0],[3]],"type":"i32[]"}
+  // CHECK: {"op":"start","channel":1,"src":{{[0-9]+}},"dst":{{[0-9]+}},"origin":{{[0-9]+}}}
   // CHECK: "ranks": [2]
   // CHECK: {"space":"rank_constant","values":{{\[\[}}6]],
 

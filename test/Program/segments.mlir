@@ -16,15 +16,15 @@
 // CHECK: "functions": [
 // CHECK: "operands": 3,
 // CHECK: "results": 2,
-// CHECK-DAG: {"space":"operand","index":0,"bytes":64,"dtype":"f32","shape":[4,4]}
+// CHECK-DAG: {"space":"operand","index":0,"type":"f32[4,4]"}
 // CHECK-DAG: {"space":"local","index":0,
 // CHECK-NOT: "op":"run"
 // CHECK: "classes": [
 // CHECK: "locals": {"0":[{{[0-9]+}}
-// CHECK-DAG: {"space":"argument","index":1,"offset":0,"bytes":32,
-// CHECK-DAG: {"space":"argument","index":1,"offset":32,"bytes":32,
-// CHECK-DAG: {"space":"argument","index":1,"offset":64,"bytes":32,
-// CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM:[0-9]+]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
+// CHECK-DAG: {"space":"argument","index":1,"offset":0,"type":"f32[2,4]"
+// CHECK-DAG: {"space":"argument","index":1,"offset":32,"type":"f32[2,4]"
+// CHECK-DAG: {"space":"argument","index":1,"offset":64,"type":"f32[2,4]"
+// CHECK: {"op":"run","function":0,"operands":{{\[+}}[[SUM:[0-9]+]],{{[0-9,]+\]+}},"results":{{\[}}[[SUM]],
 // CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
 // CHECK: {"op":"run","function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
 // CHECK-NOT: "op":"run"

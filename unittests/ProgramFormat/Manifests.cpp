@@ -41,27 +41,18 @@ json replicated(const std::string &name, const std::string &dtype,
           {"donated", false}, {"alias", nullptr}};
 }
 
-static int64_t bytesOf(const std::string &dtype,
-                       const std::vector<int64_t> &shape) {
-  return byteCount(*parseDType(dtype), shape);
-}
-
 json arenaBuffer(int64_t offset, const std::string &dtype,
                  const std::vector<int64_t> &shape) {
   return {{"space", "arena"},
           {"offset", offset},
-          {"dtype", dtype},
-          {"shape", shape},
-          {"bytes", bytesOf(dtype, shape)}};
+          {"type", tensorType(*parseDType(dtype), shape)}};
 }
 
 json shardBuffer(const std::string &space, int64_t index,
                  const std::string &dtype, const std::vector<int64_t> &shape) {
   return {{"space", space},
           {"index", index},
-          {"dtype", dtype},
-          {"shape", shape},
-          {"bytes", bytesOf(dtype, shape)}};
+          {"type", tensorType(*parseDType(dtype), shape)}};
 }
 
 json richManifest() {
@@ -69,6 +60,8 @@ json richManifest() {
   root["kernels"] = "kernels.so";
   root["constants"] = "constants.bin";
   root["plan"] = {{"task_graphs", json::array()}};
+  root["origins"] = {{{"label", "out"}},
+                     {{"label", "keep"}, {"lines", {"a.py:1", "a.py:2"}}}};
   root["kernel_signatures"] = {
       {"add", {{"inputs", 2}, {"bytes", {64, 64, 64}}, {"extent", 16}}},
       {"scale", {{"inputs", 1}, {"bytes", {64, 64}}, {"extent", 16}}},
@@ -90,7 +83,7 @@ json richManifest() {
           {"buffers", {0, 3, 2}},
           {"extent", 16}},
          {{"op", "copy"}, {"src", 0}, {"dst", 2}},
-         {{"op", "copy"}, {"src", 2}, {"dst", 1}, {"label", "out"}}}}}};
+         {{"op", "copy"}, {"src", 2}, {"dst", 1}, {"origin", 0}}}}}};
   // State [4, 4] on all; a batch [8, 4] in rows of two for each rank.
   json state = replicated("arg0", "f32", {4, 4}, 4);
   state["donated"] = true;
@@ -117,10 +110,7 @@ json richManifest() {
   for (int c = 0; c < 2; ++c) {
     json &cls = root["classes"][c];
     size_t ranks = cls["ranks"].size();
-    json offsets = {{"space", "rank_constant"},
-                    {"dtype", "i32"},
-                    {"shape", json::array()},
-                    {"bytes", 4}};
+    json offsets = {{"space", "rank_constant"}, {"type", "i32[]"}};
     for (size_t i = 0; i < ranks; ++i)
       offsets["values"].push_back(json::array({cls["ranks"][i]}));
     json limitBuffer = arenaBuffer(64, "i32", {});
@@ -147,11 +137,7 @@ json richManifest() {
         /*13*/ arenaBuffer(320, "f32", {1, 4, 4, 1}),
         /*14*/ arenaBuffer(384, "f32", {4, 4}),
     };
-    json gather = {{"op", "start"},
-                   {"channel", 2},
-                   {"transfer", 1},
-                   {"src", 1},
-                   {"dst", 3}};
+    json gather = {{"op", "start"}, {"channel", 2}, {"src", 1}, {"dst", 3}};
     if (c == 1)
       gather["dst"] = nullptr;
     cls["instructions"] = {
@@ -159,11 +145,7 @@ json richManifest() {
          {"symbol", "add"},
          {"buffers", {0, 4, 7}},
          {"extent", 16}},
-        {{"op", "start"},
-         {"channel", 1},
-         {"transfer", 0},
-         {"src", 7},
-         {"dst", 7}},
+        {{"op", "start"}, {"channel", 1}, {"src", 7}, {"dst", 7}},
         gather,
         {{"op", "wait"}, {"transfer", 0}},
         {{"op", "matmul"},
@@ -222,7 +204,7 @@ json richManifest() {
          {"outputs", {14}},
          {"config",
           {{"dimension", 1}, {"keys", json::array({{{"operand", 0}}})}}}},
-        {{"op", "copy"}, {"src", 14}, {"dst", 2}, {"label", "keep"}},
+        {{"op", "copy"}, {"src", 14}, {"dst", 2}, {"origin", 1}},
         {{"op", "wait"}, {"transfer", 1}}};
   }
   json everyone = {0, 1, 2, 3};

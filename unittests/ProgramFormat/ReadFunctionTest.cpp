@@ -40,7 +40,6 @@ json productManifest() {
   root["functions"] = {
       {{"operands", 2},
        {"results", 1},
-       {"lines", {"a.py:1"}},
        {"buffers",
         {shardBuffer("operand", 0, "f32", {4, 4}),
          shardBuffer("operand", 1, "f32", {16}),
@@ -95,7 +94,6 @@ TEST(ReadFunctionTest, IsReadAndWritten) {
   const Function &function = program.functions[0];
   EXPECT_EQ(function.operands, 2);
   EXPECT_EQ(function.results, 1);
-  EXPECT_EQ(function.lines, std::vector<std::string>{"a.py:1"});
   EXPECT_EQ(function.buffers[4].space, Space::Local);
   EXPECT_EQ(function.buffers[4].index, 1);
   EXPECT_EQ(function.instructions.size(), 3u);
@@ -125,14 +123,11 @@ TEST(ReadFunctionTest, ErrorsNameTheField) {
             "to 5");
   EXPECT_EQ(
       errorOf("/functions/0/buffers/4", shardBuffer("local", 0, "f32", {4})),
-      "file: functions[0].buffers[4].bytes: must be 64, as in an earlier "
-      "buffer of local 0");
+      "file: functions[0].buffers[4].type: must have 64 bytes, as in an "
+      "earlier buffer of local 0");
   EXPECT_EQ(errorOf("/functions/0/instructions/0/lhs", 9),
             "file: functions[0].instructions[0].lhs: must be an integer from 0 "
             "to 5");
-  EXPECT_EQ(errorOf("/functions/0/instructions/0/lines", {1}),
-            "file: functions[0].instructions[0].lines[0]: must be an integer "
-            "from 0 to 0");
   EXPECT_EQ(errorOf("/functions/0/instructions/2/out", 5),
             "file: functions[0].instructions[2].out: is a constant and cannot "
             "be written");
@@ -187,6 +182,27 @@ TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
   EXPECT_EQ(errorOf("/classes/0/buffers/0", arenaBuffer(4, "f16", {32})), "");
 }
 
+TEST(ReadFunctionTest, RunsNameConsecutiveBuffersByTheirFirst) {
+  const std::string path = "/classes/0/instructions/0/operands",
+                    field = "file: classes[0].instructions[0].operands";
+  json manifest = productManifest();
+  manifest[json::json_pointer(path)] = json::array({json::array({6, 2})});
+  EXPECT_EQ(readProgram(manifest.dump(), "file"),
+            readProgram(productManifest().dump(), "file"));
+  EXPECT_EQ(errorOf(path, json::array({json::array({6, 1})})),
+            field + ": the function has 2 operands");
+  EXPECT_EQ(errorOf(path, {json::array({5, 2}), 7}),
+            field + ": the function has 2 operands");
+  EXPECT_EQ(errorOf(path, json::array({json::array({6, 3})})),
+            field + "[0][1]: must be an integer from 1 to 2");
+  EXPECT_EQ(errorOf(path, json::array({json::array({6, 0})})),
+            field + "[0][1]: must be an integer from 1 to 2");
+  EXPECT_EQ(errorOf(path, json::array({json::array({8, 1})})),
+            field + "[0][0]: must be an integer from 0 to 7");
+  EXPECT_EQ(errorOf(path, json::array({json::array({6})})),
+            field + "[0]: must be [first buffer, number of buffers]");
+}
+
 TEST(ReadFunctionTest, WhatARunWritesMayBeWritten) {
   const std::string path = "/classes/0/instructions/0",
                     field = "file: classes[0].instructions[0]";
@@ -231,7 +247,7 @@ TEST(ReadFunctionTest, PartsOfArguments) {
             field + ".offset: must be an integer from 0 to " +
                 std::to_string(int64_t(1) << 60));
   EXPECT_EQ(errorWithout(path, "offset"),
-            field + ".shape: has 16 elements, the box of arg0 on rank 0 has "
+            field + ".type: has 16 elements, the box of arg0 on rank 0 has "
                     "48");
   // The first part stays a part when it is written.
   json manifest = productManifest();

@@ -110,7 +110,6 @@ BufferIndex Generator::addArena(RankClass &rankClass, DType dtype,
 }
 
 void Generator::addConstants(RankClass &rankClass) {
-  rankClass.lines = {"a.py:1", "ü\".py:2", "a.py:3"};
   BufferInfo constant;
   constant.space = Space::Constant;
   constant.offset = 64 * pick(100);
@@ -138,9 +137,7 @@ void Generator::addConstants(RankClass &rankClass) {
 void Generator::addFunctions() {
   for (int64_t count = pick(3); count > 0; --count) {
     Function &function = program.functions.emplace_back();
-    function.operands = function.results = pick(3);
-    if (pick(2))
-      function.lines = {"b.py:7"};
+    function.operands = function.results = pick(6);
     auto add = [&](Space space, int64_t index, Shape shape) {
       function.buffers.push_back(
           {space, 0, index, 24, DType::F32, std::move(shape), {}});
@@ -153,9 +150,7 @@ void Generator::addFunctions() {
                   result = add(Space::Result, i, {6});
       function.instructions.push_back({.operation = Copy{operand, local}});
       function.instructions.push_back(
-          {.label = "out", .operation = Copy{local, result}});
-      if (!function.lines.empty())
-        function.instructions.back().lines = {0};
+          {.origin = 0, .operation = Copy{local, result}});
     }
   }
 }
@@ -171,10 +166,11 @@ void Generator::addRuns(RankClass &rankClass) {
       run.results.clear();
       for (int64_t i = 0; i < program.functions[number].operands; ++i) {
         run.operands.push_back(addArena(rankClass, DType::F32, {6}));
-        run.results.push_back(addArena(rankClass, DType::F32, {3, 2}));
         locals.push_back(rankClass.arenaBytes);
         rankClass.arenaBytes += 64;
       }
+      for (int64_t i = 0; i < program.functions[number].results; ++i)
+        run.results.push_back(addArena(rankClass, DType::F32, {3, 2}));
       if (pick(2))
         run.moment = pick(9);
       rankClass.instructions.push_back({.operation = run});
@@ -185,13 +181,11 @@ void Generator::addRuns(RankClass &rankClass) {
 Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
   Instruction instruction;
   if (pick(2))
-    instruction.label = "op \\ " + std::to_string(pick(9));
+    instruction.origin = pick(3);
   if (pick(2))
     instruction.flops = pick(2) ? INT64_MAX : pick(1 << 30);
   if (pick(2))
     instruction.bytes = pick(1000);
-  if (pick(2))
-    instruction.lines = {pick(3), pick(3)};
   switch (pick(depth ? 7 : 5)) {
   case 0: {
     Kernel kernel{"k" + std::to_string(pick(2)), {}, 8};
@@ -333,6 +327,7 @@ Program Generator::make() {
   shape = {ranks * 2, 3};
   program.target = pick(2) ? "cpu" : "none";
   program.name = "name\n";
+  program.origins = {{"op \\", {"a.py:1", "ü\".py:2"}}, {"", {"a.py:3"}}, {}};
   program.classes.resize(classes);
   for (int64_t i = 0; i < ranks; ++i) {
     Rank rank;
@@ -382,7 +377,6 @@ TEST(WriteProgramTest, HandWrittenManifestsMeanTheSame) {
   for (json &rankClass : manifest["classes"]) {
     json again = rankClass["instructions"][2];
     again["channel"] = 7;
-    again["transfer"] = 2;
     rankClass["instructions"].push_back(again);
     rankClass["instructions"].push_back({{"op", "wait"}, {"transfer", 2}});
   }
@@ -399,11 +393,8 @@ TEST(WriteProgramTest, AReferenceMayUseOtherBuffers) {
   manifest["channels"]["7"] = {{"same_as", 1}};
   for (json &rankClass : manifest["classes"]) {
     rankClass["buffers"].push_back(arenaBuffer(448, "f32", {16}));
-    rankClass["instructions"].push_back({{"op", "start"},
-                                         {"channel", 7},
-                                         {"transfer", 2},
-                                         {"src", 15},
-                                         {"dst", 15}});
+    rankClass["instructions"].push_back(
+        {{"op", "start"}, {"channel", 7}, {"src", 15}, {"dst", 15}});
     rankClass["instructions"].push_back({{"op", "wait"}, {"transfer", 2}});
   }
   Program program = readProgram(manifest.dump(), "file");

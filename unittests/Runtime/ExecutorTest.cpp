@@ -238,14 +238,15 @@ TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
 
 TEST_F(ExecutorTest, TransfersAppearByTheirWaits) {
   json root = richProgram(directory.path());
+  root["origins"].push_back(
+      {{"label", "collect"}, {"lines", {"model.py:7", "model.py:3"}}});
+  root["origins"].push_back({{"label", "sum"}});
   for (json &rankClass : root["classes"]) {
-    rankClass["lines"] = {"model.py:3", "model.py:7"};
     json &start = rankClass["instructions"][2];
-    start["label"] = "collect";
-    start["lines"] = {1};
+    start["origin"] = 2;
     start["flops"] = 5;
     start["bytes"] = 600;
-    rankClass["instructions"][3]["label"] = "sum";
+    rankClass["instructions"][1]["origin"] = 3;
   }
   Program program = load(root);
   Trace trace;
@@ -270,7 +271,8 @@ TEST_F(ExecutorTest, TransfersAppearByTheirWaits) {
     EXPECT_EQ(collect.cost.detail, "wait");
     EXPECT_EQ(collect.cost.exchange->kind, "all_gather");
     EXPECT_EQ(collect.cost.exchange->peers.size(), 3u);
-    EXPECT_EQ(collect.cost.lines, std::vector<std::string>{"model.py:7"});
+    EXPECT_EQ(collect.cost.lines,
+              (std::vector<std::string>{"model.py:7", "model.py:3"}));
     EXPECT_EQ(collect.cost.flops, 5);
     EXPECT_EQ(collect.cost.bytes, 600);
     // It was started before the other one ended, and waited for last.
@@ -319,10 +321,11 @@ TEST_F(ExecutorTest, FailingRankStopsTheOthers) {
     };
   });
   json root = richProgram(directory.path());
+  root["origins"].push_back({{"label", "roulette"}});
   json &instructions = root["classes"][1]["instructions"];
   json call = {{"op", "call"},
                {"function", "test.fail"},
-               {"label", "roulette"},
+               {"origin", 2},
                {"inputs", json::array()},
                {"outputs", json::array()}};
   instructions.insert(instructions.begin() + 1, call);

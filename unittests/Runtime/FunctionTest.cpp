@@ -44,7 +44,6 @@ json copy(int src, int dst) {
 json accumulate() {
   return {{"operands", 2},
           {"results", 1},
-          {"lines", {"model.py:3", "model.py:5"}},
           {"buffers",
            {/*0*/ shardBuffer("operand", 0, "f32", {8}),
             /*1*/ shardBuffer("operand", 1, "f32", {8}),
@@ -66,8 +65,7 @@ json accumulate() {
              {"symbol", "add"},
              {"buffers", {1, 5, 1}},
              {"extent", 8},
-             {"label", "sum"},
-             {"lines", {1}}}}}};
+             {"origin", 0}}}}};
 }
 
 /// The product of its operand, [2, 4], and a constant.
@@ -105,6 +103,8 @@ protected:
     json root = emptyManifest(1);
     root["kernels"] = "kernels.so";
     root["constants"] = "constants.bin";
+    root["origins"] = {{{"label", "sum"}, {"lines", {"model.py:5"}}},
+                       {{"label", "roulette"}}};
     root["functions"] = {accumulate(), multiply()};
     root["arguments"] = {replicated("arg0", "f32", {3, 8}, 1),
                          replicated("arg1", "f32", {8}, 1)};
@@ -186,7 +186,6 @@ TEST_F(FunctionTest, RunsOnOtherMemoryEachTime) {
 
 TEST_F(FunctionTest, ProfilesAddUpOverRuns) {
   json root = manifest();
-  root["classes"][0]["lines"] = {"other.py:1"};
   Program program = load(root);
   Profile profile;
   Trace trace;
@@ -252,7 +251,7 @@ TEST_F(FunctionTest, ErrorsNameTheInstruction) {
   root = manifest();
   root["functions"][1]["instructions"] = {{{"op", "call"},
                                            {"function", "test.lose"},
-                                           {"label", "roulette"},
+                                           {"origin", 1},
                                            {"inputs", json::array()},
                                            {"outputs", json::array()}}};
   Program program = load(root);

@@ -172,15 +172,21 @@ struct Case {
   bool operator==(const Case &) const;
 };
 
-struct Instruction {
+/// What instructions come from.
+struct Origin {
   /// For errors and traces; may be empty.
-  std::string label = {};
+  std::string label;
+  /// The lines of the user's program, "model.py:12"; that of the result first.
+  std::vector<std::string> lines;
+  auto operator<=>(const Origin &) const = default;
+};
+
+struct Instruction {
+  /// Index into the program's origins.
+  std::optional<int64_t> origin = {};
   /// Arithmetic that it does and bytes that it touches, where that is told; at
   /// most the largest number.
   std::optional<int64_t> flops = {}, bytes = {};
-  /// The lines of the user's program that it comes from, as indices into those
-  /// of its class or function; that of its result first.
-  std::vector<int64_t> lines = {};
   std::variant<Kernel, Copy, Matmul, Convolution, Call, Start, Wait, Run, While,
                Case>
       operation;
@@ -190,10 +196,8 @@ struct Instruction {
 inline bool While::operator==(const While &) const = default;
 inline bool Case::operator==(const Case &) const = default;
 
-/// Instructions, and what they name by its index.
+/// Instructions, and the buffers that they name by their indices.
 struct Body {
-  /// "model.py:12": what instructions come from.
-  std::vector<std::string> lines;
   std::vector<BufferInfo> buffers;
   std::vector<Instruction> instructions;
   bool operator==(const Body &) const = default;
@@ -279,6 +283,7 @@ struct Program {
   std::vector<Rank> ranks;
   std::vector<Parameter> arguments;
   std::vector<Parameter> results;
+  std::vector<Origin> origins;
   /// What classes run.
   std::vector<Function> functions;
   std::vector<RankClass> classes;
@@ -309,6 +314,9 @@ std::vector<Extent> extentsOf(const Function &function, Space space);
 
 /// The bytes of elements of this type and shape.
 int64_t byteCount(DType dtype, const Shape &shape);
+
+/// "f32[2,3]": an element type and a shape.
+std::string tensorType(DType dtype, const Shape &shape);
 
 } // namespace whale::format
 

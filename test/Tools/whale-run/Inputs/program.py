@@ -37,14 +37,8 @@ def parameter(name, dtype, shape, **fields):
     }
 
 
-def buffer(space, dtype, shape, size, **fields):
-    return {
-        "space": space,
-        "dtype": dtype,
-        "shape": shape,
-        "bytes": size * int(np.prod(shape)),
-        **fields,
-    }
+def buffer(space, type, **fields):
+    return {"space": space, "type": type, **fields}
 
 
 manifest = {
@@ -77,14 +71,14 @@ manifest = {
             "ranks": [0, 1],
             "arena_bytes": 64,
             "buffers": [
-                buffer("argument", "f32", [4, 4], 4, index=0),
-                buffer("argument", "f32", [4, 4], 4, index=1),
-                buffer("argument", "bf16", [3], 2, index=2),
-                buffer("argument", "i1", [2], 1, index=3),
-                buffer("result", "f32", [4, 4], 4, index=0),
-                buffer("result", "bf16", [3], 2, index=1),
-                buffer("result", "i1", [2], 1, index=2),
-                buffer("arena", "f32", [4, 4], 4, offset=0),
+                buffer("argument", "f32[4,4]", index=0),
+                buffer("argument", "f32[4,4]", index=1),
+                buffer("argument", "bf16[3]", index=2),
+                buffer("argument", "i1[2]", index=3),
+                buffer("result", "f32[4,4]", index=0),
+                buffer("result", "bf16[3]", index=1),
+                buffer("result", "i1[2]", index=2),
+                buffer("arena", "f32[4,4]", offset=0),
             ],
             "instructions": [
                 {
@@ -101,7 +95,6 @@ manifest = {
                 {
                     "op": "start",
                     "channel": 0,
-                    "transfer": 0,
                     "src": 7,
                     "dst": 7,
                 },
