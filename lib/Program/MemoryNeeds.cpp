@@ -10,9 +10,12 @@
 
 #include "ScratchNeeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -29,6 +32,32 @@ static SmallVector<func::FuncOp> withSegments(func::FuncOp function,
       functions.insert(callee);
   });
   return functions.takeVector();
+}
+
+/// What the constants of these functions take: equal ones are there once.
+static int64_t countConstants(ArrayRef<func::FuncOp> functions) {
+  llvm::DenseSet<std::pair<StringRef, int64_t>> splats;
+  llvm::DenseSet<Attribute> others;
+  int64_t bytes = 0;
+  for (func::FuncOp function : functions)
+    function.getBody().walk([&](Operation *op) {
+      if (!isa<stablehlo::ConstantOp, ShardOffsetOp>(op))
+        return;
+      int64_t size = getTensorBytes(op->getResult(0).getType());
+      bool isNew = true;
+      if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
+        auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
+        isNew = value && value.isSplat()
+                    ? splats
+                          .insert({StringRef(value.getRawData().data(),
+                                             value.getRawData().size()),
+                                   size})
+                          .second
+                    : others.insert(constant.getValue()).second;
+      }
+      bytes += isNew ? size : 0;
+    });
+  return bytes;
 }
 
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
@@ -49,11 +78,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
       need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
     SmallVector<func::FuncOp> functions = withSegments(function, symbols);
-    for (func::FuncOp each : functions)
-      if (auto plan = each->getAttrOfType<ArrayAttr>("whale.buffers"))
-        for (auto buffer : plan.getAsRange<DictionaryAttr>())
-          if (buffer.contains("constant"))
-            need.bytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+    need.bytes += countConstants(functions);
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();

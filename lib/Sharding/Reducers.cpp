@@ -126,6 +126,19 @@ Attribute getIdentity(Reduction kind, Type element) {
   llvm_unreachable("unknown reduction");
 }
 
+Attribute getExactIdentity(Reduction kind, Type element) {
+  auto type = dyn_cast<FloatType>(element);
+  if (type && kind == Reduction::Sum)
+    return FloatAttr::get(
+        type, APFloat::getZero(type.getFloatSemantics(), /*Negative=*/true));
+  if (auto complex = dyn_cast<ComplexType>(element);
+      complex && kind == Reduction::Sum) {
+    Attribute part = getExactIdentity(kind, complex.getElementType());
+    return ArrayAttr::get(element.getContext(), {part, part});
+  }
+  return getIdentity(kind, element);
+}
+
 bool isIdentity(Reduction kind, Value value) {
   // Both zeros are that of a sum.
   if (kind == Reduction::Sum)

@@ -74,10 +74,8 @@ struct LoopState {
   std::vector<llvm::BitVector> isReduced;
   /// Operations behind which a segment ends.
   llvm::DenseSet<mlir::Operation *> cuts;
-  /// By items, and whether there is a sum of what they reduce.
-  std::map<std::pair<std::vector<mlir::Operation *>, std::vector<bool>>,
-           std::vector<Turn>>
-      turns;
+  /// By items.
+  std::map<std::vector<mlir::Operation *>, std::vector<Turn>> turns;
 };
 
 /// Writes the function of one rank class, with the shapes of its first rank.
@@ -136,6 +134,7 @@ private:
   void openSegment(mlir::Location loc);
   void closeSegment();
   mlir::Value getShared(mlir::Operation *op);
+  mlir::Value getSum(LoopState &loop, unsigned i);
   void call(const Segment &segment, LoopState &loop);
 
   mlir::func::FuncOp main;

@@ -64,11 +64,26 @@ Value RankClassBuilder::getShared(Operation *op) {
   return local;
 }
 
+/// The sum so far: at first, what a term is added to without a change.
+Value RankClassBuilder::getSum(LoopState &loop, unsigned i) {
+  Value &sum = loop.sums[i];
+  if (sum)
+    return sum;
+  MicroBatchesOp op = loop.op;
+  auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
+  auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
+  sum = hlo::ConstantOp::create(
+      builder, op.getLoc(),
+      DenseElementsAttr::get(type,
+                             getExactIdentity(kind, type.getElementType())));
+  return sum;
+}
+
 void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
   auto get = [&](const SegmentInput &input) {
     if (input.value)
       return find(input.value);
-    return input.reduced ? loop.sums[*input.reduced] : input.local;
+    return input.reduced ? getSum(loop, *input.reduced) : input.local;
   };
   func::CallOp call;
   if (segment.function) {
@@ -77,16 +92,20 @@ void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
     call = func::CallOp::create(builder, callee.getLoc(), callee, operands);
   }
   for (const SegmentOutput &output : segment.outputs) {
+    // A moment without a term leaves the sum as it is.
+    if (output.reduced && output.kind == SegmentOutput::Input &&
+        output.input.reduced == output.reduced)
+      continue;
     Value local;
     if (output.kind == SegmentOutput::Result)
       local = call.getResult(output.result);
     else if (output.kind == SegmentOutput::Input)
       local = get(output.input);
-    else if (output.kind == SegmentOutput::Constant)
+    else
       local = builder.clone(*output.constant)->getResult(0);
     if (output.value)
       map(output.value, local);
-    else if (local)
+    else
       loop.sums[*output.reduced] = local;
   }
 }
@@ -115,13 +134,8 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
     auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
     auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
     Value term = adapt(lookup(yielded), type);
-    if (Value sum = loop.sums[i])
-      term = emitCombination(
-          builder, term.getLoc(), kind,
-          open->addInput({.reduced = i}, sum.getType(), term.getLoc()), term);
-    open->addSum(
-        i, term,
-        DenseElementsAttr::get(type, getIdentity(kind, type.getElementType())));
+    Value sum = open->addInput({.reduced = i}, type, term.getLoc());
+    open->addSum(i, emitCombination(builder, term.getLoc(), kind, sum, term));
   }
 }
 
@@ -183,11 +197,7 @@ LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
                                           int64_t m) {
   moment = &loop.moments[m];
   momentNumber = m;
-  // A sum's first term is not added to anything.
-  std::vector<bool> hasSum;
-  for (Value sum : loop.sums)
-    hasSum.push_back(!!sum);
-  std::vector<Turn> &turns = loop.turns[{{ops.begin(), ops.end()}, hasSum}];
+  std::vector<Turn> &turns = loop.turns[{ops.begin(), ops.end()}];
   for (const Turn &known : turns)
     if (fits(known))
       return repeat(loop, known, m);

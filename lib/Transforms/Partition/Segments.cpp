@@ -121,11 +121,8 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
     if (!isConstant && isUsedOutside(value))
       give({.value = value}, values.lookup(value));
   }
-  llvm::DenseMap<unsigned, Attribute> nothing;
-  for (const Sum &sum : sums) {
+  for (const Sum &sum : sums)
     give({.reduced = sum.reduced}, sum.local);
-    nothing[sum.reduced] = sum.nothing;
-  }
 
   OpBuilder builder = OpBuilder::atBlockEnd(body);
   Operation *end = func::ReturnOp::create(builder, function.getLoc(), returned);
@@ -148,13 +145,8 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
       output.kind = SegmentOutput::Input;
       output.input = inputs[argument.getArgNumber()];
     } else if (auto constant = dyn_cast<hlo::ConstantOp>(producer)) {
-      // The sum of no terms is the next term.
-      output.kind = output.reduced && constant.getValue() ==
-                                          nothing.lookup(*output.reduced)
-                        ? SegmentOutput::Nothing
-                        : SegmentOutput::Constant;
-      if (output.kind == SegmentOutput::Constant)
-        output.constant = constant->clone();
+      output.kind = SegmentOutput::Constant;
+      output.constant = constant->clone();
     } else {
       auto [it, isNew] = numbers.try_emplace(local, results.size());
       if (isNew)

@@ -39,9 +39,9 @@ struct SegmentInput {
 struct SegmentOutput {
   mlir::Value value = {};
   std::optional<unsigned> reduced = {};
-  /// Its local value: a result of the call, what the segment was given, a
-  /// constant, or the sum of no terms.
-  enum Kind { Result, Input, Constant, Nothing } kind = Result;
+  /// Its local value: a result of the call, what the segment was given, or a
+  /// constant.
+  enum Kind { Result, Input, Constant } kind = Result;
   unsigned result = 0;
   SegmentInput input = {};
   mlir::Operation *constant = nullptr;
@@ -71,10 +71,9 @@ public:
   void map(mlir::Value value, mlir::Value local);
   /// What is made elsewhere, too.
   void bind(mlir::Value value, mlir::Value local) { values[value] = local; }
-  /// The loop's reduced value of this number is `local` by now; `nothing` is
-  /// the sum of no terms.
-  void addSum(unsigned reduced, mlir::Value local, mlir::Attribute nothing) {
-    sums.push_back({reduced, local, nothing});
+  /// The loop's reduced value of this number is `local` by now.
+  void addSum(unsigned reduced, mlir::Value local) {
+    sums.push_back({reduced, local});
   }
 
   /// Ends the function. `getLocal` gives an operation that has no operands and
@@ -92,7 +91,6 @@ private:
   struct Sum {
     unsigned reduced;
     mlir::Value local;
-    mlir::Attribute nothing;
   };
   std::vector<Sum> sums;
   /// The operations of the step that were visited as a whole.

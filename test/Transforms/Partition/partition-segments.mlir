@@ -5,26 +5,24 @@
 // RUN:   --whale-schedule-micro-batches --whale-partition \
 // RUN:   --whale-verify-partition | FileCheck %s
 
-// Four micro-batches call two segments: the first has no sum to add to. The sum
-// is exchanged once, behind them.
+// Four micro-batches call one segment. The sum begins with what a term is added
+// to without a change, and is exchanged once, behind them.
 
 // CHECK-LABEL: func.func @rank_class_0
 // CHECK-NOT: dot_general
-// CHECK: %[[X0:.*]] = whale.view %arg1 offset 0 :
-// CHECK: %[[S0:.*]] = call @segment_0(%[[X0]], %arg0)
+// CHECK-DAG: %[[X0:.*]] = whale.view %arg1 offset 0 :
+// CHECK-DAG: %[[NONE:.*]] = stablehlo.constant dense<-0.000000e+00> : tensor<f32>
+// CHECK: %[[S0:.*]] = call @segment_0(%[[X0]], %arg0, %[[NONE]])
 // CHECK: %[[X1:.*]] = whale.view %arg1 offset 16 :
-// CHECK: %[[S1:.*]] = call @segment_1(%[[X1]], %arg0, %[[S0]])
-// CHECK: %[[S2:.*]] = call @segment_1(%{{.*}}, %arg0, %[[S1]])
-// CHECK: %[[S3:.*]] = call @segment_1(%{{.*}}, %arg0, %[[S2]])
+// CHECK: %[[S1:.*]] = call @segment_0(%[[X1]], %arg0, %[[S0]])
+// CHECK: %[[S2:.*]] = call @segment_0(%{{.*}}, %arg0, %[[S1]])
+// CHECK: %[[S3:.*]] = call @segment_0(%{{.*}}, %arg0, %[[S2]])
 // CHECK: whale.all_reduce %[[S3]]
-// CHECK: func.func private @segment_0(%arg0: tensor<2x8xf32>, %arg1: tensor<8x8xf32>) -> tensor<f32>
+// CHECK: func.func private @segment_0(%arg0: tensor<2x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<f32> {whale.last_use})
 // CHECK-SAME: whale.segment
 // CHECK: dot_general
-// CHECK-NOT: stablehlo.add %
-// CHECK: func.func private @segment_1(%arg0: tensor<2x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<f32> {whale.last_use})
-// CHECK: dot_general
 // CHECK: stablehlo.add %arg2
-// CHECK-NOT: @segment_2
+// CHECK-NOT: @segment_1
 module attributes {whale.config = {num_micro_batch = 4 : i64},
                    whale.default_strategy = #whale.replicate} {
   func.func @main(%w: tensor<8x8xf32>,
@@ -48,8 +46,8 @@ module attributes {whale.config = {num_micro_batch = 4 : i64},
 
 // CHECK-LABEL: func.func @rank_class_0
 // CHECK: %[[RANK:.*]] = whale.shard_offset 0
-// CHECK: call @segment_0(%[[M0:[^,]*]], %{{[^,]*}}, %[[RANK]])
-// CHECK: call @segment_1(%[[M1:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
+// CHECK: call @segment_0(%[[M0:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
+// CHECK: call @segment_0(%[[M1:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
 // CHECK: func.func private @segment_0
 // CHECK-NOT: shard_offset
 // CHECK: stablehlo.iota
@@ -79,10 +77,10 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
 // CHECK-NOT: call
 // CHECK-LABEL: func.func @rank_class_1
 // CHECK: %[[R0:.*]] = whale.send_recv
-// CHECK: call @segment_1(%[[R0]], %arg1)
+// CHECK: call @segment_1(%[[R0]], %arg1,
 // CHECK: %[[R1:.*]] = whale.send_recv
-// CHECK-NEXT: call @segment_2(%[[R1]], %arg1
-// CHECK-COUNT-2: call @segment_2
+// CHECK-NEXT: call @segment_1(%[[R1]], %arg1,
+// CHECK-COUNT-2: call @segment_1
 // CHECK-NOT: call
 // CHECK-LABEL: func.func private @segment_0
 // CHECK-NOT: send_recv

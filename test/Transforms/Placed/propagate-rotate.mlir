@@ -12,8 +12,8 @@
 // CHECK-SAME: tensor<12x8xf32>
 // CHECK: %[[SAMPLES:.*]] = whale.all_to_all
 // CHECK-SAME: (tensor<3x8xf32>) -> tensor<2x8xf32>
-// CHECK: call @[[FIRST:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>)
 // CHECK: call @[[THREE:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
 // CHECK: call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) : (tensor<2x8xf32>, tensor<8x8xf32>,
 // CHECK: call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
 // CHECK-LABEL: func.func @rank_class_1

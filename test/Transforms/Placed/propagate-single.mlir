@@ -21,8 +21,8 @@
 // CHECK-NOT: {{= whale.}}
 // CHECK: %[[FIRST:.*]] = whale.view %[[X]] offset 0 :
 // CHECK-NOT: {{= whale.}}
-// CHECK: call @segment_0(%[[FIRST]], %[[W]])
-// CHECK: call @segment_1(%{{.*}}, %[[W]],
+// CHECK: call @segment_0(%[[FIRST]], %[[W]],
+// CHECK: call @segment_0(%{{.*}}, %[[W]],
 // CHECK-NOT: call
 // CHECK: whale.all_reduce
 // CHECK-SAME: (tensor<f32>) -> tensor<f32>

@@ -9,7 +9,9 @@
 // CHECK: %[[ALL:.*]] = whale.all_gather
 // CHECK: stablehlo.slice %[[ALL]] [0:8, 0:2]
 // CHECK: stablehlo.slice %[[ALL]] [0:8, 2:4]
-// CHECK-COUNT-2: stablehlo.tanh
+// CHECK-COUNT-2: call @segment_0
+// CHECK: func.func private @segment_0
+// CHECK: stablehlo.tanh
 // CHECK: stablehlo.add
 func.func @main(%x: tensor<4x8xf32> {whale.batch_dim = 0 : i64})
     -> tensor<8x2xf32> {
