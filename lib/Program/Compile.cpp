@@ -300,6 +300,9 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
   std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
   // The first round only asks for the estimates.
   constexpr int kRounds = 7;
+  // Where a correction changes nothing: in the five rounds that are left at
+  // most, a share comes down to a sixth.
+  constexpr double kShrink = 0.7;
   SmallVector<Attribute> misfits;
   for (int round = 0;;) {
     std::optional<int64_t> device = findOverfull(needs, cluster);
@@ -329,7 +332,7 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
       // A device that takes nothing can need more than one that takes a little:
       // zeros in the place of its part of a sum.
       if (std::abs(scale[*device] - before) < 0.01 * before)
-        scale[*device] = before * 0.7;
+        scale[*device] = before * kShrink;
     }
     restore(module, std::move(undecided));
     Builder builder(module.getContext());
