@@ -26,6 +26,7 @@
 #include "whale/Program/MemoryNeeds.h"
 #include "whale/Program/Nesting.h"
 #include "whale/ProgramFormat/Printable.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
@@ -196,6 +197,7 @@ private:
   /// module as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision = "placed";
   Snapshot undecided;
+  MemoryFit fit;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
   /// The devices of each virtual device, of all its groups.
@@ -253,6 +255,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     if (level.name == firstDecision)
       undecided = save(module);
     if (level.name == "partitioned") {
+      fit.replaceableSchedule.clear();
       summary.addPlacement(module);
       findStageDevices(module);
     }
@@ -297,49 +300,38 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
     return std::string();
   Cluster cluster = (*clusters.begin()).getCluster();
   std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster, isCpu());
-  std::vector<double> scale(cluster.devices.size(), 1), cutScale = scale;
-  // The first round only asks for the estimates.
-  constexpr int kRounds = 7;
+  fit.shareScale.assign(cluster.devices.size(), 1);
+  fit.cutScale = fit.shareScale;
+  fit.misfitSchedules.clear();
+  constexpr int kRounds = 6;
   // Where a correction changes nothing: in the five rounds that are left at
   // most, a share comes down to a sixth.
   constexpr double kShrink = 0.7;
-  SmallVector<Attribute> misfits;
   for (int round = 0;;) {
     std::optional<int64_t> device = findOverfull(needs, cluster);
-    if (!device) {
-      for (StringRef name :
-           {kMemoryScaleAttr, kEstimatedBytesAttr, kArgumentBytesAttr,
-            kCutScaleAttr, kCutBytesAttr, kCutStateBytesAttr,
-            kReplaceableScheduleAttr, kMisfitSchedulesAttr})
-        module->removeAttr(name);
+    if (!device)
       return std::string();
-    }
     if (firstLack.empty())
       firstLack = describeLack(needs, cluster, *device);
-    Attribute misfit = module->getAttr(kReplaceableScheduleAttr);
+    bool isReplaceable = !fit.replaceableSchedule.empty();
     if (!undecided.module || cluster.devices.size() == 1 ||
-        (!misfit && round + 1 == kRounds))
+        (!isReplaceable && round + 1 == kRounds))
       return describeLack(needs, cluster, *device) + "; " +
              suggestRemedy(needs, cluster, *device);
-    if (misfit && round > 1) {
-      misfits.push_back(misfit);
-    } else if (round++ > 0) {
-      double before = scale[*device];
-      scale = correctEstimates(module, kEstimatedBytesAttr, kArgumentBytesAttr,
-                               needs, scale);
-      cutScale = correctEstimates(module, kCutBytesAttr, kCutStateBytesAttr,
-                                  needs, cutScale);
+    if (isReplaceable && round > 0) {
+      fit.misfitSchedules.push_back(fit.replaceableSchedule);
+    } else {
+      ++round;
+      double before = fit.shareScale[*device];
+      correctScale(fit.shares, needs, fit.shareScale);
+      correctScale(fit.cut, needs, fit.cutScale);
       // A device that takes nothing can need more than one that takes a little:
       // zeros in the place of its part of a sum.
-      if (std::abs(scale[*device] - before) < 0.01 * before)
-        scale[*device] = before * kShrink;
+      double &scale = fit.shareScale[*device];
+      if (std::abs(scale - before) < 0.01 * before)
+        scale = before * kShrink;
     }
     restore(module, std::move(undecided));
-    Builder builder(module.getContext());
-    module->setAttr(kMemoryScaleAttr, builder.getDenseF64ArrayAttr(scale));
-    module->setAttr(kCutScaleAttr, builder.getDenseF64ArrayAttr(cutScale));
-    if (!misfits.empty())
-      module->setAttr(kMisfitSchedulesAttr, builder.getArrayAttr(misfits));
     if (failed(lower(module, firstDecision, summary)))
       return failure();
     needs = findMemoryNeeds(module, cluster, isCpu());
@@ -390,14 +382,13 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
   SmallVector<int64_t> stageBytes = findStageBytes(module);
   if (!stageBytes.empty() && !isPartitioned(*input.module)) {
     restore(module, std::move(input));
-    Builder builder(module.getContext());
-    module->setAttr(kStageBytesAttr, builder.getDenseI64ArrayAttr(stageBytes));
+    fit = MemoryFit();
+    fit.stageBytes.assign(stageBytes.begin(), stageBytes.end());
     if (failed(lower(module, first, summary)))
       return failure();
     FailureOr<std::string> second = fitMemory(module, summary);
     if (failed(second))
       return failure();
-    module->removeAttr(kStageBytesAttr);
     if (second->empty())
       return success();
   }
@@ -409,6 +400,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
       failed(prepareInput(module, options)))
     return failure();
+  module->getContext()->getLoadedDialect<WhaleDialect>()->memoryFit = &fit;
   PlanSummary summary;
   if (Config(module).getNumTaskGraphs())
     firstDecision = "annotated";

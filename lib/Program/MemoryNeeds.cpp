@@ -141,22 +141,17 @@ std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
          "and optimizer state (which is not sharded over replicas, as by ZeRO)";
 }
 
-std::vector<double> correctEstimates(ModuleOp module, StringRef expectedAttr,
-                                     StringRef fixedAttr,
-                                     ArrayRef<MemoryNeed> needs,
-                                     ArrayRef<double> before) {
-  std::vector<double> scale(before);
-  auto expected = module->getAttrOfType<DenseI64ArrayAttr>(expectedAttr);
-  auto fixed = module->getAttrOfType<DenseI64ArrayAttr>(fixedAttr);
-  if (!expected || !fixed || before.size() != needs.size())
-    return scale;
+void correctScale(const MemoryFit::Estimate &estimate,
+                  ArrayRef<MemoryNeed> needs, std::vector<double> &scale) {
+  if (estimate.bytes.size() != needs.size())
+    return;
   for (size_t device = 0; device < needs.size(); ++device) {
-    double estimate = double(expected[device] - fixed[device]);
-    double real = double(needs[device].bytes - fixed[device]);
-    if (estimate > 0 && real > 0)
-      scale[device] = std::clamp(before[device] * real / estimate, 1e-3, 1e3);
+    double fixed = double(estimate.fixedBytes[device]);
+    double expected = double(estimate.bytes[device]) - fixed;
+    double real = double(needs[device].bytes) - fixed;
+    if (expected > 0 && real > 0)
+      scale[device] = std::clamp(scale[device] * real / expected, 1e-3, 1e3);
   }
-  return scale;
 }
 
 } // namespace whale

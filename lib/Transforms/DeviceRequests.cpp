@@ -9,6 +9,7 @@
 #include "DeviceRequests.h"
 
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
@@ -43,8 +44,8 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
   options.unevenReplicas = config.allowsUnevenReplicas();
   options.pipeline =
       options.wholeCluster || config.getNumMicroBatches().value_or(1) > 1;
-  if (auto bytes = module->getAttrOfType<DenseI64ArrayAttr>(kStageBytesAttr))
-    options.stageBytes = bytes.asArrayRef().vec();
+  if (const MemoryFit *fit = getMemoryFit(module))
+    options.stageBytes = fit->stageBytes;
   return virtualDevices(requests, cluster, options);
 }
 

@@ -57,8 +57,8 @@ ON_MODULE = (
     "whale.virtual_devices=[array<i64: 0,9>]",
     "whale.virtual_devices=[array<i64: 1>,array<i64: 0>]",
     "whale.virtual_devices=[]",
-    "whale.estimated_bytes=array<i64: 1>",
-    "whale.memory_scale=array<f64: 0.0>",
+    "whale.arena_bytes=64:i64",
+    "whale.locals={}",
     "whale.unknown",
 )
 ON_OPERATION = (

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
+#include "whale/Step/MemoryFit.h"
 
 namespace whale {
 
@@ -45,14 +46,10 @@ std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
 std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
                           const Cluster &cluster, int64_t device);
 
-/// By how much estimates that a pass left on the module, if it was asked to,
-/// were wrong: for each device a factor for what it needs besides the fixed
-/// part of them, `before` included.
-std::vector<double> correctEstimates(mlir::ModuleOp module,
-                                     llvm::StringRef expectedAttr,
-                                     llvm::StringRef fixedAttr,
-                                     llvm::ArrayRef<MemoryNeed> needs,
-                                     llvm::ArrayRef<double> before);
+/// Multiplies for each device the factor of what it needs besides the fixed
+/// part by how much the estimate, if there is one, was wrong.
+void correctScale(const MemoryFit::Estimate &estimate,
+                  llvm::ArrayRef<MemoryNeed> needs, std::vector<double> &scale);
 
 } // namespace whale
 

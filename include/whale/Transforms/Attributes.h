@@ -58,31 +58,6 @@ inline constexpr llvm::StringLiteral kBufferDonorAttr = "jax.buffer_donor";
 /// JAX's, on an argument of @main: the index of the result that takes its
 /// memory over.
 inline constexpr llvm::StringLiteral kAliasingOutputAttr = "tf.aliasing_output";
-/// On the module, for each device: the bytes that whale-propagate expects it to
-/// need, and those of its arguments alone.
-inline constexpr llvm::StringLiteral kEstimatedBytesAttr =
-    "whale.estimated_bytes";
-inline constexpr llvm::StringLiteral kArgumentBytesAttr =
-    "whale.argument_bytes";
-/// On the module, for each device: a factor that corrects what whale-propagate
-/// expects it to need besides its arguments.
-inline constexpr llvm::StringLiteral kMemoryScaleAttr = "whale.memory_scale";
-/// The same of whale-cut-task-graphs, which takes parameters and optimizer
-/// state for the arguments.
-inline constexpr llvm::StringLiteral kCutBytesAttr = "whale.cut_bytes";
-inline constexpr llvm::StringLiteral kCutStateBytesAttr =
-    "whale.cut_state_bytes";
-inline constexpr llvm::StringLiteral kCutScaleAttr = "whale.cut_scale";
-/// On the module, where the stages of a pipeline didn't fit on the devices that
-/// they had: what a device of each needs, in bytes.
-inline constexpr llvm::StringLiteral kStageBytesAttr = "whale.stage_bytes";
-/// On the module: the name of the schedule that was chosen, if there is one
-/// that needs less memory; and those, chosen before, whose buffers didn't fit.
-inline constexpr llvm::StringLiteral kReplaceableScheduleAttr =
-    "whale.replaceable_schedule";
-inline constexpr llvm::StringLiteral kMisfitSchedulesAttr =
-    "whale.misfit_schedules";
-
 /// The phase of an operation: its own, or that of the operation around it that
 /// has one; forward if none has.
 Phase phaseOf(mlir::Operation *op);

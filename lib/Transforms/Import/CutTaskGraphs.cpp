@@ -13,6 +13,7 @@
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -85,17 +86,17 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         makeCutProblem(step, units, main, *cluster, *devices,
                        isa_and_nonnull<SplitAttr>(defaultStrategy),
                        Config(module).getNumMicroBatches().value_or(1));
-    auto scale = module->getAttrOfType<DenseF64ArrayAttr>(kCutScaleAttr);
-    if (scale && scale.size() == int64_t(cluster->devices.size()))
+    MemoryFit *fit = getMemoryFit(module);
+    if (fit && !fit->cutScale.empty())
       for (CutStage &stage : problem.stages)
         for (CutDevice &device : stage.devices)
-          device.memoryScale = scale[device.id];
+          device.memoryScale = fit->cutScale[device.id];
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(loads.takeError());
-    if (scale)
-      writeNeeds(needsOf(problem, *loads), cluster->devices.size());
+    if (fit)
+      fit->cut = toEstimate(needsOf(problem, *loads), cluster->devices.size());
     explain(*loads, units, *devices);
     assign(*loads, units);
     copyFree();
@@ -198,16 +199,14 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     }
   }
 
-  /// For those who know better, later.
-  void writeNeeds(ArrayRef<CutNeed> needs, size_t devices) {
+  static MemoryFit::Estimate toEstimate(ArrayRef<CutNeed> needs,
+                                        size_t devices) {
     std::vector<int64_t> bytes(devices, 0), state(devices, 0);
     for (const CutNeed &need : needs) {
       state[need.device] = need.stateBytes;
       bytes[need.device] = need.stateBytes + need.workingBytes;
     }
-    Builder builder(&getContext());
-    module->setAttr(kCutBytesAttr, builder.getDenseI64ArrayAttr(bytes));
-    module->setAttr(kCutStateBytesAttr, builder.getDenseI64ArrayAttr(state));
+    return {std::move(bytes), std::move(state)};
   }
 
   void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {

@@ -21,6 +21,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Schedule.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -127,13 +128,10 @@ struct ScheduleMicroBatchesPass
   /// The kinds but for those whose buffers have turned out too large; says
   /// which these are.
   std::string leaveOutMisfits(SmallVectorImpl<ScheduleKind> &among) {
-    auto misfits =
-        getOperation()->getAttrOfType<ArrayAttr>(kMisfitSchedulesAttr);
-    if (!misfits)
+    const MemoryFit *fit = getMemoryFit(getOperation());
+    if (!fit || fit->misfitSchedules.empty())
       return "";
-    SmallVector<StringRef> names;
-    for (auto name : misfits.getAsRange<StringAttr>())
-      names.push_back(name);
+    ArrayRef<std::string> names = fit->misfitSchedules;
     for (StringRef name : scheduleKindNames())
       if (!llvm::is_contained(names, name))
         among.push_back(*parseScheduleKind(name));
@@ -193,11 +191,12 @@ struct ScheduleMicroBatchesPass
       return error;
     }
     emitRemark(loop.getLoc()) << "pipeline: " << choice->reason << misfits;
-    if (choice->isReplaceable)
-      getOperation()->setAttr(
-          kReplaceableScheduleAttr,
-          StringAttr::get(&getContext(), stringifyScheduleKind(choice->kind)));
-    correctEstimate(pipeline, choice->schedule);
+    if (MemoryFit *fit = getMemoryFit(getOperation())) {
+      if (choice->isReplaceable)
+        fit->replaceableSchedule = stringifyScheduleKind(choice->kind).str();
+      if (!fit->shares.bytes.empty())
+        pipeline.correctBytes(choice->schedule, fit->shares.bytes);
+    }
     loop->removeAttr(kLoopBytesAttr);
     apart->removeAttr(kLoopBytesAttr);
     if (choice->kind == ScheduleKind::ZeroBubble) {
@@ -209,18 +208,6 @@ struct ScheduleMicroBatchesPass
       write(loop, pipeline, problem, *choice);
     }
     return success();
-  }
-
-  /// Where somebody has asked for the bytes that devices are expected to need.
-  void correctEstimate(Pipeline &pipeline, const Schedule &schedule) {
-    ModuleOp module = getOperation();
-    auto attr = module->getAttrOfType<DenseI64ArrayAttr>(kEstimatedBytesAttr);
-    if (!attr)
-      return;
-    SmallVector<int64_t> bytes(attr.asArrayRef());
-    pipeline.correctBytes(schedule, bytes);
-    module->setAttr(kEstimatedBytesAttr,
-                    DenseI64ArrayAttr::get(&getContext(), bytes));
   }
 
   /// Writes down the steps of all devices that have the same slots.

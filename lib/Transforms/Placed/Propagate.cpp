@@ -19,6 +19,7 @@
 #include "Propagate/WritePlacements.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -101,11 +102,10 @@ private:
   bool followStrategies(bool mayRotate) {
     layouts.followStrategies();
     meshes.findArgumentMeshes();
-    auto module = function->getParentOfType<ModuleOp>();
+    MemoryFit *fit = getMemoryFit(function);
     ArrayRef<double> scale;
-    if (auto attr = module->getAttrOfType<DenseF64ArrayAttr>(kMemoryScaleAttr);
-        attr && attr.size() == int64_t(cluster.devices.size()))
-      scale = attr;
+    if (fit)
+      scale = fit->shareScale;
     StepLoads loads = readLoads();
     MeshBalancer balancer(loads, cluster, scale);
     SmallVector<Mesh *> list = meshes.getMeshes();
@@ -123,13 +123,8 @@ private:
       if (pipeline.getNumStages() > 1 && pipeline.goesBack())
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
-    if (!scale.empty()) {
-      Builder builder(module.getContext());
-      module->setAttr(kEstimatedBytesAttr,
-                      builder.getDenseI64ArrayAttr(balancer.estimateBytes()));
-      module->setAttr(kArgumentBytesAttr,
-                      builder.getDenseI64ArrayAttr(balancer.argumentBytes()));
-    }
+    if (fit)
+      fit->shares = {balancer.estimateBytes(), balancer.argumentBytes()};
     return false;
   }
 

@@ -274,11 +274,6 @@ func.func @negative(%x: tensor<4xf32> {whale.batch_dim = -1}) {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.memory_scale' is array<f64: 0.000000e+00>, expected array<f64: ...> of positive numbers}}
-module attributes {whale.memory_scale = array<f64: 0.0>} {}
-
-// -----
-
 // expected-error@+1 {{attribute 'whale.arena_bytes' is -1 : i64, expected an i64 that is not negative}}
 func.func @arena() attributes {whale.arena_bytes = -1} {
   return

@@ -233,13 +233,11 @@ module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
 
 // -----
 
-// The bytes that whale-propagate expects rule out all but one kind, and what
-// devices need under it is noted for those who have asked.
-// CHECK-LABEL: module attributes
-// CHECK-SAME: whale.estimated_bytes = array<i64: 80, 65>
+// The bytes that whale-propagate expects rule out all but one kind.
+// CHECK-LABEL: module @full
 // CHECK: steps = "F0 F1 B0 F2 B1 B2"
 // CHECK-NOT: whale.loop_bytes
-module attributes {whale.estimated_bytes = array<i64: 0, 0>} {
+module @full {
   whale.cluster @cluster {
     kinds = {small = {flops = {f32 = 1.0e12}, memory_bytes = 89,
                       memory_bandwidth = 1.0e11}},

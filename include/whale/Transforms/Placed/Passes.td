@@ -25,8 +25,8 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
     parallelism). Inside a group, a TaskGraph with devices of its own gets such
     of one node if it can, and in a pipeline (`num_micro_batch` above 1, or
     `num_task_graph`) the earlier TaskGraphs those with more memory, as they
-    keep more micro-batches in flight. With `whale.stage_bytes` on the module,
-    what a device of each stage needs, the one that needs most gets them.
+    keep more micro-batches in flight. Where these turn out not to fit and
+    another stage needs more, the compiler lets it have them.
     `whale.virtual_devices` on the module takes the place of all this. A task
     graph without a strategy gets none: every device computes it. Every other
     task graph of the same name gets the same `whale.virtual_device`. A scope

@@ -15,8 +15,9 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{
     Moves the instructions of the functions with `whale.ranks` between the
-    collectives and calls that they stand between, and those of segments. Collectives stay where they are, and an
-    instruction that writes in place stays behind those that read its operand.
+    collectives and calls that they stand between, and those of segments.
+    Collectives stay where they are, and an instruction that writes in place
+    stays behind those that read its operand.
     The order is the best of three: the given one, one that always takes next
     what adds the least memory, and one that does so from the end. The given one
     stays where the others are no better.

@@ -106,22 +106,6 @@ static Fault findCountsFault(const Site &, Attribute value) {
   return expected(value, "array<i64: ...> without negative numbers");
 }
 
-static Fault findScaleFault(const Site &, Attribute value) {
-  auto list = dyn_cast<DenseF64ArrayAttr>(value);
-  if (list && llvm::all_of(list.asArrayRef(), [](double factor) {
-        return std::isfinite(factor) && factor > 0;
-      }))
-    return {};
-  return expected(value, "array<f64: ...> of positive numbers");
-}
-
-static Fault findSchedulesFault(const Site &, Attribute value) {
-  auto list = dyn_cast<ArrayAttr>(value);
-  if (list && llvm::all_of(list, llvm::IsaPred<StringAttr>))
-    return {};
-  return expected(value, "a list of strings");
-}
-
 /// Distinct numbers of ranks or devices, at least one.
 static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
   if (numbers.empty())
@@ -312,15 +296,6 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
 
-    {"whale.estimated_bytes", kOnModule, findCountsFault},
-    {"whale.argument_bytes", kOnModule, findCountsFault},
-    {"whale.memory_scale", kOnModule, findScaleFault},
-    {"whale.cut_bytes", kOnModule, findCountsFault},
-    {"whale.cut_state_bytes", kOnModule, findCountsFault},
-    {"whale.cut_scale", kOnModule, findScaleFault},
-    {"whale.stage_bytes", kOnModule, findCountsFault},
-    {"whale.replaceable_schedule", kOnModule, findStringFault},
-    {"whale.misfit_schedules", kOnModule, findSchedulesFault},
     {"whale.schedule", kOnMicroBatches, findScheduleFault},
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
     {"whale.chunk", kOnTaskGraph, findCountFault},

@@ -15,6 +15,18 @@
 
 #include <mutex>
 
+namespace whale {
+struct MemoryFit;
+} // namespace whale
+
 #include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
+
+namespace whale {
+/// That of the compilation that the operation is part of; null if passes run by
+/// themselves.
+inline MemoryFit *getMemoryFit(mlir::Operation *op) {
+  return op->getContext()->getOrLoadDialect<WhaleDialect>()->memoryFit;
+}
+} // namespace whale
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALEDIALECT_H

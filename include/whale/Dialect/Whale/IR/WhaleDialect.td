@@ -40,6 +40,10 @@ def Whale_Dialect : Dialect {
     ::llvm::LogicalResult checkOnce(
         Checked key, ::llvm::function_ref<::llvm::LogicalResult()> check);
 
+    /// What the attempts of a compilation leave for one another. Null where
+    /// passes run by themselves.
+    ::whale::MemoryFit *memoryFit = nullptr;
+
   private:
     ::std::mutex checkedMutex;
     ::llvm::DenseSet<Checked> checked;
