@@ -34,6 +34,7 @@ import numpy as np
 import safetensors.numpy
 
 import whale as wh
+from whale.program import read_tables
 
 BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
 WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 16384, 8
@@ -106,14 +107,28 @@ class Measurement:
 def roofline(program: str) -> list[float]:
     """Seconds of each rank's instructions on a core of its own."""
     manifest = json.loads(pathlib.Path(program, "manifest.json").read_text())
-    seconds: dict[int, float] = {}
-    for rank_class in manifest["classes"]:
-        total = sum(
+    read_tables(program, manifest)
+
+    def time(instructions: list[dict[str, Any]]) -> float:
+        return sum(
             max(
                 instruction.get("flops", 0) / CORE["flops"]["f32"],
                 instruction.get("bytes", 0) / CORE["memory_bandwidth"],
             )
-            for instruction in rank_class["instructions"]
+            for instruction in instructions
+        )
+
+    functions = [
+        time(function["instructions"])
+        for function in manifest.get("functions", ())
+    ]
+    seconds: dict[int, float] = {}
+    for rank_class in manifest["classes"]:
+        instructions = rank_class["instructions"]
+        total = time(instructions) + sum(
+            functions[rank_class["runs"][instruction["run"]]["function"]]
+            for instruction in instructions
+            if "run" in instruction
         )
         seconds |= dict.fromkeys(rank_class["ranks"], total)
     return [seconds[rank] for rank in sorted(seconds)]

@@ -165,7 +165,10 @@ Program::State::load(const std::filesystem::path &directory,
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
   std::string file = (directory / "manifest.json").string();
-  format::Program program = format::readProgram(text->text(), file);
+  auto readTable = [&](const std::string &name) {
+    return std::string(files.open(name)->text());
+  };
+  format::Program program = format::readProgram(text->text(), file, readTable);
   checkTarget(program, file);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);

@@ -13,6 +13,7 @@
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <sys/stat.h>
 
@@ -33,14 +34,31 @@ static bool saysWhale(std::string_view text) {
   return false;
 }
 
+bool isProgramFile(std::string_view name) {
+  static constexpr std::string_view files[] = {"manifest.json", "kernels.so",
+                                               "constants.bin", "checksums.txt",
+                                               "python.json"};
+  if (std::ranges::count(files, name) != 0)
+    return true;
+  // A part of a table: its name, a hyphen, a number.
+  size_t hyphen = name.find('-');
+  if (hyphen == name.npos || !name.ends_with(".json"))
+    return false;
+  std::string_view table = name.substr(0, hyphen);
+  std::string_view number =
+      name.substr(hyphen + 1, name.size() - hyphen - 1 - strlen(".json"));
+  return (table == "functions" || table == "classes" || table == "channels") &&
+         !number.empty() &&
+         number.find_first_not_of("0123456789") == number.npos;
+}
+
 /// Whether all that stands in a directory is what programs are made of.
 static bool holdsProgramFilesAlone(const fs::path &directory) {
   std::error_code error;
   fs::directory_iterator it(directory, error);
   return !error && std::all_of(it, fs::directory_iterator(), [&](auto &entry) {
     return entry.is_regular_file(error) &&
-           std::ranges::count(kProgramFiles,
-                              entry.path().filename().string()) != 0;
+           isProgramFile(entry.path().filename().string());
   });
 }
 

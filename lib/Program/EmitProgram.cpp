@@ -304,9 +304,11 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
   auto inParallel = [&](size_t count, auto &function) {
     parallelFor(module.getContext(), 0, count, function);
   };
-  if (llvm::Error error = directory->write(
-          "manifest.json", format::writeProgram(program, inParallel)))
-    return fail(std::move(error));
+  format::ProgramText text = format::writeProgram(program, inParallel);
+  text.tables["manifest.json"] = std::move(text.manifest);
+  for (const auto &[name, contents] : text.tables)
+    if (llvm::Error error = directory->write(name, contents))
+      return fail(std::move(error));
   if (llvm::Error error = directory->commit())
     return fail(std::move(error));
   return success();

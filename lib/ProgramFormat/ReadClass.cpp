@@ -126,8 +126,26 @@ int64_t readOffset(const Field &field, const BufferInfo &buffer) {
   return offset;
 }
 
-BufferInfo readTensor(const Field &field) {
+BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces) {
+  std::string known;
+  const Space *found = nullptr;
+  for (const Space &space : spaces) {
+    bool isLast = &space == spaces.end() - 1;
+    known += std::string(known.empty() ? "'"
+                         : isLast      ? " or '"
+                                       : ", '") +
+             std::string(name(space)) + "'";
+    if (!field.find(std::string(name(space))))
+      continue;
+    if (found)
+      field.fail("is both '" + std::string(name(*found)) + "' and '" +
+                 std::string(name(space)) + "'");
+    found = &space;
+  }
+  if (!found)
+    field.fail("must have a field " + known);
   BufferInfo buffer;
+  buffer.space = *found;
   std::tie(buffer.dtype, buffer.shape) = field.at("type").tensorType();
   buffer.bytes = byteCount(buffer.dtype, buffer.shape);
   return buffer;
@@ -135,39 +153,32 @@ BufferInfo readTensor(const Field &field) {
 
 BufferInfo ProgramReader::readBuffer(const Field &field,
                                      const RankClass &rankClass) {
-  BufferInfo buffer = readTensor(field);
-  Field space = field.at("space");
+  BufferInfo buffer =
+      readTensor(field, {Space::Arena, Space::Argument, Space::Result,
+                         Space::Constant, Space::RankConstant});
+  Field where = field.at(std::string(name(buffer.space)));
   auto readIndex = [&](const std::vector<Parameter> &parameters) {
-    buffer.index = field.at("index").integer(
-        0, static_cast<int64_t>(parameters.size()) - 1);
+    buffer.index =
+        where.integer(0, static_cast<int64_t>(parameters.size()) - 1);
     if (auto offset = field.find("offset"))
       buffer.offset = readOffset(*offset, buffer);
     checkShard(field, buffer, parameters[buffer.index], rankClass.ranks);
   };
-  if (space.text() == "arena") {
-    buffer.space = Space::Arena;
-    buffer.offset = readOffset(field.at("offset"), buffer);
+  if (buffer.space == Space::Arena) {
+    buffer.offset = readOffset(where, buffer);
     if (buffer.offset > rankClass.arenaBytes ||
         buffer.bytes > rankClass.arenaBytes - buffer.offset)
-      field.at("offset").fail("the buffer's " + std::to_string(buffer.bytes) +
-                              " bytes reach out of the arena of " +
-                              std::to_string(rankClass.arenaBytes));
-  } else if (space.text() == "argument") {
-    buffer.space = Space::Argument;
+      where.fail("the buffer's " + std::to_string(buffer.bytes) +
+                 " bytes reach out of the arena of " +
+                 std::to_string(rankClass.arenaBytes));
+  } else if (buffer.space == Space::Argument) {
     readIndex(program.arguments);
-  } else if (space.text() == "result") {
-    buffer.space = Space::Result;
+  } else if (buffer.space == Space::Result) {
     readIndex(program.results);
-  } else if (space.text() == "constant") {
-    buffer.space = Space::Constant;
-    buffer.offset = readOffset(field.at("offset"), buffer);
-  } else if (space.text() == "rank_constant") {
-    buffer.space = Space::RankConstant;
-    buffer.values =
-        readValues(field.at("values"), buffer, rankClass.ranks.size());
+  } else if (buffer.space == Space::Constant) {
+    buffer.offset = readOffset(where, buffer);
   } else {
-    space.fail("must be 'arena', 'argument', 'result', 'constant' or "
-               "'rank_constant'");
+    buffer.values = readValues(where, buffer, rankClass.ranks.size());
   }
   return buffer;
 }
@@ -182,11 +193,17 @@ void ProgramReader::readClass(const Field &field, size_t number) {
   if (locals)
     readLocals(*locals, rankClass);
   InstructionReader reader(*this, rankClass, number);
-  rankClass.instructions = reader.readList(field.at("instructions"));
+  std::set<int64_t> used;
+  if (auto runs = field.find("runs")) {
+    reader.readRuns(*runs);
+    for (const Run &run : reader.getRuns())
+      used.insert(run.function);
+  }
   for (const auto &[function, offsets] : rankClass.locals)
-    if (!reader.getRuns().contains(function))
+    if (!used.contains(function))
       locals->at(std::to_string(function))
           .fail("the class does not run function " + std::to_string(function));
+  rankClass.instructions = reader.readList(field.at("instructions"));
 }
 
 } // namespace whale::format

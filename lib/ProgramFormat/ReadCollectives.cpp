@@ -213,16 +213,19 @@ static Collective readCollective(const Field &field, size_t ranks) {
 
 void ProgramReader::readChannels() {
   Field list = root.at("channels");
-  for (const auto &[key, field] : list.members()) {
+  for (const auto &[key, field] : readTable(list, /*isList=*/false)) {
     auto number = parseDecimal(key);
     if (!number)
       list.fail("'" + key + "' is not the number of a channel");
-    Channel channel{field, *number, {}, {}};
+    Channel channel{field, *number, {}, {}, {}};
+    if (auto origin = field.find("origin"))
+      channel.origin = readOrigin(*origin, program);
     if (auto other = field.find("same_as"))
       channel.described = other->integer();
     else
       channel.collective = readCollective(field, program.ranks.size());
-    channels.emplace(*number, std::move(channel));
+    if (!channels.emplace(*number, std::move(channel)).second)
+      field.fail("an earlier file has channel " + key + " too");
   }
   for (const auto &[number, channel] : channels) {
     auto it = channels.find(channel.described);

@@ -24,24 +24,17 @@ std::string ProgramReader::describe(Slot slot) {
 /// `count`: how many buffers the function has.
 BufferInfo ProgramReader::readBuffer(const Field &field,
                                      const Function &function, int64_t count) {
-  BufferInfo buffer = readTensor(field);
-  Field space = field.at("space");
-  auto readIndex = [&](Space of, int64_t most) {
-    buffer.space = of;
-    buffer.index = field.at("index").integer(0, most - 1);
-  };
-  if (space.text() == "operand") {
-    readIndex(Space::Operand, function.operands);
-  } else if (space.text() == "result") {
-    readIndex(Space::Result, function.results);
-  } else if (space.text() == "local") {
-    readIndex(Space::Local, count);
-  } else if (space.text() == "constant") {
-    buffer.space = Space::Constant;
-    buffer.offset = readOffset(field.at("offset"), buffer);
-  } else {
-    space.fail("must be 'operand', 'result', 'local' or 'constant'");
-  }
+  BufferInfo buffer = readTensor(
+      field, {Space::Operand, Space::Result, Space::Local, Space::Constant});
+  Field where = field.at(std::string(name(buffer.space)));
+  if (buffer.space == Space::Constant)
+    buffer.offset = readOffset(where, buffer);
+  else
+    buffer.index =
+        where.integer(0, (buffer.space == Space::Operand  ? function.operands
+                          : buffer.space == Space::Result ? function.results
+                                                          : count) -
+                             1);
   return buffer;
 }
 
@@ -82,13 +75,14 @@ void ProgramReader::readFunction(const Field &field, size_t number) {
 }
 
 void ProgramReader::readFunctions() {
-  auto functions = root.find("functions");
-  if (!functions)
+  auto field = root.find("functions");
+  if (!field)
     return;
-  program.functions.resize(functions->size());
-  needs.resize(functions->size());
-  for (size_t i = 0; i < functions->size(); ++i)
-    readFunction((*functions)[i], i);
+  Table functions = readTable(*field, /*isList=*/true);
+  program.functions.resize(functions.size());
+  needs.resize(functions.size());
+  for (size_t i = 0; i < functions.size(); ++i)
+    readFunction(functions[i].second, i);
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,7 +170,7 @@ void InstructionReader::readGiven(const Field &list, const char *what,
               what);
 }
 
-Run InstructionReader::readRun(const Field &field) {
+Run InstructionReader::readRunOf(const Field &field) const {
   Run run;
   Field callee = field.at("function");
   run.function =
@@ -199,9 +193,20 @@ Run InstructionReader::readRun(const Field &field) {
                  ProgramReader::describe(b) +
                  " overlap, and the function writes one where it uses the "
                  "other");
+  return run;
+}
+
+void InstructionReader::readRuns(const Field &list) {
+  for (size_t i = 0; i < list.size(); ++i)
+    runs.push_back(readRunOf(list[i]));
+}
+
+Run InstructionReader::readRun(const Field &field) {
+  int64_t number =
+      field.at("run").integer(0, static_cast<int64_t>(runs.size()) - 1);
+  Run run = runs[number];
   if (auto moment = field.find("moment"))
     run.moment = moment->integer();
-  runs.insert(run.function);
   return run;
 }
 

@@ -60,7 +60,7 @@ InstructionReader::readOutput(const Field &field,
 
 Kernel InstructionReader::readKernel(const Field &field) {
   Kernel kernel;
-  kernel.symbol = field.at("symbol").text();
+  kernel.symbol = field.at("kernel").text();
   kernel.extent = field.at("extent").integer();
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
@@ -70,7 +70,7 @@ Kernel InstructionReader::readKernel(const Field &field) {
     return kernel;
   auto it = reader.program.kernelSignatures->find(kernel.symbol);
   if (it == reader.program.kernelSignatures->end())
-    field.at("symbol").fail("kernel_signatures has no '" + kernel.symbol + "'");
+    field.at("kernel").fail("kernel_signatures has no '" + kernel.symbol + "'");
   const KernelSignature &signature = it->second;
   if (kernel.extent != signature.extent)
     field.at("extent").fail("the kernel has extent " +
@@ -89,10 +89,11 @@ Kernel InstructionReader::readKernel(const Field &field) {
 }
 
 Copy InstructionReader::readCopy(const Field &field) {
-  Copy copy;
-  copy.src = readBuffer(field.at("src"));
-  copy.dst = readBuffer(field.at("dst"));
-  checkWritable(field.at("dst"), copy.dst);
+  Field buffers = field.at("copy");
+  if (buffers.size() != 2)
+    buffers.fail("must be [src, dst]");
+  Copy copy{readBuffer(buffers[0]), readBuffer(buffers[1])};
+  checkWritable(buffers[1], copy.dst);
   if (info(copy.src).bytes != info(copy.dst).bytes)
     field.fail("src and dst have different sizes");
   return copy;
@@ -145,11 +146,18 @@ void checkProduct(const Field &field, const BufferInfo &lhs,
     field.fail("the product of floating-point numbers is one");
 }
 
+std::tuple<BufferIndex, BufferIndex, BufferIndex>
+InstructionReader::readOperands(const Field &field) {
+  if (field.size() != 3)
+    field.fail("must be [lhs, rhs, out]");
+  BufferIndex lhs = readBuffer(field[0]), rhs = readBuffer(field[1]);
+  return {lhs, rhs, readOutput(field[2], {lhs, rhs})};
+}
+
 Matmul InstructionReader::readMatmul(const Field &field) {
   Matmul matmul;
-  matmul.lhs = readBuffer(field.at("lhs"));
-  matmul.rhs = readBuffer(field.at("rhs"));
-  matmul.out = readOutput(field.at("out"), {matmul.lhs, matmul.rhs});
+  std::tie(matmul.lhs, matmul.rhs, matmul.out) =
+      readOperands(field.at("matmul"));
   const BufferInfo &lhs = info(matmul.lhs), &rhs = info(matmul.rhs);
   const BufferInfo &out = info(matmul.out);
   matmul.lhsType = lhs.dtype;
@@ -209,9 +217,7 @@ Matmul InstructionReader::readMatmul(const Field &field) {
 }
 
 Convolution InstructionReader::readConvolution(const Field &field) {
-  BufferIndex lhs = readBuffer(field.at("lhs"));
-  BufferIndex rhs = readBuffer(field.at("rhs"));
-  BufferIndex out = readOutput(field.at("out"), {lhs, rhs});
+  auto [lhs, rhs, out] = readOperands(field.at("convolution"));
   Convolution convolution =
       decodeConvolution(field, info(lhs), info(rhs), info(out));
   convolution.lhs = lhs;
@@ -232,7 +238,7 @@ Call InstructionReader::readCall(const Field &field) {
     call.outputs.push_back(readOutput(outputs[i], taken));
     taken.push_back(call.outputs.back());
   }
-  call.function = field.at("function").text();
+  call.function = field.at("call").text();
   return call;
 }
 
@@ -248,7 +254,7 @@ void InstructionReader::checkParticipation(const Field &field, int64_t channel,
 }
 
 Start InstructionReader::readStart(const Field &field) {
-  Field channelField = field.at("channel");
+  Field channelField = field.at("start");
   Start start;
   start.channel = channelField.integer();
   auto it = reader.channels.find(start.channel);
@@ -288,7 +294,7 @@ Start InstructionReader::readStart(const Field &field) {
 }
 
 Wait InstructionReader::readWait(const Field &field) {
-  Field transfer = field.at("transfer");
+  Field transfer = field.at("wait");
   Wait wait{transfer.integer()};
   if (open.erase(wait.transfer) == 0)
     transfer.fail("no transfer " + std::to_string(wait.transfer) +
@@ -300,7 +306,7 @@ Wait InstructionReader::readWait(const Field &field) {
 While InstructionReader::readWhile(const Field &field) {
   While loop;
   loop.cond = readList(field.at("cond"));
-  Field predicate = field.at("predicate");
+  Field predicate = field.at("while");
   loop.predicate = readBuffer(predicate);
   if (info(loop.predicate).dtype != DType::I1 ||
       info(loop.predicate).bytes != 1)
@@ -311,7 +317,7 @@ While InstructionReader::readWhile(const Field &field) {
 
 Case InstructionReader::readCase(const Field &field) {
   Case result;
-  Field index = field.at("index");
+  Field index = field.at("case");
   result.index = readBuffer(index);
   if (!isInteger(info(result.index).dtype) ||
       elementCount(info(result.index).shape) != 1)
@@ -324,41 +330,55 @@ Case InstructionReader::readCase(const Field &field) {
   return result;
 }
 
+template <auto read>
+static Operation readAs(InstructionReader &reader, const Field &field) {
+  return (reader.*read)(field);
+}
+
 Instruction InstructionReader::read(const Field &field) {
+  using R = InstructionReader;
+  struct Kind {
+    const char *name;
+    Operation (*read)(InstructionReader &, const Field &);
+    bool inClassesOnly = false;
+  };
+  static constexpr Kind kinds[] = {
+      {"kernel", readAs<&R::readKernel>},
+      {"copy", readAs<&R::readCopy>},
+      {"matmul", readAs<&R::readMatmul>},
+      {"convolution", readAs<&R::readConvolution>},
+      {"call", readAs<&R::readCall>},
+      {"start", readAs<&R::readStart>, true},
+      {"wait", readAs<&R::readWait>, true},
+      {"run", readAs<&R::readRun>, true},
+      {"while", readAs<&R::readWhile>},
+      {"case", readAs<&R::readCase>},
+  };
+  const Kind *kind = nullptr;
+  for (const Kind &candidate : kinds)
+    if (field.find(candidate.name)) {
+      if (kind)
+        field.fail("is both '" + std::string(kind->name) + "' and '" +
+                   candidate.name + "'");
+      kind = &candidate;
+    }
+  if (!kind)
+    field.fail("is no instruction");
+  if (!rankClass && kind->inClassesOnly)
+    field.at(kind->name)
+        .fail("a function must not hold '" + std::string(kind->name) + "'");
   Instruction instruction;
-  Field op = field.at("op");
-  const std::string &name = op.text();
-  if (auto origin = field.find("origin"))
-    instruction.origin = origin->integer(
-        0, static_cast<int64_t>(reader.program.origins.size()) - 1);
+  instruction.operation = kind->read(*this, field);
+  if (field.json().contains("origin")) {
+    if (auto origin = field.find("origin"))
+      instruction.origin = readOrigin(*origin, reader.program);
+  } else if (auto *start = std::get_if<Start>(&instruction.operation)) {
+    instruction.origin = reader.channels.at(start->channel).origin;
+  }
   if (auto flops = field.find("flops"))
     instruction.flops = flops->rounded();
   if (auto bytes = field.find("bytes"))
     instruction.bytes = bytes->rounded();
-  if (!rankClass && (name == "start" || name == "wait" || name == "run"))
-    op.fail("a function must not hold '" + name + "'");
-  if (name == "kernel")
-    instruction.operation = readKernel(field);
-  else if (name == "copy")
-    instruction.operation = readCopy(field);
-  else if (name == "matmul")
-    instruction.operation = readMatmul(field);
-  else if (name == "convolution")
-    instruction.operation = readConvolution(field);
-  else if (name == "call")
-    instruction.operation = readCall(field);
-  else if (name == "start")
-    instruction.operation = readStart(field);
-  else if (name == "wait")
-    instruction.operation = readWait(field);
-  else if (name == "run")
-    instruction.operation = readRun(field);
-  else if (name == "while")
-    instruction.operation = readWhile(field);
-  else if (name == "case")
-    instruction.operation = readCase(field);
-  else
-    op.fail("unknown instruction '" + name + "'");
   return instruction;
 }
 

@@ -10,9 +10,11 @@
 
 #include "Reader.h"
 #include "whale/ProgramFormat/CheckTransfers.h"
+#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Error.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace whale::format {
 
@@ -152,7 +154,7 @@ void ProgramReader::readParameters() {
 }
 
 void ProgramReader::readRanks() {
-  Field ranks = root.at("ranks"), classes = root.at("classes");
+  Field ranks = root.at("ranks");
   if (ranks.size() == 0)
     ranks.fail("must not be empty");
   program.classes.resize(classes.size());
@@ -174,7 +176,7 @@ void ProgramReader::readRanks() {
     program.ranks.push_back(std::move(rank));
   }
   for (size_t i = 0; i < classes.size(); ++i) {
-    Field field = classes[i].at("ranks");
+    Field field = classes[i].second.at("ranks");
     const std::vector<int64_t> &expected = program.classes[i].ranks;
     if (field.integers() != expected)
       field.fail("must list the ranks whose class this is: " +
@@ -182,15 +184,20 @@ void ProgramReader::readRanks() {
   }
 }
 
+static std::string readFileName(const Field &field) {
+  const std::string &name = field.text();
+  if (name.empty() || name == "." || name == ".." ||
+      name.find('/') != std::string::npos ||
+      name.find('\0') != std::string::npos)
+    field.fail("must be the name of a file, without folders");
+  return name;
+}
+
 static std::optional<File> readFile(const Field &root, const std::string &key) {
   std::optional<Field> field = root.find(key);
   if (!field)
     return std::nullopt;
-  File file{field->text(), ""};
-  if (file.name.empty() || file.name == "." || file.name == ".." ||
-      file.name.find('/') != std::string::npos ||
-      file.name.find('\0') != std::string::npos)
-    field->fail("must be the name of a file, without folders");
+  File file{readFileName(*field), ""};
   if (std::optional<Field> hashes = root.find("hashes"))
     file.hash = hashes->at(file.name).text();
   return file;
@@ -276,6 +283,10 @@ void ProgramReader::readOrigins() {
   }
 }
 
+int64_t readOrigin(const Field &field, const Program &program) {
+  return field.integer(0, static_cast<int64_t>(program.origins.size()) - 1);
+}
+
 void ProgramReader::read() {
   if (root.at("format").text() != "whale")
     root.at("format").fail("must be 'whale'");
@@ -288,6 +299,7 @@ void ProgramReader::read() {
                                  : ": it needs a newer Whale"));
   program.target = root.at("target").text();
   program.name = root.at("name").text();
+  classes = readTable(root.at("classes"), /*isList=*/true);
   readRanks();
   program.kernels = readFile(root, "kernels");
   program.constants = readFile(root, "constants");
@@ -297,13 +309,12 @@ void ProgramReader::read() {
   readOrigins();
   readChannels();
   readFunctions();
-  Field classes = root.at("classes");
-  for (size_t i = 0; i < program.classes.size(); ++i)
-    readClass(classes[i], i);
+  for (size_t i = 0; i < classes.size(); ++i)
+    readClass(classes[i].second, i);
   finishChannels();
 }
 
-Program readProgram(std::string_view text, const std::string &file) {
+static Document parse(std::string_view text, const std::string &file) {
   // Loops and cases nest far less deep; the plan, which is for people, is
   // parsed and written by recursive functions.
   constexpr size_t deepest = 512;
@@ -320,8 +331,55 @@ Program readProgram(std::string_view text, const std::string &file) {
   } catch (const nlohmann::json::exception &error) {
     throw Error(file + ": not valid JSON: " + error.what());
   }
+  return document;
+}
+
+/// The path of another file in the directory of `file`.
+static std::string beside(const std::string &file, const std::string &name) {
+  return file.substr(0, file.rfind('/') + 1) + name;
+}
+
+ProgramReader::Table ProgramReader::readTable(const Field &field, bool isList) {
+  Table table;
+  auto add = [&](const Field &part) {
+    if (isList)
+      for (size_t i = 0; i < part.size(); ++i)
+        table.emplace_back("", part[i]);
+    else
+      std::ranges::move(part.members(), std::back_inserter(table));
+  };
+  if (!field.json().is_object() || !field.json().contains("files")) {
+    add(field);
+    return table;
+  }
+  Field files = field.at("files");
+  if (!openFile)
+    files.fail("there are no other files");
+  for (size_t i = 0; i < files.size(); ++i) {
+    std::string name = readFileName(files[i].at("name"));
+    std::string text = openFile(name);
+    std::string path = beside(document.file, name);
+    if (auto hashes = root.find("hashes");
+        hashes && hashes->at(name).text() != Checksum::of(text))
+      throw Error(path + ": differs from its hash in manifest.json: it was "
+                         "damaged, or is another program's");
+    documents.push_back(parse(text, path));
+    Field part(documents.back());
+    size_t before = table.size();
+    add(part);
+    if (auto count = files[i].at("count");
+        count.integer() != static_cast<int64_t>(table.size() - before))
+      count.fail(name + " has " + std::to_string(table.size() - before) +
+                 " elements");
+  }
+  return table;
+}
+
+Program readProgram(std::string_view text, const std::string &file,
+                    const ReadFile &readFile) {
+  Document document = parse(text, file);
   Program program;
-  ProgramReader(Field(document), program).read();
+  ProgramReader(document, readFile, program).read();
   if (std::string plan = findMember(text, "plan"); !plan.empty())
     program.plan = std::move(plan);
   if (auto fault = checkTransfers(program))

@@ -11,24 +11,33 @@
 
 #include "Field.h"
 #include "Memory.h"
-#include "whale/ProgramFormat/Program.h"
+#include "whale/ProgramFormat/ReadProgram.h"
 
+#include <deque>
 #include <functional>
+#include <initializer_list>
 #include <set>
+#include <tuple>
 
 namespace whale::format {
 
 /// State of reading one program.
 class ProgramReader {
 public:
-  ProgramReader(const Field &root, Program &program)
-      : root(root), program(program) {}
+  ProgramReader(const Document &document, const ReadFile &readFile,
+                Program &program)
+      : document(document), root(document), openFile(readFile),
+        program(program) {}
 
   void read();
 
 private:
   friend class InstructionReader;
 
+  /// The names of a table's elements, empty in a list, and the elements,
+  /// wherever they stand.
+  using Table = std::vector<std::pair<std::string, Field>>;
+  Table readTable(const Field &field, bool isList);
   void readRanks();
   void readOrigins();
   /// Shapes, boxes and roles of "arguments" and "results".
@@ -63,6 +72,8 @@ private:
     /// Of a described one.
     Collective collective;
     Uses uses;
+    /// Of the starts that do not say it.
+    std::optional<int64_t> origin;
   };
 
   /// An operand, result or local of a function.
@@ -88,8 +99,13 @@ private:
   void complete(const Channel &described, const Uses &uses,
                 Collective &collective);
 
+  const Document &document;
   const Field root;
+  const ReadFile &openFile;
   Program &program;
+  /// The files that hold tables.
+  std::deque<Document> documents;
+  Table classes;
   std::map<int64_t, Channel> channels;
   /// By number.
   std::vector<FunctionNeeds> needs;
@@ -108,20 +124,24 @@ public:
                     size_t number)
       : reader(reader), number(static_cast<int64_t>(number)), body(function) {}
 
+  /// What the class runs, before its instructions.
+  void readRuns(const Field &list);
   std::vector<Instruction> readList(const Field &list);
 
-  /// The functions that the instructions run.
-  const std::set<int64_t> &getRuns() const { return runs; }
+  const std::vector<Run> &getRuns() const { return runs; }
 
 private:
   Instruction read(const Field &field);
   Kernel readKernel(const Field &field);
+  std::tuple<BufferIndex, BufferIndex, BufferIndex>
+  readOperands(const Field &field);
   Copy readCopy(const Field &field);
   Matmul readMatmul(const Field &field);
   Convolution readConvolution(const Field &field);
   Call readCall(const Field &field);
   Start readStart(const Field &field);
   Wait readWait(const Field &field);
+  Run readRunOf(const Field &field) const;
   Run readRun(const Field &field);
   While readWhile(const Field &field);
   Case readCase(const Field &field);
@@ -157,12 +177,15 @@ private:
   int64_t starts = 0;
   /// The transfers of the list at hand that were not waited for yet.
   std::set<int64_t> open;
-  std::set<int64_t> runs;
+  std::vector<Run> runs;
   int depth = 0;
 };
 
-/// Reads the element type and the shape of a buffer, and with them its bytes.
-BufferInfo readTensor(const Field &field);
+/// Reads which of the `spaces` a buffer lies in and its type, and with that its
+/// bytes.
+BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces);
+
+int64_t readOrigin(const Field &field, const Program &program);
 
 /// An offset that is aligned for the buffer's elements.
 int64_t readOffset(const Field &field, const BufferInfo &buffer);

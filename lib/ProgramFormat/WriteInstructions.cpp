@@ -31,27 +31,24 @@ static Json rangesToJson(const std::vector<BufferIndex> &buffers) {
 namespace {
 /// Says what the operation is.
 struct AddOperation {
+  InstructionWriter &out;
   Json &json;
 
   void operator()(const Kernel &kernel) const {
-    json = {{"op", "kernel"},
-            {"symbol", kernel.symbol},
+    json = {{"kernel", kernel.symbol},
             {"buffers", kernel.buffers},
             {"extent", kernel.extent}};
   }
 
   void operator()(const Copy &copy) const {
-    json = {{"op", "copy"}, {"src", copy.src}, {"dst", copy.dst}};
+    json = {{"copy", Json::array({copy.src, copy.dst})}};
   }
 
   void operator()(const Matmul &matmul) const {
     Json batch = Json::array();
     for (const Matmul::Batch &dim : matmul.batch)
       batch.push_back(Json::array({dim.size, dim.lhs, dim.rhs, dim.out}));
-    json = {{"op", "matmul"},
-            {"lhs", matmul.lhs},
-            {"rhs", matmul.rhs},
-            {"out", matmul.out},
+    json = {{"matmul", Json::array({matmul.lhs, matmul.rhs, matmul.out})},
             {"batch", std::move(batch)},
             {"m", {matmul.m, matmul.mLhs, matmul.mOut}},
             {"n", {matmul.n, matmul.nRhs, matmul.nOut}},
@@ -79,10 +76,8 @@ struct AddOperation {
                     {"output_feature_dimension", out.second},
                     {"output_spatial_dimensions", out.spatial}};
     json = {
-        {"op", "convolution"},
-        {"lhs", convolution.lhs},
-        {"rhs", convolution.rhs},
-        {"out", convolution.out},
+        {"convolution",
+         Json::array({convolution.lhs, convolution.rhs, convolution.out})},
         {"window_strides", list([](const Window &w) { return w.stride; })},
         {"padding",
          list([](const Window &w) { return Json::array({w.low, w.high}); })},
@@ -95,57 +90,59 @@ struct AddOperation {
   }
 
   void operator()(const Call &call) const {
-    json = {{"op", "call"},
-            {"function", call.function},
+    json = {{"call", call.function},
             {"inputs", call.inputs},
             {"outputs", call.outputs},
             {"config", Json::parse(call.config)}};
   }
 
   void operator()(const Start &start) const {
-    json = {{"op", "start"}, {"channel", start.channel}};
+    json = {{"start", start.channel}};
     if (start.src)
       json["src"] = *start.src;
     if (start.dst)
       json["dst"] = *start.dst;
   }
 
-  void operator()(const Wait &wait) const {
-    json = {{"op", "wait"}, {"transfer", wait.transfer}};
-  }
+  void operator()(const Wait &wait) const { json = {{"wait", wait.transfer}}; }
 
   void operator()(const Run &run) const {
-    json = {{"op", "run"},
-            {"function", run.function},
-            {"operands", rangesToJson(run.operands)},
-            {"results", rangesToJson(run.results)}};
+    json = {{"run", out.runs.add(run)}};
     if (run.moment)
       json["moment"] = *run.moment;
   }
 
   void operator()(const While &loop) const {
-    json = {{"op", "while"},
-            {"cond", format::toJson(loop.cond)},
-            {"predicate", loop.predicate},
-            {"body", format::toJson(loop.body)}};
+    json = {{"while", loop.predicate},
+            {"cond", out.toJson(loop.cond)},
+            {"body", out.toJson(loop.body)}};
   }
 
   void operator()(const Case &choice) const {
     Json branches = Json::array();
     for (const std::vector<Instruction> &branch : choice.branches)
-      branches.push_back(format::toJson(branch));
-    json = {{"op", "case"},
-            {"index", choice.index},
-            {"branches", std::move(branches)}};
+      branches.push_back(out.toJson(branch));
+    json = {{"case", choice.index}, {"branches", std::move(branches)}};
   }
 };
 } // namespace
 
-Json toJson(const std::vector<Instruction> &instructions) {
+int64_t RunTable::add(const Run &run) {
+  auto [it, isNew] =
+      numbers.try_emplace({run.function, run.operands, run.results},
+                          static_cast<int64_t>(list.size()));
+  if (isNew)
+    list.push_back({{"function", run.function},
+                    {"operands", rangesToJson(run.operands)},
+                    {"results", rangesToJson(run.results)}});
+  return it->second;
+}
+
+Json InstructionWriter::toJson(const std::vector<Instruction> &instructions) {
   Json list = Json::array();
   for (const Instruction &instruction : instructions) {
     Json json;
-    std::visit(AddOperation{json}, instruction.operation);
+    std::visit(AddOperation{*this, json}, instruction.operation);
     if (instruction.flops)
       json["flops"] = *instruction.flops;
     if (instruction.bytes)
@@ -153,8 +150,11 @@ Json toJson(const std::vector<Instruction> &instructions) {
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
       json["accumulate"] = true;
-    if (instruction.origin)
-      json["origin"] = *instruction.origin;
+    const auto *start = std::get_if<Start>(&instruction.operation);
+    auto origin =
+        start ? channelOrigins.at(start->channel) : std::optional<int64_t>();
+    if (instruction.origin != origin)
+      json["origin"] = format::toJson(instruction.origin);
     list.push_back(std::move(json));
   }
   return list;

@@ -9,6 +9,7 @@
 #include "whale/ProgramFormat/WriteProgram.h"
 
 #include "Writer.h"
+#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Numeric.h"
 
 #include <algorithm>
@@ -41,10 +42,11 @@ static Json toJson(const std::vector<Rank> &ranks) {
 namespace {
 class ProgramWriter {
 public:
-  ProgramWriter(const Program &program, const ForEach &forEach)
-      : program(program), forEach(forEach) {}
+  ProgramWriter(const Program &program, const ForEach &forEach,
+                size_t mostBytes)
+      : program(program), forEach(forEach), mostBytes(mostBytes) {}
 
-  std::string write();
+  ProgramText write();
 
 private:
   void field(const char *name, const Json &value) {
@@ -57,12 +59,33 @@ private:
   Json toJson(const Parameter &parameter);
   void writeParameters();
   void writeOrigins();
-  void writeFunctions();
-  void writeClasses();
+
+  /// What may stand in files of its own: a list, or an object whose keys are
+  /// numbers.
+  struct Table {
+    const char *name;
+    bool isList;
+    std::vector<std::string> elements = {};
+    std::vector<int64_t> keys = {};
+  };
   /// Prints the elements of a list, each on its own.
-  void writeList(const char *name, size_t count,
-                 const std::function<Json(size_t)> &element);
-  void writeChannels();
+  Table printList(const char *name, size_t count,
+                  const std::function<Json(size_t)> &element);
+  Table printFunctions();
+  Table printClasses();
+  Table printChannels();
+  /// With elements for lines of that indent.
+  std::vector<Table> printTables(int indent);
+  std::string printElement(const Json &json) const {
+    std::string out;
+    printJson(out, json, /*depth=*/6, elementIndent);
+    return out;
+  }
+  /// A part of a table.
+  static void append(std::string &out, const Table &table, size_t begin,
+                     size_t end, int indent);
+  void writeToFiles(const Table &table);
+  void writeTables();
   void writeHashes();
 
   /// A collective, where it is described, and how each class takes part there.
@@ -71,6 +94,7 @@ private:
     std::map<int64_t, const Start *> uses = {};
     std::string printed = {};
   };
+  /// Of the starts of a class; also where those of each channel come from.
   void addUses(int64_t number, const std::vector<Instruction> &instructions);
   const Shape *ownShape(const Described &described, int64_t rank,
                         std::optional<BufferIndex> Start::*side) const;
@@ -78,23 +102,22 @@ private:
                     const Described &described,
                     std::optional<BufferIndex> Start::*side) const;
   Json toJson(const Collective &collective, const Described &described) const;
+  Json toJson(const Function &function) const;
+  Json toJson(const RankClass &rankClass) const;
 
   const Program &program;
   const ForEach &forEach;
+  const size_t mostBytes;
   /// The first argument or result of a layout.
   std::map<const Layout *, std::string> namedLayouts;
   std::map<const Collective *, Described> described;
-  std::string text;
+  ChannelOrigins channelOrigins;
+  int elementIndent = 0;
+  ProgramText texts;
+  std::string &text = texts.manifest;
   JsonLines manifest{text, /*isList=*/false, 0};
 };
 } // namespace
-
-/// An element of a list or object that is a field.
-static std::string printElement(const Json &json) {
-  std::string out;
-  printJson(out, json, /*depth=*/6, /*indent=*/2);
-  return out;
-}
 
 Json ProgramWriter::toJson(const Parameter &parameter) {
   // On many ranks a list is long, and the same for many tensors.
@@ -171,15 +194,16 @@ static bool isWhole(const BufferInfo &buffer, const Parameter &parameter,
 /// Of a class; null for a function's buffers.
 static Json toJson(const BufferInfo &buffer, const Program &program,
                    const RankClass *rankClass) {
-  Json json = {{"space", name(buffer.space)}};
+  Json json;
+  Json &where = json[std::string(name(buffer.space))];
   switch (buffer.space) {
   case Space::Arena:
   case Space::Constant:
-    json["offset"] = buffer.offset;
+    where = buffer.offset;
     break;
   case Space::Argument:
   case Space::Result:
-    json["index"] = buffer.index;
+    where = buffer.index;
     if (rankClass) {
       const auto &parameters =
           buffer.space == Space::Argument ? program.arguments : program.results;
@@ -190,37 +214,37 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
     break;
   case Space::Operand:
   case Space::Local:
-    json["index"] = buffer.index;
+    where = buffer.index;
     break;
-  case Space::RankConstant: {
-    Json values = Json::array();
+  case Space::RankConstant:
+    where = Json::array();
     for (const std::vector<uint8_t> &bytes : buffer.values)
-      values.push_back(numbersToJson(buffer.dtype, bytes));
-    json["values"] = std::move(values);
+      where.push_back(numbersToJson(buffer.dtype, bytes));
     break;
-  }
   }
   json["type"] = tensorType(buffer.dtype, buffer.shape);
   return json;
 }
 
-/// Adds what classes and functions both have.
-static void addBody(Json &json, const Body &body, const Program &program,
-                    const RankClass *rankClass) {
-  Json buffers = Json::array();
-  for (const BufferInfo &buffer : body.buffers)
-    buffers.push_back(toJson(buffer, program, rankClass));
-  json["buffers"] = std::move(buffers);
-  json["instructions"] = toJson(body.instructions);
+static Json toJson(const std::vector<BufferInfo> &buffers,
+                   const Program &program, const RankClass *rankClass) {
+  Json list = Json::array();
+  for (const BufferInfo &buffer : buffers)
+    list.push_back(toJson(buffer, program, rankClass));
+  return list;
 }
 
-static Json toJson(const Function &function, const Program &program) {
-  Json json = {{"operands", function.operands}, {"results", function.results}};
-  addBody(json, function, program, /*rankClass=*/nullptr);
-  return json;
+Json ProgramWriter::toJson(const Function &function) const {
+  return {{"operands", function.operands},
+          {"results", function.results},
+          {"buffers", format::toJson(function.buffers, program, nullptr)},
+          {"instructions",
+           InstructionWriter{channelOrigins}.toJson(function.instructions)}};
 }
 
-static Json toJson(const RankClass &rankClass, const Program &program) {
+Json ProgramWriter::toJson(const RankClass &rankClass) const {
+  InstructionWriter writer{channelOrigins};
+  Json instructions = writer.toJson(rankClass.instructions);
   Json json = {{"ranks", rankClass.ranks},
                {"arena_bytes", rankClass.arenaBytes}};
   Json locals;
@@ -228,21 +252,21 @@ static Json toJson(const RankClass &rankClass, const Program &program) {
     addMember(locals, std::to_string(number), offsets);
   if (!locals.is_null())
     json["locals"] = std::move(locals);
-  addBody(json, rankClass, program, &rankClass);
+  json["buffers"] = format::toJson(rankClass.buffers, program, &rankClass);
+  if (!writer.runs.list.empty())
+    json["runs"] = std::move(writer.runs.list);
+  json["instructions"] = std::move(instructions);
   return json;
 }
 
-void ProgramWriter::writeList(const char *name, size_t count,
-                              const std::function<Json(size_t)> &element) {
-  std::vector<std::string> printed(count);
-  forEach(count, [&](size_t i) { printed[i] = printElement(element(i)); });
-  manifest.next(name);
-  JsonLines lines(text, /*isList=*/true, 1);
-  for (const std::string &element : printed) {
-    lines.next();
-    text += element;
-  }
-  lines.end();
+ProgramWriter::Table
+ProgramWriter::printList(const char *name, size_t count,
+                         const std::function<Json(size_t)> &element) {
+  Table table = {name, /*isList=*/true};
+  table.elements.resize(count);
+  forEach(count,
+          [&](size_t i) { table.elements[i] = printElement(element(i)); });
+  return table;
 }
 
 void ProgramWriter::writeOrigins() {
@@ -260,23 +284,21 @@ void ProgramWriter::writeOrigins() {
   field("origins", list);
 }
 
-void ProgramWriter::writeFunctions() {
-  if (!program.functions.empty())
-    writeList("functions", program.functions.size(), [&](size_t i) {
-      return format::toJson(program.functions[i], program);
-    });
+ProgramWriter::Table ProgramWriter::printFunctions() {
+  return printList("functions", program.functions.size(),
+                   [&](size_t i) { return toJson(program.functions[i]); });
 }
 
-void ProgramWriter::writeClasses() {
-  writeList("classes", program.classes.size(), [&](size_t i) {
-    return format::toJson(program.classes[i], program);
-  });
+ProgramWriter::Table ProgramWriter::printClasses() {
+  return printList("classes", program.classes.size(),
+                   [&](size_t i) { return toJson(program.classes[i]); });
 }
 
 void ProgramWriter::addUses(int64_t number,
                             const std::vector<Instruction> &instructions) {
   for (const Instruction &instruction : instructions) {
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
+      channelOrigins.try_emplace(start->channel, instruction.origin);
       Described &channel =
           described.at(program.channels.at(start->channel).get());
       if (channel.number == start->channel)
@@ -408,28 +430,91 @@ Json ProgramWriter::toJson(const Collective &collective,
   return json;
 }
 
-void ProgramWriter::writeChannels() {
+ProgramWriter::Table ProgramWriter::printChannels() {
+  std::vector<std::pair<const Collective *const, Described> *> told;
+  for (auto &entry : described)
+    told.push_back(&entry);
+  auto print = [&](int64_t number, Json json) {
+    auto origin = channelOrigins.find(number);
+    if (origin != channelOrigins.end() && origin->second)
+      json["origin"] = *origin->second;
+    return printElement(json);
+  };
+  forEach(told.size(), [&](size_t i) {
+    auto &[collective, channel] = *told[i];
+    channel.printed = print(channel.number, toJson(*collective, channel));
+  });
+  Table table = {"channels", /*isList=*/false};
+  for (const auto &[number, collective] : program.channels) {
+    table.keys.push_back(number);
+    const Described &channel = described.at(collective.get());
+    table.elements.push_back(
+        number == channel.number
+            ? channel.printed
+            : print(number, {{"same_as", channel.number}}));
+  }
+  return table;
+}
+
+void ProgramWriter::append(std::string &out, const Table &table, size_t begin,
+                           size_t end, int indent) {
+  JsonLines lines(out, table.isList, indent);
+  for (size_t i = begin; i < end; ++i) {
+    lines.next(table.isList ? "" : std::to_string(table.keys[i]));
+    out += table.elements[i];
+  }
+  lines.end();
+}
+
+void ProgramWriter::writeToFiles(const Table &table) {
+  Json files = Json::array();
+  size_t begin = 0;
+  while (begin < table.elements.size()) {
+    size_t bytes = 0, end = begin;
+    do
+      bytes += table.elements[end++].size();
+    while (end < table.elements.size() &&
+           bytes + table.elements[end].size() <= mostBytes);
+    std::string name =
+        std::string(table.name) + "-" + std::to_string(files.size()) + ".json";
+    std::string &file = texts.tables[name];
+    append(file, table, begin, end, /*indent=*/0);
+    file += "\n";
+    files.push_back({{"name", name}, {"count", end - begin}});
+    begin = end;
+  }
+  field(table.name, {{"files", std::move(files)}});
+}
+
+std::vector<ProgramWriter::Table> ProgramWriter::printTables(int indent) {
+  elementIndent = indent;
+  std::vector<Table> tables;
+  if (!program.functions.empty())
+    tables.push_back(printFunctions());
+  tables.push_back(printClasses());
+  tables.push_back(printChannels());
+  return tables;
+}
+
+void ProgramWriter::writeTables() {
   for (const auto &[number, collective] : program.channels)
     described.try_emplace(collective.get(), Described{number});
   for (size_t i = 0; i < program.classes.size(); ++i)
     addUses(static_cast<int64_t>(i), program.classes[i].instructions);
-  std::vector<std::pair<const Collective *const, Described> *> told;
-  for (auto &entry : described)
-    told.push_back(&entry);
-  forEach(told.size(), [&](size_t i) {
-    auto &[collective, channel] = *told[i];
-    channel.printed = printElement(toJson(*collective, channel));
-  });
-  manifest.next("channels");
-  JsonLines lines(text, /*isList=*/false, 1);
-  for (const auto &[number, collective] : program.channels) {
-    lines.next(std::to_string(number));
-    const Described &channel = described.at(collective.get());
-    text += number == channel.number
-                ? channel.printed
-                : printElement({{"same_as", channel.number}});
+  std::vector<Table> tables = printTables(/*indent=*/1);
+  size_t bytes = 0;
+  for (const Table &table : tables)
+    for (const std::string &element : table.elements)
+      bytes += element.size();
+  if (bytes > mostBytes) {
+    for (const Table &table : tables)
+      writeToFiles(table);
+    return;
   }
-  lines.end();
+  for (const Table &table : printTables(/*indent=*/2)) {
+    manifest.next(table.name);
+    append(text, table, 0, table.elements.size(), /*indent=*/1);
+  }
 }
 
 void ProgramWriter::writeHashes() {
@@ -440,11 +525,13 @@ void ProgramWriter::writeHashes() {
       hashes[(*file)->name] = (*file)->hash;
       known &= !(*file)->hash.empty();
     }
+  for (const auto &[name, table] : texts.tables)
+    hashes[name] = Checksum::of(table);
   if (known)
     field("hashes", hashes);
 }
 
-std::string ProgramWriter::write() {
+ProgramText ProgramWriter::write() {
   field("format", "whale");
   field("version", formatVersion);
   field("target", program.target);
@@ -452,9 +539,7 @@ std::string ProgramWriter::write() {
   field("ranks", format::toJson(program.ranks));
   writeParameters();
   writeOrigins();
-  writeFunctions();
-  writeClasses();
-  writeChannels();
+  writeTables();
   file("kernels", program.kernels);
   if (program.kernelSignatures) {
     Json signatures = Json::object();
@@ -469,7 +554,8 @@ std::string ProgramWriter::write() {
   field("plan", Json::parse(program.plan));
   writeHashes();
   manifest.end();
-  return std::move(text) + "\n";
+  text += "\n";
+  return std::move(texts);
 }
 
 static void inOrder(size_t count, const std::function<void(size_t)> &function) {
@@ -477,9 +563,10 @@ static void inOrder(size_t count, const std::function<void(size_t)> &function) {
     function(i);
 }
 
-std::string writeProgram(const Program &program, const ForEach &forEach) {
+ProgramText writeProgram(const Program &program, const ForEach &forEach,
+                         size_t mostBytes) {
   ForEach each = forEach ? forEach : ForEach(inOrder);
-  return ProgramWriter(program, each).write();
+  return ProgramWriter(program, each, mostBytes).write();
 }
 
 } // namespace whale::format

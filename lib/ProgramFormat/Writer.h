@@ -12,6 +12,10 @@
 #include "JsonText.h"
 #include "whale/ProgramFormat/Program.h"
 
+#include <map>
+#include <tuple>
+#include <vector>
+
 namespace whale::format {
 
 /// Appends a member that the object does not have, without looking for it.
@@ -23,7 +27,30 @@ Json toJson(const std::optional<T> &value) {
   return value ? Json(*value) : Json();
 }
 
-Json toJson(const std::vector<Instruction> &instructions);
+/// The runs of a class, each once.
+class RunTable {
+public:
+  /// The number of a run.
+  int64_t add(const Run &run);
+  Json list = Json::array();
+
+private:
+  std::map<
+      std::tuple<int64_t, std::vector<BufferIndex>, std::vector<BufferIndex>>,
+      int64_t>
+      numbers;
+};
+
+/// By channel, what most of its starts come from.
+using ChannelOrigins = std::map<int64_t, std::optional<int64_t>>;
+
+/// Prints the instructions of one class or function.
+struct InstructionWriter {
+  const ChannelOrigins &channelOrigins;
+  RunTable runs = {};
+
+  Json toJson(const std::vector<Instruction> &instructions);
+};
 
 } // namespace whale::format
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -78,18 +79,21 @@ def test_automatic_stages_on_unequal_devices() -> None:
 
 
 def products(
-    instructions: list[dict[str, Any]], manifest: dict[str, Any]
+    instructions: list[dict[str, Any]],
+    manifest: dict[str, Any],
+    runs: Sequence[dict[str, Any]] = (),
 ) -> int:
     """The FLOPs of all products, loops entered once."""
 
     def count(instruction: dict[str, Any]) -> int:
-        if instruction["op"] == "matmul":
+        if "matmul" in instruction:
             return int(instruction["flops"])
-        if instruction["op"] == "run":
-            function = manifest["functions"][instruction["function"]]
+        if "run" in instruction:
+            run = runs[instruction["run"]]
+            function = manifest["functions"][run["function"]]
             return products(function["instructions"], manifest)
         return sum(
-            products(instruction.get(region, []), manifest)
+            products(instruction.get(region, []), manifest, runs)
             for region in ("cond", "body")
         )
 
@@ -126,7 +130,10 @@ def test_unequal_micro_batches_are_shared_out_by_sample(
     # Forward, the weights' gradients, and those of all inputs but the first.
     sample = (3 * layers - 1) * 2 * width**2
     taken = {
-        rank: products(entry["instructions"], program.manifest) / sample
+        rank: products(
+            entry["instructions"], program.manifest, entry.get("runs", ())
+        )
+        / sample
         for entry in program.manifest["classes"]
         for rank in entry["ranks"]
     }

@@ -116,7 +116,7 @@ def test_draws_as_jax_does(model, layout, micro_batches):
     close(ours, jax.jit(step)(PARAMS, X, Y, KEY))
 
 
-def drawing(instructions, manifest):
+def drawing(instructions, manifest, runs=()):
     """The FLOPs of drawing masks; a loop's body counts once."""
     total = 0
     for instruction in instructions:
@@ -124,9 +124,10 @@ def drawing(instructions, manifest):
             origin = manifest["origins"][instruction["origin"]]
             if "bernoulli" in origin.get("label", ""):
                 total += instruction.get("flops", 0)
-        total += drawing(instruction.get("body", []), manifest)
-        if instruction["op"] == "run":
-            function = manifest["functions"][instruction["function"]]
+        total += drawing(instruction.get("body", []), manifest, runs)
+        if "run" in instruction:
+            run = runs[instruction["run"]]
+            function = manifest["functions"][run["function"]]
             total += drawing(function["instructions"], manifest)
     return total
 
@@ -141,7 +142,8 @@ def test_each_rank_draws_its_part(model):
         step = wh.jit(step_of(model), cluster=replicas, batch_argnums=(1, 2))
         manifest = step.lower(PARAMS, x, y, KEY).compile().manifest
         return [
-            drawing(c["instructions"], manifest) for c in manifest["classes"]
+            drawing(c["instructions"], manifest, c.get("runs", ()))
+            for c in manifest["classes"]
         ]
 
     (whole,) = drawn(1)

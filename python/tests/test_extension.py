@@ -38,8 +38,7 @@ def write_product(path, dtype="f32", donated=False):
 
     def buffer(space, index, rows):
         return {
-            "space": space,
-            "index": index,
+            space: index,
             "type": f"{dtype}[{rows},2]",
         }
 
@@ -51,10 +50,7 @@ def write_product(path, dtype="f32", donated=False):
         ]
         instructions = [
             {
-                "op": "matmul",
-                "lhs": 0,
-                "rhs": 1,
-                "out": 2,
+                "matmul": [0, 1, 2],
                 "batch": [],
                 "m": [rows, 2, 2],
                 "n": [2, 1, 1],
@@ -63,7 +59,7 @@ def write_product(path, dtype="f32", donated=False):
         ]
         if rank == 1:
             buffers.append(buffer("result", 1, 2))
-            instructions.append({"op": "copy", "src": 1, "dst": 3})
+            instructions.append({"copy": [1, 3]})
         return {
             "ranks": [rank],
             "arena_bytes": 0,
@@ -73,7 +69,7 @@ def write_product(path, dtype="f32", donated=False):
 
     manifest = {
         "format": "whale",
-        "version": 3,
+        "version": 4,
         "target": "cpu",
         "name": "product",
         "ranks": [

@@ -35,6 +35,7 @@ class Program:
         self._keep = keep
         self._stats: str | None = None
         self._profile: Any = None
+        self._has_tables = False
         manifest = _read(os.path.join(path, "manifest.json"))
         self._digest = _digest(manifest)
         self._manifest = _parse(os.path.join(path, "manifest.json"), manifest)
@@ -70,6 +71,10 @@ class Program:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the program directory says of its ranks and tensors."""
+        if not self._has_tables:
+            self._check_unchanged(self._path)
+            read_tables(self._path, self._manifest)
+            self._has_tables = True
         return self._manifest
 
     @property
@@ -176,16 +181,19 @@ class Program:
         signature = json.dumps(self._signature.to_json(), indent=1)
         with files.staged_program(path) as fresh:
             shutil.copytree(self._path, fresh)
-            copied = _read(os.path.join(fresh, "manifest.json"))
-            if _digest(copied) != self._digest:
-                raise RuntimeError(
-                    f"{self._path}: holds another program than the one that "
-                    "was loaded from there"
-                )
+            self._check_unchanged(fresh)
             with open(
                 os.path.join(fresh, _SIGNATURE), "w", encoding="utf-8"
             ) as file:
                 file.write(signature)
+
+    def _check_unchanged(self, path: str) -> None:
+        """Raises RuntimeError where another program lies in a directory."""
+        if _digest(_read(os.path.join(path, "manifest.json"))) != self._digest:
+            raise RuntimeError(
+                f"{self._path}: holds another program than the one that was "
+                "loaded from there"
+            )
 
 
 def load(path: str | os.PathLike[str]) -> Program:
@@ -243,6 +251,23 @@ def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:
         raise RuntimeError(
             f"{path}: {there[0]} is {there[1]}{list(there[2])} in "
             f"manifest.json, and {leaf.dtype}{list(leaf.shape)} in {_SIGNATURE}"
+        )
+
+
+def read_tables(path: str, manifest: dict[str, Any]) -> None:
+    """Puts tables that stand in files of their own into their manifest."""
+    for name in ("functions", "classes", "channels"):
+        table = manifest.get(name)
+        if not isinstance(table, dict) or "files" not in table:
+            continue
+        parts = []
+        for entry in table["files"]:
+            file = os.path.join(path, entry["name"])
+            parts.append(_parse(file, _read(file)))
+        manifest[name] = (
+            {key: value for part in parts for key, value in part.items()}
+            if name == "channels"
+            else [element for part in parts for element in part]
         )
 
 

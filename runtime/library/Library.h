@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The registry behind the instruction {"op": "call"}. A function is prepared
+// The registry behind the instruction `call`. A function is prepared
 // once, when the program is loaded, where it checks its operands and its
 // configuration; the result runs at each call.
 //

@@ -99,7 +99,7 @@ void Binder::checkConstants(const format::Body &body, const std::string &path,
         (buffer.offset > size || buffer.bytes > size - buffer.offset))
       fail("the buffer's " + std::to_string(buffer.bytes) +
                " bytes reach out of the constants of " + std::to_string(size),
-           path + ".buffers" + at(i) + ".offset");
+           path + ".buffers" + at(i) + ".constant");
   }
 }
 
@@ -145,7 +145,7 @@ void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
   if (!function)
     fail("there is no kernel '" + kernel.symbol + "' in " +
              program.kernels->name,
-         ".symbol");
+         ".kernel");
   instruction.detail = kernel.symbol;
   double touched =
       instruction.bytes > 0 ? instruction.bytes : bytesOf(kernel.buffers);

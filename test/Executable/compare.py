@@ -251,14 +251,6 @@ def call(command, what, timeout):
         raise Failure(f"{what} (status {done.returncode}): {shown}")
 
 
-def check_format(manifest):
-    """What is read of a manifest, written again, is the same text."""
-    command = [tool("whale-program-test"), manifest]
-    again = subprocess.run(command, capture_output=True)
-    if again.returncode or again.stdout != pathlib.Path(manifest).read_bytes():
-        raise Failure(again.stderr.decode() or "a manifest is read as another")
-
-
 def compile_whale(text, args, feedback, folder):
     """The program of the text for the cluster."""
     program = f"{folder}/{text.name}.whale"
@@ -273,7 +265,9 @@ def compile_whale(text, args, feedback, folder):
         pairs = [f"arg{a}:result{r}" for a, r in feedback.items()]
         command.append("--feedback=" + ",".join(pairs))
     call(command, "whale-compile", args.timeout)
-    check_format(f"{program}/manifest.json")
+    # What is read of it, written again, is the same.
+    test = [tool("whale-program-test"), program]
+    call(test, "whale-program-test", args.timeout)
     return program
 
 

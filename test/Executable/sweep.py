@@ -58,18 +58,24 @@ def is_state(label):
     return label.startswith(("params", "opt_state"))
 
 
-def work(instructions, manifest):
+def work(instructions, manifest, runs=()):
     """FLOPs in a list of instructions, loops counted once. Small products are
     kernels, as what is computed element by element."""
     flops = 0
     for instruction in instructions:
         flops += instruction.get("flops", 0)
         for part in ("cond", "body"):
-            flops += work(instruction.get(part, []), manifest)
-        if instruction["op"] == "run":
-            function = manifest["functions"][instruction["function"]]
+            flops += work(instruction.get(part, []), manifest, runs)
+        if "run" in instruction:
+            run = runs[instruction["run"]]
+            function = manifest["functions"][run["function"]]
             flops += work(function["instructions"], manifest)
     return flops
+
+
+def class_work(rank_class, manifest):
+    runs = rank_class.get("runs", ())
+    return work(rank_class["instructions"], manifest, runs)
 
 
 def check_shares(text, manifest, whole):
@@ -84,9 +90,9 @@ def check_shares(text, manifest, whole):
                 raise compare.Failure(
                     f"rank {rank} holds {share} of {size} of {label}"
                 )
-    total = work(whole["classes"][0]["instructions"], whole)
+    total = class_work(whole["classes"][0], whole)
     for ranks in manifest["classes"]:
-        share = work(ranks["instructions"], manifest) / total
+        share = class_work(ranks, manifest) / total
         # What each rank computes of small parameters is whole.
         if not 0.2 < share < 0.4:
             raise compare.Failure(

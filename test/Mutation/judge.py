@@ -137,8 +137,8 @@ NEUTRAL = re.compile(
     r"|ranks\[\]\.(?!class\b)"
     r"|(arguments|results)\[\]\.(label|role|batch_dim|fed_by|donated|alias)"
     r"|classes\[\]\.arena_bytes"
-    r"|(classes|functions)\[\]\.instructions\b.*\.(label|flops|bytes|moment)"
-    r"|channels\.\d+\.kind"
+    r"|(classes|functions)\[\]\.instructions\b.*\.(origin|flops|bytes|moment)"
+    r"|channels\.\d+\.(kind|origin)"
 )
 FIELDS = (
     "format version target name ranks arguments results functions classes "
@@ -147,7 +147,7 @@ FIELDS = (
 
 
 def changed_places(before: Any, after: Any, place: str = "") -> list[str]:
-    """Where two values of JSON differ, as "classes[].instructions[].op"."""
+    """Where two values of JSON differ, as "classes[].instructions[].copy[]"."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [
             found

@@ -235,17 +235,19 @@ static void checkFiles(const Options &options) {
       return path; // What is wrong with it is said when it is opened.
     }
   };
+  fs::path program = place(options.program);
   auto claim = [&](const std::string &flag, const std::string &path) {
     std::error_code error;
     if (path.empty() || fs::is_character_file(path, error))
       return;
-    auto [other, isNew] = usedAs.try_emplace(place(path), flag);
+    fs::path at = place(path);
+    if (at.parent_path() == program && isProgramFile(at.filename().string()))
+      throw Error(flag + ": " + path + " is a file of the program");
+    auto [other, isNew] = usedAs.try_emplace(at, flag);
     if (!isNew)
       throw Error(flag + ": " + path + " is the file of " + other->second +
                   " too");
   };
-  for (std::string_view file : kProgramFiles)
-    usedAs.try_emplace(place(options.program) / file, "the program");
   // Both may be read from one file.
   if (!options.inputs.empty())
     usedAs.try_emplace(place(options.inputs), "--inputs");

@@ -27,8 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   } catch (const Error &) {
     return 0;
   }
-  std::string text = writeProgram(program);
-  if (writeProgram(readProgram(text, "written")) != text)
+  std::string text = writeProgram(program, {}, SIZE_MAX).manifest;
+  if (writeProgram(readProgram(text, "written"), {}, SIZE_MAX).manifest != text)
     std::abort();
   return 0;
 }

@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 3},
+  json root = {{"format", "whale"},  {"version", 4},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -43,16 +43,12 @@ json replicated(const std::string &name, const std::string &dtype,
 
 json arenaBuffer(int64_t offset, const std::string &dtype,
                  const std::vector<int64_t> &shape) {
-  return {{"space", "arena"},
-          {"offset", offset},
-          {"type", tensorType(*parseDType(dtype), shape)}};
+  return shardBuffer("arena", offset, dtype, shape);
 }
 
-json shardBuffer(const std::string &space, int64_t index,
+json shardBuffer(const std::string &space, int64_t where,
                  const std::string &dtype, const std::vector<int64_t> &shape) {
-  return {{"space", space},
-          {"index", index},
-          {"type", tensorType(*parseDType(dtype), shape)}};
+  return {{space, where}, {"type", tensorType(*parseDType(dtype), shape)}};
 }
 
 json richManifest() {
@@ -68,8 +64,7 @@ json richManifest() {
       {"less", {{"inputs", 2}, {"bytes", {4, 4, 1}}, {"extent", 1}}},
       {"increment", {{"inputs", 1}, {"bytes", {4, 4}}, {"extent", 1}}}};
   // Gives its operand back, by way of a local that held another sum.
-  json constant = arenaBuffer(0, "f32", {4, 4});
-  constant["space"] = "constant";
+  json constant = shardBuffer("constant", 0, "f32", {4, 4});
   root["functions"] = {
       {{"operands", 1},
        {"results", 1},
@@ -78,12 +73,9 @@ json richManifest() {
          shardBuffer("result", 0, "f32", {1, 4, 4, 1}),
          shardBuffer("local", 0, "f32", {4, 4}), constant}},
        {"instructions",
-        {{{"op", "kernel"},
-          {"symbol", "add"},
-          {"buffers", {0, 3, 2}},
-          {"extent", 16}},
-         {{"op", "copy"}, {"src", 0}, {"dst", 2}},
-         {{"op", "copy"}, {"src", 2}, {"dst", 1}, {"origin", 0}}}}}};
+        {{{"kernel", "add"}, {"buffers", {0, 3, 2}}, {"extent", 16}},
+         {{"copy", {0, 2}}},
+         {{"copy", {2, 1}}, {"origin", 0}}}}}};
   // State [4, 4] on all; a batch [8, 4] in rows of two for each rank.
   json state = replicated("arg0", "f32", {4, 4}, 4);
   state["donated"] = true;
@@ -110,11 +102,9 @@ json richManifest() {
   for (int c = 0; c < 2; ++c) {
     json &cls = root["classes"][c];
     size_t ranks = cls["ranks"].size();
-    json offsets = {{"space", "rank_constant"}, {"type", "i32[]"}};
+    json offsets = {{"type", "i32[]"}};
     for (size_t i = 0; i < ranks; ++i)
-      offsets["values"].push_back(json::array({cls["ranks"][i]}));
-    json limitBuffer = arenaBuffer(64, "i32", {});
-    limitBuffer["space"] = "constant";
+      offsets["rank_constant"].push_back(json::array({cls["ranks"][i]}));
     cls["arena_bytes"] = 512;
     cls["locals"] = {{"0", {448}}};
     cls["buffers"] = {
@@ -126,7 +116,7 @@ json richManifest() {
                     c == 0 ? std::vector<int64_t>{8, 4}
                            : std::vector<int64_t>{0, 4}),
         /*4*/ constant,
-        /*5*/ limitBuffer,
+        /*5*/ shardBuffer("constant", 64, "i32", {}),
         /*6*/ offsets,
         /*7*/ arenaBuffer(0, "f32", {4, 4}),
         /*8*/ arenaBuffer(64, "f32", {4, 4}),
@@ -137,56 +127,34 @@ json richManifest() {
         /*13*/ arenaBuffer(320, "f32", {1, 4, 4, 1}),
         /*14*/ arenaBuffer(384, "f32", {4, 4}),
     };
-    json gather = {{"op", "start"}, {"channel", 2}, {"src", 1}, {"dst", 3}};
+    json gather = {{"start", 2}, {"src", 1}, {"dst", 3}};
     if (c == 1)
       gather["dst"] = nullptr;
+    cls["runs"] =
+        json::array({{{"function", 0}, {"operands", {8}}, {"results", {11}}}});
     cls["instructions"] = {
-        {{"op", "kernel"},
-         {"symbol", "add"},
-         {"buffers", {0, 4, 7}},
-         {"extent", 16}},
-        {{"op", "start"}, {"channel", 1}, {"src", 7}, {"dst", 7}},
+        {{"kernel", "add"}, {"buffers", {0, 4, 7}}, {"extent", 16}},
+        {{"start", 1}, {"src", 7}, {"dst", 7}},
         gather,
-        {{"op", "wait"}, {"transfer", 0}},
-        {{"op", "matmul"},
-         {"lhs", 7},
-         {"rhs", 4},
-         {"out", 8},
+        {{"wait", 0}},
+        {{"matmul", {7, 4, 8}},
          {"batch", json::array()},
          {"m", {4, 4, 4}},
          {"n", {4, 1, 1}},
          {"k", {4, 1, 4}}},
-        {{"op", "copy"}, {"src", 6}, {"dst", 9}},
-        {{"op", "while"},
+        {{"copy", {6, 9}}},
+        {{"while", 10},
          {"cond",
-          {{{"op", "kernel"},
-            {"symbol", "less"},
-            {"buffers", {9, 5, 10}},
-            {"extent", 1}}}},
-         {"predicate", 10},
+          {{{"kernel", "less"}, {"buffers", {9, 5, 10}}, {"extent", 1}}}},
          {"body",
-          {{{"op", "kernel"},
-            {"symbol", "increment"},
-            {"buffers", {9, 9}},
-            {"extent", 1}}}}},
-        {{"op", "case"},
-         {"index", 9},
+          {{{"kernel", "increment"}, {"buffers", {9, 9}}, {"extent", 1}}}}},
+        {{"case", 9},
          {"branches",
           {json::array(),
-           {{{"op", "kernel"},
-             {"symbol", "scale"},
-             {"buffers", {8, 8}},
-             {"extent", 16}}}}}},
-        {{"op", "run"},
-         {"function", 0},
-         {"operands", {8}},
-         {"results", {11}},
-         {"moment", 2}},
-        {{"op", "copy"}, {"src", 11}, {"dst", 13}},
-        {{"op", "convolution"},
-         {"lhs", 11},
-         {"rhs", 12},
-         {"out", 13},
+           {{{"kernel", "scale"}, {"buffers", {8, 8}}, {"extent", 16}}}}}},
+        {{"run", 0}, {"moment", 2}},
+        {{"copy", {11, 13}}},
+        {{"convolution", {11, 12, 13}},
          {"padding", {{1, 1}, {1, 1}}},
          {"dimension_numbers",
           {{"input_batch_dimension", 0},
@@ -198,14 +166,13 @@ json richManifest() {
            {"output_batch_dimension", 0},
            {"output_feature_dimension", 3},
            {"output_spatial_dimensions", {1, 2}}}}},
-        {{"op", "call"},
-         {"function", "sort"},
+        {{"call", "sort"},
          {"inputs", {8}},
          {"outputs", {14}},
          {"config",
           {{"dimension", 1}, {"keys", json::array({{{"operand", 0}}})}}}},
-        {{"op", "copy"}, {"src", 14}, {"dst", 2}, {"origin", 1}},
-        {{"op", "wait"}, {"transfer", 1}}};
+        {{"copy", {14, 2}}, {"origin", 1}},
+        {{"wait", 1}}};
   }
   json everyone = {0, 1, 2, 3};
   root["channels"]["1"] = {

@@ -26,7 +26,8 @@ nlohmann::json replicated(const std::string &name, const std::string &dtype,
 
 nlohmann::json arenaBuffer(int64_t offset, const std::string &dtype,
                            const std::vector<int64_t> &shape);
-nlohmann::json shardBuffer(const std::string &space, int64_t index,
+/// At an index of a space, or an offset where it has these.
+nlohmann::json shardBuffer(const std::string &space, int64_t where,
                            const std::string &dtype,
                            const std::vector<int64_t> &shape);
 

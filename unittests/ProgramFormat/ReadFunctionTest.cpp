@@ -26,12 +26,8 @@ json productManifest() {
   root["constants"] = "constants.bin";
   root["arguments"] = {replicated("arg0", "f32", {3, 4, 4}, 1)};
   json constant = shardBuffer("constant", 0, "f32", {4, 4});
-  constant["offset"] = 0;
   auto matmul = [](int lhs, int rhs, int out) -> json {
-    return {{"op", "matmul"},
-            {"lhs", lhs},
-            {"rhs", rhs},
-            {"out", out},
+    return {{"matmul", {lhs, rhs, out}},
             {"m", {4, 4, 4}},
             {"n", {4, 1, 1}},
             {"batch", json::array()},
@@ -57,12 +53,11 @@ json productManifest() {
   rankClass["buffers"].push_back(part);
   rankClass["buffers"].push_back(constant);
   auto run = [](int a, int b, int result) -> json {
-    return {{"op", "run"},
-            {"function", 0},
-            {"operands", {a, b}},
-            {"results", {result}}};
+    return {{"function", 0}, {"operands", {a, b}}, {"results", {result}}};
   };
-  rankClass["instructions"] = {run(6, 7, 0), run(0, 6, 1), run(0, 0, 1)};
+  rankClass["runs"] = {run(6, 7, 0), run(0, 6, 1), run(0, 0, 1)};
+  for (int i : {0, 1, 2})
+    rankClass["instructions"].push_back({{"run", i}});
   return root;
 }
 
@@ -102,7 +97,7 @@ TEST(ReadFunctionTest, IsReadAndWritten) {
   EXPECT_EQ(rankClass.buffers[6].offset, 64);
   EXPECT_EQ(std::get<whale::format::Run>(rankClass.instructions[1].operation),
             (whale::format::Run{0, {0, 6}, {1}, {}}));
-  EXPECT_EQ(readProgram(writeProgram(program), "again"), program);
+  EXPECT_EQ(readProgram(writeProgram(program).manifest, "again"), program);
 }
 
 TEST(ReadFunctionTest, ErrorsNameTheField) {
@@ -111,40 +106,43 @@ TEST(ReadFunctionTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/functions/0/operands", 7),
             "file: functions[0].operands: must be an integer from 0 to 6");
   EXPECT_EQ(errorOf("/functions/0/results", 0),
-            "file: functions[0].buffers[2].index: must be an integer from 0 "
+            "file: functions[0].buffers[2].result: must be an integer from 0 "
             "to -1");
-  EXPECT_EQ(errorOf("/functions/0/buffers/0/space", "arena"),
-            "file: functions[0].buffers[0].space: must be 'operand', "
+  EXPECT_EQ(errorOf("/functions/0/buffers/0", arenaBuffer(0, "f32", {4, 4})),
+            "file: functions[0].buffers[0]: must have a field 'operand', "
             "'result', 'local' or 'constant'");
-  EXPECT_EQ(errorOf("/functions/0/buffers/4/index", 2),
+  EXPECT_EQ(errorOf("/functions/0/buffers/0/local", 0),
+            "file: functions[0].buffers[0]: is both 'operand' and 'local'");
+  EXPECT_EQ(errorOf("/functions/0/buffers/4/local", 2),
             "file: functions[0].buffers: there is no buffer of local 1");
-  EXPECT_EQ(errorOf("/functions/0/buffers/4/index", INT64_MAX),
-            "file: functions[0].buffers[4].index: must be an integer from 0 "
+  EXPECT_EQ(errorOf("/functions/0/buffers/4/local", INT64_MAX),
+            "file: functions[0].buffers[4].local: must be an integer from 0 "
             "to 5");
   EXPECT_EQ(
       errorOf("/functions/0/buffers/4", shardBuffer("local", 0, "f32", {4})),
       "file: functions[0].buffers[4].type: must have 64 bytes, as in an "
       "earlier buffer of local 0");
-  EXPECT_EQ(errorOf("/functions/0/instructions/0/lhs", 9),
-            "file: functions[0].instructions[0].lhs: must be an integer from 0 "
-            "to 5");
-  EXPECT_EQ(errorOf("/functions/0/instructions/2/out", 5),
-            "file: functions[0].instructions[2].out: is a constant and cannot "
-            "be written");
-  EXPECT_EQ(errorOf("/functions/0/instructions/2/out", 4),
-            "file: functions[0].instructions[2].out: overlaps buffer 4");
+  EXPECT_EQ(
+      errorOf("/functions/0/instructions/0/matmul/0", 9),
+      "file: functions[0].instructions[0].matmul[0]: must be an integer from 0 "
+      "to 5");
+  EXPECT_EQ(
+      errorOf("/functions/0/instructions/2/matmul/2", 5),
+      "file: functions[0].instructions[2].matmul[2]: is a constant and cannot "
+      "be written");
+  EXPECT_EQ(errorOf("/functions/0/instructions/2/matmul/2", 4),
+            "file: functions[0].instructions[2].matmul[2]: overlaps buffer 4");
   for (const char *op : {"start", "wait", "run"})
-    EXPECT_EQ(errorOf("/functions/0/instructions/1", {{"op", op}}),
-              "file: functions[0].instructions[1].op: a function must not "
-              "hold '" +
-                  std::string(op) + "'");
+    EXPECT_EQ(errorOf("/functions/0/instructions/1", {{op, 0}}),
+              "file: functions[0].instructions[1]." + std::string(op) +
+                  ": a function must not hold '" + op + "'");
 }
 
 TEST(ReadFunctionTest, LocalsLieInTheArena) {
   const std::string path = "/classes/0/locals/0",
                     field = "file: classes[0].locals.0";
   EXPECT_EQ(errorWithout("/classes/0", "locals"),
-            "file: classes[0].instructions[0].function: the class has no "
+            "file: classes[0].runs[0].function: the class has no "
             "locals of function 0");
   EXPECT_EQ(errorOf("/classes/0/locals/1", {0}),
             "file: classes[0].locals.1: there is no function '1'");
@@ -156,13 +154,13 @@ TEST(ReadFunctionTest, LocalsLieInTheArena) {
   EXPECT_EQ(errorOf(path, {388, 448}),
             field + ": local 0 and local 1 overlap, and the function writes "
                     "one where it uses the other");
-  EXPECT_EQ(errorOf("/classes/0/instructions", json::array()),
+  EXPECT_EQ(errorOf("/classes/0/runs", json::array()),
             field + ": the class does not run function 0");
 }
 
 TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
-  const std::string path = "/classes/0/instructions/0",
-                    field = "file: classes[0].instructions[0]";
+  const std::string path = "/classes/0/runs/0",
+                    field = "file: classes[0].runs[0]";
   EXPECT_EQ(errorOf(path + "/function", 1),
             field + ".function: must be an integer from 0 to 0");
   EXPECT_EQ(errorOf(path + "/operands", {6}),
@@ -171,8 +169,12 @@ TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
             field + ".results: the function has 1 results");
   EXPECT_EQ(errorOf(path + "/results/0", 8),
             field + ".results[0]: must be an integer from 0 to 7");
-  EXPECT_EQ(errorOf(path + "/moment", -1),
-            field + ".moment: must be an integer of at least 0");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/moment", -1),
+            "file: classes[0].instructions[0].moment: must be an integer of at "
+            "least 0");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/run", 3),
+            "file: classes[0].instructions[0].run: must be an integer from 0 "
+            "to 2");
   EXPECT_EQ(errorOf("/classes/0/buffers/0", arenaBuffer(0, "f32", {4})),
             field + ".results[0]: the function has 64 bytes here, the buffer "
                     "16");
@@ -183,8 +185,8 @@ TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
 }
 
 TEST(ReadFunctionTest, RunsNameConsecutiveBuffersByTheirFirst) {
-  const std::string path = "/classes/0/instructions/0/operands",
-                    field = "file: classes[0].instructions[0].operands";
+  const std::string path = "/classes/0/runs/0/operands",
+                    field = "file: classes[0].runs[0].operands";
   json manifest = productManifest();
   manifest[json::json_pointer(path)] = json::array({json::array({6, 2})});
   EXPECT_EQ(readProgram(manifest.dump(), "file"),
@@ -204,33 +206,33 @@ TEST(ReadFunctionTest, RunsNameConsecutiveBuffersByTheirFirst) {
 }
 
 TEST(ReadFunctionTest, WhatARunWritesMayBeWritten) {
-  const std::string path = "/classes/0/instructions/0",
-                    field = "file: classes[0].instructions[0]";
+  const std::string path = "/classes/0/runs/0",
+                    field = "file: classes[0].runs[0]";
   EXPECT_EQ(errorOf(path + "/results/0", 7),
             field + ".results[0]: is a constant and cannot be written");
   EXPECT_EQ(errorOf(path + "/results/0", 6),
             field + ".results[0]: is an argument that no result is an alias "
                     "of: it cannot be written");
   // An operand that the function writes.
-  json copy = {{"op", "copy"}, {"src", 3}, {"dst", 1}};
+  json copy = {{"copy", {3, 1}}};
   EXPECT_EQ(errorOf("/functions/0/instructions/2", copy),
             field + ".operands[1]: is a constant and cannot be written");
 }
 
 TEST(ReadFunctionTest, WhatMustBeApartIsApartInEachRun) {
-  const std::string path = "/classes/0/instructions/1",
-                    field = "file: classes[0].instructions[1]";
+  const std::string path = "/classes/0/runs/1",
+                    field = "file: classes[0].runs[1]";
   const std::string why =
       " overlap, and the function writes one where it uses the other";
   // It reads its operands before it writes its result: these may overlap.
   EXPECT_EQ(errorOf(path + "/results/0", 0), "");
   json manifest = productManifest();
-  manifest["classes"][0]["buffers"][1]["offset"] = 444;
+  manifest["classes"][0]["buffers"][1]["arena"] = 444;
   EXPECT_EQ(errorOf(manifest), field + ": result 0 and local 1" + why);
   manifest["classes"][0]["locals"]["0"] = {448, 384};
   EXPECT_EQ(errorOf(manifest), field + ": result 0 and local 1" + why);
   manifest = productManifest();
-  manifest["classes"][0]["buffers"][0]["offset"] = 384;
+  manifest["classes"][0]["buffers"][0]["arena"] = 384;
   EXPECT_EQ(errorOf(manifest), field + ": operand 0 and local 0" + why);
 }
 
@@ -253,7 +255,7 @@ TEST(ReadFunctionTest, PartsOfArguments) {
   json manifest = productManifest();
   manifest["classes"][0]["buffers"][6]["offset"] = 0;
   Program program = readProgram(manifest.dump(), "file");
-  EXPECT_EQ(readProgram(writeProgram(program), "again"), program);
+  EXPECT_EQ(readProgram(writeProgram(program).manifest, "again"), program);
 }
 
 } // namespace

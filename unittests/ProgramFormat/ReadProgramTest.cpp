@@ -42,12 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 4),
-            "file: version: the program has version 4, this Whale reads "
-            "version 3: it needs a newer Whale");
-  EXPECT_EQ(errorOf("/version", 2),
-            "file: version: the program has version 2, this Whale reads "
-            "version 3: compile it anew");
+  EXPECT_EQ(errorOf("/version", 5),
+            "file: version: the program has version 5, this Whale reads "
+            "version 4: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 3),
+            "file: version: the program has version 3, this Whale reads "
+            "version 4: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -74,18 +74,19 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "file: classes[1].ranks: must list the ranks whose class this is: "
             "[3]");
   EXPECT_EQ(errorOf("/classes/0/arena_bytes", 440),
-            "file: classes[0].buffers[14].offset: the buffer's 64 bytes reach "
+            "file: classes[0].buffers[14].arena: the buffer's 64 bytes reach "
             "out of the arena of 440");
-  EXPECT_EQ(errorOf("/classes/0/buffers/6/values/1/0", 1.5),
-            "file: classes[0].buffers[6].values[1][0]: must be an integer");
+  EXPECT_EQ(
+      errorOf("/classes/0/buffers/6/rank_constant/1/0", 1.5),
+      "file: classes[0].buffers[6].rank_constant[1][0]: must be an integer");
   EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/buffers/1", 99),
             "file: classes[0].instructions[6].body[0].buffers[1]: must be an "
             "integer from 0 to 14");
   EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/extent", 2),
             "file: classes[0].instructions[6].body[0].extent: the kernel has "
             "extent 1");
-  EXPECT_EQ(errorOf("/classes/1/instructions/2/channel", 3),
-            "file: classes[1].instructions[2].channel: there is no such "
+  EXPECT_EQ(errorOf("/classes/1/instructions/2/start", 3),
+            "file: classes[1].instructions[2].start: there is no such "
             "channel");
   EXPECT_EQ(errorOf("/channels/2/participants", {0, 1, 2}),
             "file: channels.2.cells.0[3].from[0][0]: 3 is no participant");
@@ -114,17 +115,17 @@ std::string errorWith(const std::vector<json> &more) {
 }
 
 TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
-  json start = {{"op", "start"}, {"channel", 1}, {"src", 7}, {"dst", 7}};
-  json wait = {{"op", "wait"}, {"transfer", 2}};
+  json start = {{"start", 1}, {"src", 7}, {"dst", 7}};
+  json wait = {{"wait", 2}};
   EXPECT_EQ(errorWith({start, wait}), "");
 
   // Starts count from 0, in the order of the file.
-  json last = {{"op", "wait"}, {"transfer", 3}};
+  json last = {{"wait", 3}};
   EXPECT_EQ(errorWith({start, start, last, wait}), "");
 
   // A wait names an open transfer.
   const char *const notOpen =
-      ".transfer: no transfer 2 was started before in this list, or there was "
+      ".wait: no transfer 2 was started before in this list, or there was "
       "a wait for it already";
   std::string list = "file: classes[0].instructions";
   EXPECT_EQ(errorWith({wait}), list + "[14]" + notOpen);
@@ -133,14 +134,13 @@ TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
 
   // Each list ends with none open.
   EXPECT_EQ(errorWith({start}), list + ": nothing waits for transfer 2");
-  EXPECT_EQ(
-      errorOf("/classes/0/instructions/13", {{"op", "wait"}, {"transfer", 0}}),
-      list + "[13].transfer: no transfer 0 was started before in this "
-             "list, or there was a wait for it already");
+  EXPECT_EQ(errorOf("/classes/0/instructions/13", {{"wait", 0}}),
+            list + "[13].wait: no transfer 0 was started before in this "
+                   "list, or there was a wait for it already");
 
   // What a loop or a case starts it waits for, and nobody else does.
   auto nested = [](const std::vector<json> &branch) -> json {
-    return {{"op", "case"}, {"index", 9}, {"branches", json::array({branch})}};
+    return {{"case", 9}, {"branches", json::array({branch})}};
   };
   EXPECT_EQ(errorWith({nested({start, wait})}), "");
   EXPECT_EQ(errorWith({nested({start}), wait}),
@@ -148,8 +148,7 @@ TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
   EXPECT_EQ(errorWith({start, nested({wait}), wait}),
             list + "[15].branches[0][0]" + notOpen);
   EXPECT_EQ(errorWith({start, nested({}), wait}), "");
-  json loop = {{"op", "while"},
-               {"predicate", 10},
+  json loop = {{"while", 10},
                {"cond", json::array({start})},
                {"body", json::array({wait})}};
   EXPECT_EQ(errorWith({loop}),
@@ -159,12 +158,86 @@ TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
   EXPECT_EQ(errorWith({loop}), "");
 }
 
+TEST(ReadProgramTest, TablesMayStandInFiles) {
+  json manifest = richManifest();
+  manifest.erase("kernels");
+  manifest.erase("constants");
+  std::map<std::string, std::string> files = {
+      {"one.json", json::array({manifest["classes"][0]}).dump()},
+      {"two.json", json::array({manifest["classes"][1]}).dump()},
+      {"channels", manifest["channels"].dump()}};
+  auto entry = [](const char *name, int count) -> json {
+    return {{"name", name}, {"count", count}};
+  };
+  json list = {entry("one.json", 1), entry("two.json", 1)};
+  auto read = [&](const json &classes, const json &channels) -> std::string {
+    manifest["classes"] = {{"files", classes}};
+    manifest["channels"] = {{"files", channels}};
+    try {
+      Program program =
+          readProgram(manifest.dump(), "p.whale/manifest.json",
+                      [&](const std::string &name) { return files.at(name); });
+      EXPECT_EQ(program.classes.size(), 2u);
+      EXPECT_EQ(program.channels.size(), 2u);
+      return "";
+    } catch (const Error &error) {
+      return error.what();
+    }
+  };
+  json channels = json::array({entry("channels", 2)});
+  EXPECT_EQ(read(list, channels), "");
+  EXPECT_EQ(read({list[0], entry("two.json", 2)}, channels),
+            "p.whale/manifest.json: classes.files[1].count: two.json has 1 "
+            "elements");
+  EXPECT_EQ(read(json::array({entry("a/b", 1)}), channels),
+            "p.whale/manifest.json: classes.files[0].name: must be the name of "
+            "a file, without folders");
+  EXPECT_EQ(read(list, json::array({entry("one.json", 1)})),
+            "p.whale/one.json: must be an object");
+  EXPECT_EQ(read(list, {channels[0], channels[0]}),
+            "p.whale/channels: 1: an earlier file has channel 1 too");
+  manifest["hashes"] = {{"one.json", "0"}};
+  EXPECT_EQ(read(list, channels),
+            "p.whale/one.json: differs from its hash in manifest.json: it was "
+            "damaged, or is another program's");
+  manifest.erase("hashes");
+  files["two.json"] = "[{]";
+  EXPECT_EQ(read(list, channels).find("p.whale/two.json: not valid JSON"), 0u);
+  // Who has no files but the manifest.
+  EXPECT_EQ(errorOf(manifest.dump()),
+            "file: classes.files: there are no other files");
+}
+
+TEST(ReadProgramTest, StartsComeFromWhereTheirChannelDoes) {
+  json manifest = richManifest();
+  manifest["channels"]["1"]["origin"] = 1;
+  json &instructions = manifest["classes"][0]["instructions"];
+  auto origin = [&] {
+    Program program = readProgram(manifest.dump(), "file");
+    return program.classes[0].instructions[1].origin;
+  };
+  EXPECT_EQ(origin(), 1);
+  instructions[1]["origin"] = 0;
+  EXPECT_EQ(origin(), 0);
+  instructions[1]["origin"] = nullptr;
+  EXPECT_EQ(origin(), std::nullopt);
+  EXPECT_EQ(errorOf("/channels/1/origin", 2),
+            "file: channels.1.origin: must be an integer from 0 to 1");
+}
+
+TEST(ReadProgramTest, AnInstructionIsOfOneKind) {
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/copy", {7, 8}),
+            "file: classes[0].instructions[0]: is both 'kernel' and 'copy'");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0", {{"move", {7, 8}}}),
+            "file: classes[0].instructions[0]: is no instruction");
+}
+
 TEST(ReadProgramTest, LeavesToOthersWhatIsInFiles) {
   // The kernels, the size of the constants, the functions of the runtime.
   EXPECT_EQ(errorOf("/kernels", nullptr), "");
   EXPECT_EQ(errorOf("/constants", nullptr), "");
-  EXPECT_EQ(errorOf("/classes/0/buffers/4/offset", 1 << 20), "");
-  EXPECT_EQ(errorOf("/classes/0/instructions/11/function", "other"), "");
+  EXPECT_EQ(errorOf("/classes/0/buffers/4/constant", 1 << 20), "");
+  EXPECT_EQ(errorOf("/classes/0/instructions/11/call", "other"), "");
   EXPECT_EQ(errorOf("/target", "none"), "");
 }
 
@@ -178,12 +251,11 @@ TEST(ReadProgramTest, ThePlanKeepsItsOrder) {
 }
 
 TEST(ReadProgramTest, NumbersFitInTheirType) {
-  json buffer = {{"space", "rank_constant"},
-                 {"type", "f16[]"},
-                 {"values", {{1}, {1e6}, {1}}}};
-  EXPECT_EQ(errorOf("/classes/0/buffers/6", buffer),
-            "file: classes[0].buffers[6].values[1][0]: does not fit in its "
-            "element type");
+  json buffer = {{"type", "f16[]"}, {"rank_constant", {{1}, {1e6}, {1}}}};
+  EXPECT_EQ(
+      errorOf("/classes/0/buffers/6", buffer),
+      "file: classes[0].buffers[6].rank_constant[1][0]: does not fit in its "
+      "element type");
 }
 
 TEST(ReadProgramTest, CostsAreRounded) {
@@ -220,8 +292,7 @@ TEST(ReadProgramTest, EveryCutOfTheManifest) {
 TEST(ReadProgramTest, DeepNesting) {
   json nested = json::array();
   for (int i = 0; i < 100; ++i)
-    nested = json::array(
-        {{{"op", "case"}, {"index", 9}, {"branches", json::array({nested})}}});
+    nested = json::array({{{"case", 9}, {"branches", json::array({nested})}}});
   json changed = richManifest();
   changed["classes"][0]["instructions"] = nested;
   EXPECT_TRUE(refused(changed.dump()));

@@ -8,7 +8,11 @@
 
 #include "library/Library.h"
 #include "whale/ProgramFormat/Checksum.h"
+#include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
+#include "whale/Runtime/ProgramPlace.h"
 
 #include "ProgramFiles.h"
 
@@ -60,10 +64,8 @@ protected:
     root["classes"][0]["buffers"] = {shardBuffer("argument", 0, "f32", {8}),
                                      shardBuffer("argument", 1, "f32", {8}),
                                      shardBuffer("result", 0, "f32", {8})};
-    root["classes"][0]["instructions"] = {{{"op", "kernel"},
-                                           {"symbol", "add"},
-                                           {"buffers", {0, 1, 2}},
-                                           {"extent", 8}}};
+    root["classes"][0]["instructions"] = {
+        {{"kernel", "add"}, {"buffers", {0, 1, 2}}, {"extent", 8}}};
     return root;
   }
 
@@ -323,8 +325,7 @@ TEST_F(ExecutorTest, FailingRankStopsTheOthers) {
   json root = richProgram(directory.path());
   root["origins"].push_back({{"label", "roulette"}});
   json &instructions = root["classes"][1]["instructions"];
-  json call = {{"op", "call"},
-               {"function", "test.fail"},
+  json call = {{"call", "test.fail"},
                {"origin", 2},
                {"inputs", json::array()},
                {"outputs", json::array()}};
@@ -353,7 +354,7 @@ TEST_F(ExecutorTest, AnEndlessLoopCanBeStopped) {
   json root = richProgram(directory.path());
   for (json &cls : root["classes"])
     for (json &instruction : cls["instructions"])
-      if (instruction["op"] == "while")
+      if (instruction.contains("while"))
         instruction["body"] = json::array();
   Program program = load(root);
   std::stop_source source;
@@ -379,7 +380,7 @@ TEST_F(ExecutorTest, ACallerMayInterrupt) {
   json endless = root;
   for (json &cls : endless["classes"])
     for (json &instruction : cls["instructions"])
-      if (instruction["op"] == "while")
+      if (instruction.contains("while"))
         instruction["body"] = json::array();
   Program program = load(endless);
   Array state = floats({4, 4}, std::vector<float>(16));
@@ -420,10 +421,8 @@ TEST_F(ExecutorTest, DifferentOrdersOfCollectivesAreAnError) {
   json &instructions = root["classes"][0]["instructions"];
   std::swap(instructions[1], instructions[2]);
   for (json &instruction : instructions)
-    if (auto transfer = instruction.find("transfer");
-        transfer != instruction.end() && instruction["op"] == "wait")
+    if (auto transfer = instruction.find("wait"); transfer != instruction.end())
       *transfer = 1 - transfer->get<int>();
-  std::swap(instructions[1]["transfer"], instructions[2]["transfer"]);
   // Ranks 0 to 2 wait for rank 3 in channel 2, which waits for rank 1 in
   // channel 1.
   EXPECT_NE(loadError(root).find("and channel 2 is next in its queue"),
@@ -438,13 +437,12 @@ TEST_F(ExecutorTest, AChannelMayBeTheSameAsAnother) {
   for (json &rankClass : root["classes"]) {
     json &instructions = rankClass["instructions"];
     for (size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].value("channel", 0) != 2)
+      if (instructions[i].value("start", 0) != 2)
         continue;
       json again = instructions[i];
-      again["channel"] = 7;
-      again["transfer"] = 2;
+      again["start"] = 7;
       instructions.insert(instructions.begin() + i + 1, again);
-      instructions.push_back({{"op", "wait"}, {"transfer", 2}});
+      instructions.push_back({{"wait", 2}});
       break;
     }
   }
@@ -486,10 +484,8 @@ TEST_F(ExecutorTest, ThreadsSplitAKernelInRanges) {
   root["results"] = {replicated("result0", "f32", {n}, 1)};
   root["classes"][0]["buffers"] = {shardBuffer("argument", 0, "f32", {n}),
                                    shardBuffer("result", 0, "f32", {n})};
-  root["classes"][0]["instructions"] = {{{"op", "kernel"},
-                                         {"symbol", "scale"},
-                                         {"buffers", {0, 1}},
-                                         {"extent", n}}};
+  root["classes"][0]["instructions"] = {
+      {{"kernel", "scale"}, {"buffers", {0, 1}}, {"extent", n}}};
   writeFile(directory.path() / "manifest.json", root.dump());
   LoadOptions options;
   options.threadsPerRank = 3;
@@ -506,18 +502,54 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 4;
+  root["version"] = 5;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 4, this Whale reads "
-                   "version 3: it needs a newer Whale");
-  root["version"] = 2;
-  EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 2, this Whale reads "
-                   "version 3: compile it anew");
+            file + ": version: the program has version 5, this Whale reads "
+                   "version 4: it needs a newer Whale");
   root["version"] = 3;
+  EXPECT_EQ(loadError(root),
+            file + ": version: the program has version 3, this Whale reads "
+                   "version 4: compile it anew");
+  root["version"] = 4;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);
+}
+
+TEST_F(ExecutorTest, TablesMayStandInFiles) {
+  json root = richProgram(directory.path());
+  for (const char *file : {"kernels.so", "constants.bin"})
+    root["hashes"][file] =
+        whale::format::Checksum::of(MappedFile(directory.path() / file).text());
+  whale::format::ProgramText text = whale::format::writeProgram(
+      whale::format::readProgram(root.dump(), "rich"), {}, /*mostBytes=*/1);
+  // A function, two classes, two channels.
+  EXPECT_EQ(text.tables.size(), 5u);
+  writeFile(directory.path() / "manifest.json", text.manifest);
+  for (const auto &[name, table] : text.tables) {
+    writeFile(directory.path() / name, table);
+    EXPECT_TRUE(isProgramFile(name)) << name;
+  }
+  for (const char *name : {"classes-.json", "classes-1x.json", "classes.json",
+                           "ranks-0.json", "classes-0.txt"})
+    EXPECT_FALSE(isProgramFile(name)) << name;
+  Program program = Program::load(directory.path());
+  std::vector<float> batch(32, 3.0f);
+  std::vector<Array> results = program.run(std::vector{
+      floats({4, 4}, std::vector<float>(16)), floats({8, 4}, batch)});
+  EXPECT_EQ(valuesOf(results[1]), batch);
+
+  writeFile(directory.path() / "classes-0.json",
+            text.tables["classes-0.json"] + " ");
+  try {
+    Program::load(directory.path());
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.what(),
+              (directory.path() / "classes-0.json").string() +
+                  ": differs from its hash in manifest.json: it was damaged, "
+                  "or is another program's");
+  }
 }
 
 TEST_F(ExecutorTest, ChecksumsFindDamage) {

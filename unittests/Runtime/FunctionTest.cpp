@@ -22,22 +22,15 @@ namespace {
 
 json constantBuffer(int64_t offset, const std::string &dtype,
                     const std::vector<int64_t> &shape) {
-  json buffer = arenaBuffer(offset, dtype, shape);
-  buffer["space"] = "constant";
-  return buffer;
+  return shardBuffer("constant", offset, dtype, shape);
 }
 
 json kernel(const std::string &symbol, const std::vector<int> &buffers,
             int64_t extent) {
-  return {{"op", "kernel"},
-          {"symbol", symbol},
-          {"buffers", buffers},
-          {"extent", extent}};
+  return {{"kernel", symbol}, {"buffers", buffers}, {"extent", extent}};
 }
 
-json copy(int src, int dst) {
-  return {{"op", "copy"}, {"src", src}, {"dst", dst}};
-}
+json copy(int src, int dst) { return {{"copy", {src, dst}}}; }
 
 /// Adds eight times its first operand to its second one, in a loop and in
 /// place.
@@ -56,13 +49,11 @@ json accumulate() {
           {"instructions",
            {copy(6, 3),
             copy(0, 5),
-            {{"op", "while"},
+            {{"while", 4},
              {"cond", {kernel("less", {3, 7, 4}, 1)}},
-             {"predicate", 4},
              {"body",
               {kernel("increment", {3, 3}, 1), kernel("scale", {5, 5}, 8)}}},
-            {{"op", "kernel"},
-             {"symbol", "add"},
+            {{"kernel", "add"},
              {"buffers", {1, 5, 1}},
              {"extent", 8},
              {"origin", 0}}}}};
@@ -77,21 +68,16 @@ json multiply() {
             shardBuffer("result", 0, "f32", {2, 4}),
             constantBuffer(0, "f32", {4, 4})}},
           {"instructions",
-           {{{"op", "matmul"},
-             {"lhs", 0},
-             {"rhs", 2},
-             {"out", 1},
+           {{{"matmul", {0, 2, 1}},
              {"batch", json::array()},
              {"m", {2, 4, 4}},
              {"n", {4, 1, 1}},
              {"k", {4, 1, 4}}}}}};
 }
 
-json run(int function, const std::vector<int> &operands, int result) {
-  return {{"op", "run"},
-          {"function", function},
-          {"operands", operands},
-          {"results", {result}}};
+json given(int function, const std::vector<int> &operands, int result) {
+  return {
+      {"function", function}, {"operands", operands}, {"results", {result}}};
 }
 
 class FunctionTest : public ::testing::Test {
@@ -124,13 +110,15 @@ protected:
     part("result", 1, 1);
     rankClass["arena_bytes"] = 128;
     rankClass["locals"] = {{"0", {64, 68, 0}}, {"1", json::array()}};
+    rankClass["runs"] = {given(0, {0, 4}, 4), given(0, {1, 4}, 4),
+                         given(0, {2, 4}, 4), given(1, {0}, 5),
+                         given(1, {1}, 6)};
     json &instructions = rankClass["instructions"];
-    instructions = {copy(3, 4), run(0, {0, 4}, 4), run(0, {1, 4}, 4),
-                    run(0, {2, 4}, 4)};
+    instructions = json::array({copy(3, 4)});
     for (int moment : {0, 1, 2})
-      instructions[moment + 1]["moment"] = moment;
-    instructions.push_back(run(1, {0}, 5));
-    instructions.push_back(run(1, {1}, 6));
+      instructions.push_back({{"run", moment}, {"moment", moment}});
+    instructions.push_back({{"run", 3}});
+    instructions.push_back({{"run", 4}});
     return root;
   }
 
@@ -233,14 +221,14 @@ TEST_F(FunctionTest, CountsItsConstants) {
 TEST_F(FunctionTest, ErrorsNameTheInstruction) {
   std::string file = (directory.path() / "manifest.json").string();
   json root = manifest();
-  root["functions"][0]["instructions"][3]["symbol"] = "subtract";
+  root["functions"][0]["instructions"][3]["kernel"] = "subtract";
   EXPECT_EQ(errorOf([&] { load(root); }),
-            file + ": functions[0].instructions[3].symbol: there is no kernel "
+            file + ": functions[0].instructions[3].kernel: there is no kernel "
                    "'subtract' in kernels.so");
   root = manifest();
-  root["functions"][1]["buffers"][2]["offset"] = 64;
+  root["functions"][1]["buffers"][2]["constant"] = 64;
   EXPECT_EQ(errorOf([&] { load(root); }),
-            file + ": functions[1].buffers[2].offset: the buffer's 64 bytes "
+            file + ": functions[1].buffers[2].constant: the buffer's 64 bytes "
                    "reach out of the constants of 68");
 
   registerLibraryFunction("test.lose", [](const LibraryRequest &) {
@@ -249,8 +237,7 @@ TEST_F(FunctionTest, ErrorsNameTheInstruction) {
     };
   });
   root = manifest();
-  root["functions"][1]["instructions"] = {{{"op", "call"},
-                                           {"function", "test.lose"},
+  root["functions"][1]["instructions"] = {{{"call", "test.lose"},
                                            {"origin", 1},
                                            {"inputs", json::array()},
                                            {"outputs", json::array()}}};

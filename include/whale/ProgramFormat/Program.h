@@ -25,7 +25,7 @@
 namespace whale::format {
 
 /// The version that is written and read.
-inline constexpr int64_t formatVersion = 3;
+inline constexpr int64_t formatVersion = 4;
 
 /// A value that several owners may hold: a large one is in memory, and in the
 /// file, once. Compared by value.
@@ -181,15 +181,16 @@ struct Origin {
   auto operator<=>(const Origin &) const = default;
 };
 
+using Operation = std::variant<Kernel, Copy, Matmul, Convolution, Call, Start,
+                               Wait, Run, While, Case>;
+
 struct Instruction {
   /// Index into the program's origins.
   std::optional<int64_t> origin = {};
   /// Arithmetic that it does and bytes that it touches, where that is told; at
   /// most the largest number.
   std::optional<int64_t> flops = {}, bytes = {};
-  std::variant<Kernel, Copy, Matmul, Convolution, Call, Start, Wait, Run, While,
-               Case>
-      operation;
+  Operation operation;
   bool operator==(const Instruction &) const = default;
 };
 

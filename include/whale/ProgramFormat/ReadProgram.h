@@ -11,13 +11,24 @@
 
 #include "whale/ProgramFormat/Program.h"
 
+#include <functional>
+#include <string>
+#include <string_view>
+
 namespace whale::format {
 
-/// Decodes the text of a manifest.json and checks every index, range, type,
-/// shape and box in it; what depends on the files of kernels and constants, or
-/// on the functions of a runtime, is left to who opens them. Throws Error with
-/// `file` and the path of the field at fault ("classes[0].buffers[3].offset").
-Program readProgram(std::string_view text, const std::string &file);
+/// The text of another file of the program.
+using ReadFile = std::function<std::string(const std::string &name)>;
+
+/// Decodes the text of a manifest.json, and of the files of tables that it
+/// names, and checks every index, range, type, shape and box in them; what
+/// depends on the files of kernels and constants, or on the functions of a
+/// runtime, is left to who opens them. Without `readFile` the manifest must
+/// hold all tables. Throws Error with `file`, or the file
+/// beside it, and the path of the field at fault
+/// ("classes[0].buffers[3].offset").
+Program readProgram(std::string_view text, const std::string &file,
+                    const ReadFile &readFile = {});
 
 } // namespace whale::format
 

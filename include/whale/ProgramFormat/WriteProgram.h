@@ -12,6 +12,8 @@
 #include "whale/ProgramFormat/Program.h"
 
 #include <functional>
+#include <map>
+#include <string>
 
 namespace whale::format {
 
@@ -20,11 +22,22 @@ namespace whale::format {
 using ForEach = std::function<void(
     size_t count, const std::function<void(size_t)> &function)>;
 
-/// The text of a manifest.json. A field that holds much gets a line for each of
-/// its elements; collectives, lists of cells and layouts that are shared are
-/// written once, layouts on more than 16 ranks. `plan` and each `config` must
-/// be JSON.
-std::string writeProgram(const Program &program, const ForEach &forEach = {});
+/// The texts of a program.
+struct ProgramText {
+  std::string manifest;
+  /// By name, the files of the tables that do not stand in the manifest.
+  std::map<std::string, std::string> tables;
+};
+
+/// How many bytes of tables stand in the manifest, and in a file of their own.
+constexpr size_t mostTableBytes = 256 * 1024;
+
+/// A field that holds much gets a line for each of its elements; collectives,
+/// lists of cells and layouts that are shared are written once, layouts on more
+/// than 16 ranks. Tables of more than `mostBytes` in all go to files of up to
+/// that many bytes, or of one element. `plan` and each `config` must be JSON.
+ProgramText writeProgram(const Program &program, const ForEach &forEach = {},
+                         size_t mostBytes = mostTableBytes);
 
 } // namespace whale::format
 

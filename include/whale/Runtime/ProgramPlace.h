@@ -15,10 +15,8 @@
 
 namespace whale::runtime {
 
-/// What a program's directory may hold; all but the first may be missing.
-inline constexpr std::string_view kProgramFiles[] = {
-    "manifest.json", "kernels.so", "constants.bin", "checksums.txt",
-    "python.json"};
+/// Whether a program's directory may hold a file of that name.
+bool isProgramFile(std::string_view name);
 
 /// Whether a program may take the place of what stands there: a program, whole
 /// or damaged, an empty directory, or nothing.

@@ -37,13 +37,13 @@ def parameter(name, dtype, shape, **fields):
     }
 
 
-def buffer(space, type, **fields):
-    return {"space": space, "type": type, **fields}
+def buffer(space, where, type):
+    return {space: where, "type": type}
 
 
 manifest = {
     "format": "whale",
-    "version": 3,
+    "version": 4,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
@@ -71,21 +71,18 @@ manifest = {
             "ranks": [0, 1],
             "arena_bytes": 64,
             "buffers": [
-                buffer("argument", "f32[4,4]", index=0),
-                buffer("argument", "f32[4,4]", index=1),
-                buffer("argument", "bf16[3]", index=2),
-                buffer("argument", "i1[2]", index=3),
-                buffer("result", "f32[4,4]", index=0),
-                buffer("result", "bf16[3]", index=1),
-                buffer("result", "i1[2]", index=2),
-                buffer("arena", "f32[4,4]", offset=0),
+                buffer("argument", 0, "f32[4,4]"),
+                buffer("argument", 1, "f32[4,4]"),
+                buffer("argument", 2, "bf16[3]"),
+                buffer("argument", 3, "i1[2]"),
+                buffer("result", 0, "f32[4,4]"),
+                buffer("result", 1, "bf16[3]"),
+                buffer("result", 2, "i1[2]"),
+                buffer("arena", 0, "f32[4,4]"),
             ],
             "instructions": [
                 {
-                    "op": "matmul",
-                    "lhs": 0,
-                    "rhs": 1,
-                    "out": 7,
+                    "matmul": [0, 1, 7],
                     "batch": [],
                     "m": [4, 4, 4],
                     "n": [4, 1, 1],
@@ -93,15 +90,14 @@ manifest = {
                     "flops": 128,
                 },
                 {
-                    "op": "start",
-                    "channel": 0,
+                    "start": 0,
                     "src": 7,
                     "dst": 7,
                 },
-                {"op": "wait", "transfer": 0},
-                {"op": "copy", "src": 7, "dst": 4},
-                {"op": "copy", "src": 2, "dst": 5},
-                {"op": "copy", "src": 3, "dst": 6},
+                {"wait": 0},
+                {"copy": [7, 4]},
+                {"copy": [2, 5]},
+                {"copy": [3, 6]},
             ],
         }
     ],
