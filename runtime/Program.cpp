@@ -19,6 +19,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <system_error>
@@ -29,8 +31,10 @@ namespace whale::runtime {
 
 /// What runs a program in one process.
 struct Program::Engine {
-  Engine(const BoundProgram &bound, char *constants, const LoadOptions &options)
-      : executor(bound, constants, options.threadsPerRank, options.network) {}
+  Engine(const BoundProgram &bound, std::span<const char> constants,
+         const LoadOptions &options)
+      : executor(bound, constants, options.threadsPerRank, options.network,
+                 options.lateSeed) {}
 
   Executor executor;
   std::timed_mutex mutex;
@@ -59,8 +63,10 @@ Program::Engine &Program::State::getEngine() {
   Engine *current = engine;
   if (current && current->process == getpid())
     return *current;
-  auto fresh = std::make_unique<Engine>(
-      *bound, constants ? constants->data() : nullptr, options);
+  std::span<const char> bytes;
+  if (constants)
+    bytes = {constants->data(), constants->size()};
+  auto fresh = std::make_unique<Engine>(*bound, bytes, options);
   if (engine.compare_exchange_strong(current, fresh.get()))
     return *fresh.release();
   return *current; // Another thread was faster.
@@ -146,6 +152,20 @@ std::unique_ptr<MappedFile> ProgramFiles::open(const std::string &file,
   return mapped;
 }
 
+/// For tests, as LoadOptions::lateSeed.
+static std::optional<uint64_t> seedOfEnvironment() {
+  const char *text = std::getenv("WHALE_TEST_LATE");
+  if (!text || !*text)
+    return std::nullopt;
+  uint64_t seed = 0;
+  const char *end = text + std::strlen(text);
+  if (auto result = std::from_chars(text, end, seed);
+      result.ec != std::errc() || result.ptr != end)
+    throw Error("WHALE_TEST_LATE: '" + std::string(text) +
+                "' is no whole number");
+  return seed;
+}
+
 Program::Program(std::shared_ptr<State> state) : state(std::move(state)) {}
 
 Program Program::load(const std::filesystem::path &path,
@@ -183,6 +203,8 @@ Program::State::load(const std::filesystem::path &directory,
       state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
 
   state->options = options;
+  if (!options.lateSeed)
+    state->options.lateSeed = seedOfEnvironment();
   if (options.threadsPerRank <= 0)
     state->options.threadsPerRank = threadsOfRanks(
         static_cast<int64_t>(state->bound->program.ranks.size()));

@@ -30,6 +30,8 @@ std::string Stats::json() const {
                     {"communication_s", ranks[rank].communicationSeconds},
                     {"waiting_s", ranks[rank].waitingSeconds},
                     {"collectives", std::move(collectives)}});
+    if (ranks[rank].movedTransfers)
+      list.back()["moved_transfers"] = *ranks[rank].movedTransfers;
   }
   nlohmann::ordered_json root = {{"step_time_s", stepSeconds},
                                  {"ranks", std::move(list)}};

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The seam between the executor and the hardware: one object for each rank,
-// used by that rank's thread alone. Buffers are addresses in the device's
-// memory.
+// used by that rank's thread alone. The executor names memory by allocations
+// and offsets; addresses are known to devices, and to the transports that they
+// hand them to. Every device passes unittests/Runtime/DeviceConformance.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,25 +17,117 @@
 #define WHALE_RUNTIME_DEVICE_DEVICE_H
 
 #include "program/BoundProgram.h"
+#include "transport/Transport.h"
+#include "whale/Runtime/Array.h"
+#include "whale/Runtime/Trace.h"
 
 namespace whale::runtime {
 
+/// Where memory lies. To a device that computes in the host's memory all are
+/// one.
+enum class MemorySpace : uint8_t { Device, PinnedHost, Host };
+
+/// What lies in an allocation from an offset on; nothing without an allocation.
+struct Region {
+  const Buffer *allocation = nullptr;
+  int64_t offset = 0;
+};
+
+/// The buffers that instructions name by their indices. A device finds their
+/// addresses when it fills the table, which costs instructions nothing then.
+class BufferTable {
+public:
+  size_t size() const { return addresses.size(); }
+
+private:
+  friend class Device;
+  std::vector<void *> addresses;
+};
+
+/// Reached when what was put on a queue before it is done.
+struct Event {
+  Queue queue = Queue::Compute;
+  int64_t number = 0;
+};
+
+/// Operations of one queue run one after the other. Those of two queues are in
+/// no order but that of the events that one of them waits for. A method that
+/// takes a queue returns when the operation is on it, which may be long before
+/// it runs; an operation that fails lets a later method throw its Error.
+///
 /// Instructions keep their address for the life of the program: a device may
-/// prepare one when it first sees it and find it again by its address.
+/// prepare one when it first sees it and find it again by its address. Tables
+/// may change as soon as a method has returned.
 class Device {
 public:
   virtual ~Device() = default;
 
   /// Called once on the rank's thread, before anything else.
   virtual void attachThread() = 0;
+  /// Makes ready for the next run; nobody is inside a device of the program.
+  virtual void reset() = 0;
+  /// Returns when all queues are done; the rank puts nothing more on them in
+  /// this run.
+  virtual void finish() = 0;
 
-  virtual void launch(const KernelLaunch &launch, void **buffers) = 0;
-  virtual void matmul(const Matmul &matmul, const void *lhs, const void *rhs,
-                      void *out) = 0;
-  virtual void convolution(const Convolution &convolution, const void *lhs,
-                           const void *rhs, void *out) = 0;
+  //===--------------------------------------------------------------------===//
+  // Memory
+  //===--------------------------------------------------------------------===//
+
+  /// Memory for the life of the device, aligned to 64 bytes. Throws Error when
+  /// there is no more.
+  virtual std::shared_ptr<Buffer> allocate(MemorySpace space,
+                                           int64_t bytes) = 0;
+  /// Constants that lie in the host's memory, where the device can read them.
+  virtual std::shared_ptr<Buffer> adoptConstants(const void *data,
+                                                 int64_t bytes) = 0;
+  virtual void bind(BufferTable &table, std::span<const Region> regions) = 0;
+  /// Fills a table with entries of another one.
+  virtual void select(BufferTable &table, const BufferTable &from,
+                      std::span<const BufferIndex> indices) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Queues
+  //===--------------------------------------------------------------------===//
+
+  virtual Event record(Queue queue) = 0;
+  /// What is put on the queue from now on runs after the event.
+  virtual void wait(Queue queue, Event event) = 0;
+
+  virtual void launch(Queue queue, const KernelLaunch &launch,
+                      const BufferTable &table) = 0;
+  virtual void matmul(Queue queue, const Matmul &matmul,
+                      const BufferTable &table) = 0;
+  virtual void convolution(Queue queue, const Convolution &convolution,
+                           const BufferTable &table) = 0;
+  virtual void call(Queue queue, const Call &call,
+                    const BufferTable &table) = 0;
   /// The ranges are equal or disjoint.
-  virtual void copy(void *dst, const void *src, int64_t bytes) = 0;
+  virtual void copy(Queue queue, const Copy &copy,
+                    const BufferTable &table) = 0;
+
+  /// The integer or truth value that a buffer holds when all that is on the
+  /// queue is done; 0 for other types.
+  virtual int64_t readInteger(Queue queue, const BufferTable &table,
+                              BufferIndex buffer, DType dtype) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Transfers
+  //===--------------------------------------------------------------------===//
+
+  /// Lets the queue post the rank's part of a channel: the transfer begins some
+  /// time after. Transfers are known by their numbers until they are waited
+  /// for.
+  virtual void start(Queue queue, const Start &start,
+                     const BufferTable &table) = 0;
+  /// What is put on the queue from now on runs after the transfer is done with
+  /// the rank's buffers. The seconds in the result are those that this method
+  /// has waited.
+  virtual Traffic waitFor(Queue queue, int64_t transfer) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Costs
+  //===--------------------------------------------------------------------===//
 
   /// The least seconds for so much arithmetic (in products of `product`, else
   /// in f32) and so many bytes, at peaks that are measured when first asked
@@ -44,10 +137,34 @@ public:
 
   /// Memory that the device has taken for its own purposes so far.
   virtual int64_t scratchBytes() const = 0;
+
+  /// Of a device that moves transfers about: how many of this run it has ended
+  /// behind operations that stand behind their starts.
+  virtual std::optional<int64_t> movedTransfers() const { return std::nullopt; }
+
+protected:
+  /// For devices alone.
+  static std::vector<void *> &addressesOf(BufferTable &table) {
+    return table.addresses;
+  }
+  static const std::vector<void *> &addressesOf(const BufferTable &table) {
+    return table.addresses;
+  }
 };
 
-/// A device of `threads` CPU threads.
-std::unique_ptr<Device> createCpuDevice(int64_t threads);
+/// A device of `threads` CPU threads, which runs operations at once. Its
+/// transfers go through `transport`, which outlives it; a device without one
+/// starts none.
+std::unique_ptr<Device> createCpuDevice(int64_t threads,
+                                        Transport *transport = nullptr,
+                                        int64_t rank = 0);
+
+/// For tests: the devices of all ranks of a program, each a CPU device whose
+/// queues run as late, and in as odd an order, as events and waits allow
+/// (device/late/LateQueues.h). The same seed gives the same order.
+std::vector<std::unique_ptr<Device>>
+createLateDevices(const format::Program &program, int64_t threads,
+                  Transport &transport, uint64_t seed);
 
 } // namespace whale::runtime
 

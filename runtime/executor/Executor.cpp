@@ -8,12 +8,10 @@
 
 #include "executor/Executor.h"
 
-#include "Numeric.h"
 #include "executor/DescribeProfile.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <set>
 
 namespace whale::runtime {
@@ -22,13 +20,23 @@ static double secondsSince(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
 }
 
-Executor::Executor(const BoundProgram &bound, char *constants,
-                   int64_t threadsPerRank, const Network &network)
-    : program(bound), constants(constants), ranks(bound.program.ranks.size()),
-      transport(createLocalTransport(bound.program, network)),
+Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
+                   int64_t threadsPerRank, const Network &network,
+                   std::optional<uint64_t> lateSeed)
+    : program(bound), constants(constants),
+      transport(
+          createLocalTransport(bound.program, lateSeed ? Network() : network)),
+      ranks(bound.program.ranks.size()),
       threads(static_cast<int64_t>(ranks.size())) {
-  for (Rank &rank : ranks)
-    rank.device = createCpuDevice(threadsPerRank);
+  std::vector<std::unique_ptr<Device>> late;
+  if (lateSeed)
+    late =
+        createLateDevices(bound.program, threadsPerRank, *transport, *lateSeed);
+  for (size_t i = 0; i < ranks.size(); ++i)
+    ranks[i].device = lateSeed
+                          ? std::move(late[i])
+                          : createCpuDevice(threadsPerRank, transport.get(),
+                                            static_cast<int64_t>(i));
   threads.run([&](int64_t rank) { ranks[rank].device->attachThread(); });
 }
 
@@ -67,6 +75,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   auto begin = Clock::now();
   firstError.reset();
   transport->reset();
+  for (Rank &rank : ranks)
+    rank.device->reset();
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
@@ -138,79 +148,83 @@ void Executor::runRank(int64_t rank, const Step &step) {
   bind(rank, step.arguments, step.results);
   self.slow.begin();
   self.moment.reset();
-  execute(rank, program.boundClassOf(rank).instructions, self.memory);
+  execute(rank, program.boundClassOf(rank).instructions, self.buffers);
   self.slow.wait();
+  self.device->finish();
   transport->finish(rank);
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
   self.stats.peakBytes = residentBytes(rank, step.arguments, step.results) +
                          self.device->scratchBytes();
+  self.stats.movedTransfers = self.device->movedTransfers();
   for (const auto &shards : step.arguments)
     if (shards[rank])
       self.stats.argumentBytes += shards[rank]->bytes;
 }
 
-void Executor::bind(int64_t rank, const Bindings &arguments,
-                    const Bindings &results) {
+/// Allocates what the rank keeps from run to run, and says where all lies but
+/// arguments and results.
+void Executor::bindFixed(int64_t rank) {
   Rank &self = ranks[rank];
   const format::RankClass &rankClass = program.classOf(rank);
-  if (!self.arena)
-    self.arena = Buffer::allocate(rankClass.arenaBytes);
+  self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
+  self.constants = self.device->adoptConstants(
+      constants.data(), static_cast<int64_t>(constants.size()));
   auto position =
       std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
       rankClass.ranks.begin();
-  auto shard = [&](const Bindings &bindings, int64_t index,
-                   int64_t offset) -> void * {
-    const auto &buffer = bindings[index][rank];
-    return buffer ? static_cast<char *>(buffer->data.get()) + offset : nullptr;
-  };
-  auto addressOf = [&](const BufferInfo &buffer) -> void * {
-    switch (buffer.space) {
-    case Space::Arena:
-      return static_cast<char *>(self.arena->data.get()) + buffer.offset;
-    case Space::Argument:
-      return shard(arguments, buffer.index, buffer.offset);
-    case Space::Result:
-      return shard(results, buffer.index, buffer.offset);
-    case Space::Constant:
-      return constants + buffer.offset;
-    case Space::RankConstant:
-      return const_cast<uint8_t *>(buffer.values[position].data());
-    case Space::Operand:
-    case Space::Local:
-      break;
+  for (size_t i = 0; i < rankClass.buffers.size(); ++i) {
+    const BufferInfo &buffer = rankClass.buffers[i];
+    Region &region = self.regions.emplace_back();
+    if (buffer.space == Space::Arena) {
+      region = {self.arena.get(), buffer.offset};
+    } else if (buffer.space == Space::Constant) {
+      region = {self.constants.get(), buffer.offset};
+    } else if (buffer.space == Space::RankConstant) {
+      const std::vector<uint8_t> &values = buffer.values[position];
+      std::shared_ptr<Buffer> &own = self.rankConstants[i];
+      own = self.device->adoptConstants(values.data(), buffer.bytes);
+      region = {own.get(), 0};
     }
-    std::abort();
-  };
-  self.memory.clear();
-  for (const BufferInfo &buffer : rankClass.buffers)
-    self.memory.push_back(addressOf(buffer));
+  }
+  for (const FunctionBuffer &buffer :
+       program.boundClassOf(rank).functionBuffers)
+    self.regions.push_back(
+        {buffer.space == Space::Arena ? self.arena.get() : self.constants.get(),
+         buffer.offset});
 }
 
-/// Finds the memory of a function's buffers in that of the class.
+void Executor::bind(int64_t rank, const Bindings &arguments,
+                    const Bindings &results) {
+  Rank &self = ranks[rank];
+  if (!self.arena)
+    bindFixed(rank);
+  const std::vector<BufferInfo> &buffers = program.classOf(rank).buffers;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const BufferInfo &buffer = buffers[i];
+    if (buffer.space == Space::Argument)
+      self.regions[i] = {arguments[buffer.index][rank].get(), buffer.offset};
+    else if (buffer.space == Space::Result)
+      self.regions[i] = {results[buffer.index][rank].get(), buffer.offset};
+  }
+  self.device->bind(self.buffers, self.regions);
+}
+
+/// Finds a function's buffers among those of the class.
 void Executor::bind(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
-  auto addressOf = [&](const BufferInfo &buffer) -> void * {
-    switch (buffer.space) {
-    case Space::Operand:
-      return self.memory[run.given->operands[buffer.index]];
-    case Space::Result:
-      return self.memory[run.given->results[buffer.index]];
-    case Space::Local:
-      return static_cast<char *>(self.arena->data.get()) +
-             (*run.function->locals)[buffer.index];
-    case Space::Constant:
-      return constants + buffer.offset;
-    case Space::Arena:
-    case Space::Argument:
-    case Space::RankConstant:
-      break;
-    }
-    std::abort();
-  };
-  self.functionMemory.clear();
-  for (const BufferInfo &buffer : run.function->format->buffers)
-    self.functionMemory.push_back(addressOf(buffer));
+  const std::vector<BufferInfo> &buffers = run.function->format->buffers;
+  self.indices.clear();
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const BufferInfo &buffer = buffers[i];
+    if (buffer.space == Space::Operand)
+      self.indices.push_back(run.given->operands[buffer.index]);
+    else if (buffer.space == Space::Result)
+      self.indices.push_back(run.given->results[buffer.index]);
+    else
+      self.indices.push_back(run.function->indices[i]);
+  }
+  self.device->select(self.functionBuffers, self.buffers, self.indices);
 }
 
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
@@ -290,7 +304,7 @@ void Executor::record(int64_t rank, const Instruction &instruction,
 
 void Executor::execute(int64_t rank,
                        const std::vector<Instruction> &instructions,
-                       Memory memory) {
+                       const BufferTable &table) {
   bool isTimed = ranks[rank].trace || !ranks[rank].spent.empty();
   for (const Instruction &instruction : instructions) {
     if (transport->aborted())
@@ -300,14 +314,14 @@ void Executor::execute(int64_t rank,
                   std::holds_alternative<Case>(instruction.operation) ||
                   std::holds_alternative<Run>(instruction.operation);
     if (nested) {
-      execute(rank, instruction, memory);
+      execute(rank, instruction, table);
       continue;
     }
     Trace::Clock::time_point begin;
     if (isTimed)
       begin = Trace::Clock::now();
     try {
-      execute(rank, instruction, memory);
+      execute(rank, instruction, table);
     } catch (const Aborted &) {
       throw;
     } catch (const std::exception &error) {
@@ -318,26 +332,6 @@ void Executor::execute(int64_t rank,
   }
 }
 
-/// The index of a case's branch: the last one stands for all that don't exist.
-static size_t branchOf(const void *memory, DType dtype, size_t branches) {
-  uint64_t index = dispatch(dtype, [&]<typename T>() -> uint64_t {
-    if constexpr (isOpaque<T>) {
-      return 0;
-    } else {
-      using Compute = typename Element<T>::Compute;
-      if constexpr (std::is_integral_v<Compute>) {
-        T stored;
-        std::memcpy(&stored, memory, sizeof(T));
-        // A negative index becomes a large one.
-        return static_cast<uint64_t>(
-            static_cast<int64_t>(Element<T>::load(stored)));
-      }
-      return 0;
-    }
-  });
-  return static_cast<size_t>(std::min<uint64_t>(index, branches - 1));
-}
-
 void Executor::start(int64_t rank, const Start &start) {
   Rank &self = ranks[rank];
   self.slow.wait();
@@ -346,9 +340,9 @@ void Executor::start(int64_t rank, const Start &start) {
   self.transfers.resize(std::max(self.transfers.size(), number + 1));
   Transfer &transfer = self.transfers[number];
   transfer.begin = begin;
-  transfer.ticket = transport->start(
-      rank, start.channel, start.src ? self.memory[*start.src] : nullptr,
-      start.dst ? self.memory[*start.dst] : nullptr);
+  Device &device = *self.device;
+  device.wait(Queue::Communication, device.record(Queue::Compute));
+  device.start(Queue::Communication, start, self.buffers);
   self.slow.begin();
   transfer.startSeconds = secondsSince(begin);
 }
@@ -358,7 +352,7 @@ void Executor::wait(int64_t rank, const Wait &wait) {
   Transfer &transfer = self.transfers[wait.transfer];
   self.slow.wait();
   auto begin = Trace::Clock::now();
-  transfer.traffic = transport->wait(rank, transfer.ticket);
+  transfer.traffic = self.device->waitFor(Queue::Compute, wait.transfer);
   double seconds = secondsSince(begin);
   transfer.totalSeconds = secondsSince(transfer.begin);
   self.slow.begin();
@@ -378,42 +372,30 @@ void Executor::execute(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
   bind(rank, run);
   self.moment = run.given->moment;
-  execute(rank, run.function->instructions, self.functionMemory);
+  execute(rank, run.function->instructions, self.functionBuffers);
   self.moment.reset();
 }
 
 void Executor::execute(int64_t rank, const Instruction &instruction,
-                       Memory memory) {
+                       const BufferTable &table) {
   Rank &self = ranks[rank];
-  auto gather = [&](const std::vector<BufferIndex> &buffers, size_t at) {
-    self.list.resize(std::max(self.list.size(), at + buffers.size()));
-    for (BufferIndex buffer : buffers)
-      self.list[at++] = memory[buffer];
-  };
+  Device &device = *self.device;
+  constexpr Queue queue = Queue::Compute;
   if (auto *launch = std::get_if<KernelLaunch>(&instruction.operation)) {
-    gather(launch->buffers, 0);
-    self.device->launch(*launch, self.list.data());
+    device.launch(queue, *launch, table);
     self.stats.kernelFlops += instruction.flops;
   } else if (auto *copy = std::get_if<Copy>(&instruction.operation)) {
-    self.device->copy(memory[copy->dst], memory[copy->src], copy->bytes);
+    device.copy(queue, *copy, table);
   } else if (auto *given =
                  std::get_if<const Matmul *>(&instruction.operation)) {
-    const Matmul &matmul = **given;
-    self.device->matmul(matmul, memory[matmul.lhs], memory[matmul.rhs],
-                        memory[matmul.out]);
+    device.matmul(queue, **given, table);
     self.stats.productFlops += instruction.flops;
   } else if (auto *given =
                  std::get_if<const Convolution *>(&instruction.operation)) {
-    const Convolution &convolution = **given;
-    self.device->convolution(convolution, memory[convolution.lhs],
-                             memory[convolution.rhs], memory[convolution.out]);
+    device.convolution(queue, **given, table);
     self.stats.productFlops += instruction.flops;
   } else if (auto *call = std::get_if<Call>(&instruction.operation)) {
-    gather(call->inputs, 0);
-    gather(call->outputs, call->inputs.size());
-    std::span<void *const> all = self.list;
-    call->function(all.first(call->inputs.size()),
-                   all.subspan(call->inputs.size(), call->outputs.size()));
+    device.call(queue, *call, table);
   } else if (auto *given = std::get_if<Start>(&instruction.operation)) {
     start(rank, *given);
   } else if (auto *given = std::get_if<Wait>(&instruction.operation)) {
@@ -422,18 +404,21 @@ void Executor::execute(int64_t rank, const Instruction &instruction,
     execute(rank, *run);
   } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
     while (true) {
-      execute(rank, loop->cond, memory);
+      execute(rank, loop->cond, table);
       // An empty loop would otherwise never see that another rank failed.
       if (transport->aborted())
         throw Aborted();
-      if (!*static_cast<const uint8_t *>(memory[loop->predicate]))
+      if (!device.readInteger(queue, table, loop->predicate, DType::I1))
         return;
-      execute(rank, loop->body, memory);
+      execute(rank, loop->body, table);
     }
   } else if (auto *choice = std::get_if<Case>(&instruction.operation)) {
-    size_t branch = branchOf(memory[choice->index], choice->indexType,
-                             choice->branches.size());
-    execute(rank, choice->branches[branch], memory);
+    // The last branch stands for all that don't exist; a negative index becomes
+    // a large one.
+    auto index = static_cast<uint64_t>(
+        device.readInteger(queue, table, choice->index, choice->indexType));
+    size_t last = choice->branches.size() - 1;
+    execute(rank, choice->branches[std::min<uint64_t>(index, last)], table);
   }
 }
 

@@ -23,9 +23,11 @@ using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 /// Walks each rank's instructions on a thread of its own.
 class Executor {
 public:
-  /// `program` and `constants` outlive the executor.
-  Executor(const BoundProgram &program, char *constants, int64_t threadsPerRank,
-           const Network &network);
+  /// `program` and `constants` outlive the executor. With a seed, the devices
+  /// are late ones.
+  Executor(const BoundProgram &program, std::span<const char> constants,
+           int64_t threadsPerRank, const Network &network,
+           std::optional<uint64_t> lateSeed = std::nullopt);
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
@@ -47,7 +49,6 @@ private:
   };
   /// A transfer from its start to its wait.
   struct Transfer {
-    Ticket ticket;
     Trace::Clock::time_point begin;
     /// What the start took, and the time from its begin to the end of the wait.
     double startSeconds = 0, totalSeconds = 0;
@@ -56,12 +57,16 @@ private:
   };
   struct Rank {
     std::unique_ptr<Device> device;
-    std::shared_ptr<Buffer> arena;
-    /// Addresses of the class's buffers, of those of the function at hand, and
-    /// a list to give to kernels.
-    std::vector<void *> memory;
-    std::vector<void *> functionMemory;
-    std::vector<void *> list;
+    std::shared_ptr<Buffer> arena, constants;
+    /// The rank constants of the class, by buffer.
+    std::map<size_t, std::shared_ptr<Buffer>> rankConstants;
+    /// Where the buffers of the class lie, and those that its functions add to
+    /// them.
+    std::vector<Region> regions;
+    /// These buffers, and those of the function at hand.
+    BufferTable buffers, functionBuffers;
+    /// Where those of the function stand among the others.
+    std::vector<BufferIndex> indices;
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;
     RankStats stats;
@@ -74,13 +79,14 @@ private:
   };
 
   void runRank(int64_t rank, const Step &step);
+  void bindFixed(int64_t rank);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void bind(int64_t rank, const Run &run);
-  /// `memory`: the addresses of the buffers that instructions name.
-  using Memory = const std::vector<void *> &;
+  /// `table`: the buffers that instructions name.
   void execute(int64_t rank, const std::vector<Instruction> &instructions,
-               Memory memory);
-  void execute(int64_t rank, const Instruction &instruction, Memory memory);
+               const BufferTable &table);
+  void execute(int64_t rank, const Instruction &instruction,
+               const BufferTable &table);
   void execute(int64_t rank, const Run &run);
   /// The least seconds that a rank's device takes for an instruction; 0 where
   /// what it does is not known. Peaks are measured when first asked for.
@@ -97,9 +103,9 @@ private:
   void fail(const std::string &what);
 
   const BoundProgram &program;
-  char *constants;
-  std::vector<Rank> ranks;
+  std::span<const char> constants;
   std::unique_ptr<Transport> transport;
+  std::vector<Rank> ranks;
 
   std::mutex errorMutex;
   std::optional<std::string> firstError;

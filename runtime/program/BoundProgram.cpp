@@ -31,6 +31,8 @@ private:
   void checkConstants(const format::Body &body, const std::string &path,
                       int64_t size) const;
   void bindClass(size_t number);
+  void addBuffers(BoundFunction &function, const std::vector<int64_t> &locals,
+                  size_t count);
   /// With the path of the field that is being bound, or of a member of it.
   [[noreturn]] void fail(const std::string &what,
                          const std::string &member = "") const {
@@ -116,6 +118,19 @@ void Binder::bindClasses() {
     bindClass(i);
 }
 
+/// `count`: the buffers of the class. `locals`: their offsets in the arena.
+void Binder::addBuffers(BoundFunction &function,
+                        const std::vector<int64_t> &locals, size_t count) {
+  std::vector<FunctionBuffer> &added = boundClass->functionBuffers;
+  for (const BufferInfo &buffer : function.format->buffers) {
+    function.indices.push_back(static_cast<BufferIndex>(count + added.size()));
+    if (buffer.space == Space::Local)
+      added.push_back({Space::Arena, locals[buffer.index]});
+    else if (buffer.space == Space::Constant)
+      added.push_back({Space::Constant, buffer.offset});
+  }
+}
+
 void Binder::bindClass(size_t number) {
   const format::RankClass &rankClass = program.classes[number];
   boundClass = &bound.classes[number];
@@ -125,7 +140,7 @@ void Binder::bindClass(size_t number) {
   for (const auto &[function, locals] : rankClass.locals) {
     BoundFunction &its = boundClass->functions[function];
     its.format = &program.functions[function];
-    its.locals = &locals;
+    addBuffers(its, locals, rankClass.buffers.size());
   }
   auto bindBody = [&](const format::Body &given, const std::string &name) {
     body = &given;

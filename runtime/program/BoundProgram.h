@@ -92,12 +92,22 @@ struct Instruction {
 /// A function as one class runs it.
 struct BoundFunction {
   const format::Function *format = nullptr;
-  /// Offsets in the arena.
-  const std::vector<int64_t> *locals = nullptr;
+  /// By buffer of the function: where a local or constant stands among the
+  /// buffers of the class and those of `BoundClass::functionBuffers`.
+  std::vector<BufferIndex> indices;
   std::vector<Instruction> instructions;
 };
 
+/// Memory that a function uses wherever it is run.
+struct FunctionBuffer {
+  /// Arena or Constant.
+  Space space;
+  int64_t offset;
+};
+
 struct BoundClass {
+  /// They are counted behind the buffers of the class.
+  std::vector<FunctionBuffer> functionBuffers;
   std::vector<Instruction> instructions;
   /// Those that it runs, by number.
   std::map<int64_t, BoundFunction> functions;

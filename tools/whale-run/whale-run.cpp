@@ -413,6 +413,9 @@ int main(int argc, char **argv) {
   app.add_option("--network", options.network,
                  "Cluster file whose links the ranks emulate: a transfer ends "
                  "when its time on them has passed, too; device i is rank i");
+  app.footer("For tests: with WHALE_TEST_LATE=SEED in the environment "
+             "transfers go on as\nlate, and in as odd an order, as the program "
+             "allows; --stats counts them.");
   app.set_version_flag("--version", WHALE_VERSION_TEXT,
                        "Print the versions of Whale and of its LLVM");
   try {

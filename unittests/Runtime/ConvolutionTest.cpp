@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/Device.h"
+#include "Products.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include <random>
 
 using namespace whale::runtime;
+using namespace whale::runtime::test;
 
 namespace {
 
@@ -152,8 +153,8 @@ TEST(ConvolutionTest, RandomConvolutions) {
     Tensor out = tensor(op.outShape), expected = out;
     oracle(op, lhs, rhs, expected);
     ops.push_back(op);
-    device->convolution(ops.back(), lhs.data.data(), rhs.data.data(),
-                        out.data.data());
+    multiply(*device, ops.back(), lhs.data.data(), rhs.data.data(),
+             out.data.data());
     ASSERT_EQ(out.data, expected.data) << tried;
   }
 }

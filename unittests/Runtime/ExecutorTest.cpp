@@ -184,6 +184,39 @@ TEST_F(ExecutorTest, SlowRanksComputeTheSame) {
       Error);
 }
 
+TEST_F(ExecutorTest, LateDevicesComputeTheSame) {
+  richProgram(directory.path());
+  std::vector<float> state(16), batch(32);
+  std::iota(state.begin(), state.end(), -3.0f);
+  auto movedBy = [&](const Program &program) {
+    Stats stats;
+    RunOptions options;
+    options.stats = &stats;
+    std::vector<Array> results = program.run(
+        std::vector{floats({4, 4}, state), floats({8, 4}, batch)}, options);
+    EXPECT_EQ(valuesOf(results[0]), richOracle(state, 0));
+    int64_t moved = 0;
+    for (const RankStats &rank : stats.ranks)
+      moved += rank.movedTransfers.value();
+    return moved;
+  };
+  LoadOptions options;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    options.lateSeed = seed;
+    Program program = Program::load(directory.path(), options);
+    int64_t moved = movedBy(program);
+    EXPECT_EQ(movedBy(program), moved);
+    // All four ranks compute between the gather's start and its wait.
+    if (seed == 0)
+      EXPECT_EQ(moved, 4);
+  }
+  setenv("WHALE_TEST_LATE", "0", 1);
+  EXPECT_EQ(movedBy(Program::load(directory.path())), 4);
+  setenv("WHALE_TEST_LATE", "soon", 1);
+  EXPECT_THROW(Program::load(directory.path()), Error);
+  unsetenv("WHALE_TEST_LATE");
+}
+
 TEST_F(ExecutorTest, RunsEveryKindOfInstruction) {
   richProgram(directory.path());
   Program program = Program::load(directory.path());

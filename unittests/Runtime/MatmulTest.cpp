@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Numeric.h"
-#include "device/Device.h"
+#include "Products.h"
 #include "device/cpu/Gemm.h"
 #include "whale/Runtime/Scratch.h"
 
@@ -20,6 +20,7 @@
 #include <random>
 
 using namespace whale::runtime;
+using namespace whale::runtime::test;
 
 namespace {
 
@@ -174,12 +175,12 @@ TEST(MatmulTest, RandomStridesTypesAndBatches) {
       c = randomElements(random, outType, elements);
     Bytes before = c, expected = c;
     oracle(op, a, b, expected);
-    device->matmul(op, a.data(), b.data(), c.data());
+    multiply(*device, op, a.data(), b.data(), c.data());
     ASSERT_EQ(c, expected) << round << " " << name(lhsType) << " x "
                            << name(rhsType) << " -> " << name(outType);
     // Prepared now; the same again.
     c = before;
-    device->matmul(op, a.data(), b.data(), c.data());
+    multiply(*device, op, a.data(), b.data(), c.data());
     ASSERT_EQ(c, expected) << round;
   }
 }
@@ -205,8 +206,8 @@ TEST(MatmulTest, LargeProductIsCloseAndRepeatable) {
     x = normal(random);
   auto device = createCpuDevice(2);
   device->attachThread();
-  device->matmul(op, a.data(), b.data(), c.data());
-  device->matmul(op, a.data(), b.data(), d.data());
+  multiply(*device, op, a.data(), b.data(), c.data());
+  multiply(*device, op, a.data(), b.data(), d.data());
   EXPECT_EQ(std::memcmp(c.data(), d.data(), c.size() * 4), 0);
   for (int64_t m = 0; m < op.m; m += 7)
     for (int64_t n = 0; n < op.n; n += 11) {
@@ -263,7 +264,7 @@ TEST(MatmulTest, SumsInBlocksAreWhole) {
         Bytes c = randomElements(random, DType::F32, 2 * op.m * op.n);
         Bytes expected = c;
         oracle(op, a, b, expected);
-        device->matmul(op, a.data(), b.data(), c.data());
+        multiply(*device, op, a.data(), b.data(), c.data());
         ASSERT_EQ(c, expected) << k << " " << rows << " " << accumulate;
       }
 }
@@ -288,7 +289,7 @@ TEST(MatmulTest, LongSumsAreExact) {
     for (std::vector<float> *values : {&a, &b})
       for (float &value : *values)
         value = positive(random);
-    device->matmul(op, a.data(), b.data(), c.data());
+    multiply(*device, op, a.data(), b.data(), c.data());
     double worst = 0;
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct RankStats {
   /// included; and that.
   double communicationSeconds = 0;
   double waitingSeconds = 0;
+  /// On a late device (LoadOptions::lateSeed): transfers that ended behind
+  /// operations that stand behind their starts.
+  std::optional<int64_t> movedTransfers;
   /// By kind: "all_reduce", "all_gather", ...
   std::map<std::string, CollectiveStats> collectives;
 };
@@ -52,7 +56,8 @@ struct Stats {
   /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n,
   /// "argument_bytes": n, "flops": {"products": n, "kernels": n}, "compute_s":
   /// s, "communication_s": s, "waiting_s": s, "collectives": {"all_reduce":
-  /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}
+  /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on late devices
+  /// also "moved_transfers": n.
   std::string json() const;
 };
 

@@ -5,7 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// All queues are one, and empty: an operation runs before the method that puts
+// it there returns.
+//
+//===----------------------------------------------------------------------===//
 
+#include "Numeric.h"
 #include "device/Device.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
@@ -20,41 +26,94 @@ namespace whale::runtime {
 namespace {
 class CpuDevice : public Device {
 public:
-  explicit CpuDevice(int64_t threads) : context(threads) {}
+  CpuDevice(int64_t threads, Transport *transport, int64_t rank)
+      : context(threads), transport(transport), rank(rank) {}
 
   void attachThread() override { setThreadCount(context.threads); }
+  void reset() override {}
+  void finish() override {}
 
-  void launch(const KernelLaunch &launch, void **buffers) override {
+  std::shared_ptr<Buffer> allocate(MemorySpace, int64_t bytes) override {
+    return Buffer::allocate(bytes);
+  }
+  std::shared_ptr<Buffer> adoptConstants(const void *data,
+                                         int64_t bytes) override {
+    std::shared_ptr<void> memory(const_cast<void *>(data), [](void *) {});
+    return std::make_shared<Buffer>(Buffer{std::move(memory), bytes, false});
+  }
+  void bind(BufferTable &table, std::span<const Region> regions) override;
+  void select(BufferTable &table, const BufferTable &from,
+              std::span<const BufferIndex> indices) override;
+
+  Event record(Queue queue) override { return {queue, 0}; }
+  void wait(Queue, Event) override {}
+
+  void launch(Queue, const KernelLaunch &launch,
+              const BufferTable &table) override {
     // Below some tens of microseconds waking the threads costs more than they
     // bring.
     constexpr double workPerThread = 262144;
     auto parts = static_cast<int64_t>(std::min(
         launch.work / workPerThread, static_cast<double>(context.threads)));
-    parallelFor(launch.extent, std::max<int64_t>(parts, 1),
-                [&](int64_t begin, int64_t end) {
-                  launch.function(buffers, begin, end);
-                });
+    gather(table, launch.buffers, 0);
+    void **buffers = list.data();
+    if (parts <= 1) {
+      if (launch.extent > 0)
+        launch.function(buffers, 0, launch.extent);
+      return;
+    }
+    parallelFor(launch.extent, parts, [&](int64_t begin, int64_t end) {
+      launch.function(buffers, begin, end);
+    });
   }
 
-  void matmul(const Matmul &matmul, const void *lhs, const void *rhs,
-              void *out) override {
+  void matmul(Queue, const Matmul &matmul, const BufferTable &table) override {
     auto it = matmuls.find(&matmul);
     if (it == matmuls.end())
       it = matmuls.try_emplace(&matmul, matmul, context).first;
-    it->second.run(context, lhs, rhs, out);
+    const std::vector<void *> &memory = addressesOf(table);
+    it->second.run(context, memory[matmul.lhs], memory[matmul.rhs],
+                   memory[matmul.out]);
   }
 
-  void convolution(const Convolution &convolution, const void *lhs,
-                   const void *rhs, void *out) override {
+  void convolution(Queue, const Convolution &convolution,
+                   const BufferTable &table) override {
     auto it = convolutions.find(&convolution);
     if (it == convolutions.end())
       it = convolutions.try_emplace(&convolution, convolution, context).first;
-    it->second.run(context, lhs, rhs, out);
+    const std::vector<void *> &memory = addressesOf(table);
+    it->second.run(context, memory[convolution.lhs], memory[convolution.rhs],
+                   memory[convolution.out]);
   }
 
-  void copy(void *dst, const void *src, int64_t bytes) override {
-    if (bytes)
-      std::memmove(dst, src, static_cast<size_t>(bytes));
+  void call(Queue, const Call &call, const BufferTable &table) override {
+    gather(table, call.inputs, 0);
+    gather(table, call.outputs, call.inputs.size());
+    std::span<void *const> all = list;
+    call.function(all.first(call.inputs.size()),
+                  all.subspan(call.inputs.size(), call.outputs.size()));
+  }
+
+  void copy(Queue, const Copy &copy, const BufferTable &table) override {
+    const std::vector<void *> &memory = addressesOf(table);
+    if (copy.bytes)
+      std::memmove(memory[copy.dst], memory[copy.src],
+                   static_cast<size_t>(copy.bytes));
+  }
+
+  int64_t readInteger(Queue, const BufferTable &table, BufferIndex buffer,
+                      DType dtype) override;
+
+  void start(Queue, const Start &start, const BufferTable &table) override {
+    auto number = static_cast<size_t>(start.transfer);
+    tickets.resize(std::max(tickets.size(), number + 1));
+    const std::vector<void *> &memory = addressesOf(table);
+    tickets[number] = transport->start(
+        rank, start.channel, start.src ? memory[*start.src] : nullptr,
+        start.dst ? memory[*start.dst] : nullptr);
+  }
+  Traffic waitFor(Queue, int64_t transfer) override {
+    return transport->wait(rank, tickets.at(static_cast<size_t>(transfer)));
   }
 
   double leastSeconds(double flops, double bytes,
@@ -71,7 +130,24 @@ public:
   int64_t scratchBytes() const override { return context.scratch.bytes(); }
 
 private:
+  /// Puts the addresses of buffers into `list`.
+  void gather(const BufferTable &table, const std::vector<BufferIndex> &buffers,
+              size_t at) {
+    void *const *memory = addressesOf(table).data();
+    if (list.size() < at + buffers.size())
+      list.resize(at + buffers.size());
+    void **next = list.data() + at;
+    for (BufferIndex buffer : buffers)
+      *next++ = memory[buffer];
+  }
+
   CpuContext context;
+  Transport *transport;
+  int64_t rank;
+  /// Addresses to give to kernels.
+  std::vector<void *> list;
+  /// Of the transfers, by number.
+  std::vector<Ticket> tickets;
   /// Bytes and FLOP/s a second, once measured.
   std::optional<double> bandwidth, floatPeak, halfPeak;
   std::unordered_map<const Matmul *, PreparedMatmul> matmuls;
@@ -79,8 +155,43 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Device> createCpuDevice(int64_t threads) {
-  return std::make_unique<CpuDevice>(threads);
+void CpuDevice::bind(BufferTable &table, std::span<const Region> regions) {
+  std::vector<void *> &addresses = addressesOf(table);
+  addresses.clear();
+  for (const Region &region : regions)
+    addresses.push_back(
+        region.allocation
+            ? static_cast<char *>(region.allocation->data.get()) + region.offset
+            : nullptr);
+}
+
+void CpuDevice::select(BufferTable &table, const BufferTable &from,
+                       std::span<const BufferIndex> indices) {
+  std::vector<void *> &addresses = addressesOf(table);
+  addresses.clear();
+  for (BufferIndex index : indices)
+    addresses.push_back(addressesOf(from)[index]);
+}
+
+int64_t CpuDevice::readInteger(Queue, const BufferTable &table,
+                               BufferIndex buffer, DType dtype) {
+  const void *memory = addressesOf(table)[buffer];
+  return dispatch(dtype, [&]<typename T>() -> int64_t {
+    if constexpr (!isOpaque<T>) {
+      using Compute = typename Element<T>::Compute;
+      if constexpr (std::is_integral_v<Compute>) {
+        T stored;
+        std::memcpy(&stored, memory, sizeof(T));
+        return static_cast<int64_t>(Element<T>::load(stored));
+      }
+    }
+    return 0;
+  });
+}
+
+std::unique_ptr<Device> createCpuDevice(int64_t threads, Transport *transport,
+                                        int64_t rank) {
+  return std::make_unique<CpuDevice>(threads, transport, rank);
 }
 
 } // namespace whale::runtime

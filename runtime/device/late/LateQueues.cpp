@@ -1,0 +1,367 @@
+//===- LateQueues.cpp - Queues in odd orders ----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/late/LateQueues.h"
+
+#include "CopyBox.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace whale::runtime::late {
+
+/// A transport does not say whether a rank has moved anything. When each rank
+/// has tried so often in turn, and no transfer has ended, they wait for
+/// something else.
+static constexpr int64_t mostRounds = 4;
+
+LateQueues::LateQueues(const format::Program &program, Transport &transport,
+                       uint64_t seed)
+    : program(program), transport(transport), seed(seed) {
+  ranks.resize(program.ranks.size());
+}
+
+void LateQueues::reset() {
+  Lock lock(mutex);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i] = Rank();
+    // Ranks draw apart from each other: their threads come in any order.
+    ranks[i].draws = (seed << 20) + (i << 40);
+    ranks[i].computePriority = draw(ranks[i], /*isTransfer=*/false);
+  }
+  running = ranks.size();
+  rounds = 0;
+}
+
+/// A number from 0 to 1, or one less for what is held back.
+double LateQueues::draw(Rank &rank, bool isTransfer) {
+  // SplitMix64.
+  uint64_t x = (++rank.draws) * 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  double value = static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
+  return holdsBack(isTransfer ? Choice::Move : Choice::Compute) ? value - 1
+                                                                : value;
+}
+
+/// Of four seeds, one holds all transfers back, and one all computation.
+bool LateQueues::holdsBack(Choice::Kind kind) const {
+  return seed % 4 == (kind == Choice::Compute ? 1 : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// What ranks ask for
+//===----------------------------------------------------------------------===//
+
+void LateQueues::put(int64_t rank, Queue queue,
+                     std::function<void()> operation) {
+  Lock lock(mutex);
+  Line &line = ranks[rank].line(queue);
+  line.operations.push_back({std::move(operation), {}, nullptr});
+  ++line.put;
+}
+
+Event LateQueues::record(int64_t rank, Queue queue) {
+  Lock lock(mutex);
+  return {queue, ranks[rank].line(queue).put};
+}
+
+void LateQueues::wait(int64_t rank, Queue queue, Event event) {
+  Lock lock(mutex);
+  Line &line = ranks[rank].line(queue);
+  if (event.queue == queue)
+    return;
+  line.operations.push_back({nullptr, event, nullptr});
+  ++line.put;
+  line.waited = event.number;
+}
+
+void LateQueues::start(int64_t rank, Queue queue, const Start &start) {
+  Lock lock(mutex);
+  Rank &self = ranks[rank];
+  Transfer &transfer = self.transfers.emplace_back();
+  transfer.start = start;
+  const Collective &channel = *program.channels.at(start.channel);
+  auto bytesOf = [&](const std::map<int64_t, Shape> &shapes, const void *data) {
+    auto shape = shapes.find(rank);
+    if (!data || shape == shapes.end())
+      return int64_t(0);
+    return elementCount(shape->second) * byteSize(channel.dtype);
+  };
+  transfer.srcBytes = bytesOf(channel.srcShapes, start.src);
+  transfer.dstBytes = bytesOf(channel.dstShapes, start.dst);
+  transfer.postPriority = draw(self, /*isTransfer=*/true);
+  transfer.movePriority = draw(self, /*isTransfer=*/true);
+  transfer.place = self.line(Queue::Compute).put;
+  Line &line = self.line(queue);
+  if (transfer.dstBytes)
+    self.spoils.push_back(
+        {queue == Queue::Compute ? line.put : line.waited, &transfer});
+  line.operations.push_back({nullptr, {}, &transfer});
+  ++line.put;
+}
+
+Traffic LateQueues::waitFor(int64_t rank, int64_t number) {
+  Lock lock(mutex);
+  Rank &self = ranks[rank];
+  // In a loop a number comes again.
+  auto it = std::find_if(self.transfers.rbegin(), self.transfers.rend(),
+                         [&](const Transfer &transfer) {
+                           return transfer.start.number == number;
+                         });
+  if (it == self.transfers.rend())
+    throw Error("transfer " + std::to_string(number) + " was not started");
+  Transfer &transfer = *it;
+  self.awaited = &transfer;
+  block(lock, rank, [&] { return transfer.isDone; });
+  self.awaited = nullptr;
+  transfer.isOver = true;
+  Traffic traffic = transfer.traffic;
+  while (!self.transfers.empty() && self.transfers.front().isOver)
+    self.transfers.pop_front();
+  return traffic;
+}
+
+void LateQueues::drain(int64_t rank, Queue queue) {
+  Lock lock(mutex);
+  const Line &line = ranks[rank].line(queue);
+  block(lock, rank, [&] { return line.done == line.put; });
+}
+
+void LateQueues::finish(int64_t rank) {
+  drain(rank, Queue::Compute);
+  drain(rank, Queue::Communication);
+  Lock lock(mutex);
+  --running;
+  changed.notify_all();
+}
+
+/// Returns when `until` is true. The last rank that comes to wait lets things
+/// happen; no other thread is inside then.
+void LateQueues::block(Lock &lock, int64_t rank,
+                       const std::function<bool()> &until) {
+  Rank &self = ranks[rank];
+  if (!until() && !self.error) {
+    self.until = &until;
+    --running;
+    try {
+      while (self.until) {
+        if (transport.aborted())
+          throw Aborted();
+        // A run that is stopped from outside wakes nobody here.
+        constexpr std::chrono::milliseconds patience(20);
+        if (running == 0)
+          step();
+        else
+          changed.wait_for(lock, patience);
+      }
+    } catch (...) {
+      // It never waits again, so nothing happens any more.
+      self.until = nullptr;
+      ++running;
+      throw;
+    }
+  }
+  if (self.error)
+    std::rethrow_exception(std::exchange(self.error, nullptr));
+}
+
+//===----------------------------------------------------------------------===//
+// What happens
+//===----------------------------------------------------------------------===//
+
+/// Lets ranks go on that have what they waited for.
+void LateQueues::wake() {
+  for (Rank &rank : ranks)
+    if (rank.until && (rank.error || (*rank.until)())) {
+      rank.until = nullptr;
+      ++running;
+    }
+  if (running)
+    changed.notify_all();
+}
+
+bool LateQueues::isReady(Rank &rank, const Operation &operation) {
+  if (!operation.event)
+    return true;
+  return rank.line(operation.event->queue).done >= operation.event->number;
+}
+
+void LateQueues::addChoices(int64_t number, std::vector<Choice> &choices) {
+  Rank &rank = ranks[number];
+  const Line &compute = rank.line(Queue::Compute);
+  if (!compute.operations.empty() && isReady(rank, compute.operations.front()))
+    choices.push_back({Choice::Compute, number, rank.computePriority});
+  const Line &communication = rank.line(Queue::Communication);
+  if (!communication.operations.empty()) {
+    const Operation &next = communication.operations.front();
+    // Waits are over at once: what stands behind them has a priority.
+    double priority = next.transfer ? next.transfer->postPriority : 2;
+    bool isNeeded = rank.awaited && !rank.awaited->isPosted;
+    if (holdsBack(Choice::Communicate) && next.transfer && !isNeeded)
+      priority -= 2;
+    if (isReady(rank, next))
+      choices.push_back({Choice::Communicate, number, priority});
+  }
+  auto open = std::find_if(rank.transfers.begin(), rank.transfers.end(),
+                           [](const Transfer &transfer) {
+                             return transfer.isPosted && !transfer.isDone;
+                           });
+  if (open != rank.transfers.end() && !rank.hasMoved)
+    choices.push_back({Choice::Move, number, open->movePriority});
+}
+
+/// Of what may happen now, what has the highest priority.
+std::optional<LateQueues::Choice> LateQueues::choose() {
+  std::vector<Choice> choices;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    addChoices(static_cast<int64_t>(rank), choices);
+  auto best = std::max_element(
+      choices.begin(), choices.end(),
+      [](const Choice &a, const Choice &b) { return a.priority < b.priority; });
+  if (best == choices.end())
+    return std::nullopt;
+  return *best;
+}
+
+/// Lets one thing happen.
+void LateQueues::step() {
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    spoil(static_cast<int64_t>(rank));
+  std::optional<Choice> next = choose();
+  // What is held back comes after all moves that may yet bring something.
+  while ((!next || (next->kind != Choice::Move && holdsBack(next->kind))) &&
+         rounds < mostRounds) {
+    ++rounds;
+    for (Rank &rank : ranks)
+      rank.hasMoved = false;
+    next = choose();
+  }
+  if (!next)
+    throw Error("the ranks wait for one another and none can go on");
+  Rank &rank = ranks[next->rank];
+  try {
+    if (next->kind == Choice::Move) {
+      move(next->rank);
+    } else {
+      runNext(next->rank, next->kind == Choice::Compute ? Queue::Compute
+                                                        : Queue::Communication);
+      restart();
+    }
+  } catch (const std::exception &) {
+    rank.error = std::current_exception();
+  }
+  wake();
+}
+
+/// Something has happened: ranks that had no data to move may have some.
+void LateQueues::restart() {
+  rounds = 0;
+  for (Rank &rank : ranks)
+    rank.hasMoved = false;
+}
+
+void LateQueues::runNext(int64_t rank, Queue queue) {
+  Rank &self = ranks[rank];
+  Line &line = self.line(queue);
+  Operation operation = std::move(line.operations.front());
+  line.operations.pop_front();
+  ++line.done;
+  if (queue == Queue::Compute && draw(self, false) > 0.5)
+    self.computePriority = draw(self, /*isTransfer=*/false);
+  if (operation.run)
+    operation.run();
+  if (!operation.transfer)
+    return;
+  Transfer &transfer = *operation.transfer;
+  const Start &start = transfer.start;
+  transfer.ticket = transport.start(rank, start.channel, start.src, start.dst);
+  transfer.isPosted = true;
+}
+
+void LateQueues::move(int64_t rank) {
+  Rank &self = ranks[rank];
+  self.hasMoved = true;
+  for (Transfer &transfer : self.transfers)
+    if (transfer.isPosted && !transfer.isDone &&
+        transport.test(rank, transfer.ticket)) {
+      end(rank, transfer);
+      restart();
+    }
+}
+
+void LateQueues::end(int64_t rank, Transfer &transfer) {
+  Rank &self = ranks[rank];
+  transfer.traffic = transport.wait(rank, transfer.ticket);
+  transfer.isDone = true;
+  self.moved += self.line(Queue::Compute).done > transfer.place;
+}
+
+//===----------------------------------------------------------------------===//
+// Garbage
+//===----------------------------------------------------------------------===//
+
+static bool overlap(const void *a, int64_t aBytes, const void *b,
+                    int64_t bBytes) {
+  const char *x = static_cast<const char *>(a),
+             *y = static_cast<const char *>(b);
+  return aBytes && bBytes && x < y + bBytes && y < x + aBytes;
+}
+
+/// Whether the destination holds what this transfer or an earlier one is still
+/// to take, or to fill: the transfers of a rank go on one after the other.
+bool LateQueues::overlapsOpen(const Rank &rank,
+                              const Transfer &transfer) const {
+  auto overlaps = [&](const void *data, int64_t bytes) {
+    return overlap(transfer.start.dst, transfer.dstBytes, data, bytes);
+  };
+  for (const Transfer &other : rank.transfers) {
+    bool isSame = &other == &transfer;
+    if (!other.isDone &&
+        (overlaps(other.start.src, other.srcBytes) ||
+         (!isSame && overlaps(other.start.dst, other.dstBytes))))
+      return true;
+    if (isSame)
+      break;
+  }
+  return false;
+}
+
+void LateQueues::spoil(int64_t number) {
+  Rank &rank = ranks[number];
+  int64_t done = rank.line(Queue::Compute).done;
+  for (; !rank.spoils.empty() && rank.spoils.front().after <= done;
+       rank.spoils.pop_front()) {
+    const Transfer &transfer = *rank.spoils.front().transfer;
+    if (!transfer.isPosted && !overlapsOpen(rank, transfer))
+      spoilDestination(*program.channels.at(transfer.start.channel), number,
+                       transfer.start.dst);
+  }
+}
+
+void spoilDestination(const Collective &channel, int64_t rank, void *dst) {
+  int64_t elementBytes = byteSize(channel.dtype);
+  const Shape &shape = channel.dstShapes.at(rank);
+  auto bytesOf = [&](const Shape &size) {
+    return static_cast<size_t>(elementCount(size) * elementBytes);
+  };
+  auto cells = channel.cells.find(rank);
+  if (cells == channel.cells.end()) {
+    std::memset(dst, garbage, bytesOf(shape));
+    return;
+  }
+  std::vector<uint8_t> fill;
+  for (const Cell &cell : *cells->second) {
+    fill.assign(bytesOf(cell.size), garbage);
+    copyBox(dst, shape, cell.dstStart, fill.data(), cell.size,
+            Shape(cell.size.size(), 0), cell.size, elementBytes);
+  }
+}
+
+} // namespace whale::runtime::late
