@@ -8,8 +8,10 @@ XLA runs the text as it stands on one CPU; Whale compiles it for the cluster
 and runs it on that many ranks. Each result is compared relative to its largest
 magnitude. With --steps, results feed the arguments of the same position and
 type (or what --feedback says), and f32 may differ ten times as much. With
---repeat, the program runs that often and must give the same bits. Exit status
-1 if anything differs or fails; a folder gives one line a file and a summary.
+--repeat, the program runs that often and must give the same bits; so must a
+program of several ranks on late devices (docs/runtime.md), which must find
+transfers to move if there is anything to compute beside them. Exit status 1 if
+anything differs or fails; a folder gives one line a file and a summary.
 """
 
 from __future__ import annotations
@@ -237,12 +239,13 @@ def tool(name):
     return shutil.which(name) or str(ROOT / "build" / "bin" / name)
 
 
-def call(command, what, timeout):
-    """Runs a tool; its failure is ours."""
+def call(command, what, timeout, environment=None):
+    """Runs a tool, with more in its environment; its failure is ours."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout
-        )
+            command, capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise Failure(f"{what}: no end after {timeout} s") from None
     if done.returncode != 0:
@@ -276,6 +279,18 @@ def run_whale(program, text, inputs, args, folder, stats=None):
     path for what a step cost."""
     names = [f"arg{i}" for i in range(len(inputs))]
     write_safetensors(f"{folder}/in.safetensors", dict(zip(names, inputs)))
+    results = None
+    for _ in range(args.repeat):
+        again = run_once(program, text, args, folder, stats)
+        if results is not None:
+            check_bits(results, again, "in another run")
+        results = again
+    return results
+
+
+def run_once(program, text, args, folder, stats=None, late=None):
+    """The results for the inputs in a folder; `late` is a seed of late devices.
+    """
     command = [tool("whale-run"), program]
     command += [f"--inputs={folder}/in.safetensors"]
     command += [f"--outputs={folder}/out.safetensors"]
@@ -283,17 +298,73 @@ def run_whale(program, text, inputs, args, folder, stats=None):
         command.append(f"--steps={args.steps}")
     if stats:
         command.append(f"--stats={stats}")
-    results = None
-    for _ in range(args.repeat):
-        call(command, "whale-run", args.timeout)
-        tensors = read_safetensors(f"{folder}/out.safetensors")
-        again = [tensors[f"result{i}"] for i in range(len(text.results))]
-        if results is not None:
-            for i, (a, b) in enumerate(zip(results, again)):
-                if a.tobytes() != b.tobytes():
-                    raise Failure(f"result{i} has other bits in another run")
-        results = again
-    return results
+    environment = {} if late is None else {"WHALE_TEST_LATE": str(late)}
+    call(command, "whale-run", args.timeout, environment)
+    tensors = read_safetensors(f"{folder}/out.safetensors")
+    return [tensors[f"result{i}"] for i in range(len(text.results))]
+
+
+def check_bits(results, again, where):
+    """That two runs gave the same."""
+    for i, (a, b) in enumerate(zip(results, again)):
+        if a.tobytes() != b.tobytes():
+            raise Failure(f"result{i} has other bits {where}")
+
+
+# One holds back all transfers, one all computation.
+LATE_SEEDS = (0, 1, 2)
+
+
+def read_manifest(program):
+    """What the program says, with the tables that stand in other files."""
+    with open(f"{program}/manifest.json") as file:
+        manifest = json.load(file)
+    for name in ("functions", "classes", "channels"):
+        files = manifest.get(name, {})
+        if not isinstance(files, dict) or "files" not in files:
+            continue
+        table = manifest[name] = {} if name == "channels" else []
+        add = table.update if name == "channels" else table.extend
+        for entry in files["files"]:
+            with open(f"{program}/{entry['name']}") as file:
+                add(json.load(file))
+    return manifest
+
+
+def may_move(instructions):
+    """Whether anything is computed between a start and the wait for it."""
+    going_on = 0
+    for instruction in instructions:
+        if "start" in instruction:
+            going_on += 1
+        elif "wait" in instruction:
+            going_on -= 1
+        elif going_on:
+            return True
+        inner = [instruction.get("cond", []), instruction.get("body", [])]
+        if any(map(may_move, inner + instruction.get("branches", []))):
+            return True
+    return False
+
+
+def check_late(program, text, args, folder, results):
+    """Runs the program of several ranks on late devices, with the inputs of
+    `run_whale`: the number of transfers that they moved in a step."""
+    manifest = read_manifest(program)
+    if len(manifest["ranks"]) == 1:
+        return 0
+    moved = 0
+    for seed in LATE_SEEDS:
+        stats = f"{folder}/late.json"
+        again = run_once(program, text, args, folder, stats, seed)
+        check_bits(results, again, f"on late devices of seed {seed}")
+        with open(stats) as file:
+            ranks = json.load(file)["ranks"]
+        moved += sum(rank["moved_transfers"] for rank in ranks)
+    movable = any(may_move(c["instructions"]) for c in manifest["classes"])
+    if movable and not moved:
+        raise Failure("late devices moved no transfer")
+    return moved
 
 
 def difference(expected, actual, dtype, half, steps=1):
@@ -356,8 +427,8 @@ def reference(text, args, feedback):
 
 
 def compare(path, args):
-    """Compares one text; returns (worst difference, report, (seconds of
-    compiling, of running))."""
+    """Compares one text; returns (worst difference, report, transfers moved on
+    late devices, (seconds of compiling, of running))."""
     try:
         text = Text(path)
     except Exception as error:
@@ -373,8 +444,9 @@ def compare(path, args):
         times.append(time.time())
         actual = run_whale(program, text, inputs, args, folder)
         times.append(time.time())
+        moved = check_late(program, text, args, folder, actual)
     worst, report = judge(text, expected, actual, args.steps)
-    return worst, report, (times[1] - times[0], times[2] - times[1])
+    return worst, report, moved, (times[1] - times[0], times[2] - times[1])
 
 
 def judge(text, expected, actual, steps):
@@ -435,9 +507,10 @@ def main():
     if not paths:
         parser.error("there is no such text")
     try:
-        worst, report, seconds = compare(paths[0], args)
+        worst, report, moved, seconds = compare(paths[0], args)
         state = "ok" if worst <= 1 else "DIFFERS"
         note = "; ".join(report[:4]) or f"{worst:.2g} of the tolerance"
+        note += f", {moved} transfers moved"
         note += " (compile {:.1f} s, run {:.1f} s)".format(*seconds)
     except Failure as failure:
         note = str(failure)

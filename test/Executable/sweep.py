@@ -4,9 +4,10 @@
     sweep.py [--filter PART]
 
 Even and uneven devices, batches and widths that don't divide, shares that are
-empty, donated arguments, one step and several, the same bits in each run; and
-of `split` over four devices that each rank holds a quarter of the parameters
-and their optimizer state, and computes a quarter of the products.
+empty, donated arguments, one step and several, the same bits in each run and on
+late devices; and of `split` over four devices that each rank holds a quarter of
+the parameters and their optimizer state, and computes a quarter of the
+products.
 """
 
 from __future__ import annotations
@@ -100,24 +101,21 @@ def check_shares(text, manifest, whole):
             )
 
 
-def read_manifest(program):
-    with open(f"{program}/manifest.json") as file:
-        return json.load(file)
-
-
 def run(text, expected, args, folder):
-    """Compares one run; a text for each difference."""
+    """Compares one run; a text for each difference, and how many transfers
+    late devices moved."""
     feedback = compare.feedback_of(text, None)
     program = compare.compile_whale(text, args, feedback, folder)
     inputs, results = expected
     actual = compare.run_whale(program, text, inputs, args, folder)
+    moved = compare.check_late(program, text, args, folder, actual)
     if args.cluster == 4 and args.strategy == "split":
-        manifest = read_manifest(program)
+        manifest = compare.read_manifest(program)
         args.cluster, args.compile_arg = 1, ["--target=none"]
         whole = compare.compile_whale(text, args, feedback, folder)
-        check_shares(text, manifest, read_manifest(whole))
+        check_shares(text, manifest, compare.read_manifest(whole))
     # The tolerance of one step.
-    return compare.judge(text, results, actual, 1)[1]
+    return compare.judge(text, results, actual, 1)[1], moved
 
 
 def reference(text):
@@ -162,12 +160,14 @@ def main():
                 key = id(family[name])
                 if key not in references:
                     references[key] = reference(text)
+                moved = 0
                 try:
-                    report = run(text, references[key], args, folder)
+                    report, moved = run(text, references[key], args, folder)
                 except compare.Failure as failure:
                     report = [str(failure)]
             failed |= bool(report)
-            print(f"{title:24} {'; '.join(report) or 'ok'}", flush=True)
+            note = f"ok, {moved} transfers moved"
+            print(f"{title:24} {'; '.join(report) or note}", flush=True)
     sys.exit(failed)
 
 
