@@ -197,15 +197,18 @@ private:
     int64_t peakBytes = bytes, peak = 0;
     for (const ScheduleStep &step : schedule[stage]) {
       int64_t taskGraph = taskGraphOf(stage, step.chunk);
-      int64_t activation = problem.costs[taskGraph].activationBytes;
+      const StageCost &cost = problem.costs[taskGraph];
+      bool waits = splits[taskGraph];
       if (step.kind == ScheduleStep::Forward) {
         peak = std::max(peak, ++held);
-        peakBytes = std::max(peakBytes, bytes += activation);
-      } else if (splits[taskGraph] ==
-                 (step.kind == ScheduleStep::WeightGradient)) {
+        bytes += cost.activationBytes;
+      } else if (waits && step.kind == ScheduleStep::Backward) {
+        bytes += cost.weightBytes;
+      } else {
         --held;
-        bytes -= activation;
+        bytes -= cost.activationBytes + (waits ? cost.weightBytes : 0);
       }
+      peakBytes = std::max(peakBytes, bytes);
     }
     timeline.peakMicroBatches.push_back(peak);
     timeline.peakBytes.push_back(peakBytes);

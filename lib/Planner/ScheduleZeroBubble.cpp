@@ -78,18 +78,18 @@ private:
   int64_t limitOf(int64_t stage) const {
     int64_t held = 0, most = 0, room = problem.getNumTaskGraphs();
     int64_t bytes = 0, memory = std::numeric_limits<int64_t>::max();
-    int64_t activation = 0;
+    int64_t kept = 0;
     for (int64_t taskGraph : stages[stage].chunks) {
       const StageCost &cost = problem.costs[taskGraph];
       bytes += cost.fixedBytes;
       memory = std::min(memory, cost.memoryBytes);
-      activation = std::max(activation, cost.activationBytes);
+      kept = std::max(kept, cost.activationBytes + cost.weightBytes);
     }
     for (const ScheduleStep &step : schedule[stage])
       most =
           std::max(most, step.kind == ScheduleStep::Forward ? ++held : --held);
-    if (activation > 0)
-      room = std::min(room, (memory - bytes) / activation);
+    if (kept > 0)
+      room = std::min(room, (memory - bytes) / kept);
     return std::max(most, room);
   }
 

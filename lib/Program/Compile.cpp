@@ -198,6 +198,8 @@ private:
   StringRef firstDecision = "placed";
   Snapshot undecided;
   MemoryFit fit;
+  /// By device, of the plan at hand.
+  std::vector<MemoryNeed> needs;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
   /// The devices of each virtual device, of all its groups.
@@ -299,7 +301,7 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
   if (clusters.empty())
     return std::string();
   Cluster cluster = (*clusters.begin()).getCluster();
-  std::vector<MemoryNeed> needs = findMemoryNeeds(module, cluster, isCpu());
+  needs = findMemoryNeeds(module, cluster, isCpu());
   fit.shareScale.assign(cluster.devices.size(), 1);
   fit.cutScale = fit.shareScale;
   fit.misfitSchedules.clear();
@@ -354,8 +356,6 @@ SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty() || module->hasAttr(kVirtualDevicesAttr))
     return bytes;
-  std::vector<MemoryNeed> needs =
-      findMemoryNeeds(module, (*clusters.begin()).getCluster(), isCpu());
   for (ArrayRef<int64_t> devices : stageDevices) {
     int64_t &most = bytes.emplace_back(0);
     for (int64_t device : devices)
@@ -412,6 +412,8 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << "memory: decided again, as with what was "
                                    "decided first "
                                 << firstLack;
+  if (!needs.empty())
+    emitRemark(module.getLoc()) << describeNeeds(needs, fit.shares);
   EmitOptions emit;
   emit.target = options.target;
   emit.name = name.str();

@@ -141,6 +141,20 @@ std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
          "and optimizer state (which is not sharded over replicas, as by ZeRO)";
 }
 
+std::string describeNeeds(ArrayRef<MemoryNeed> needs,
+                          const MemoryFit::Estimate &estimate) {
+  auto most = llvm::max_element(needs, [](const MemoryNeed &a, const auto &b) {
+    return a.bytes < b.bytes;
+  });
+  size_t device = most - needs.begin();
+  std::string text = ("memory: device " + Twine(device) + " needs most, " +
+                      Twine(most->bytes) + " bytes")
+                         .str();
+  if (estimate.bytes.size() == needs.size())
+    text += (", " + Twine(estimate.bytes[device]) + " were expected").str();
+  return text;
+}
+
 void correctScale(const MemoryFit::Estimate &estimate,
                   ArrayRef<MemoryNeed> needs, std::vector<double> &scale) {
   if (estimate.bytes.size() != needs.size())

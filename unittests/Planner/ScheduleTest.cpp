@@ -166,6 +166,21 @@ TEST(Schedule, TimelineOfUnequalStages) {
   EXPECT_EQ(timeline.peakBytes, (Peaks{120, 0}));
 }
 
+TEST(Schedule, GradientsOfWeightsThatWaitTakeMemory) {
+  ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
+  for (StageCost &cost : problem.costs)
+    cost.weightBytes = 5;
+  // Before W0 there are what F0, F1 and B0 have made, and F0, B0, F1 and B1.
+  EXPECT_EQ(timelineOf(ScheduleKind::ZeroBubble, problem).peakBytes,
+            (Peaks{25, 30}));
+  EXPECT_EQ(timelineOf(ScheduleKind::OneForwardOneBackward, problem).peakBytes,
+            (Peaks{20, 10}));
+  // No room for two.
+  problem.costs[1].memoryBytes = 25;
+  EXPECT_EQ(printed(ScheduleKind::ZeroBubble, problem)[1],
+            "F0 B0 W0 F1 B1 W1 F2 B2 W2");
+}
+
 TEST(Schedule, MisfitsAreErrors) {
   EXPECT_EQ(errorOf(ScheduleKind::Interleaved, equalStages(2, 4, {1, 2})),
             "schedule 'interleaved' needs at least 2 task graphs on each "

@@ -86,6 +86,9 @@ struct StageCost {
   int64_t fixedBytes = 0;
   /// What a device of the stage has; all TaskGraphs of a stage share it.
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
+  /// Kept besides `activationBytes` from a backward to the gradients of its
+  /// weights, where they are computed apart.
+  int64_t weightBytes = 0;
 };
 
 /// A pipeline: micro-batches run through a sequence of TaskGraphs. Where

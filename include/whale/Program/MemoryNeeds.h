@@ -46,6 +46,11 @@ std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
 std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
                           const Cluster &cluster, int64_t device);
 
+/// Says which device needs most, and what it was expected to need if that is
+/// known.
+std::string describeNeeds(llvm::ArrayRef<MemoryNeed> needs,
+                          const MemoryFit::Estimate &estimate);
+
 /// Multiplies for each device the factor of what it needs besides the fixed
 /// part by how much the estimate, if there is one, was wrong.
 void correctScale(const MemoryFit::Estimate &estimate,

@@ -194,8 +194,10 @@ struct ScheduleMicroBatchesPass
     if (MemoryFit *fit = getMemoryFit(getOperation())) {
       if (choice->isReplaceable)
         fit->replaceableSchedule = stringifyScheduleKind(choice->kind).str();
+      bool isApart = choice->kind == ScheduleKind::ZeroBubble;
       if (!fit->shares.bytes.empty())
-        pipeline.correctBytes(choice->schedule, fit->shares.bytes);
+        (isApart ? pipelineApart : pipeline)
+            .correctBytes(choice->schedule, fit->shares.bytes);
     }
     loop->removeAttr(kLoopBytesAttr);
     apart->removeAttr(kLoopBytesAttr);

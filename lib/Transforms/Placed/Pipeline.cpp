@@ -10,6 +10,9 @@
 
 #include "StageCosts.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/BitVector.h"
@@ -209,6 +212,41 @@ int64_t Pipeline::getInFlight(StringRef graph) {
   return most;
 }
 
+/// What a value takes on a device, in bytes.
+static int64_t bytesOn(Value value, int64_t device) {
+  auto type = cast<RankedTensorType>(value.getType());
+  PlacementAttr placement = getPlacement(value);
+  if (!placement)
+    return getTensorBytes(type);
+  auto local = getLocalType(type, placement.getValue(), device);
+  return local ? getTensorBytes(*local) : 0;
+}
+
+static int64_t bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes = addCosts(bytes, bytesOn(value, device));
+  return bytes;
+}
+
+/// By slot: what backwards make for the gradients of weights.
+std::vector<llvm::SetVector<Value>> Pipeline::findWeightInputs() {
+  std::vector<llvm::SetVector<Value>> inputs(slots.size());
+  for (TaskGraphOp graph : graphs()) {
+    int64_t slot = getSlot(graph);
+    if (slot < 0 || !graph->hasAttr(kWeightGradientAttr))
+      continue;
+    graph.walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (auto producer = operand.getDefiningOp<TaskGraphOp>();
+            producer && producer.getPhase() == Phase::Backward &&
+            getSlot(producer) == slot)
+          inputs[slot].insert(operand);
+    });
+  }
+  return inputs;
+}
+
 ScheduleProblem Pipeline::getProblem() {
   ScheduleProblem problem = emptyProblem();
   StageCosts costs(loop, cluster);
@@ -227,6 +265,7 @@ ScheduleProblem Pipeline::getProblem() {
   }
   llvm::BitVector isCounted(numStages);
   std::map<int64_t, DeviceBytes> bytesOf = readBytes();
+  std::vector<llvm::SetVector<Value>> weightInputs = findWeightInputs();
   for (auto [index, slot] : llvm::enumerate(slots)) {
     StageCost &cost = problem.costs[index];
     cost.send =
@@ -251,6 +290,7 @@ ScheduleProblem Pipeline::getProblem() {
       least = room;
       cost.fixedBytes = fixed;
       cost.activationBytes = kept;
+      cost.weightBytes = bytesOn(weightInputs[index], device);
       cost.memoryBytes = memory;
     }
     isCounted.set(slot.stage);
@@ -285,6 +325,7 @@ std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
 void Pipeline::correctBytes(const Schedule &schedule,
                             MutableArrayRef<int64_t> bytes) {
   ScheduleProblem problem = emptyProblem();
+  std::vector<llvm::SetVector<Value>> weightInputs = findWeightInputs();
   for (auto &[device, expected] : readBytes()) {
     if (device < 0 || device >= int64_t(bytes.size()))
       continue;
@@ -299,14 +340,20 @@ void Pipeline::correctBytes(const Schedule &schedule,
       for (const ScheduleStep &step : steps)
         if (step.kind == ScheduleStep::WeightGradient)
           splits[step.chunk] = true;
+      std::vector<double> forWeights;
+      for (int64_t slot : indices)
+        forWeights.push_back(double(bytesOn(weightInputs[slot], device)));
       double kept = 0;
       for (const ScheduleStep &step : steps) {
         double each = expected.kept[indices[step.chunk]];
+        double waiting = splits[step.chunk] ? forWeights[step.chunk] : 0;
         if (step.kind == ScheduleStep::Forward)
-          most = std::max(most, kept += each);
-        else if (splits[step.chunk] ==
-                 (step.kind == ScheduleStep::WeightGradient))
-          kept -= each;
+          kept += each;
+        else if (splits[step.chunk] && step.kind == ScheduleStep::Backward)
+          kept += waiting;
+        else
+          kept -= each + waiting;
+        most = std::max(most, kept);
       }
     }
     bytes[device] =

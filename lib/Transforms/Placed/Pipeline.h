@@ -12,6 +12,7 @@
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Schedule.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace whale {
@@ -52,7 +53,8 @@ public:
   ScheduleProblem getProblem();
 
   /// Replaces the bytes that devices are expected to need, which were estimated
-  /// with `getInFlight` micro-batches, by what they need under a schedule.
+  /// with `getInFlight` micro-batches, by what they need under a schedule. Where
+  /// it has gradients of weights apart, the loop must have them too.
   void correctBytes(const Schedule &schedule,
                     llvm::MutableArrayRef<int64_t> bytes);
 
@@ -71,6 +73,7 @@ private:
   void numberChunks();
   std::optional<int64_t> stageOf(TaskGraphOp graph);
   llvm::SmallVector<TaskGraphOp> graphs();
+  std::vector<llvm::SetVector<mlir::Value>> findWeightInputs();
 
   MicroBatchesOp loop;
   const Cluster &cluster;

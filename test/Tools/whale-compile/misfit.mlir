@@ -4,7 +4,7 @@
 //
 // RUN: rm -rf %t && mkdir %t
 // RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "l": {"flops": {"f32": 1e9}, "memory_bytes": 28000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k"}, {"kind": "l", "slowdown": 2}]}]}' > %t/some.json
-// RUN: sed 's/28000/22000/' %t/some.json > %t/little.json
+// RUN: sed 's/28000/24000/' %t/some.json > %t/little.json
 // RUN: sed 's/28000/18000/' %t/some.json > %t/least.json
 // RUN: sed 's/28000/1e6/' %t/some.json > %t/much.json
 
@@ -23,6 +23,7 @@
 // ONCE: "message": "load balance of 'back': device 1:
 // ONCE: "message": "pipeline: 1f1b {{.*}}; the buffers of zero-bubble don't fit"
 // ONCE: "message": "memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9]+}} bytes:
+// ONCE: "message": "memory: device 0 needs most, {{[0-9]+}} bytes, {{[0-9]+}} were expected"
 
 // RUN: sed 's/num_micro_batch = 8 : i64/&, pipeline = {strategy = "zero-bubble"}/' %s > %t/named.mlir
 // RUN: not whale-compile %t/named.mlir --cluster=%t/least.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=NAMED --implicit-check-not=error:
