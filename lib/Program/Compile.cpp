@@ -418,6 +418,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   emit.target = options.target;
   emit.name = name.str();
   emit.plan = summary.str();
+  emit.verify = isVerifyEachSet();
   if (plan)
     *plan = emit.plan;
   if (options.onPass)

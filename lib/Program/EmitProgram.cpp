@@ -15,6 +15,7 @@
 #include "ToFormat.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Conversion/CompileKernels.h"
+#include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/WriteProgram.h"
 #include "whale/Transforms/Attributes.h"
 
@@ -35,6 +36,8 @@ public:
 
   /// Fills the program, but for the hashes of the files that it names.
   LogicalResult gather();
+  /// What was gathered.
+  LogicalResult verify();
   /// These files, and the program after it has been gathered.
   LogicalResult write(StringRef outDir);
 
@@ -283,6 +286,16 @@ LogicalResult ProgramEmitter::gather() {
   return success();
 }
 
+LogicalResult ProgramEmitter::verify() {
+  std::optional<format::Fault> fault = format::checkTransfers(program);
+  if (!fault)
+    fault = format::checkValues(program);
+  if (!fault)
+    return success();
+  return module.emitError("the compiler has made a wrong program: ")
+         << fault->path << ": " << fault->what;
+}
+
 LogicalResult ProgramEmitter::write(StringRef outDir) {
   llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
   if (!directory)
@@ -319,7 +332,7 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
                           StringRef outDir) {
   ProgramEmitter emitter(module, options);
-  if (failed(emitter.gather()))
+  if (failed(emitter.gather()) || (options.verify && failed(emitter.verify())))
     return failure();
   return emitter.write(outDir);
 }

@@ -55,9 +55,13 @@ llvm::ArrayRef<Level> getLevels() {
   return levels;
 }
 
-void configureVerifier(PassManager &manager) {
+bool isVerifyEachSet() {
   StringRef wish = std::getenv(kVerifyEachVariable.data());
-  manager.enableVerifier(!wish.empty() && wish != "0");
+  return !wish.empty() && wish != "0";
+}
+
+void configureVerifier(PassManager &manager) {
+  manager.enableVerifier(isVerifyEachSet());
 }
 
 void registerProgramDialects(DialectRegistry &registry) {

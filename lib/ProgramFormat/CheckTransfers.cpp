@@ -8,7 +8,7 @@
 
 #include "whale/ProgramFormat/CheckTransfers.h"
 
-#include "Memory.h"
+#include "Uses.h"
 
 #include <deque>
 #include <set>
@@ -34,8 +34,8 @@ class MemoryCheck {
 public:
   MemoryCheck(const Program &program, const RankClass &rankClass);
 
-  std::optional<TransferFault> check(const std::vector<Instruction> &list,
-                                     const std::string &path);
+  std::optional<Fault> check(const std::vector<Instruction> &list,
+                             const std::string &path);
 
 private:
   struct Active {
@@ -64,43 +64,6 @@ private:
 };
 
 } // namespace
-
-/// Calls `use` with each buffer that an instruction names, and whether it may
-/// write it; not of those in loops and cases, transfers and runs.
-template <typename Use>
-static void forEachUse(const Program &program, const Instruction &instruction,
-                       Use use) {
-  auto reads = [&](BufferIndex index) { use(index, false); };
-  auto writes = [&](BufferIndex index) { use(index, true); };
-  if (const auto *kernel = std::get_if<Kernel>(&instruction.operation)) {
-    size_t inputs = 0;
-    if (program.kernelSignatures)
-      inputs = program.kernelSignatures->at(kernel->symbol).inputs;
-    for (size_t i = 0; i < kernel->buffers.size(); ++i)
-      use(kernel->buffers[i], i >= inputs);
-  } else if (const auto *copy = std::get_if<Copy>(&instruction.operation)) {
-    reads(copy->src);
-    writes(copy->dst);
-  } else if (const auto *matmul = std::get_if<Matmul>(&instruction.operation)) {
-    reads(matmul->lhs);
-    reads(matmul->rhs);
-    writes(matmul->out);
-  } else if (const auto *convolution =
-                 std::get_if<Convolution>(&instruction.operation)) {
-    reads(convolution->lhs);
-    reads(convolution->rhs);
-    writes(convolution->out);
-  } else if (const auto *call = std::get_if<Call>(&instruction.operation)) {
-    for (BufferIndex index : call->inputs)
-      reads(index);
-    for (BufferIndex index : call->outputs)
-      writes(index);
-  } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
-    reads(loop->predicate);
-  } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
-    reads(choice->index);
-  }
-}
 
 /// The operands that instructions of a function may write.
 static void findWritten(const Program &program, const Function &function,
@@ -179,21 +142,16 @@ void MemoryCheck::useAll(const Instruction &instruction) {
     use(places[i], true, "local", static_cast<int64_t>(i));
 }
 
-std::optional<TransferFault>
-MemoryCheck::check(const std::vector<Instruction> &list,
-                   const std::string &path) {
+std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
+                                        const std::string &path) {
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction &instruction = list[i];
     std::string here = at(path, i);
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
       // A rank's transfers go on one after the other, but what is exchanged
       // with nobody is at once.
-      if (isLocal(program, *start)) {
-        if (start->src)
-          use(*start->src, false);
-        if (start->dst)
-          use(*start->dst, true);
-      }
+      if (isLocal(program, *start))
+        useAll(instruction);
       Active transfer{start->transfer, {}, {}};
       if (start->src)
         transfer.src = rangeOf(*start->src);
@@ -208,8 +166,8 @@ MemoryCheck::check(const std::vector<Instruction> &list,
       useAll(instruction);
     }
     if (!fault.empty())
-      return TransferFault{here, fault};
-    std::optional<TransferFault> inner;
+      return Fault{here, fault};
+    std::optional<Fault> inner;
     if (const auto *loop = std::get_if<While>(&instruction.operation)) {
       inner = check(loop->cond, here + ".cond");
       if (!inner)
@@ -238,7 +196,7 @@ class OrderCheck {
 public:
   explicit OrderCheck(const Program &program) : program(program) {}
 
-  std::optional<TransferFault> check();
+  std::optional<Fault> check();
 
 private:
   struct Event {
@@ -258,7 +216,7 @@ private:
                const std::string &path);
   bool advance(Class &c);
   bool endTransfers();
-  TransferFault describe(size_t number) const;
+  Fault describe(size_t number) const;
 
   const Program &program;
   std::vector<Class> classes;
@@ -322,7 +280,7 @@ bool OrderCheck::endTransfers() {
 }
 
 /// What a class that can't go on waits for.
-TransferFault OrderCheck::describe(size_t number) const {
+Fault OrderCheck::describe(size_t number) const {
   const Class &blocked = classes[number];
   const Event &event = blocked.events[blocked.next];
   std::string what = "waits for transfer " + std::to_string(event.transfer);
@@ -340,7 +298,7 @@ TransferFault OrderCheck::describe(size_t number) const {
   return {event.path, what};
 }
 
-std::optional<TransferFault> OrderCheck::check() {
+std::optional<Fault> OrderCheck::check() {
   classes.resize(program.classes.size());
   for (size_t i = 0; i < classes.size(); ++i) {
     collect(classes[i], program.classes[i].instructions,
@@ -364,7 +322,7 @@ std::optional<TransferFault> OrderCheck::check() {
   return std::nullopt;
 }
 
-std::optional<TransferFault> checkTransfers(const Program &program) {
+std::optional<Fault> checkTransfers(const Program &program) {
   for (size_t i = 0; i < program.classes.size(); ++i)
     if (auto fault = MemoryCheck(program, program.classes[i])
                          .check(program.classes[i].instructions,

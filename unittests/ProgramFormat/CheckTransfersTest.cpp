@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/CheckTransfers.h"
+#include "ProgramBuilder.h"
 
 #include "gtest/gtest.h"
 
@@ -14,54 +14,10 @@ using namespace whale::format;
 
 namespace {
 
-/// Two ranks of one class each, or both of one; buffers of 64 bytes at offsets
-/// 0, 64, ... of the arena.
-class Builder {
+class Builder : public ProgramBuilder {
 public:
-  explicit Builder(size_t classes) {
-    program.classes.resize(classes);
-    for (int64_t rank = 0; rank < 2; ++rank) {
-      program.ranks.push_back({});
-      program.ranks.back().rankClass = classes == 1 ? 0 : rank;
-      program.classes[program.ranks.back().rankClass].ranks.push_back(rank);
-    }
-    starts.resize(classes);
-    for (RankClass &rankClass : program.classes)
-      for (int64_t i = 0; i < 8; ++i)
-        rankClass.buffers.push_back(
-            {Space::Arena, i * 64, 0, 64, DType::F32, {16}, {}});
-  }
-
-  Builder &channel(int64_t number, std::string kind) {
-    Collective collective;
-    collective.kind = std::move(kind);
-    collective.participants = {0, 1};
-    program.channels[number] =
-        std::make_shared<Collective>(std::move(collective));
-    return *this;
-  }
-
-  std::vector<Instruction> &list(size_t number) {
-    return program.classes[number].instructions;
-  }
-  void start(size_t number, int64_t channel, std::optional<BufferIndex> src,
-             std::optional<BufferIndex> dst) {
-    list(number).push_back(
-        {.operation = Start{channel, starts[number]++, src, dst}});
-  }
-  void wait(size_t number, int64_t transfer) {
-    list(number).push_back({.operation = Wait{transfer}});
-  }
-  void copy(size_t number, BufferIndex src, BufferIndex dst) {
-    list(number).push_back({.operation = Copy{src, dst}});
-  }
-  std::string fault() const {
-    auto found = checkTransfers(program);
-    return found ? found->path + ": " + found->what : "";
-  }
-
-  Program program;
-  std::vector<int64_t> starts;
+  using ProgramBuilder::ProgramBuilder;
+  std::string fault() const { return describe(checkTransfers(program)); }
 };
 
 TEST(CheckTransfers, OtherMemoryMayBeUsed) {

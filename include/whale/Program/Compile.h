@@ -90,8 +90,10 @@ struct Level {
 llvm::ArrayRef<Level> getLevels();
 
 /// The environment variable that has each compilation verify the IR after every
-/// pass. Tests set it; else once a level is enough, and faster.
+/// pass, and the program. Tests set it; else the IR once a level is enough, and
+/// faster.
 inline constexpr llvm::StringLiteral kVerifyEachVariable = "WHALE_VERIFY_EACH";
+bool isVerifyEachSet();
 
 /// Lets the manager's verifier run, or not, as the variable says.
 void configureVerifier(mlir::PassManager &manager);

@@ -22,6 +22,9 @@ struct EmitOptions {
   std::string name;
   /// JSON text for the manifest's `plan`; may be empty.
   std::string plan;
+  /// Whether to check the program as CheckTransfers.h and CheckValues.h
+  /// do: a fault is one of the compiler.
+  bool verify = false;
 };
 
 /// Writes the program of `module`, whose rank class functions

@@ -20,7 +20,7 @@
 namespace whale::format {
 
 /// What is wrong, and with which field ("classes[0].instructions[3]").
-struct TransferFault {
+struct Fault {
   std::string path;
   std::string what;
 };
@@ -34,7 +34,7 @@ struct TransferFault {
 ///    to run once, which is as good as any number of times: its transfers end
 ///    in it.
 /// Returns the first fault.
-std::optional<TransferFault> checkTransfers(const Program &program);
+std::optional<Fault> checkTransfers(const Program &program);
 
 } // namespace whale::format
 

@@ -1,0 +1,262 @@
+//===- CheckValues.cpp - Is what is read what was written there? ----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/CheckValues.h"
+
+#include "Uses.h"
+
+namespace whale::format {
+namespace {
+
+/// The bytes that an instruction reads or writes, and through which buffer: one
+/// of the class, or a local of the function in a run (counted from 1).
+struct Access {
+  Range range;
+  BufferIndex buffer = 0;
+  int64_t run = 0;
+  bool operator==(const Access &) const = default;
+};
+
+/// The values in memory, each by the write that made it. No two have bytes in
+/// common: what is written over in part is lost as a whole.
+class State {
+public:
+  /// A value that has some of the bytes; null if there is none.
+  const Access *find(const Range &range) const;
+  void write(const Access &access);
+  /// Keeps what is the same where the other way to this point was taken.
+  void intersect(const State &other);
+
+private:
+  /// Of the first byte.
+  using Key = std::tuple<Space, int64_t, int64_t>;
+  static Key keyOf(const Range &range) {
+    return {range.space, range.index, range.begin};
+  }
+  std::map<Key, Access> values;
+};
+
+class ValueCheck {
+public:
+  explicit ValueCheck(const Program &program) : program(program) {}
+
+  std::optional<Fault> check();
+
+private:
+  /// `name`: of the list in what it is a part of, for messages.
+  void walk(const std::vector<Instruction> &list, const std::string &name);
+  void step(const Instruction &instruction);
+  void runFunction(const Run &run);
+  void runLoop(const While &loop);
+  void runBranches(const Case &choice);
+  /// Reads and writes of one instruction.
+  void use(const Instruction &instruction);
+  void read(BufferIndex buffer);
+  void write(BufferIndex buffer, const std::vector<BufferIndex> &inputs);
+  /// Of a buffer of the class, or of the function that is run.
+  Access accessOf(BufferIndex buffer) const;
+  bool isSameValue(const Access &a, const Access &b) const;
+  void fail(BufferIndex buffer, const std::string &what) {
+    if (!fault)
+      fault = {"", "buffer " + std::to_string(buffer) + " " + what};
+  }
+
+  const Program &program;
+  const RankClass *rankClass = nullptr;
+  State state;
+  /// Null in the list of the class.
+  const Run *frame = nullptr;
+  int64_t runs = 0;
+  /// The second turn of a loop.
+  bool isAgain = false;
+  std::optional<Fault> fault;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Values in memory
+//===----------------------------------------------------------------------===//
+
+const Access *State::find(const Range &range) const {
+  auto next = values.upper_bound(keyOf(range));
+  if (next != values.begin())
+    if (const Access &value = std::prev(next)->second;
+        value.range.overlaps(range))
+      return &value;
+  if (next != values.end() && next->second.range.overlaps(range))
+    return &next->second;
+  return nullptr;
+}
+
+void State::write(const Access &access) {
+  while (const Access *lost = find(access.range))
+    values.erase(keyOf(lost->range));
+  if (access.range.begin < access.range.end)
+    values[keyOf(access.range)] = access;
+}
+
+void State::intersect(const State &other) {
+  std::erase_if(values, [&](const auto &entry) {
+    auto it = other.values.find(entry.first);
+    return it == other.values.end() || it->second != entry.second;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Reads and writes
+//===----------------------------------------------------------------------===//
+
+Access ValueCheck::accessOf(BufferIndex buffer) const {
+  if (frame) {
+    const BufferInfo &info = program.functions[frame->function].buffers[buffer];
+    if (info.space == Space::Constant)
+      return {{info.space, 0, info.offset, info.offset + info.bytes}, buffer};
+    if (info.space == Space::Local) {
+      int64_t offset = rankClass->locals.at(frame->function)[info.index];
+      return {{Space::Arena, 0, offset, offset + info.bytes},
+              static_cast<BufferIndex>(info.index),
+              runs};
+    }
+    buffer = info.space == Space::Operand ? frame->operands[info.index]
+                                          : frame->results[info.index];
+  }
+  return {rangeOf(program, *rankClass, buffer), buffer};
+}
+
+/// Of two accesses to the same bytes. A value that is used as several types has
+/// a buffer for each.
+bool ValueCheck::isSameValue(const Access &a, const Access &b) const {
+  if (a.run != b.run || a.buffer == b.buffer)
+    return a.run == b.run;
+  const BufferInfo &first = rankClass->buffers[a.buffer];
+  const BufferInfo &second = rankClass->buffers[b.buffer];
+  return a.run == 0 &&
+         (first.space != second.space || first.dtype != second.dtype ||
+          first.shape != second.shape);
+}
+
+void ValueCheck::read(BufferIndex buffer) {
+  Access access = accessOf(buffer);
+  if (access.range.begin == access.range.end)
+    return;
+  const Access *value = state.find(access.range);
+  Space space = access.range.space;
+  if (!value) {
+    if (space == Space::Arena || space == Space::Result)
+      fail(buffer, "is read where no value lies");
+  } else if (value->range != access.range || !isSameValue(*value, access)) {
+    fail(buffer, "is read where " +
+                     (value->run ? "a local of a function"
+                                 : "buffer " + std::to_string(value->buffer) +
+                                       " of the class") +
+                     " was written last");
+  }
+}
+
+void ValueCheck::write(BufferIndex buffer,
+                       const std::vector<BufferIndex> &inputs) {
+  Access output = accessOf(buffer);
+  for (BufferIndex other : inputs) {
+    Access input = accessOf(other);
+    if (input.range.overlaps(output.range) &&
+        (input.range != output.range || input.run != output.run))
+      fail(buffer, "is written where buffer " + std::to_string(other) +
+                       " is read by the same instruction");
+  }
+  state.write(output);
+}
+
+void ValueCheck::use(const Instruction &instruction) {
+  std::vector<BufferIndex> inputs, outputs;
+  forEachUse(program, instruction, [&](BufferIndex buffer, bool isWritten) {
+    (isWritten ? outputs : inputs).push_back(buffer);
+  });
+  for (BufferIndex buffer : inputs)
+    read(buffer);
+  for (BufferIndex buffer : outputs)
+    write(buffer, inputs);
+}
+
+//===----------------------------------------------------------------------===//
+// Lists of instructions
+//===----------------------------------------------------------------------===//
+
+void ValueCheck::runFunction(const Run &run) {
+  frame = &run;
+  ++runs;
+  walk(program.functions[run.function].instructions,
+       ": functions[" + std::to_string(run.function) + "].instructions");
+  frame = nullptr;
+}
+
+/// The second turn finds what the first one has left. In it, a loop inside runs
+/// its body and its condition once each: so time grows with how deep loops
+/// nest, and no faster.
+void ValueCheck::runLoop(const While &loop) {
+  bool wasAgain = isAgain;
+  if (!wasAgain) {
+    walk(loop.cond, ".cond");
+    walk(loop.body, ".body");
+    isAgain = true;
+    walk(loop.cond, ".cond");
+  }
+  walk(loop.body, ".body");
+  walk(loop.cond, ".cond");
+  isAgain = wasAgain;
+}
+
+void ValueCheck::runBranches(const Case &choice) {
+  State before = state;
+  std::optional<State> after;
+  for (size_t i = 0; i < choice.branches.size(); ++i) {
+    state = before;
+    walk(choice.branches[i], ".branches[" + std::to_string(i) + "]");
+    if (after)
+      after->intersect(state);
+    else
+      after = std::move(state);
+  }
+  state = std::move(*after);
+}
+
+void ValueCheck::step(const Instruction &instruction) {
+  if (const auto *loop = std::get_if<While>(&instruction.operation))
+    runLoop(*loop);
+  // What a loop reads is its predicate.
+  use(instruction);
+  if (const auto *run = std::get_if<Run>(&instruction.operation))
+    runFunction(*run);
+  else if (const auto *choice = std::get_if<Case>(&instruction.operation))
+    runBranches(*choice);
+}
+
+void ValueCheck::walk(const std::vector<Instruction> &list,
+                      const std::string &name) {
+  for (size_t i = 0; i < list.size() && !fault; ++i) {
+    step(list[i]);
+    if (fault)
+      fault->path = name + "[" + std::to_string(i) + "]" + fault->path;
+  }
+}
+
+std::optional<Fault> ValueCheck::check() {
+  for (size_t i = 0; i < program.classes.size() && !fault; ++i) {
+    rankClass = &program.classes[i];
+    state = State();
+    walk(rankClass->instructions,
+         "classes[" + std::to_string(i) + "].instructions");
+  }
+  return fault;
+}
+
+std::optional<Fault> checkValues(const Program &program) {
+  return ValueCheck(program).check();
+}
+
+} // namespace whale::format

@@ -1,0 +1,213 @@
+//===- CheckValuesTest.cpp --------------------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/CheckValues.h"
+
+#include "ProgramBuilder.h"
+
+#include "gtest/gtest.h"
+
+using namespace whale::format;
+
+namespace {
+
+/// One class; buffer 8 is an argument.
+class Builder : public ProgramBuilder {
+public:
+  Builder() : ProgramBuilder(1) {
+    add(Space::Argument, 0);
+    channel(0, "all_gather");
+  }
+  BufferIndex add(Space space, int64_t offset, Shape shape = {16}) {
+    std::vector<BufferInfo> &buffers = program.classes[0].buffers;
+    buffers.push_back({space, offset, 0, 64, DType::F32, std::move(shape), {}});
+    return static_cast<BufferIndex>(buffers.size() - 1);
+  }
+  void copy(BufferIndex src, BufferIndex dst) {
+    ProgramBuilder::copy(0, src, dst);
+  }
+  void start(BufferIndex src, BufferIndex dst) {
+    ProgramBuilder::start(0, 0, src, dst);
+  }
+  void run(int64_t function, std::vector<BufferIndex> operands,
+           std::vector<BufferIndex> results) {
+    list(0).push_back(
+        {.operation = whale::format::Run{
+             function, std::move(operands), std::move(results), {}}});
+  }
+  std::string fault() const { return describe(checkValues(program)); }
+};
+
+Instruction makeCopy(BufferIndex src, BufferIndex dst) {
+  return {.operation = Copy{src, dst}};
+}
+
+TEST(CheckValues, WhatIsReadWasGivenOrWritten) {
+  Builder builder;
+  builder.copy(8, 0);
+  builder.copy(0, 1);
+  EXPECT_EQ(builder.fault(), "");
+  builder.copy(2, 1);
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[2]: buffer 2 is read "
+                             "where no value lies");
+}
+
+TEST(CheckValues, WhatIsWrittenOverIsNotRead) {
+  Builder builder;
+  BufferIndex shifted = builder.add(Space::Arena, 32);
+  builder.copy(8, 0);
+  builder.copy(8, shifted);
+  EXPECT_EQ(builder.fault(), "");
+  builder.copy(0, 3);
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[2]: buffer 0 is read "
+                             "where buffer 9 of the class was written last");
+}
+
+TEST(CheckValues, AnotherBufferOfTheSameTypeHoldsAnotherValue) {
+  for (bool isSameType : {false, true}) {
+    Builder builder;
+    BufferIndex view =
+        builder.add(Space::Arena, 0, isSameType ? Shape{16} : Shape{4, 4});
+    builder.copy(8, view);
+    builder.copy(0, 1);
+    EXPECT_EQ(builder.fault().empty(), !isSameType);
+  }
+}
+
+TEST(CheckValues, WhatIsWrittenLiesApartOrAtTheSameBytes) {
+  Builder builder;
+  BufferIndex shifted = builder.add(Space::Arena, 32);
+  BufferIndex same = builder.add(Space::Arena, 0);
+  builder.copy(8, 0);
+  builder.copy(0, same);
+  EXPECT_EQ(builder.fault(), "");
+  builder.copy(same, shifted);
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[2]: buffer 9 is written "
+                             "where buffer 10 is read by the same instruction");
+}
+
+TEST(CheckValues, ResultsAreReadAfterTheyAreWritten) {
+  Builder builder;
+  builder.program.results.resize(1);
+  BufferIndex result = builder.add(Space::Result, 0);
+  builder.copy(result, 0);
+  EXPECT_NE(builder.fault(), "");
+  // The old value of the argument, before it is written over.
+  builder.program.results[0].alias = 0;
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckValues, TransfersFollowOneAnother) {
+  Builder builder;
+  BufferIndex shifted = builder.add(Space::Arena, 96);
+  builder.copy(8, 0);
+  builder.copy(8, 1);
+  builder.start(1, 3);
+  builder.start(0, shifted);
+  EXPECT_EQ(builder.fault(), "");
+  // What the second one receives is there when the third one sends.
+  builder.start(1, 4);
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[4]: buffer 1 is read "
+                             "where buffer 9 of the class was written last");
+}
+
+// A function copies its operand to its result, by way of its local.
+TEST(CheckValues, RunsAreLookedInto) {
+  Builder builder;
+  Function function;
+  function.operands = function.results = 1;
+  function.buffers = {{Space::Operand, 0, 0, 64, DType::F32, {16}, {}},
+                      {Space::Result, 0, 0, 64, DType::F32, {16}, {}},
+                      {Space::Local, 0, 0, 64, DType::F32, {16}, {}}};
+  function.instructions = {makeCopy(0, 2), makeCopy(2, 1)};
+  builder.program.functions = {function};
+  builder.program.classes[0].locals[0] = {64};
+  builder.copy(8, 0);
+  builder.run(0, {0}, {2});
+  builder.copy(2, 3);
+  EXPECT_EQ(builder.fault(), "");
+  // The local lies where the operand does.
+  builder.program.classes[0].locals[0] = {0};
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[1]: functions[0].instructions[0]: buffer "
+            "2 is written where buffer 0 is read by the same instruction");
+  // It is read before it is written, where another run has written it.
+  builder.program.functions.push_back(function);
+  builder.program.functions[1].instructions = {makeCopy(2, 1)};
+  builder.program.classes[0].locals = {{0, {64}}, {1, {64}}};
+  builder.run(1, {0}, {2});
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[3]: functions[1].instructions[0]: buffer "
+            "2 is read where a local of a function was written last");
+}
+
+TEST(CheckValues, LoopsRunTwice) {
+  Builder builder;
+  BufferIndex same = builder.add(Space::Arena, 0);
+  builder.copy(8, 0);
+  builder.copy(8, 5);
+  While loop;
+  loop.predicate = 5;
+  loop.body = {makeCopy(0, 1)};
+  builder.list(0).push_back({.operation = loop});
+  EXPECT_EQ(builder.fault(), "");
+  // The next turn reads it again.
+  While &inner = std::get<While>(builder.list(0)[2].operation);
+  inner.body.push_back(makeCopy(8, same));
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[2].body[0]: buffer 0 is read where buffer "
+            "9 of the class was written last");
+  // The turn of a loop outside does, too.
+  While outer;
+  outer.predicate = 5;
+  inner.body.erase(inner.body.begin());
+  outer.body = {makeCopy(0, 1), {.operation = inner}};
+  builder.list(0)[2].operation = outer;
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[2].body[0]: buffer 0 is read where buffer "
+            "9 of the class was written last");
+}
+
+TEST(CheckValues, DeepLoopsAreCheckedInTime) {
+  Builder builder;
+  builder.copy(8, 5);
+  Instruction list = makeCopy(8, 0);
+  for (int depth = 0; depth < 128; ++depth) {
+    While loop;
+    loop.predicate = 5;
+    (depth % 2 ? loop.cond : loop.body).push_back(list);
+    list = {.operation = loop};
+  }
+  builder.list(0).push_back(list);
+  EXPECT_EQ(builder.fault(), "");
+}
+
+TEST(CheckValues, EachBranchMayBeTaken) {
+  auto faultOf = [](std::vector<Instruction> first,
+                    std::vector<Instruction> second) {
+    Builder builder;
+    BufferIndex same = builder.add(Space::Arena, 0);
+    EXPECT_EQ(same, 9u);
+    builder.copy(8, 0);
+    builder.copy(8, 5);
+    Case choice;
+    choice.index = 5;
+    choice.branches = {std::move(first), std::move(second)};
+    builder.list(0).push_back({.operation = choice});
+    builder.copy(0, 1);
+    return builder.fault();
+  };
+  EXPECT_EQ(faultOf({makeCopy(0, 1)}, {makeCopy(0, 2)}), "");
+  EXPECT_EQ(faultOf({makeCopy(8, 9), makeCopy(8, 0)}, {makeCopy(0, 2)}), "");
+  const std::string lost =
+      "classes[0].instructions[3]: buffer 0 is read where no value lies";
+  EXPECT_EQ(faultOf({makeCopy(8, 9)}, {makeCopy(0, 2)}), lost);
+  EXPECT_EQ(faultOf({makeCopy(0, 2)}, {makeCopy(8, 9)}).empty(), false);
+}
+
+} // namespace
