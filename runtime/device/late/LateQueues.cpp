@@ -37,6 +37,7 @@ void LateQueues::reset() {
   }
   running = ranks.size();
   rounds = 0;
+  hasFailed = false;
 }
 
 /// A number from 0 to 1, or one less for what is held back.
@@ -142,6 +143,12 @@ void LateQueues::finish(int64_t rank) {
   changed.notify_all();
 }
 
+/// Lets the ranks go that wait.
+void LateQueues::fail() {
+  hasFailed = true;
+  changed.notify_all();
+}
+
 /// Returns when `until` is true. The last rank that comes to wait lets things
 /// happen; no other thread is inside then.
 void LateQueues::block(Lock &lock, int64_t rank,
@@ -152,7 +159,7 @@ void LateQueues::block(Lock &lock, int64_t rank,
     --running;
     try {
       while (self.until) {
-        if (transport.aborted())
+        if (hasFailed || transport.aborted())
           throw Aborted();
         // A run that is stopped from outside wakes nobody here.
         constexpr std::chrono::milliseconds patience(20);
@@ -165,11 +172,14 @@ void LateQueues::block(Lock &lock, int64_t rank,
       // It never waits again, so nothing happens any more.
       self.until = nullptr;
       ++running;
+      fail();
       throw;
     }
   }
-  if (self.error)
+  if (self.error) {
+    fail();
     std::rethrow_exception(std::exchange(self.error, nullptr));
+  }
 }
 
 //===----------------------------------------------------------------------===//

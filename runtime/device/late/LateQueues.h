@@ -123,6 +123,7 @@ private:
   bool holdsBack(Choice::Kind kind) const;
   double draw(Rank &rank, bool isTransfer);
   void block(Lock &lock, int64_t rank, const std::function<bool()> &until);
+  void fail();
   std::optional<Choice> choose();
   void step();
   void restart();
@@ -145,6 +146,7 @@ private:
   size_t running = 0;
   /// How often all ranks have moved data since something else happened.
   int64_t rounds = 0;
+  bool hasFailed = false;
 };
 
 /// Fills the part of a rank's destination that a channel fills.

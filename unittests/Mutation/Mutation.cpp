@@ -1,0 +1,243 @@
+//===- Mutation.cpp - Programs with a wrong order -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mutation.h"
+
+#include <algorithm>
+
+namespace whale::transfers {
+
+using namespace format;
+
+std::string_view name(Kind kind) {
+  static constexpr std::string_view names[kindCount] = {
+      "wait dropped", "buffer shifted", "starts swapped",
+      "send exchanged with receive", "instruction moved"};
+  return names[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+using List = std::vector<Instruction>;
+
+const Start *startOf(const Instruction &instruction) {
+  return std::get_if<Start>(&instruction.operation);
+}
+bool isWait(const Instruction &instruction) {
+  return std::holds_alternative<Wait>(instruction.operation);
+}
+
+/// All lists of a class, those of loops and cases too.
+void collect(List &list, std::vector<List *> &lists) {
+  lists.push_back(&list);
+  for (Instruction &instruction : list) {
+    if (auto *loop = std::get_if<While>(&instruction.operation)) {
+      collect(loop->cond, lists);
+      collect(loop->body, lists);
+    } else if (auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (List &branch : choice->branches)
+        collect(branch, lists);
+    }
+  }
+}
+
+/// Starts in the order of the file.
+void findStarts(const List &list, std::vector<int64_t> &numbers) {
+  for (const Instruction &instruction : list) {
+    if (const Start *start = startOf(instruction))
+      numbers.push_back(start->transfer);
+    else if (auto *loop = std::get_if<While>(&instruction.operation))
+      findStarts(loop->cond, numbers), findStarts(loop->body, numbers);
+    else if (auto *choice = std::get_if<Case>(&instruction.operation))
+      for (const List &branch : choice->branches)
+        findStarts(branch, numbers);
+  }
+}
+
+/// A class counts its starts.
+void renumber(RankClass &rankClass) {
+  std::vector<int64_t> before;
+  findStarts(rankClass.instructions, before);
+  auto numberOf = [&](int64_t transfer) {
+    return std::find(before.begin(), before.end(), transfer) - before.begin();
+  };
+  std::vector<List *> lists;
+  collect(rankClass.instructions, lists);
+  for (List *list : lists)
+    for (Instruction &instruction : *list) {
+      if (auto *start = std::get_if<Start>(&instruction.operation))
+        start->transfer = numberOf(start->transfer);
+      else if (auto *wait = std::get_if<Wait>(&instruction.operation))
+        wait->transfer = numberOf(wait->transfer);
+    }
+}
+
+class Mutator {
+public:
+  Mutator(const format::Program &given, std::mt19937 &random)
+      : program(given), random(random) {}
+
+  bool apply(Kind kind);
+
+  format::Program program;
+  std::string what;
+
+private:
+  size_t pick(size_t count) { return random() % count; }
+  /// The places in a list of what a predicate is true of.
+  template <typename Predicate>
+  std::vector<size_t> find(const List &list, Predicate predicate) {
+    std::vector<size_t> places;
+    for (size_t i = 0; i < list.size(); ++i)
+      if (predicate(list[i]))
+        places.push_back(i);
+    return places;
+  }
+  bool dropWait(List &list);
+  bool shift(RankClass &rankClass);
+  bool swap(List &list, bool isExchange);
+  bool move(List &list);
+  bool crosses(const Instruction &a, const Instruction &b) const;
+
+  std::mt19937 &random;
+};
+
+} // namespace
+
+bool Mutator::apply(Kind kind) {
+  size_t number = pick(program.classes.size());
+  RankClass &rankClass = program.classes[number];
+  what = "class " + std::to_string(number) + ": ";
+  if (kind == Kind::ShiftBuffer)
+    return shift(rankClass);
+  std::vector<List *> lists;
+  collect(rankClass.instructions, lists);
+  std::erase_if(lists, [](const List *list) { return list->size() < 2; });
+  if (lists.empty())
+    return false;
+  List &list = *lists[pick(lists.size())];
+  bool isChanged = kind == Kind::DropWait ? dropWait(list)
+                   : kind == Kind::Move
+                       ? move(list)
+                       : swap(list, kind == Kind::ExchangeSend);
+  if (isChanged)
+    renumber(rankClass);
+  return isChanged;
+}
+
+bool Mutator::dropWait(List &list) {
+  std::vector<size_t> waits = find(list, isWait);
+  if (waits.empty())
+    return false;
+  size_t place = waits[pick(waits.size())];
+  what += "wait " + std::to_string(place) + " dropped";
+  list.erase(list.begin() + static_cast<ptrdiff_t>(place));
+  return true;
+}
+
+bool Mutator::shift(RankClass &rankClass) {
+  constexpr int64_t grain = 64;
+  // Offsets in the arena, and the bytes from there on.
+  std::vector<std::pair<int64_t *, int64_t>> places;
+  for (BufferInfo &buffer : rankClass.buffers)
+    if (buffer.space == Space::Arena)
+      places.emplace_back(&buffer.offset, buffer.bytes);
+  for (auto &[function, offsets] : rankClass.locals) {
+    std::vector<Extent> extents =
+        extentsOf(program.functions[function], Space::Local);
+    for (size_t i = 0; i < offsets.size(); ++i)
+      places.emplace_back(&offsets[i], extents[i].bytes);
+  }
+  if (places.empty())
+    return false;
+  size_t place = pick(places.size());
+  auto [offset, bytes] = places[place];
+  int64_t shifted = *offset + (pick(2) ? grain : -grain);
+  if (shifted < 0 || shifted + bytes > rankClass.arenaBytes)
+    return false;
+  what += "offset " + std::to_string(place) + " from " +
+          std::to_string(*offset) + " to " + std::to_string(shifted);
+  *offset = shifted;
+  return true;
+}
+
+bool Mutator::swap(List &list, bool isExchange) {
+  auto sends = [](const Instruction &instruction) {
+    const Start *start = startOf(instruction);
+    return start && start->src && !start->dst;
+  };
+  auto receives = [](const Instruction &instruction) {
+    const Start *start = startOf(instruction);
+    return start && !start->src && start->dst;
+  };
+  std::vector<size_t> first =
+      isExchange ? find(list, sends) : find(list, startOf);
+  std::vector<size_t> second = isExchange ? find(list, receives) : first;
+  if (first.empty() || second.empty())
+    return false;
+  // Neighbours as often as others.
+  size_t a = pick(first.size()), b = pick(second.size());
+  if (!isExchange && pick(2))
+    b = (a + 1) % second.size();
+  auto [low, high] = std::minmax(first[a], second[b]);
+  // What stands between them is crossed, too.
+  for (size_t i = low; i <= high; ++i)
+    for (size_t end : {low, high})
+      if (i != end && !crosses(list[i], list[end]))
+        return false;
+  if (low == high)
+    return false;
+  std::swap(list[low], list[high]);
+  what += "instructions " + std::to_string(low) + " and " +
+          std::to_string(high) + " swapped";
+  return true;
+}
+
+/// Whether two instructions may change places without another meaning: starts
+/// of one channel meet those of other ranks in their order.
+bool Mutator::crosses(const Instruction &a, const Instruction &b) const {
+  const Start *first = startOf(a), *second = startOf(b);
+  if (first && second)
+    return first->channel != second->channel;
+  return first || second || isWait(a) || isWait(b);
+}
+
+/// What computes goes one step: from before a start to behind its wait, it
+/// would make another program.
+bool Mutator::move(List &list) {
+  size_t from = pick(list.size());
+  size_t most = 1;
+  if (startOf(list[from]) || isWait(list[from]))
+    most += pick(pick(2) ? 2 : list.size());
+  bool isUp = pick(2);
+  size_t to = from;
+  auto next = [&] { return isUp ? to - 1 : to + 1; };
+  while (next() < list.size() && most-- > 0 &&
+         crosses(list[from], list[next()]))
+    to = next();
+  if (to == from)
+    return false;
+  what +=
+      "instruction " + std::to_string(from) + " moved to " + std::to_string(to);
+  auto at = [&](size_t i) { return list.begin() + static_cast<ptrdiff_t>(i); };
+  if (isUp)
+    std::rotate(at(to), at(from), at(from + 1));
+  else
+    std::rotate(at(from), at(from + 1), at(to + 1));
+  return true;
+}
+
+std::optional<Mutant> mutate(const format::Program &program, Kind kind,
+                             std::mt19937 &random) {
+  Mutator mutator(program, random);
+  if (!mutator.apply(kind))
+    return std::nullopt;
+  return Mutant{kind, mutator.what, std::move(mutator.program)};
+}
+
+} // namespace whale::transfers
