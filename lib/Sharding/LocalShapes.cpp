@@ -51,12 +51,19 @@ std::optional<RankedTensorType> getLocalType(RankedTensorType type,
   return RankedTensorType::get(shape, getLocalElementType(type, placement));
 }
 
+Type getWideType(Type element) {
+  auto floating = dyn_cast<FloatType>(element);
+  if (floating && floating.getWidth() <= 16)
+    return Float32Type::get(element.getContext());
+  return element;
+}
+
 Type getLocalElementType(RankedTensorType type, const Placement &placement) {
   Type element = type.getElementType();
-  if (placement.reduction() == Reduction::Sum &&
-      (element.isBF16() || element.isF16()))
-    return Float32Type::get(type.getContext());
-  return element;
+  std::optional<Reduction> reduction = placement.reduction();
+  bool isRounded =
+      reduction == Reduction::Sum || reduction == Reduction::Product;
+  return isRounded ? getWideType(element) : element;
 }
 
 RankedTensorType getAbsentType(RankedTensorType type) {

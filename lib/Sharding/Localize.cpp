@@ -29,7 +29,7 @@ public:
       resultTypes.push_back(*getLocalType(
           cast<RankedTensorType>(value.getType()), placement, local.device));
     operands.assign(local.operands.begin(), local.operands.end());
-    // Partial sums of half precision are computed in f32 throughout.
+    // Partial sums of floats below f32 are computed in f32 throughout.
     for (auto [value, type] : llvm::zip(op->getResults(), resultTypes))
       isWidened |=
           getElementTypeOrSelf(value.getType()) != getElementTypeOrSelf(type);
@@ -70,10 +70,7 @@ private:
 
   Type widen(Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor ||
-        !(tensor.getElementType().isBF16() || tensor.getElementType().isF16()))
-      return type;
-    return tensor.clone(builder.getF32Type());
+    return tensor ? tensor.clone(getWideType(tensor.getElementType())) : type;
   }
   Value widen(Value value) {
     Type type = widen(value.getType());

@@ -109,6 +109,36 @@ def test_long_sums():
     assert np.all(np.abs(two / exact - 1) < 1e-6)
 
 
+def _partial(dtype, strategy, micro_batches, reduce):
+    """Reduces 16 rows whose halves overflow `dtype`, and all of them don't."""
+    largest = float(jnp.finfo(dtype).max)
+    signs = jnp.where(jnp.arange(16) < 8, 0.75, -0.75)
+    rows = jnp.tile((signs * largest).astype(dtype)[:, None], (1, 4))
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+    wh.set_default_strategy(strategy)
+    return wh.jit(reduce, cluster=2, batch_argnums=0)(rows)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]
+)
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_partial_sums_are_rounded_once(dtype, micro_batches):
+    def project(rows):
+        return rows.T @ jnp.ones((16, 3), dtype)
+
+    result = _partial(dtype, wh.replicate(2), micro_batches, project)
+    np.testing.assert_array_equal(np.asarray(result, np.float32), 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float8_e5m2"])
+def test_partial_products_are_rounded_once(dtype):
+    factors = jnp.where(jnp.arange(16) < 8, 16.0, 1 / 16).astype(dtype)
+    wh.set_default_strategy(wh.replicate(2))
+    step = wh.jit(jnp.prod, cluster=2, batch_argnums=0)
+    assert float(step(factors)) == 1
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
 def test_half_precision_is_rounded_once(dtype):
     rng = np.random.default_rng(0)

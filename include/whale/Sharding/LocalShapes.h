@@ -26,9 +26,12 @@ std::optional<mlir::RankedTensorType> getLocalType(mlir::RankedTensorType type,
                                                    const Placement &placement,
                                                    DeviceId device);
 
-/// The element type of these shards. Partial sums of half-precision values are
-/// kept in f32, so that they are accumulated and reduced in f32 and rounded
-/// once.
+/// The element type in which sums and products of this one are formed: f32 for
+/// floats of 16 bits and fewer, so that they are rounded once.
+mlir::Type getWideType(mlir::Type element);
+
+/// The element type of these shards. Partial sums and products have that of
+/// `getWideType`.
 mlir::Type getLocalElementType(mlir::RankedTensorType type,
                                const Placement &placement);
 

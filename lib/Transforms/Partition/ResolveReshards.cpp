@@ -9,6 +9,7 @@
 #include "ResolveReshards.h"
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 
 #include <map>
@@ -28,10 +29,10 @@ static Operation *getScope(Operation *op) {
 
 static std::vector<Step> resolve(ReshardOp reshard, const Topology &topology) {
   auto type = cast<RankedTensorType>(reshard.getType());
-  // Sums of half precision are rounded once, so not in two steps.
+  // A sum that is rounded to its type cannot be formed in two steps.
   ResolveOptions options;
   options.hierarchical =
-      !type.getElementType().isBF16() && !type.getElementType().isF16();
+      getWideType(type.getElementType()) == type.getElementType();
   return resolve(type.getShape(), reshard.getFromAttr().getValue(),
                  reshard.getToAttr().getValue(), topology, options);
 }
