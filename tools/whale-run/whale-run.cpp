@@ -230,7 +230,7 @@ static void checkFiles(const Options &options) {
   std::map<fs::path, std::string> usedAs;
   auto place = [](const fs::path &path) {
     try {
-      return fs::weakly_canonical(followLinks(path));
+      return fs::weakly_canonical(fs::absolute(followLinks(path)));
     } catch (const std::system_error &) {
       return path; // What is wrong with it is said when it is opened.
     }
