@@ -13,9 +13,11 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -59,6 +61,25 @@ static int standardDescriptor(const std::filesystem::path &path) {
   return error == std::errc() && !*end ? descriptor : -1;
 }
 
+/// Opens what is no regular file. A pipe must have a reader, or get one within
+/// some seconds: without one, opening it would wait for ever.
+static FILE *openSpecial(const std::filesystem::path &path) {
+  constexpr std::chrono::milliseconds pause(10), longest(5000);
+  int descriptor;
+  for (auto waited = pause;
+       (descriptor = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0;
+       waited += pause) {
+    if (errno == ENXIO && std::filesystem::is_fifo(path) && waited > longest)
+      throw Error(path.string() +
+                  ": cannot be written: it is a pipe that nobody reads");
+    if (errno != ENXIO || waited > longest)
+      return nullptr;
+    std::this_thread::sleep_for(pause);
+  }
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return fdopen(descriptor, "wb");
+}
+
 FileWriter::FileWriter(std::filesystem::path target) : path(std::move(target)) {
   if (int descriptor = standardDescriptor(path); descriptor >= 0) {
     int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -72,7 +93,7 @@ FileWriter::FileWriter(std::filesystem::path target) : path(std::move(target)) {
     fail(EISDIR);
   if (std::filesystem::exists(status) &&
       !std::filesystem::is_regular_file(status)) {
-    file = std::fopen(path.c_str(), "wbe");
+    file = openSpecial(path);
   } else {
     try {
       staging.emplace(path);
