@@ -134,8 +134,14 @@ private:
   static void reportFatalError(void *tool, const char *reason, bool) {
     // Memory ends for all threads at once: the first that finds out says so.
     static std::atomic_flag said;
+    static thread_local bool isSaying = false;
+    if (isSaying)
+      failWithoutMemory();
     while (said.test_and_set())
       pause();
+    isSaying = true;
+    // Enough to say it with, unless the other threads are faster.
+    std::free(reserve);
     const std::string &output = static_cast<LLVMTool *>(tool)->output;
     llvm::StringRef text(reason);
     std::string prefix;
@@ -152,6 +158,17 @@ private:
     std::_Exit(1);
   }
 
+  /// What is staged stays for the next run to remove.
+  [[noreturn]] static void failWithoutMemory() {
+    constexpr llvm::StringLiteral text("error: out of memory\n");
+    if (keptError >= 0)
+      dup2(keptError, STDERR_FILENO);
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+    std::_Exit(1);
+  }
+
+  /// Memory to be freed when there is no more.
+  static inline void *reserve = std::malloc(1 << 20);
   /// The standard error while what LLVM says there is held back: what --help
   /// prints may be what fails.
   static inline int keptError = -1;
