@@ -242,7 +242,7 @@ static void checkFiles(const Options &options) {
       return;
     fs::path at = place(path);
     if (at.parent_path() == program && isProgramFile(at.filename().string()))
-      throw Error(flag + ": " + path + " is a file of the program");
+      throw Error(flag + ": " + path + " is the file of the program too");
     auto [other, isNew] = usedAs.try_emplace(at, flag);
     if (!isNew)
       throw Error(flag + ": " + path + " is the file of " + other->second +
