@@ -3,10 +3,10 @@
 // micro-batches are in flight. Where nothing fits that is an error.
 //
 // RUN: rm -rf %t && mkdir %t
-// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "l": {"flops": {"f32": 1e9}, "memory_bytes": 28000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k"}, {"kind": "l", "slowdown": 2}]}]}' > %t/some.json
-// RUN: sed 's/28000/24000/' %t/some.json > %t/little.json
-// RUN: sed 's/28000/18000/' %t/some.json > %t/least.json
-// RUN: sed 's/28000/1e6/' %t/some.json > %t/much.json
+// RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "l": {"flops": {"f32": 1e9}, "memory_bytes": 26000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k"}, {"kind": "l", "slowdown": 2}]}]}' > %t/some.json
+// RUN: sed 's/26000/24000/' %t/some.json > %t/little.json
+// RUN: sed 's/26000/18000/' %t/some.json > %t/least.json
+// RUN: sed 's/26000/1e6/' %t/some.json > %t/much.json
 
 // RUN: whale-compile %s --cluster=%t/much.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH --implicit-check-not='decided again'
 // MUCH: pipeline: zero-bubble has the least makespan

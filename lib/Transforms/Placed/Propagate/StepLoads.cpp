@@ -266,6 +266,30 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
       ranges[{result, stepMeshes.meshOfValue(result)}].extend(position);
 }
 
+/// Whether `op` changes a part of what a loop carries, which the buffers of the
+/// loop's results hold.
+static bool updatesCarried(Operation *op) {
+  if (!isa<hlo::DynamicUpdateSliceOp, hlo::ScatterOp>(op) ||
+      op->getNumResults() != 1 || !op->hasOneUse())
+    return false;
+  auto carried = dyn_cast<BlockArgument>(op->getOperand(0));
+  return carried && isa<hlo::WhileOp>(carried.getOwner()->getParentOp()) &&
+         *op->user_begin() == carried.getOwner()->getTerminator();
+}
+
+/// Whether the operation that reads a value last can put a result in its place:
+/// element by element, and of as many bytes.
+bool StepLoads::isTakenOver(Value value, const LiveRange &range) {
+  if (range.last >= ops.size() || isa<BlockArgument>(value))
+    return false;
+  Operation *reader = ops[range.last];
+  return opClassOf(reader) == OpClass::Elementwise && !isLoop(reader) &&
+         reader->getNumResults() == 1 && isStored(reader, stepMeshes) &&
+         getTensorBytes(reader->getResult(0).getType()) ==
+             getTensorBytes(value.getType()) &&
+         takers.insert(reader).second;
+}
+
 /// Adds the bytes of a value on a mesh where it is made or read.
 void StepLoads::addRange(Value value, const Mesh *mesh,
                          const LiveRange &range) {
@@ -281,11 +305,13 @@ void StepLoads::addRange(Value value, const Mesh *mesh,
   if (argument && !isStoredSlice(argument))
     return;
   Operation *op = argument ? ops[range.first] : value.getDefiningOp();
-  if (op && !argument && !isStored(op, stepMeshes))
+  if (op && !argument && (!isStored(op, stepMeshes) || updatesCarried(op)))
     return;
   unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
   LoadKind kind = isMadeHere && !argument ? own : range.kind;
-  addBytes(mesh, kind, bytes, first, std::max(first, range.last));
+  unsigned last = std::max(first, range.last);
+  addBytes(mesh, kind, bytes, first,
+           last > first && isTakenOver(value, range) ? last - 1 : last);
   if (op)
     addInFlight(op, mesh, kind, bytes, range.last);
 }

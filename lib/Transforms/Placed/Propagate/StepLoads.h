@@ -126,6 +126,7 @@ private:
   using LiveRanges =
       llvm::MapVector<std::pair<mlir::Value, const Mesh *>, LiveRange>;
   void addUses(mlir::Operation *op, LiveRanges &ranges) const;
+  bool isTakenOver(mlir::Value value, const LiveRange &range);
   void addRange(mlir::Value value, const Mesh *mesh, const LiveRange &range);
   void addInFlight(mlir::Operation *op, const Mesh *mesh, LoadKind kind,
                    double bytes, unsigned last);
@@ -150,6 +151,8 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
   /// Results that are written over the donated arguments that they feed.
   llvm::DenseSet<unsigned> updatedInPlace;
+  /// Operations whose results lie where one of their operands lay.
+  llvm::DenseSet<mlir::Operation *> takers;
   llvm::MapVector<const Mesh *, MeshLoad> meshes;
 };
 

@@ -56,8 +56,8 @@ static bool keepsMore(Operation *op) {
   return bytes > 0;
 }
 
-/// Cheaper to compute again for each user than to store: little arithmetic on
-/// what takes no more than the result.
+/// So little arithmetic that kernels do it again for each user, even where that
+/// keeps more than its result (a mask of booleans).
 static bool isCheap(Operation *op) {
   return isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::CompareOp, hlo::ConvertOp,
              hlo::MaxOp, hlo::MinOp, hlo::MulOp, hlo::NegOp, hlo::NotOp,
@@ -93,7 +93,7 @@ bool isStored(Operation *op, const StepMeshes &meshes) {
       return true;
     isOneBlock &= user->getBlock() == op->getBlock();
   }
-  return !isOneBlock && (keepsMore(op) || (users.size() > 1 && !isCheap(op)));
+  return !isOneBlock && !isCheap(op) && (keepsMore(op) || users.size() > 1);
 }
 
 bool isStoredSlice(BlockArgument argument) {
