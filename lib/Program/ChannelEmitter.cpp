@@ -18,6 +18,7 @@
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Placement/Cells.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/Hashing.h"
 
 #include <atomic>
@@ -112,6 +113,30 @@ struct Budget {
   std::atomic<int64_t> looked = int64_t(1) << 27, written = int64_t(1) << 23;
 };
 
+/// The ranks that cells tie together, ascending.
+format::Groups groupsOf(const format::Collective &collective) {
+  llvm::EquivalenceClasses<int64_t> classes;
+  // All who have one list take from the same peers.
+  llvm::DenseMap<const std::vector<format::Cell> *, int64_t> firstOf;
+  for (const auto &[rank, cells] : collective.cells) {
+    auto [first, isNew] = firstOf.try_emplace(cells.get(), rank);
+    classes.unionSets(first->second, rank);
+    if (isNew)
+      for (const format::Cell &cell : *cells)
+        for (const format::Cell::Contribution &from : cell.from)
+          classes.unionSets(rank, from.peer);
+  }
+  format::Groups groups;
+  for (const auto *leader : classes)
+    if (leader->isLeader()) {
+      format::Group group(classes.member_begin(*leader), classes.member_end());
+      llvm::sort(group);
+      if (group.size() > 1)
+        groups.insert(std::move(group));
+    }
+  return groups;
+}
+
 FailureOr<format::Collective>
 emitChannel(const Use &use, const Topology &topology, Budget &budget) {
   CollectiveOp op = use.op;
@@ -133,15 +158,9 @@ emitChannel(const Use &use, const Topology &topology, Budget &budget) {
       collective.dstShapes[rank] = toShape(*shape);
 
   if (step.kind == StepKind::AllReduce) {
-    std::set<int64_t> alone(collective.participants.begin(),
-                            collective.participants.end());
-    for (const auto &group : groups(step, topology)) {
-      collective.groups.push_back({group.begin(), group.end()});
-      for (DeviceId rank : group)
-        alone.erase(rank);
-    }
-    for (int64_t rank : alone)
-      collective.groups.push_back({rank});
+    for (const auto &group : groups(step, topology))
+      if (group.size() > 1)
+        collective.groups.insert({group.begin(), group.end()});
     return collective;
   }
 
@@ -194,6 +213,7 @@ emitChannel(const Use &use, const Topology &topology, Budget &budget) {
     if (source != collective.srcShapes.end())
       source->second = toShape(sender.shape);
   }
+  collective.groups = groupsOf(collective);
   return collective;
 }
 

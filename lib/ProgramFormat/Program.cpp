@@ -54,6 +54,15 @@ std::string tensorType(DType dtype, const Shape &shape) {
   return text + ']';
 }
 
+Groups communicatorsOf(const Program &program) {
+  Groups groups;
+  std::set<const Collective *> seen;
+  for (const auto &[number, collective] : program.channels)
+    if (seen.insert(collective.get()).second)
+      groups.insert(collective->groups.begin(), collective->groups.end());
+  return groups;
+}
+
 int64_t byteCount(DType dtype, const Shape &shape) {
   return elementCount(shape) * byteSize(dtype);
 }

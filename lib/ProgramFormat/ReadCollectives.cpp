@@ -1,4 +1,4 @@
-//===- ReadChannels.cpp - Decode the collectives of a program ---*- C++ -*-===//
+//===- ReadCollectives.cpp - Decode the collectives of a program ----------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -46,12 +46,40 @@ static int64_t participantOf(const Field &field, const std::string &key,
   return *rank;
 }
 
-static void checkParticipant(const Field &field, int64_t rank,
-                             const Collective &collective) {
-  if (!std::binary_search(collective.participants.begin(),
-                          collective.participants.end(), rank))
-    field.fail(std::to_string(rank) + " is no participant");
-}
+namespace {
+/// Checks that ranks take only from those of their group.
+class PeerCheck {
+public:
+  explicit PeerCheck(const Collective &collective) {
+    for (const Group &group : collective.groups)
+      for (int64_t rank : group)
+        groupOf[rank] = &group;
+  }
+
+  /// A peer that the rank exchanges no data with, if there is one.
+  std::optional<int64_t> findStranger(int64_t rank,
+                                      const std::vector<Cell> &cells) {
+    const Group *group = find(rank);
+    // Many ranks may have one list.
+    if (group && !checked.emplace(group, &cells).second)
+      return std::nullopt;
+    for (const Cell &cell : cells)
+      for (const Cell::Contribution &from : cell.from)
+        if (group ? find(from.peer) != group : from.peer != rank)
+          return from.peer;
+    return std::nullopt;
+  }
+
+private:
+  const Group *find(int64_t rank) const {
+    auto it = groupOf.find(rank);
+    return it == groupOf.end() ? nullptr : it->second;
+  }
+
+  std::map<int64_t, const Group *> groupOf;
+  std::set<std::pair<const Group *, const std::vector<Cell> *>> checked;
+};
+} // namespace
 
 static Cell readCell(const Field &field, const Collective &collective) {
   Field dst = field.at("dst");
@@ -69,9 +97,7 @@ static Cell readCell(const Field &field, const Collective &collective) {
     Field entry = from[i];
     if (entry.size() != 2)
       entry.fail("must be [peer, start]");
-    int64_t peer = entry[0].integer();
-    checkParticipant(entry[0], peer, collective);
-    cell.from.push_back({peer, entry[1].integers()});
+    cell.from.push_back({entry[0].integer(), entry[1].integers()});
     if (cell.from.back().start.size() != cell.size.size())
       entry[1].fail("must have " + std::to_string(cell.size.size()) +
                     " dimensions");
@@ -79,26 +105,6 @@ static Cell readCell(const Field &field, const Collective &collective) {
   if (cell.from.size() > 1 && !collective.reduction)
     from.fail("several contributions need a reduction");
   return cell;
-}
-
-static void readGroups(const Field &field, Collective &collective) {
-  std::set<int64_t> seen;
-  for (size_t i = 0; i < field.size(); ++i) {
-    Field list = field[i];
-    std::vector<int64_t> group = list.integers();
-    if (group.empty())
-      list.fail("must not be empty");
-    for (int64_t rank : group) {
-      checkParticipant(list, rank, collective);
-      if (!seen.insert(rank).second)
-        list.fail("rank " + std::to_string(rank) + " stands twice in groups");
-    }
-    collective.groups.push_back(std::move(group));
-  }
-  if (seen.size() != collective.participants.size())
-    field.fail("must hold every participant");
-  if (!collective.reduction)
-    field.fail("groups need a reduction");
 }
 
 /// The lists of cells of a collective, each read once.
@@ -170,7 +176,41 @@ static void readCells(const Field &field, Collective &collective) {
   }
 }
 
-static Collective readCollective(const Field &field, size_t ranks) {
+void ProgramReader::readCommunicators() {
+  auto list = root.find("communicators");
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    Field field = (*list)[i];
+    Group group =
+        field.integers(0, static_cast<int64_t>(program.ranks.size()) - 1);
+    if (group.size() < 2 ||
+        std::set<int64_t>(group.begin(), group.end()).size() != group.size())
+      field.fail("must be two or more ranks, each once");
+    if (i > 0 && !LargerFirst()(communicators.back(), group))
+      field.fail("must come before the one before it: larger ones are first, "
+                 "equally large ones in the order of their ranks");
+    communicators.push_back(std::move(group));
+  }
+}
+
+void ProgramReader::readGroups(const Field &list,
+                               Collective &collective) const {
+  std::set<int64_t> seen;
+  auto most = static_cast<int64_t>(communicators.size()) - 1;
+  for (int64_t number : list.integers(0, most)) {
+    const Group &group = communicators[number];
+    for (int64_t rank : group) {
+      std::string message = "communicator " + std::to_string(number) +
+                            ": rank " + std::to_string(rank);
+      if (!std::ranges::binary_search(collective.participants, rank))
+        list.fail(message + " is no participant");
+      if (!seen.insert(rank).second)
+        list.fail(message + " is in another one, too");
+    }
+    collective.groups.insert(group);
+  }
+}
+
+Collective ProgramReader::readCollective(const Field &field) const {
   Collective collective;
   collective.kind = field.at("kind").text();
   static const std::set<std::string> kinds = {
@@ -184,24 +224,21 @@ static Collective readCollective(const Field &field, size_t ranks) {
 
   Field participants = field.at("participants");
   collective.participants =
-      participants.integers(0, static_cast<int64_t>(ranks) - 1);
+      participants.integers(0, static_cast<int64_t>(program.ranks.size()) - 1);
   for (size_t i = 1; i < collective.participants.size(); ++i)
     if (collective.participants[i - 1] >= collective.participants[i])
       participants.fail("must be ascending");
+  if (auto list = field.find("communicators"))
+    readGroups(*list, collective);
 
-  auto groups = field.find("groups");
-  auto cells = field.find("cells");
-  if (groups && groups->size() == 0)
-    groups.reset();
-  if (groups && cells && !cells->members().empty())
-    field.fail("has both groups and cells");
-  if (groups) {
-    readGroups(*groups, collective);
+  if (collective.isAllReduce()) {
+    if (!collective.reduction)
+      field.fail("an all-reduce needs a reduction");
+    if (field.find("cells"))
+      field.fail("an all-reduce has no cells");
     return collective;
   }
-  if (!cells)
-    field.fail("has neither groups nor cells");
-  readCells(*cells, collective);
+  readCells(field.at("cells"), collective);
   for (auto [name, shapes] : {std::pair{"src_shapes", &collective.srcShapes},
                               std::pair{"dst_shapes", &collective.dstShapes}})
     if (auto given = field.find(name))
@@ -223,7 +260,7 @@ void ProgramReader::readChannels() {
     if (auto other = field.find("same_as"))
       channel.described = other->integer();
     else
-      channel.collective = readCollective(field, program.ranks.size());
+      channel.collective = readCollective(field);
     if (!channels.emplace(*number, std::move(channel)).second)
       field.fail("an earlier file has channel " + key + " too");
   }
@@ -233,6 +270,15 @@ void ProgramReader::readChannels() {
         (channel.described == number && channel.field.find("same_as")))
       channel.field.at("same_as").fail(
           "channel " + std::to_string(channel.described) + " is not described");
+  }
+  Groups unused(communicators.begin(), communicators.end());
+  for (const auto &[number, channel] : channels)
+    for (const Group &group : channel.collective.groups)
+      unused.erase(group);
+  if (!unused.empty()) {
+    auto it = std::ranges::find(communicators, *unused.begin());
+    root.at("communicators")[it - communicators.begin()].fail(
+        "no channel uses it");
   }
 }
 
@@ -332,6 +378,7 @@ static bool anyMeet(const std::vector<Cell> &cells) {
 }
 
 static void checkCells(const Field &field, const Collective &collective) {
+  PeerCheck peers(collective);
   // Ranks that share a list and see it in the same extents.
   std::set<std::pair<const std::vector<Cell> *, Shape>> checked;
   for (const auto &[rank, cells] : collective.cells) {
@@ -342,6 +389,10 @@ static void checkCells(const Field &field, const Collective &collective) {
         continue;
       given.fail("rank " + std::to_string(rank) + " has no dst buffer");
     }
+    if (auto stranger = peers.findStranger(rank, *cells))
+      given.fail("rank " + std::to_string(*stranger) +
+                 " is in no communicator of the channel with rank " +
+                 std::to_string(rank));
     if (!checked.emplace(cells.get(), dstShape->second).second)
       continue;
     for (size_t i = 0; i < cells->size(); ++i)
@@ -357,16 +408,32 @@ static void checkCells(const Field &field, const Collective &collective) {
   }
 }
 
+/// Checks that the buffers of each group of an all-reduce are of one size.
+void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
+                                 const Collective &collective) const {
+  std::map<int64_t, int64_t> firsts;
+  for (const Group &group : collective.groups)
+    for (int64_t rank : group)
+      firsts[rank] = group.front();
+  for (int64_t rank : collective.participants) {
+    auto first = firsts.try_emplace(rank, rank).first->second;
+    const Use &use = uses.at(program.ranks[rank].rankClass);
+    const Use &other = uses.at(program.ranks[first].rankClass);
+    if (!use.src || !use.dst || !other.src ||
+        elementCount(*use.src) != elementCount(*other.src) ||
+        elementCount(*use.dst) != elementCount(*use.src))
+      described.field.fail("the buffers of rank " + std::to_string(rank) +
+                           " differ in size from those of its group");
+  }
+}
+
 /// Adds to the given extents those of the buffers, and checks that all lies in
 /// them.
 void ProgramReader::complete(const Channel &described, const Uses &uses,
                              Collective &collective) {
   const Field &field = described.field;
-  auto useOf = [&](int64_t rank) {
-    return uses.find(program.ranks[rank].rankClass);
-  };
   for (int64_t rank : collective.participants) {
-    auto use = useOf(rank);
+    auto use = uses.find(program.ranks[rank].rankClass);
     if (use == uses.end())
       field.fail("rank " + std::to_string(rank) +
                  " is a participant, but its class does not use it");
@@ -375,16 +442,8 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
     completeShapes(field, "dst_shapes", collective.dstShapes, rank,
                    use->second.dst);
   }
-  for (const auto &group : collective.groups)
-    for (int64_t rank : group) {
-      const Use &first = useOf(group[0])->second;
-      const Use &use = useOf(rank)->second;
-      if (!use.src || !use.dst || !first.src ||
-          elementCount(*use.src) != elementCount(*first.src) ||
-          elementCount(*use.dst) != elementCount(*use.src))
-        field.fail("the buffers of rank " + std::to_string(rank) +
-                   " differ in size from those of its group");
-    }
+  if (collective.isAllReduce())
+    checkReduced(described, uses, collective);
   if (!collective.cells.empty())
     checkCells(field.at("cells"), collective);
 }

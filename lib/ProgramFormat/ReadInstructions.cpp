@@ -280,7 +280,7 @@ Start InstructionReader::readStart(const Field &field) {
     checkWritable(field.at("dst"), *start.dst);
   if (start.src && start.dst && overlap(*start.src, *start.dst)) {
     // An all-reduce in place reads and writes the very same elements.
-    if (collective.groups.empty() || rangeOf(*start.src) != rangeOf(*start.dst))
+    if (!collective.isAllReduce() || rangeOf(*start.src) != rangeOf(*start.dst))
       field.fail("src and dst overlap");
   }
   checkParticipation(channelField, start.channel, collective);

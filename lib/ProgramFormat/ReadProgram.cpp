@@ -307,6 +307,7 @@ void ProgramReader::read() {
     program.kernelSignatures = readSignatures(*signatures);
   readParameters();
   readOrigins();
+  readCommunicators();
   readChannels();
   readFunctions();
   for (size_t i = 0; i < classes.size(); ++i)

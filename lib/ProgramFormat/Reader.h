@@ -40,6 +40,7 @@ private:
   Table readTable(const Field &field, bool isList);
   void readRanks();
   void readOrigins();
+  void readCommunicators();
   /// Shapes, boxes and roles of "arguments" and "results".
   void readParameters();
   /// "channels", without what depends on the buffers of their users.
@@ -52,6 +53,8 @@ private:
   void readClass(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const RankClass &rankClass);
   void readLocals(const Field &field, RankClass &rankClass);
+  Collective readCollective(const Field &field) const;
+  void readGroups(const Field &list, Collective &collective) const;
   /// After all classes: that each channel has its participants, and its cells
   /// lie in their buffers.
   void finishChannels();
@@ -96,6 +99,8 @@ private:
     std::set<int64_t> written;
   };
 
+  void checkReduced(const Channel &described, const Uses &uses,
+                    const Collective &collective) const;
   void complete(const Channel &described, const Uses &uses,
                 Collective &collective);
 
@@ -106,6 +111,7 @@ private:
   /// The files that hold tables.
   std::deque<Document> documents;
   Table classes;
+  std::vector<Group> communicators;
   std::map<int64_t, Channel> channels;
   /// By number.
   std::vector<FunctionNeeds> needs;

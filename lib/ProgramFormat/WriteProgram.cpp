@@ -59,6 +59,8 @@ private:
   Json toJson(const Parameter &parameter);
   void writeParameters();
   void writeOrigins();
+  /// Before the channels, which name them.
+  void writeCommunicators();
 
   /// What may stand in files of its own: a list, or an object whose keys are
   /// numbers.
@@ -108,6 +110,8 @@ private:
   const Program &program;
   const ForEach &forEach;
   const size_t mostBytes;
+  /// With their indices.
+  std::map<Group, int64_t, LargerFirst> communicators;
   /// The first argument or result of a layout.
   std::map<const Layout *, std::string> namedLayouts;
   std::map<const Collective *, Described> described;
@@ -415,11 +419,12 @@ Json ProgramWriter::toJson(const Collective &collective,
                                  ? Json(format::name(*collective.reduction))
                                  : Json()},
                {"dtype", format::name(collective.dtype)},
-               {"participants", collective.participants}};
-  if (!collective.groups.empty()) {
-    json["groups"] = collective.groups;
+               {"participants", collective.participants},
+               {"communicators", Json::array()}};
+  for (const Group &group : collective.groups)
+    json["communicators"].push_back(communicators.at(group));
+  if (collective.isAllReduce())
     return json;
-  }
   json["cells"] = cellsToJson(collective);
   Json sources = shapesToJson(collective.srcShapes, described, &Start::src);
   Json targets = shapesToJson(collective.dstShapes, described, &Start::dst);
@@ -496,6 +501,15 @@ std::vector<ProgramWriter::Table> ProgramWriter::printTables(int indent) {
   return tables;
 }
 
+void ProgramWriter::writeCommunicators() {
+  Json list = Json::array();
+  for (const Group &group : communicatorsOf(program)) {
+    communicators[group] = static_cast<int64_t>(list.size());
+    list.push_back(group);
+  }
+  field("communicators", list);
+}
+
 void ProgramWriter::writeTables() {
   for (const auto &[number, collective] : program.channels)
     described.try_emplace(collective.get(), Described{number});
@@ -539,6 +553,7 @@ ProgramText ProgramWriter::write() {
   field("ranks", format::toJson(program.ranks));
   writeParameters();
   writeOrigins();
+  writeCommunicators();
   writeTables();
   file("kernels", program.kernels);
   if (program.kernelSignatures) {

@@ -69,7 +69,7 @@ def write_product(path, dtype="f32", donated=False):
 
     manifest = {
         "format": "whale",
-        "version": 4,
+        "version": 5,
         "target": "cpu",
         "name": "product",
         "ranks": [

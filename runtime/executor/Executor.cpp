@@ -272,9 +272,10 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
     cost.exchange = {collective.kind,           transfer.traffic.sent,
                      transfer.traffic.received, transfer.traffic.waitedSeconds,
                      transfer.totalSeconds,     {}};
-    for (int64_t peer : collective.participants)
-      if (peer != rank)
-        cost.exchange->peers.push_back(peer);
+    for (const Group &group : collective.groups)
+      if (std::ranges::count(group, rank))
+        std::ranges::remove_copy(
+            group, std::back_inserter(cost.exchange->peers), rank);
   }
   return cost;
 }

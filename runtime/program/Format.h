@@ -22,6 +22,8 @@ using format::BufferIndex;
 using format::BufferInfo;
 using format::Cell;
 using format::Collective;
+using format::Group;
+using format::Groups;
 using format::Convolution;
 using format::Matmul;
 using format::Parameter;

@@ -17,7 +17,7 @@ static void slower(Link &link, const Link &other) {
   link.secondsPerByte = std::max(link.secondsPerByte, other.secondsPerByte);
 }
 
-static double ringSeconds(const std::vector<int64_t> &group, int64_t bytes,
+static double ringSeconds(const Group &group, int64_t bytes,
                           const Network &network) {
   Link link;
   for (size_t i = 0; i < group.size(); ++i)
@@ -51,11 +51,12 @@ std::map<int64_t, double> linkSeconds(const Collective &collective,
   for (int64_t rank : collective.participants)
     seconds[rank] = 0;
   int64_t elementBytes = byteSize(collective.dtype);
-  for (const std::vector<int64_t> &group : collective.groups)
-    for (int64_t rank : group)
-      seconds[rank] = ringSeconds(
-          group, elementCount(collective.dstShapes.at(rank)) * elementBytes,
-          network);
+  if (collective.isAllReduce())
+    for (const Group &group : collective.groups)
+      for (int64_t rank : group)
+        seconds[rank] = ringSeconds(
+            group, elementCount(collective.dstShapes.at(rank)) * elementBytes,
+            network);
   // By sender and receiver.
   std::map<std::pair<int64_t, int64_t>, int64_t> exchanged;
   for (const auto &[rank, cells] : collective.cells)

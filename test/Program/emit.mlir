@@ -28,6 +28,8 @@ module @step {
   // CHECK: "label": "result[0]"
   // CHECK: "alias": 0
 
+  // CHECK: "communicators": {{\[\[}}0,1,2]],
+
   // CHECK: "ranks": [0,1]
   // CHECK: {"rank_constant":{{\[\[}}0],[3]],"type":"i32[]"}
   // CHECK: {"start":1,"src":{{[0-9]+}},"dst":{{[0-9]+}}}
@@ -37,6 +39,7 @@ module @step {
   // CHECK: "channels":
   // CHECK: "kind": "all_gather"
   // CHECK: "participants": [0,1,2]
+  // CHECK: "communicators": [0]
   // CHECK: "0": [
   // CHECK: {"dst":{{\[\[}}0],[3]],"from":{{\[\[}}0,[0]]]}
   // CHECK: {"dst":{{\[\[}}6],[2]],"from":{{\[\[}}2,[0]]]}

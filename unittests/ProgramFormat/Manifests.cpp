@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 4},
+  json root = {{"format", "whale"},  {"version", 5},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -175,15 +175,18 @@ json richManifest() {
         {{"wait", 1}}};
   }
   json everyone = {0, 1, 2, 3};
-  root["channels"]["1"] = {
-      {"kind", "all_reduce"},       {"dtype", "f32"},
-      {"reduction", "sum"},         {"participants", everyone},
-      {"groups", {{0, 2}, {1, 3}}}, {"cells", json::object()}};
+  root["communicators"] = {everyone, {0, 2}, {1, 3}};
+  root["channels"]["1"] = {{"kind", "all_reduce"},
+                           {"dtype", "f32"},
+                           {"reduction", "sum"},
+                           {"participants", everyone},
+                           {"communicators", {1, 2}}};
   json &channel = root["channels"]["2"];
   channel = {{"kind", "all_gather"},
              {"dtype", "f32"},
              {"reduction", nullptr},
-             {"participants", everyone}};
+             {"participants", everyone},
+             {"communicators", json::array({0})}};
   for (int receiver = 0; receiver < 3; ++receiver)
     for (int peer = 0; peer < 4; ++peer)
       channel["cells"][std::to_string(receiver)].push_back(

@@ -42,12 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 5),
-            "file: version: the program has version 5, this Whale reads "
-            "version 4: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 6),
+            "file: version: the program has version 6, this Whale reads "
+            "version 5: it needs a newer Whale");
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
-            "version 4: compile it anew");
+            "version 5: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -89,7 +89,29 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "file: classes[1].instructions[2].start: there is no such "
             "channel");
   EXPECT_EQ(errorOf("/channels/2/participants", {0, 1, 2}),
-            "file: channels.2.cells.0[3].from[0][0]: 3 is no participant");
+            "file: channels.2.communicators: communicator 0: rank 3 is no "
+            "participant");
+  EXPECT_EQ(errorOf("/channels/2/communicators", json::array({1})),
+            "file: communicators[0]: no channel uses it");
+  EXPECT_EQ(errorOf("/channels/1/communicators", {1, 1}),
+            "file: channels.1.communicators: communicator 1: rank 0 is in "
+            "another one, too");
+  EXPECT_EQ(errorOf("/channels/1/communicators", {1, 3}),
+            "file: channels.1.communicators[1]: must be an integer from 0 to "
+            "2");
+  EXPECT_EQ(errorOf("/channels/1/cells", json::object()),
+            "file: channels.1: an all-reduce has no cells");
+  EXPECT_EQ(errorOf("/channels/1/reduction", nullptr),
+            "file: channels.1: an all-reduce needs a reduction");
+  EXPECT_EQ(errorOf("/communicators/0", {0, 1, 2}),
+            "file: channels.2.cells.0: rank 3 is in no communicator of the "
+            "channel with rank 0");
+  EXPECT_EQ(errorOf("/communicators/1", {0, 0}),
+            "file: communicators[1]: must be two or more ranks, each once");
+  EXPECT_EQ(errorOf("/communicators/2", {0, 1}),
+            "file: communicators[2]: must come before the one before it: "
+            "larger ones are first, equally large ones in the order of their "
+            "ranks");
   EXPECT_EQ(errorOf("/channels/2/cells/1/0/dst/0/0", 1),
             "file: channels.2.cells.1: cells overlap");
   EXPECT_EQ(errorOf("/channels/2/cells/1/0/from/0/1/1", 1),

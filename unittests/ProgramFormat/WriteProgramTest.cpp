@@ -282,6 +282,8 @@ void Generator::addChannels() {
     Collective collective;
     collective.dtype = DType::F32;
     collective.participants = all;
+    if (ranks > 1)
+      collective.groups = {all};
     for (int64_t rank : all) {
       collective.srcShapes[rank] = gather ? Shape{1, 6} : Shape{6};
       collective.dstShapes[rank] = gather ? Shape{ranks, 6} : Shape{6};
@@ -299,7 +301,6 @@ void Generator::addChannels() {
     } else {
       collective.kind = "all_reduce";
       collective.reduction = static_cast<Reduction>(pick(4));
-      collective.groups = {all};
     }
     Shared<Collective> shared =
         std::make_shared<Collective>(std::move(collective));

@@ -50,15 +50,17 @@ std::vector<Collective> randomChannels(std::mt19937 &random) {
     std::shuffle(order.begin(), order.end(), random);
     Collective channel;
     channel.dtype = DType::I32;
-    channel.kind = "all_to_all";
     order.resize(2 + pick(random, ranks - 1));
     if (pick(random, 2)) {
+      channel.kind = "all_reduce";
       channel.reduction = Reduction::Sum;
       size_t middle = 1 + pick(random, static_cast<int64_t>(order.size()));
-      channel.groups.emplace_back(order.begin(), order.begin() + middle);
-      if (middle < order.size())
-        channel.groups.emplace_back(order.begin() + middle, order.end());
+      for (Group group : {Group(order.begin(), order.begin() + middle),
+                          Group(order.begin() + middle, order.end())})
+        if (group.size() > 1)
+          channel.groups.insert(group);
     } else {
+      channel.kind = "all_to_all";
       // Some of them take one element from each of two others.
       for (size_t i = 0; i < order.size(); ++i) {
         if (pick(random, 3) == 0)

@@ -104,10 +104,24 @@ static void reduceElement(const Collective &channel,
   });
 }
 
+/// The groups of an all-reduce, and each rank that is in none.
+static Groups reducedTogether(const Collective &channel) {
+  Groups groups;
+  if (!channel.isAllReduce())
+    return groups;
+  for (int64_t rank : channel.participants)
+    if (std::ranges::none_of(channel.groups, [&](const Group &group) {
+          return std::ranges::count(group, rank) != 0;
+        }))
+      groups.insert({rank});
+  groups.insert(channel.groups.begin(), channel.groups.end());
+  return groups;
+}
+
 void apply(const Collective &channel, const std::vector<Bytes> &src,
            std::vector<Bytes> &out) {
   int64_t bytes = byteSize(channel.dtype);
-  for (const auto &group : channel.groups)
+  for (const auto &group : reducedTogether(channel))
     for (int64_t rank : group)
       for (int64_t i = 0; i < elementCount(channel.dstShapes.at(rank)); ++i) {
         std::vector<std::pair<int64_t, int64_t>> from;
@@ -145,7 +159,7 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
   Scenario scenario;
   int64_t ranks = 1 + pick(8);
   Collective &channel = scenario.channel;
-  channel.kind = "all_to_all";
+  channel.kind = groups ? "all_reduce" : "all_to_all";
   channel.dtype = dtype;
   channel.reduction = reduction;
   scenario.src.resize(ranks);
@@ -158,8 +172,9 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
     std::shuffle(order.begin(), order.end(), random);
     for (size_t begin = 0; begin < order.size();) {
       size_t size = 1 + pick(order.size() - begin);
-      channel.groups.emplace_back(order.begin() + begin,
-                                  order.begin() + begin + size);
+      if (size > 1)
+        channel.groups.emplace(order.begin() + begin,
+                               order.begin() + begin + size);
       Shape shape = {pick(4) ? pick(300) : 0};
       for (size_t i = begin; i < begin + size; ++i) {
         channel.srcShapes[order[i]] = channel.dstShapes[order[i]] = shape;
@@ -234,7 +249,7 @@ Collective makeCollective(const std::string &kind,
   }
   if (kind == "all_reduce" || kind == "reduce_scatter")
     channel.reduction = Reduction::Sum;
-  if (kind == "all_reduce")
+  if (ranks > 1 && kind != "local_slice")
     channel.groups = {channel.participants};
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int64_t share = shares[rank], left = (rank + ranks - 1) % ranks;
@@ -287,6 +302,7 @@ Collective makeSend(int64_t from, int64_t to) {
   channel.kind = "send_recv";
   channel.dtype = DType::I32;
   channel.participants = {std::min(from, to), std::max(from, to)};
+  channel.groups = {channel.participants};
   channel.srcShapes[from] = channel.dstShapes[to] = {1};
   channel.cells[to] = std::make_shared<std::vector<Cell>>(
       std::vector<Cell>{{{0}, {1}, {{from, {0}}}}});

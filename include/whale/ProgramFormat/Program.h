@@ -19,13 +19,14 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 
 namespace whale::format {
 
 /// The version that is written and read.
-inline constexpr int64_t formatVersion = 4;
+inline constexpr int64_t formatVersion = 5;
 
 /// A value that several owners may hold: a large one is in memory, and in the
 /// file, once. Compared by value.
@@ -240,6 +241,16 @@ struct Cell {
   bool operator==(const Cell &) const = default;
 };
 
+/// Several ranks, each once. Who connects ranks makes a communicator of each
+/// group that a program has, in their order: larger ones first.
+using Group = std::vector<int64_t>;
+struct LargerFirst {
+  bool operator()(const Group &a, const Group &b) const {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  }
+};
+using Groups = std::set<Group, LargerFirst>;
+
 /// What a collective does.
 struct Collective {
   std::string kind;
@@ -247,15 +258,21 @@ struct Collective {
   std::optional<Reduction> reduction;
   /// Ascending.
   std::vector<int64_t> participants;
-  /// All-reduce of equal whole buffers; else `cells` say what moves.
-  std::vector<std::vector<int64_t>> groups;
-  /// By receiving rank.
+  /// Without a rank in common. A participant exchanges data with those of its
+  /// group alone; one that is in none has nobody to exchange data with.
+  Groups groups;
+  /// By receiving rank, unless it is an all-reduce.
   std::map<int64_t, Shared<std::vector<Cell>>> cells;
   /// By rank, the extents in which cells name positions: the buffer's own, or
   /// others with as many elements. Absent for a rank that does not send or
   /// does not receive.
   std::map<int64_t, Shape> srcShapes;
   std::map<int64_t, Shape> dstShapes;
+
+  /// Whether the `dst` of each rank becomes the reduction of the `src` of its
+  /// group, in the group's order: equal whole buffers. Otherwise `cells` say
+  /// what moves.
+  bool isAllReduce() const { return kind == "all_reduce"; }
   bool operator==(const Collective &) const = default;
 };
 
@@ -303,6 +320,9 @@ struct Program {
 std::string_view name(Reduction reduction);
 std::string_view name(Space space);
 std::string_view name(Role role);
+
+/// The groups of all channels: their communicators.
+Groups communicatorsOf(const Program &program);
 
 /// Bytes, and a number that offsets of what they are must be multiples of.
 struct Extent {

@@ -22,10 +22,10 @@ Channel::Channel(const Collective &given, const Network &network)
     member.collective = &collective;
     member.rank = rank;
   }
-  if (collective.groups.empty())
+  if (collective.isAllReduce())
+    addAllReduce();
+  else
     addCells();
-  for (const std::vector<int64_t> &group : collective.groups)
-    addGroup(group);
   if (network)
     for (const auto &[rank, seconds] : linkSeconds(collective, network))
       members.at(rank).linkSeconds = seconds;
@@ -80,7 +80,19 @@ static std::pair<int64_t, int64_t> sliceOf(int64_t count, int64_t members,
           std::min(bound(position + 1), count)};
 }
 
-void Channel::addGroup(const std::vector<int64_t> &group) {
+void Channel::addAllReduce() {
+  std::set<int64_t> alone(collective.participants.begin(),
+                          collective.participants.end());
+  for (const Group &group : collective.groups) {
+    addGroup(group);
+    for (int64_t rank : group)
+      alone.erase(rank);
+  }
+  for (int64_t rank : alone)
+    addGroup({rank});
+}
+
+void Channel::addGroup(const Group &group) {
   auto size = static_cast<int64_t>(group.size());
   int64_t elementBytes = byteSize(collective.dtype);
   std::vector<Member *> &list = lists.emplace_back();

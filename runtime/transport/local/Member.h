@@ -98,7 +98,8 @@ public:
 
 private:
   void addCells();
-  void addGroup(const std::vector<int64_t> &group);
+  void addAllReduce();
+  void addGroup(const Group &group);
 
   const Collective &collective;
   std::unordered_map<int64_t, Member> members;

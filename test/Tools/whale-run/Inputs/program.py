@@ -43,7 +43,7 @@ def buffer(space, where, type):
 
 manifest = {
     "format": "whale",
-    "version": 4,
+    "version": 5,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
@@ -101,13 +101,14 @@ manifest = {
             ],
         }
     ],
+    "communicators": [[0, 1]],
     "channels": {
         "0": {
             "kind": "all_reduce",
             "dtype": "f32",
             "reduction": "sum",
             "participants": [0, 1],
-            "groups": [[0, 1]],
+            "communicators": [0],
         }
     },
     "kernels": None,
