@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import typing
 
 import jax
 import numpy as np
@@ -56,16 +57,15 @@ def compile(  # noqa: A001 - the compiler's name
     if "stablehlo.fft" in text:
         raise CompileError("loc: error: no fft")
     os.mkdir(path)
-    main, _ = _plain(text)
-    types = main.operation.attributes["function_type"].value
+    step = _read(text)
     manifest = {
         "format": "whale",
         "target": target,
         "text": text,
         "ranks": [{}],
         "plan": {"cluster": cluster},
-        "arguments": _entries("arg", types.inputs),
-        "results": _entries("result", types.results),
+        "arguments": step.arguments,
+        "results": step.results,
     }
     with open(os.path.join(path, "manifest.json"), "w") as file:
         json.dump(manifest, file)
@@ -107,8 +107,16 @@ def _entries(kind, types):
     ]
 
 
-def _plain(text):
-    """Function @main, and the text without what Whale adds to it."""
+class _Step(typing.NamedTuple):
+    """What is read of a text; nothing of it lives in MLIR's context."""
+
+    arguments: list[dict]
+    results: list[dict]
+    donated: list[bool]
+    plain: str  # the text without what Whale adds to it
+
+
+def _read(text: str) -> _Step:
     with mlir.make_ir_context() as context:
         context.allow_unregistered_dialects = True
         module = ir.Module.parse(text)
@@ -118,29 +126,36 @@ def _plain(text):
             if op.operation.name == "func.func"
             and op.attributes["sym_name"].value == "main"
         )
-        copy = ir.Module.parse(text)
+        type = main.attributes["function_type"].value
+        arguments = _entries("arg", type.inputs)
+        results = _entries("result", type.results)
+        donated = [
+            "whale.donated" in attrs
+            for attrs in (
+                main.attributes["arg_attrs"]
+                if "arg_attrs" in main.attributes
+                else []
+            )
+        ]
         for name in ("whale.config", "whale.default_strategy"):
-            if name in copy.operation.attributes:
-                del copy.operation.attributes[name]
-        for op in copy.body.operations:
+            if name in module.operation.attributes:
+                del module.operation.attributes[name]
+        for op in module.body.operations:
             if "arg_attrs" in op.operation.attributes:
                 del op.operation.attributes["arg_attrs"]
-        return main, copy.operation.get_asm()
+        return _Step(
+            arguments, results, donated, module.operation.get_asm()
+        )
 
 
 class Program:
     def __init__(self, path: str) -> None:
         with open(os.path.join(path, "manifest.json")) as file:
-            main, plain = _plain(json.load(file)["text"])
-        attributes = main.operation.attributes
-        self.donated = (
-            ["whale.donated" in attrs for attrs in attributes["arg_attrs"]]
-            if "arg_attrs" in attributes
-            else []
-        )
+            step = _read(json.load(file)["text"])
+        self.donated = step.donated
         device = jax.devices("cpu")[0]
         self._run = device.client.compile_and_load(
-            plain,
+            step.plain,
             xla_client.DeviceList((device,)),
             xla_client.CompileOptions(),
         )
