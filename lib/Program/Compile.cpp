@@ -179,6 +179,8 @@ public:
 private:
   LogicalResult checkOptions();
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
+  LogicalResult runPasses(ModuleOp module, StringRef name, StringRef pipeline);
+  LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
   Snapshot save(ModuleOp module);
   void restore(ModuleOp module, Snapshot snapshot);
   LogicalResult lowerToFit(ModuleOp module, StringRef first,
@@ -200,6 +202,8 @@ private:
   MemoryFit fit;
   /// By device, of the plan at hand.
   std::vector<MemoryNeed> needs;
+  /// What is short in it if transfers start early; empty if nothing is.
+  std::string delayed;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
   /// The devices of each virtual device, of all its groups.
@@ -244,6 +248,18 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   return failure();
 }
 
+LogicalResult Compiler::runPasses(ModuleOp module, StringRef name,
+                                  StringRef pipeline) {
+  PassManager manager(module.getContext());
+  if (failed(parsePassPipeline(pipeline, manager)))
+    return module.emitError("the pipeline of level '")
+           << name << "' names an unknown pass";
+  configureVerifier(manager);
+  if (options.onPass)
+    manager.addInstrumentation(std::make_unique<PassTeller>(options));
+  return failure(failed(manager.run(module)) || failed(verify(module)));
+}
+
 LogicalResult Compiler::lower(ModuleOp module, StringRef first,
                               PlanSummary &summary) {
   bool skip = true;
@@ -261,14 +277,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       summary.addPlacement(module);
       findStageDevices(module);
     }
-    PassManager manager(module.getContext());
-    if (failed(parsePassPipeline(level.pipeline, manager)))
-      return module.emitError("the pipeline of level '")
-             << level.name << "' names an unknown pass";
-    configureVerifier(manager);
-    if (options.onPass)
-      manager.addInstrumentation(std::make_unique<PassTeller>(options));
-    if (failed(manager.run(module)) || failed(verify(module)))
+    if (failed(runPasses(module, level.name, level.pipeline)))
       return failure();
     if (level.name == "partitioned")
       summary.addCollectives(module);
@@ -290,6 +299,28 @@ void Compiler::restore(ModuleOp module, Snapshot snapshot) {
   reporter.forget(snapshot.said);
 }
 
+/// What devices need: where one lacks memory, with transfers that start as late
+/// as they can.
+LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
+  needs = findMemoryNeeds(module, cluster, isCpu());
+  delayed.clear();
+  std::optional<int64_t> device = findOverfull(needs, cluster);
+  bool hasStarts = module->walk([](WaitOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+  if (!device || !hasStarts)
+    return success();
+  std::string lack = describeLack(needs, cluster, *device);
+  if (failed(runPasses(module, "program",
+                       "whale-start-transfers{late=true},whale-plan-buffers")))
+    return failure();
+  --phaseNumber;
+  if (failed(dump(module, "program")))
+    return failure();
+  needs = findMemoryNeeds(module, cluster, isCpu());
+  delayed = std::move(lack);
+  return success();
+}
+
 /// What a device lacks of the memory that it needs; nothing if all fits. What
 /// they need is known when buffers are planned. Where a device lacks some,
 /// stages are cut and shares are balanced again with the estimates corrected by
@@ -301,7 +332,8 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
   if (clusters.empty())
     return std::string();
   Cluster cluster = (*clusters.begin()).getCluster();
-  needs = findMemoryNeeds(module, cluster, isCpu());
+  if (failed(findNeeds(module, cluster)))
+    return failure();
   fit.shareScale.assign(cluster.devices.size(), 1);
   fit.cutScale = fit.shareScale;
   fit.misfitSchedules.clear();
@@ -334,9 +366,9 @@ FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
         scale = before * kShrink;
     }
     restore(module, std::move(undecided));
-    if (failed(lower(module, firstDecision, summary)))
+    if (failed(lower(module, firstDecision, summary)) ||
+        failed(findNeeds(module, cluster)))
       return failure();
-    needs = findMemoryNeeds(module, cluster, isCpu());
   }
 }
 
@@ -412,6 +444,10 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << "memory: decided again, as with what was "
                                    "decided first "
                                 << firstLack;
+  if (!delayed.empty())
+    emitRemark(module.getLoc()) << "memory: nothing is received before it is "
+                                   "needed, as else "
+                                << delayed;
   if (!needs.empty())
     emitRemark(module.getLoc()) << describeNeeds(needs, fit.shares);
   EmitOptions emit;

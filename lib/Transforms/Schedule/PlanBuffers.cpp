@@ -64,6 +64,7 @@ private:
   LogicalResult translateView(ViewOp op, BufferInstr &instr);
   unsigned getGroup(Operation &op);
   DictionaryAttr describe(const PlannedBuffer &buffer);
+  void setCopies(Operation *op, ArrayRef<BufferCopy> copies);
   void annotate(Block &block, unsigned &instr, unsigned &region);
   void annotateClass();
   DenseI64ArrayAttr flat(ArrayRef<BufferCopy> copies);
@@ -251,6 +252,13 @@ DictionaryAttr FunctionPlanner::describe(const PlannedBuffer &buffer) {
   return builder.getDictionaryAttr(entries);
 }
 
+/// The function may have had another plan before.
+void FunctionPlanner::setCopies(Operation *op, ArrayRef<BufferCopy> copies) {
+  op->removeAttr("whale.copies");
+  if (!copies.empty())
+    op->setAttr("whale.copies", flat(copies));
+}
+
 void FunctionPlanner::annotate(Block &block, unsigned &instr,
                                unsigned &region) {
   ArrayRef<BufferCopy> atEnd = result.atEnd[region++];
@@ -260,14 +268,12 @@ void FunctionPlanner::annotate(Block &block, unsigned &instr,
       if (!isa<TokenType>(value.getType()))
         out.push_back(result.bufferOf[numbers[value]]);
     op.setAttr("whale.out", DenseI64ArrayAttr::get(op.getContext(), out));
-    if (!result.before[instr].empty())
-      op.setAttr("whale.copies", flat(result.before[instr]));
+    setCopies(&op, result.before[instr]);
     ++instr;
     for (Region &inner : op.getRegions())
       annotate(inner.front(), instr, region);
   }
-  if (!atEnd.empty())
-    block.getTerminator()->setAttr("whale.copies", flat(atEnd));
+  setCopies(block.getTerminator(), atEnd);
 }
 
 // What segments don't have: an arena, and buffers that they take over.
@@ -280,6 +286,7 @@ void FunctionPlanner::annotateClass() {
     locals.push_back(builder.getNamedAttr(
         cast<func::FuncOp>(callee).getName(),
         builder.getDenseI64ArrayAttr(result.locals[number])));
+  function->removeAttr("whale.locals");
   if (!locals.empty())
     function->setAttr("whale.locals", builder.getDictionaryAttr(locals));
   for (auto [k, argument] : llvm::enumerate(result.alias)) {

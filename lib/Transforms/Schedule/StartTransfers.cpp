@@ -14,7 +14,9 @@
 //
 // A reduction starts when its operand is there: it works in its operand's
 // buffer, or gives back memory when it is over. What is only sent starts where
-// it stands, and what is only received with it. All else stays one.
+// it stands, and what is only received with it. What gives every rank more than
+// it had (a gather) takes memory from its start on: it starts one ahead, where
+// the model of the step says that this is worth it. All else stays one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,21 +173,28 @@ private:
   llvm::DenseMap<std::pair<uint64_t, size_t>, size_t> numbers;
 };
 
+/// What takes memory before it is needed.
+enum class Ahead : uint8_t { Nothing, Receives, Gathers };
+
 /// The instructions of a rank class, and which of them become starts.
 class ClassSchedule {
 public:
-  explicit ClassSchedule(func::FuncOp function)
+  ClassSchedule(func::FuncOp function)
       : block(&function.front()), device(getRanks(function)->front()) {}
 
-  void read(InstructionCosts &costs, Transfers &transfers);
+  /// What may be moved.
+  void read(InstructionCosts &costs, Transfers &transfers, Ahead ahead);
   void write(const std::vector<size_t> &rank,
              const std::vector<TransferTimes> &times);
 
   ClassTimeline timeline;
+  /// Whether any gather starts ahead.
+  bool hasAhead = false;
 
 private:
+  void joinStarts();
   void joinReshapes();
-  std::optional<TransferUse> findUse(CollectiveOp op);
+  std::optional<TransferUse> findUse(CollectiveOp op, bool &isGather);
   size_t firstUseOf(Value value);
 
   Block *block;
@@ -197,6 +206,25 @@ private:
 };
 
 } // namespace
+
+/// What was started and waited for is one collective again: what is only sent
+/// where it was started, else where it was waited for.
+void ClassSchedule::joinStarts() {
+  for (auto wait : llvm::make_early_inc_range(block->getOps<WaitOp>())) {
+    Operation *start = wait.getToken().getDefiningOp();
+    OpBuilder builder(wait);
+    if (!wait.getReceived())
+      builder.setInsertionPoint(start);
+    OperationState state(start->getLoc(), start->getName());
+    state.addOperands(start->getOperands());
+    state.addAttributes(start->getAttrs());
+    state.addTypes(TypeRange(start->getResultTypes()).drop_back());
+    Operation *op = builder.create(state);
+    wait->replaceAllUsesWith(op->getResults());
+    wait->erase();
+    start->erase();
+  }
+}
 
 /// Reshapes are no instructions: what is sent under another shape is there when
 /// its operand is, and what is received under one is used where that is.
@@ -231,7 +259,8 @@ size_t ClassSchedule::firstUseOf(Value value) {
 
 /// How the collective can be divided in start and wait; nothing if it stays
 /// one.
-std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op) {
+std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op,
+                                                  bool &isGather) {
   Value sent = op.getInput(), received = op.getOutput();
   TransferUse use;
   use.needed = received ? firstUseOf(received) : ops.size();
@@ -256,29 +285,41 @@ std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op) {
     return use;
   }
   bool isInPlace = isa<AllReduceOp>(op.getOperation());
-  if (!isInPlace && !isa<ReduceScatterOp>(op.getOperation()))
-    return std::nullopt;
+  isGather = !isInPlace && !isa<ReduceScatterOp>(op.getOperation());
+  auto here = positions.find(sent.getDefiningOp());
+  size_t ready = here == positions.end() ? 0 : here->second + 1;
+  if (isGather) {
+    use.ready = ready;
+    return use;
+  }
   // What nothing else reads need not be there behind it.
   if (!isOnlyUse || !producer || producer->getBlock() != block ||
       isa<stablehlo::ConstantOp, ShardOffsetOp>(producer))
     return std::nullopt;
-  use.ready = positions.at(sent.getDefiningOp()) + 1;
+  use.ready = ready;
   use.keepsSource = !isInPlace;
   return use;
 }
 
-void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers) {
-  joinReshapes();
-  for (Operation &op : block->without_terminator()) {
-    positions[&op] = ops.size();
-    ops.push_back(&op);
-    timeline.seconds.push_back(costs.secondsOf(&op, device));
+void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers,
+                         Ahead ahead) {
+  if (ops.empty()) {
+    joinStarts();
+    joinReshapes();
+    for (Operation &op : block->without_terminator()) {
+      positions[&op] = ops.size();
+      ops.push_back(&op);
+      timeline.seconds.push_back(costs.secondsOf(&op, device));
+    }
   }
+  timeline.uses.clear();
+  started.clear();
   llvm::DenseMap<uint64_t, size_t> uses;
   struct Found {
     TransferUse use;
     Operation *started;
     size_t number;
+    bool isGather;
   };
   SmallVector<Found> found;
   for (auto [position, op] : llvm::enumerate(ops))
@@ -288,8 +329,13 @@ void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers) {
           if (isa<LocalSliceOp>(collective.getOperation()))
             return;
           std::optional<TransferUse> use;
+          bool isGather = false;
           if (collective == op)
-            use = findUse(collective);
+            use = findUse(collective, isGather);
+          if (isGather && ahead != Ahead::Gathers)
+            use.reset();
+          if (use && !use->ready && ahead == Ahead::Nothing)
+            use->isFixed = true;
           bool isStarted = bool(use);
           if (!use) {
             use.emplace();
@@ -298,14 +344,23 @@ void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers) {
           }
           use->channel = collective.getChannel();
           use->transfer = transfers.numberOf(collective, uses);
-          found.push_back({*use, isStarted ? op : nullptr, found.size()});
+          found.push_back({*use, isStarted ? op : nullptr, found.size(),
+                           isStarted && isGather});
         });
   // What an instruction needs is there before its own exchange.
   llvm::sort(found, [](const Found &a, const Found &b) {
     return std::tuple(a.use.needed, a.use.isFixed, a.number) <
            std::tuple(b.use.needed, b.use.isFixed, b.number);
   });
-  for (const Found &one : found) {
+  // One ahead: from the first use of the gather before it.
+  size_t earliest = 0;
+  hasAhead = false;
+  for (Found &one : found) {
+    if (one.isGather) {
+      one.use.ready = std::max(*one.use.ready, earliest);
+      hasAhead |= *one.use.ready < one.use.needed;
+      earliest = one.use.needed;
+    }
     timeline.uses.push_back(one.use);
     started.push_back(one.started);
   }
@@ -369,7 +424,25 @@ void ClassSchedule::write(const std::vector<size_t> &rank,
 
 namespace {
 
+/// Memory is taken for what makes a step faster than this: the model of a step
+/// is no more exact.
+constexpr double kWorthMemory = 0.98;
+
+std::optional<TransferOrder> orderAll(InstructionCosts &costs,
+                                      std::vector<ClassSchedule> &schedules,
+                                      Ahead ahead) {
+  Transfers transfers(costs);
+  std::vector<ClassTimeline> timelines;
+  for (ClassSchedule &schedule : schedules) {
+    schedule.read(costs, transfers, ahead);
+    timelines.push_back(schedule.timeline);
+  }
+  return orderTransfers(timelines, transfers.seconds);
+}
+
 struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
+  using Base::Base;
+
   void runOnOperation() final {
     SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
     int64_t numRanks = 0;
@@ -378,15 +451,18 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     if (functions.empty())
       return;
     InstructionCosts costs(getOperation(), numRanks);
-    Transfers transfers(costs);
     std::vector<ClassSchedule> schedules(functions.begin(), functions.end());
-    std::vector<ClassTimeline> timelines;
-    for (ClassSchedule &schedule : schedules) {
-      schedule.read(costs, transfers);
-      timelines.push_back(schedule.timeline);
-    }
     std::optional<TransferOrder> order =
-        orderTransfers(timelines, transfers.seconds);
+        orderAll(costs, schedules, late ? Ahead::Nothing : Ahead::Gathers);
+    if (llvm::any_of(schedules,
+                     [](const ClassSchedule &it) { return it.hasAhead; })) {
+      std::optional<TransferOrder> plain =
+          orderAll(costs, schedules, Ahead::Receives);
+      if (plain && order && order->seconds < kWorthMemory * plain->seconds)
+        order = orderAll(costs, schedules, Ahead::Gathers);
+      else
+        order = std::move(plain);
+    }
     if (!order) {
       functions.front().emitError(
           "the rank classes wait for one another's transfers in a circle");

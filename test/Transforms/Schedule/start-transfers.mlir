@@ -1,4 +1,6 @@
 // RUN: whale-opt %s -split-input-file -whale-start-transfers | FileCheck %s
+// What has starts already is scheduled anew.
+// RUN: whale-opt %s -split-input-file -whale-start-transfers -whale-start-transfers | FileCheck %s
 
 #p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
 #p1 = #whale.placement<[4] replicate 2 on [0, 1]>
@@ -117,7 +119,8 @@ module {
   module @kernels {
     func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
   }
-  // Gathers and what stands in loops is over where it stands.
+  // What stands in loops is over where it stands, and a gather that nothing is
+  // computed beside.
   // CHECK-LABEL: func @rank_class_0
   // CHECK-NOT: token
   func.func @rank_class_0(%x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
@@ -166,4 +169,48 @@ func.func @rank_class_2() -> tensor<4xf32>
     attributes {whale.ranks = array<i64: 2>} {
   %0 = whale.send_recv channel 1 from #second to #third : () -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+#part = #whale.placement<[8000000] split 0 (4000000, 4000000) on [0, 1]>
+#whole = #whale.placement<[8000000] replicate 2 on [0, 1]>
+module {
+  whale.cluster @cluster {
+    nodes = [{devices = [{kind = "cpu", count = 2}],
+              link = {bandwidth = 1.0e9}}]}
+  module @kernels {
+    func.func private @k0(memref<8000000xf32>, memref<8000000xf32>,
+                          memref<8000000xf32>, index, index)
+        attributes {whale.bytes = 640000000 : i64}
+  }
+  // Gathers are one ahead, where that pays: the second begins beside what uses
+  // the first, the third when the second is used.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
+                          %b: tensor<4000000xf32>, %c: tensor<4000000xf32>)
+      -> tensor<8000000xf32> attributes {whale.ranks = array<i64: 0, 1>} {
+    // CHECK: %[[A:.*]]:2 = whale.all_gather %{{.*}} channel 0
+    // CHECK-NEXT: %[[B:.*]]:2 = whale.all_gather %{{.*}} channel 1
+    // CHECK-NEXT: %[[WA:.*]] = whale.wait %[[A]]#1 for %[[A]]#0
+    // CHECK-NEXT: whale.launch @k0(%{{.*}}, %[[WA]])
+    // CHECK-NEXT: %[[C:.*]]:2 = whale.all_gather %{{.*}} channel 2
+    // CHECK-NEXT: %[[WB:.*]] = whale.wait %[[B]]#1 for %[[B]]#0
+    // CHECK-NEXT: whale.launch @k0(%{{.*}}, %[[WB]])
+    // CHECK-NEXT: %[[WC:.*]] = whale.wait %[[C]]#1 for %[[C]]#0
+    // CHECK-NEXT: whale.launch @k0(%{{.*}}, %[[WC]])
+    %0 = whale.all_gather %a channel 0 from #part to #whole
+        : (tensor<4000000xf32>) -> tensor<8000000xf32>
+    %1 = whale.launch @k0(%x, %0)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    %2 = whale.all_gather %b channel 1 from #part to #whole
+        : (tensor<4000000xf32>) -> tensor<8000000xf32>
+    %3 = whale.launch @k0(%1, %2)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    %4 = whale.all_gather %c channel 2 from #part to #whole
+        : (tensor<4000000xf32>) -> tensor<8000000xf32>
+    %5 = whale.launch @k0(%3, %4)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    return %5 : tensor<8000000xf32>
+  }
 }

@@ -71,7 +71,15 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     What is only sent starts where it stands, what is only received when it is
     sent. Waits stand where what is received is first used, or, where memory is
     kept for what is sent, when the transfer is expected to be over. Other
-    collectives, and all in loops and branches, start and end where they stand.
+    collectives that give a rank what others have, such as gathers of shards of
+    parameters, take memory from their start on. They start one ahead, when the
+    one before is first used, if the timeline says that the step takes at least
+    2% less time so; else, like all in loops and branches, they start and end
+    where they stand.
+
+    With `late`, which is for devices that lack memory, nothing takes memory
+    ahead: what is received starts where it is first used. A module that has
+    starts and waits already is scheduled anew.
 
     Example: the second kernel runs beside the reduction.
     ```mlir
@@ -113,6 +121,10 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::whale::WhaleDialect"];
+  let options = [
+    Option<"late", "late", "bool", "false",
+           "Take no memory for what is not needed yet">
+  ];
 }
 
 def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {

@@ -1,0 +1,50 @@
+// Where memory is short, nothing is gathered before it is needed, also where it
+// was. A reduction in place takes no memory: it still starts early.
+//
+// RUN: whale-opt %s -whale-start-transfers | FileCheck %s --check-prefix=EARLY
+// RUN: whale-opt %s -whale-start-transfers=late=true | FileCheck %s
+// RUN: whale-opt %s -whale-start-transfers -whale-start-transfers=late=true | FileCheck %s
+
+#part = #whale.placement<[8000000] split 0 (4000000, 4000000) on [0, 1]>
+#whole = #whale.placement<[8000000] replicate 2 on [0, 1]>
+#sums = #whale.placement<[8000000] partial sum 2 on [0, 1]>
+module {
+  whale.cluster @cluster {
+    nodes = [{devices = [{kind = "cpu", count = 3}],
+              link = {bandwidth = 1.0e9}}]}
+  module @kernels {
+    func.func private @k0(memref<8000000xf32>, memref<8000000xf32>,
+                          memref<8000000xf32>, index, index)
+        attributes {whale.bytes = 640000000 : i64}
+  }
+  // EARLY-LABEL: func @rank_class_0
+  // EARLY: whale.all_gather {{.*}} !whale.token
+  // EARLY: whale.all_reduce {{.*}} !whale.token
+  // EARLY: whale.all_gather {{.*}} !whale.token
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
+                          %b: tensor<4000000xf32>)
+      -> (tensor<8000000xf32>, tensor<8000000xf32>)
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    // CHECK: %[[K:.*]] = whale.launch @k0
+    // CHECK-NEXT: %[[R:.*]]:2 = whale.all_reduce %[[K]] channel 0
+    // CHECK-NEXT: %[[A:.*]] = whale.all_gather
+    // CHECK-NEXT: whale.launch @k0(%{{.*}}, %[[A]])
+    // CHECK-NEXT: %[[B:.*]] = whale.all_gather
+    // CHECK-NEXT: whale.launch @k0(%{{.*}}, %[[B]])
+    // CHECK: whale.wait %[[R]]#1
+    %k = whale.launch @k0(%x, %x)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    %r = whale.all_reduce %k channel 0 from #sums to #whole
+        : (tensor<8000000xf32>) -> tensor<8000000xf32>
+    %0 = whale.all_gather %a channel 1 from #part to #whole
+        : (tensor<4000000xf32>) -> tensor<8000000xf32>
+    %1 = whale.launch @k0(%x, %0)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    %2 = whale.all_gather %b channel 2 from #part to #whole
+        : (tensor<4000000xf32>) -> tensor<8000000xf32>
+    %3 = whale.launch @k0(%1, %2)
+        : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
+    return %3, %r : tensor<8000000xf32>, tensor<8000000xf32>
+  }
+}
