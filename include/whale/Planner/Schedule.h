@@ -15,8 +15,10 @@
 #define WHALE_PLANNER_SCHEDULE_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -66,8 +68,12 @@ struct ScheduleStep {
   int64_t chunk;
   int64_t microBatch;
 
-  bool operator==(const ScheduleStep &other) const = default;
+  auto operator<=>(const ScheduleStep &other) const = default;
 };
+
+inline llvm::hash_code hash_value(const ScheduleStep &step) {
+  return llvm::hash_combine(step.kind, step.chunk, step.microBatch);
+}
 
 /// What one TaskGraph costs, for each micro-batch in seconds and bytes.
 struct StageCost {

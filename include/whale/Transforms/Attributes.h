@@ -27,18 +27,10 @@ inline constexpr llvm::StringLiteral kPhaseAttr = "whale.phase";
 /// On the module: the StrategyAttr of operations outside every scope.
 inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
     "whale.default_strategy";
-/// On `whale.micro_batches`: for each stage of the pipeline a dictionary of its
-/// `devices` and of its `steps`, such as "F0 F1 B0 B1" (docs/schedules.md).
-inline constexpr llvm::StringLiteral kScheduleAttr = "whale.schedule";
 /// On `whale.micro_batches`: for `devices` the bytes that each is expected to
 /// need meanwhile, `fixed` ones and what the TaskGraphs of each name have
 /// `kept` of each micro-batch in flight; and those that it needs `outside`.
 inline constexpr llvm::StringLiteral kLoopBytesAttr = "whale.loop_bytes";
-/// On a task graph in micro-batches: which one of its stage, if not the first.
-inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
-/// On a backward task graph: no other stage waits for it.
-inline constexpr llvm::StringLiteral kWeightGradientAttr =
-    "whale.weight_gradient";
 /// On a function: a segment, which rank classes call for each micro-batch.
 inline constexpr llvm::StringLiteral kSegmentAttr = "whale.segment";
 /// On an argument of a segment: a sum that is added to, and that nothing else

@@ -11,10 +11,8 @@
 #include "../Placed/Pipeline.h"
 #include "mlir/IR/SymbolTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -22,100 +20,36 @@ namespace whale {
 
 namespace {
 
-/// One step of a schedule, as it is written.
-struct WrittenStep {
-  char kind = 'F';
-  int64_t chunk = 0, moment = 0;
-};
-
-/// The steps of a text like "F0 B0" or "F0.0 F1.0".
-FailureOr<SmallVector<WrittenStep>> parseSteps(StringRef text) {
-  SmallVector<WrittenStep> steps;
-  for (StringRef word : llvm::split(text, ' ')) {
-    WrittenStep step;
-    if (word.empty() || !StringRef("FBW").contains(word.front()))
-      return failure();
-    step.kind = word.front();
-    word = word.drop_front();
-    if (word.contains('.')) {
-      auto [chunk, moment] = word.split('.');
-      if (chunk.getAsInteger(10, step.chunk))
-        return failure();
-      word = moment;
-    }
-    if (word.getAsInteger(10, step.moment))
-      return failure();
-    steps.push_back(step);
-  }
-  return steps;
-}
-
-/// What some devices do, in order.
-struct WrittenList {
-  llvm::DenseSet<int64_t> devices;
-  SmallVector<WrittenStep> steps;
-};
-
-FailureOr<WrittenList> parseList(MicroBatchesOp loop, Attribute attribute) {
-  auto stage = dyn_cast<DictionaryAttr>(attribute);
-  auto devices =
-      stage ? stage.getAs<DenseI64ArrayAttr>("devices") : DenseI64ArrayAttr();
-  auto text = stage ? stage.getAs<StringAttr>("steps") : StringAttr();
-  FailureOr<SmallVector<WrittenStep>> steps = failure();
-  if (devices && text)
-    steps = parseSteps(text);
-  if (failed(steps))
-    return loop.emitError("schedule: a stage is {devices = array<i64: "
-                          "...>, steps = \"F0 B0 ...\"}, not ")
-           << attribute;
-  for (const WrittenStep &step : *steps)
-    if (step.moment < 0 || step.moment >= loop.getNumMoments())
-      return loop.emitError("schedule: there is no micro-batch ")
-             << step.moment;
-  WrittenList list;
-  list.devices.insert(devices.asArrayRef().begin(), devices.asArrayRef().end());
-  list.steps = std::move(*steps);
-  return list;
-}
-
-bool matches(TaskGraphOp graph, const WrittenStep &step) {
-  char kind = graph.getPhase() == Phase::Forward    ? 'F'
-              : graph->hasAttr(kWeightGradientAttr) ? 'W'
-                                                    : 'B';
-  auto chunk = graph->getAttrOfType<IntegerAttr>(kChunkAttr);
-  return kind == step.kind && (chunk ? chunk.getInt() : 0) == step.chunk;
-}
-
 /// Merges the lists of a schedule into one order.
 class Merger {
 public:
   using Item = std::pair<Operation *, int64_t>;
 
-  Merger(MicroBatchesOp loop, ArrayRef<WrittenList> lists)
-      : loop(loop), next(lists.size(), 0) {
+  explicit Merger(MicroBatchesOp loop) {
     for (Region &body : loop.getBodies())
       for (auto graph : body.getOps<TaskGraphOp>())
         producersOf[graph] = findProducers(graph);
-    for (auto [index, list] : llvm::enumerate(lists)) {
+    for (auto [index, list] : llvm::enumerate(loop.getOrders())) {
       // What each region has for these devices.
       std::vector<SmallVector<TaskGraphOp>> here(loop.getBodies().size());
       for (auto [body, graphs] : llvm::zip(loop.getBodies(), here))
         for (auto graph : body.getOps<TaskGraphOp>())
           if (VirtualDeviceOp devices = devicesOf(graph);
               devices && llvm::any_of(devices.getDevices(), [&](int64_t it) {
-                return list.devices.contains(it);
+                return llvm::is_contained(list.getDevices(), it);
               }))
             graphs.push_back(graph);
       steps.emplace_back();
-      for (const WrittenStep &step : list.steps) {
+      for (const ScheduleStep &step : list.getSteps()) {
         std::vector<Item> &items = steps.back().emplace_back();
-        for (TaskGraphOp graph : here[loop.getVariants()[step.moment]])
-          if (matches(graph, step)) {
-            items.push_back({graph, step.moment});
+        for (TaskGraphOp graph : here[loop.getVariants()[step.microBatch]])
+          if (graph.getStep(step.microBatch) == step) {
+            items.push_back({graph, step.microBatch});
             turns[items.back()].push_back({index, steps.back().size() - 1});
           }
       }
     }
+    next.assign(steps.size(), 0);
   }
 
   SmallVector<MomentItem> run() {
@@ -183,7 +117,6 @@ private:
     }
   }
 
-  MicroBatchesOp loop;
   llvm::DenseMap<Operation *, SmallVector<TaskGraphOp>> producersOf;
   /// The items of each step of each list, and how many steps were taken.
   std::vector<std::vector<std::vector<Item>>> steps;
@@ -197,31 +130,13 @@ private:
 } // namespace
 
 FailureOr<MomentOrder> MomentOrder::create(MicroBatchesOp loop) {
+  // An order that forgets work is found here, not by the step's results.
+  SymbolTableCollection symbols;
+  if (failed(loop.verifySymbolUses(symbols)))
+    return failure();
   MomentOrder result(loop);
-  auto attribute = loop->getAttrOfType<ArrayAttr>(kScheduleAttr);
-  if (!attribute)
-    return result;
-  result.isScheduled = true;
-  SmallVector<WrittenList> lists;
-  for (Attribute entry : attribute) {
-    FailureOr<WrittenList> list = parseList(loop, entry);
-    if (failed(list))
-      return failure();
-    lists.push_back(std::move(*list));
-  }
-  result.order = Merger(loop, lists).run();
-
-  // A schedule that forgets work is found here, not by its results.
-  llvm::DenseSet<std::pair<Operation *, int64_t>> done;
-  for (const MomentItem &item : result.order)
-    done.insert({item.op, item.moment});
-  for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment)
-    for (auto graph : loop.getBody(moment).getOps<TaskGraphOp>())
-      if (VirtualDeviceOp devices = devicesOf(graph);
-          devices && !done.contains({graph, moment}))
-        return graph.emitError("schedule: device ")
-               << devices.getDevices().front() << " never computes TaskGraph '"
-               << graph.getName() << "' for micro-batch " << moment;
+  if (loop.getOrder())
+    result.order = Merger(loop).run();
   return result;
 }
 
@@ -230,7 +145,7 @@ MomentOrder::itemsOf(DeviceId device,
                      llvm::function_ref<bool(ReshardOp)> communicates) const {
   SmallVector<MomentItem> items;
   auto loop = this->loop;
-  if (!isScheduled) {
+  if (!loop.getOrder()) {
     for (int64_t moment = 0; moment < loop.getNumMoments(); ++moment)
       for (Operation &op : loop.getBody(moment).without_terminator())
         items.push_back({&op, moment});

@@ -25,11 +25,11 @@ struct MomentItem {
 /// each other.
 class MomentOrder {
 public:
-  /// Reads the schedule of the loop; where it has none the micro-batches come
-  /// one after the other. Part of a step that another device needs before the
-  /// step's turn is computed then: forwards that are computed again for the
-  /// backward of a later stage. Fails with an error where the schedule can't
-  /// be read or leaves work out.
+  /// Merges the lists of the loop's order; where it has none the micro-batches
+  /// come one after the other. Part of a step that another device needs before
+  /// the step's turn is computed then: forwards that are computed again for the
+  /// backward of a later stage. Fails with an error where the order leaves work
+  /// out.
   static mlir::FailureOr<MomentOrder> create(MicroBatchesOp loop);
 
   /// What `device` computes and sends. Exchanges in which it only receives are
@@ -44,9 +44,7 @@ private:
   explicit MomentOrder(MicroBatchesOp loop) : loop(loop) {}
 
   MicroBatchesOp loop;
-  /// Without a schedule no order is needed.
-  bool isScheduled = false;
-  /// The task graphs of all devices.
+  /// The task graphs of all devices; empty where the loop has no order.
   llvm::SmallVector<MomentItem> order;
 };
 

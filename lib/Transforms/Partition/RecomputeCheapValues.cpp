@@ -19,7 +19,6 @@
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -172,7 +171,7 @@ void findRecomputed(TaskGraphOp graph, SmallVectorImpl<Recomputed> &found) {
   auto loop = graph->getParentOfType<MicroBatchesOp>();
   // Without stages a rank computes the task graphs of a micro-batch one behind
   // the other, and whale-fuse-kernels sees them all.
-  bool isPipelined = loop->hasAttr(kScheduleAttr);
+  bool isPipelined = loop.getOrder().has_value();
   llvm::SetVector<Value> captures;
   graph.getBody().walk([&](Operation *op) {
     for (Value operand : op->getOperands())

@@ -18,6 +18,7 @@
 #include "ScheduleMicroBatches/SplitWeightGradients.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Schedule.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -234,25 +235,17 @@ struct ScheduleMicroBatchesPass
     SmallVector<Attribute> lists;
     for (auto &[attribute, devices] : devicesAt) {
       ArrayRef<int64_t> indices = cast<DenseI64ArrayAttr>(attribute);
-      std::string text;
+      SmallVector<ScheduleStep> steps;
       for (const Timeline::Position &at : choice.timeline.order) {
         const ScheduleStep &step = choice.schedule[at.stage][at.step];
         int64_t slot = slotsOfStage[at.stage][step.chunk];
-        if (!llvm::is_contained(indices, slot))
-          continue;
-        text += text.empty() ? "" : " ";
-        text += "FBW"[step.kind];
-        if (hasChunks)
-          text += std::to_string(slots[slot].chunk) + ".";
-        text += std::to_string(step.microBatch);
+        if (llvm::is_contained(indices, slot))
+          steps.push_back({step.kind, slots[slot].chunk, step.microBatch});
       }
       llvm::sort(devices);
-      lists.push_back(builder.getDictionaryAttr(
-          {builder.getNamedAttr("devices",
-                                builder.getDenseI64ArrayAttr(devices)),
-           builder.getNamedAttr("steps", builder.getStringAttr(text))}));
+      lists.push_back(OrderAttr::get(loop.getContext(), devices, steps));
     }
-    loop->setAttr(kScheduleAttr, builder.getArrayAttr(lists));
+    loop.setOrderAttr(builder.getArrayAttr(lists));
     if (!hasChunks)
       return;
     for (Region &body : loop.getBodies())

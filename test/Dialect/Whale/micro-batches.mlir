@@ -24,6 +24,181 @@ func.func @round_trip(%x0: tensor<4xf32>, %x1: tensor<3xf32>)
 
 // -----
 
+// CHECK-LABEL: module @order
+module @order {
+  whale.virtual_device @vd0 [[0, 2]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main() {
+    // CHECK: whale.micro_batches [0, 0]() order [#whale.order<[0, 2]: forward 0, forward 1, backward 0, backward 1>, #whale.order<[1]: forward 0, forward 0 chunk 1, backward 0, weight_gradient 0, forward 1, forward 1 chunk 1, backward 1, weight_gradient 1>] : () -> () {
+    whale.micro_batches [0, 0]() order [
+        #whale.order<[0, 2]: forward 0, forward 1, backward 0, backward 1>,
+        #whale.order<[1]:
+            forward 0 chunk 0, forward 0 chunk 1, backward 0, weight_gradient 0,
+            forward 1, forward 1 chunk 1, backward 1, weight_gradient 1>]
+        : () -> () {
+      whale.task_graph "one" forward on @vd0 {
+        whale.yield
+      }
+      whale.task_graph "two" forward on @vd1 {
+        whale.yield
+      }
+      whale.task_graph "three" forward on @vd1
+          attributes {whale.chunk = 1 : i64} {
+        whale.yield
+      }
+      whale.task_graph "two" backward on @vd1 {
+        whale.yield
+      }
+      whale.task_graph "two" backward on @vd1
+          attributes {whale.weight_gradient} {
+        whale.yield
+      }
+      whale.task_graph "one" backward on @vd0 {
+        whale.yield
+      }
+      // Without devices it is nobody's.
+      whale.task_graph "anywhere" forward {
+        whale.yield
+      }
+      whale.yield
+    }
+    return
+  }
+}
+
+// -----
+
+func.func @order_of_no_device() {
+  // expected-error@+1 {{order is of no device}}
+  whale.micro_batches [0]() order [#whale.order<[]: forward 0>] : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_of_negative_device() {
+  // expected-error@+1 {{device -1 is negative}}
+  whale.micro_batches [0]() order [#whale.order<[-1]: forward 0>] : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_of_device_twice() {
+  // expected-error@+1 {{device 1 stands twice}}
+  whale.micro_batches [0]() order [#whale.order<[1, 1]: forward 0>]
+      : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_of_unknown_step() {
+  // expected-error@+1 {{unknown step 'F0', expected forward, backward or weight_gradient}}
+  whale.micro_batches [0]() order [#whale.order<[0]: F0 B0>] : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_with_negative_number() {
+  // expected-error@+1 {{step 'forward 0 chunk -1' has a negative number}}
+  whale.micro_batches [0]() order [#whale.order<[0]: forward 0 chunk -1>]
+      : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_with_step_twice() {
+  // expected-error@+1 {{step 'backward 0' comes after 'backward 0'; micro-batches pass in ascending order}}
+  whale.micro_batches [0]() order [#whale.order<[0]: backward 0, backward 0>]
+      : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+// Another stage would take what it receives for that of the other micro-batch.
+func.func @order_that_descends() {
+  // expected-error@+2 {{step 'forward 0 chunk 1' comes after 'forward 1 chunk 1'; micro-batches pass in ascending order}}
+  whale.micro_batches [0, 0]() order [
+      #whale.order<[0]: forward 1 chunk 1, forward 0 chunk 1>] : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_with_two_lists() {
+  // expected-error@+1 {{order has two lists for device 0}}
+  whale.micro_batches [0]() order [
+      #whale.order<[0]: forward 0>, #whale.order<[0]: backward 0>]
+      : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+func.func @order_without_moment() {
+  // expected-error@+1 {{order has a step of micro-batch 1, and there are 1}}
+  whale.micro_batches [0]() order [#whale.order<[0]: forward 1>] : () -> () {
+    whale.yield
+  }
+  return
+}
+
+// -----
+
+module {
+  whale.virtual_device @vd0 [[0]]
+  func.func @order_that_forgets() {
+    // expected-error@+1 {{order: device 0 never computes TaskGraph 'one' for micro-batch 1}}
+    whale.micro_batches [0, 0]() order [#whale.order<[0]: forward 0>]
+        : () -> () {
+      whale.task_graph "one" forward on @vd0 {
+        whale.yield
+      }
+      whale.yield
+    }
+    return
+  }
+}
+
+// -----
+
+module {
+  whale.virtual_device @vd0 [[0, 1]]
+  func.func @order_without_list() {
+    // expected-error@+1 {{order: device 1 never computes TaskGraph 'one' for micro-batch 0}}
+    whale.micro_batches [0]() order [#whale.order<[0]: forward 0>]
+        : () -> () {
+      whale.task_graph "one" forward on @vd0 {
+        whale.yield
+      }
+      whale.yield
+    }
+    return
+  }
+}
+
+// -----
+
 func.func @no_moments() {
   // expected-error@+1 {{has no moments}}
   whale.micro_batches []() : () -> () {

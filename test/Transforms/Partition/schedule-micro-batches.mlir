@@ -3,7 +3,7 @@
 // Two stages there and back, in the order of the schedule that is asked for.
 // CHECK-LABEL: module attributes {whale.config = {pipeline = {strategy = "1f1b"}}}
 // CHECK: whale.micro_batches [0, 0, 0]
-// CHECK-SAME: whale.schedule = [{devices = array<i64: 0>, steps = "F0 F1 B0 F2 B1 B2"}, {devices = array<i64: 1>, steps = "F0 B0 F1 B1 F2 B2"}]
+// CHECK-SAME: order [#whale.order<[0]: forward 0, forward 1, backward 0, forward 2, backward 1, backward 2>, #whale.order<[1]: forward 0, backward 0, forward 1, backward 1, forward 2, backward 2>]
 module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
   whale.virtual_device @vd0 [[0]]
@@ -41,7 +41,7 @@ module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
 
 // Zero bubble: what no other stage waits for is a task graph of its own.
 // CHECK-LABEL: strategy = "zero-bubble"
-// CHECK: steps = "{{[^"]*}}W0
+// CHECK: #whale.order<[{{[^>]*}} weight_gradient 0
 // CHECK: whale.task_graph "two" backward {{.*}} -> tensor<4xf32>
 // CHECK-NEXT: stablehlo.multiply
 // CHECK-NEXT: whale.yield
@@ -87,7 +87,7 @@ module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
 
 // What has no scope and is come back to stands in line again.
 // CHECK-LABEL: module @again
-// CHECK: whale.schedule = [{devices = array<i64: 0>, steps = "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1"}, {devices = array<i64: 1>, steps = "F0.0 F0.1 B0.0 B0.1"}]
+// CHECK: order [#whale.order<[0]: forward 0, forward 1, forward 0 chunk 1, forward 1 chunk 1, backward 0 chunk 1, backward 1 chunk 1, backward 0, backward 1>, #whale.order<[1]: forward 0, forward 1, backward 0, backward 1>]
 // CHECK: "one" forward {{.*}}whale.chunk = 0
 // CHECK: "two" forward {{.*}}whale.chunk = 0
 // CHECK: "one" forward {{.*}}whale.chunk = 1
@@ -177,7 +177,7 @@ module attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
 // A smaller last replica: on its device two stages take turns, as the stages of
 // the others do.
 // CHECK-LABEL: module @uneven
-// CHECK: whale.schedule = [{devices = array<i64: 0>, steps = "F0.0 F0.1 B0.0 B0.1"}, {devices = array<i64: 2>, steps = "F0.0 F0.1 F1.0 B1.0 F1.1 B0.0 B1.1 B0.1"}, {devices = array<i64: 1>, steps = "F1.0 B1.0 F1.1 B1.1"}]
+// CHECK: order [#whale.order<[0]: forward 0, forward 1, backward 0, backward 1>, #whale.order<[2]: forward 0, forward 1, forward 0 chunk 1, backward 0 chunk 1, forward 1 chunk 1, backward 0, backward 1 chunk 1, backward 1>, #whale.order<[1]: forward 0 chunk 1, backward 0 chunk 1, forward 1 chunk 1, backward 1 chunk 1>]
 module @uneven attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 3}]}]}
   whale.virtual_device @vd0 [[0], [2]]
@@ -235,7 +235,7 @@ module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
 
 // The bytes that whale-propagate expects rule out all but one kind.
 // CHECK-LABEL: module @full
-// CHECK: steps = "F0 F1 B0 F2 B1 B2"
+// CHECK: ]: forward 0, forward 1, backward 0, forward 2, backward 1, backward 2>
 // CHECK-NOT: whale.loop_bytes
 module @full {
   whale.cluster @cluster {
@@ -326,7 +326,7 @@ module attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
 
 // A step that only goes forward has nothing that a schedule could order.
 // CHECK-LABEL: module @forward_only
-// CHECK-NOT: whale.schedule
+// CHECK-NOT: order [
 module @forward_only attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
   whale.cluster @cluster {kinds = {k = {flops = {f32 = 1.0}, memory_bytes = 1000 : i64, memory_bandwidth = 1.0e9}}, nodes = [{name = "a", devices = [{kind = "k", count = 2}]}]}
   whale.virtual_device @vd0 [[0]]

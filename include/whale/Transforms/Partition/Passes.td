@@ -27,7 +27,7 @@ def ScheduleMicroBatches
     A scope that the samples come back to after another stage is an error that
     names the operations on the cycle. What follows the default strategy then
     stands in line again, with a remark. The task graphs of a device are told
-    apart by `whale.chunk`, as in `F1.0`: micro-batch 0 in the second one.
+    apart by `whale.chunk`: `forward 0 chunk 1` is micro-batch 0 in the second.
 
     Example: two stages, two micro-batches.
     ```mlir
@@ -67,9 +67,9 @@ def ScheduleMicroBatches
       whale.virtual_device @vd1 [[1]]
       func.func @main(%arg0: tensor<f32>, %arg1: tensor<f32>) -> tensor<f32> {
         %0 = whale.micro_batches [0, 0](%arg0, %arg1)
-            reduce [#whale.reduction<sum>] attributes {whale.schedule = [
-                {devices = array<i64: 0>, steps = "F0 F1 B0 B1"},
-                {devices = array<i64: 1>, steps = "F0 B0 F1 B1"} ]}
+            reduce [#whale.reduction<sum>] order [
+                #whale.order<[0]: forward 0, forward 1, backward 0, backward 1>,
+                #whale.order<[1]: forward 0, backward 0, forward 1, backward 1>]
             : (tensor<f32>, tensor<f32>) -> tensor<f32> {
         ^bb0(%arg2: tensor<f32>):
           %1 = whale.task_graph "one" forward on @vd0 -> tensor<f32> {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include <set>
 
 using namespace mlir;
 using namespace whale;
@@ -74,6 +75,21 @@ static LogicalResult verifyCounts(MicroBatchesOp op) {
   return success();
 }
 
+/// No device has two lists, and all steps are of moments that there are.
+static LogicalResult verifyLists(MicroBatchesOp op) {
+  llvm::SmallDenseSet<int64_t> seen;
+  for (auto list : op.getOrders()) {
+    for (int64_t device : list.getDevices())
+      if (!seen.insert(device).second)
+        return op.emitOpError("order has two lists for device ") << device;
+    for (const ScheduleStep &step : list.getSteps())
+      if (step.microBatch >= op.getNumMoments())
+        return op.emitOpError("order has a step of micro-batch ")
+               << step.microBatch << ", and there are " << op.getNumMoments();
+  }
+  return success();
+}
+
 LogicalResult MicroBatchesOp::verify() {
   if (failed(verifyCounts(*this)))
     return failure();
@@ -105,5 +121,43 @@ LogicalResult MicroBatchesOp::verify() {
   if ((*this)->getParentOfType<MicroBatchesOp>() ||
       (*this)->getParentOfType<TaskGraphOp>())
     return emitOpError("stands inside another part of the step");
+  return verifyLists(*this);
+}
+
+/// Every task graph of each device is computed for every micro-batch. A list
+/// has no step twice, so it is computed once.
+LogicalResult
+MicroBatchesOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  if (!getOrder())
+    return success();
+  std::vector<std::set<ScheduleStep>> steps;
+  llvm::DenseMap<int64_t, size_t> listOf;
+  for (auto list : getOrders()) {
+    for (int64_t device : list.getDevices())
+      listOf[device] = steps.size();
+    steps.emplace_back(list.getSteps().begin(), list.getSteps().end());
+  }
+  for (int64_t moment = 0; moment < getNumMoments(); ++moment)
+    for (auto graph : getBody(moment).getOps<TaskGraphOp>()) {
+      FlatSymbolRefAttr name = graph.getVirtualDeviceAttr();
+      auto devices =
+          name ? symbolTable.lookupNearestSymbolFrom<VirtualDeviceOp>(graph,
+                                                                      name)
+               : VirtualDeviceOp();
+      if (!devices)
+        continue;
+      std::optional<size_t> last;
+      for (int64_t device : devices.getDevices()) {
+        auto list = listOf.find(device);
+        if (list != listOf.end() && last == list->second)
+          continue;
+        if (list == listOf.end() ||
+            !steps[list->second].contains(graph.getStep(moment)))
+          return emitOpError("order: device ")
+                 << device << " never computes TaskGraph '" << graph.getName()
+                 << "' for micro-batch " << moment;
+        last = list->second;
+      }
+    }
   return success();
 }

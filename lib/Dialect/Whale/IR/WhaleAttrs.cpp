@@ -10,6 +10,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace whale;
@@ -138,4 +140,92 @@ void PlacementAttr::print(AsmPrinter &printer) const {
   printer << '<';
   getValue().print(printer.getStream());
   printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// OrderAttr
+//===----------------------------------------------------------------------===//
+
+/// In the order of ScheduleStep::Kind.
+static constexpr StringLiteral kStepKinds[] = {"forward", "backward",
+                                               "weight_gradient"};
+
+static std::string describe(const ScheduleStep &step) {
+  std::string text =
+      (kStepKinds[step.kind] + " " + Twine(step.microBatch)).str();
+  return step.chunk == 0 ? text : text + " chunk " + std::to_string(step.chunk);
+}
+
+static ParseResult parseStep(AsmParser &parser, ScheduleStep &step) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  const auto *kind = llvm::find(kStepKinds, keyword);
+  if (kind == std::end(kStepKinds))
+    return parser.emitError(loc, "unknown step '")
+           << keyword << "', expected forward, backward or weight_gradient";
+  step.kind = ScheduleStep::Kind(kind - std::begin(kStepKinds));
+  step.chunk = 0;
+  if (parser.parseInteger(step.microBatch))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("chunk")))
+    return parser.parseInteger(step.chunk);
+  return success();
+}
+
+Attribute OrderAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> devices;
+  SmallVector<ScheduleStep> steps;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square,
+          [&] { return parser.parseInteger(devices.emplace_back()); }) ||
+      parser.parseColon() || parser.parseCommaSeparatedList([&] {
+        return parseStep(parser, steps.emplace_back());
+      }) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<OrderAttr>(loc, parser.getContext(), devices, steps);
+}
+
+void OrderAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDevices(), printer);
+  printer << "]: ";
+  llvm::interleaveComma(getSteps(), printer, [&](const ScheduleStep &step) {
+    printer << describe(step);
+  });
+  printer << '>';
+}
+
+LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> devices,
+                                ArrayRef<ScheduleStep> steps) {
+  if (devices.empty())
+    return emitError() << "order is of no device";
+  if (steps.empty())
+    return emitError() << "order has no step";
+  std::set<int64_t> seen;
+  for (int64_t device : devices) {
+    if (device < 0)
+      return emitError() << "device " << device << " is negative";
+    if (!seen.insert(device).second)
+      return emitError() << "device " << device << " stands twice";
+  }
+  // By kind and chunk.
+  std::map<std::pair<ScheduleStep::Kind, int64_t>, ScheduleStep> last;
+  for (const ScheduleStep &step : steps) {
+    if (step.microBatch < 0 || step.chunk < 0)
+      return emitError() << "step '" << describe(step)
+                         << "' has a negative number";
+    auto [before, isFirst] = last.try_emplace({step.kind, step.chunk}, step);
+    if (!isFirst && before->second.microBatch >= step.microBatch)
+      return emitError() << "step '" << describe(step) << "' comes after '"
+                         << describe(before->second)
+                         << "'; micro-batches pass in ascending order";
+    before->second = step;
+  }
+  return success();
 }

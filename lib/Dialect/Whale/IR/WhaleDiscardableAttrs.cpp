@@ -249,19 +249,6 @@ static Fault findLoopBytesFault(const Site &, Attribute value) {
                          "kept = {NAME = i64, ...}, outside = i64}");
 }
 
-static Fault findScheduleFault(const Site &, Attribute value) {
-  auto isStage = [](Attribute attr) {
-    auto entry = dyn_cast<DictionaryAttr>(attr);
-    return entry && entry.getAs<DenseI64ArrayAttr>("devices") &&
-           entry.getAs<StringAttr>("steps");
-  };
-  auto stages = dyn_cast<ArrayAttr>(value);
-  if (stages && llvm::all_of(stages, isStage))
-    return {};
-  return expected(value, "a list of {devices = array<i64: ...>, steps = "
-                         "STRING}");
-}
-
 static Fault findBuffersFault(const Site &, Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   if (list && llvm::all_of(list, llvm::IsaPred<DictionaryAttr>))
@@ -296,10 +283,9 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
 
-    {"whale.schedule", kOnMicroBatches, findScheduleFault},
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
-    {"whale.chunk", kOnTaskGraph, findCountFault},
-    {"whale.weight_gradient", kOnTaskGraph, findUnitFault},
+    {kChunkAttr, kOnTaskGraph, findCountFault},
+    {kWeightGradientAttr, kOnTaskGraph, findUnitFault},
     {"whale.stack_piece", kOnArgument | kOnResult, findStackPieceFault},
     {"whale.feedback_found", kOnFunction, findUnitFault},
 

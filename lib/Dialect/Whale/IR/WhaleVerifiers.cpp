@@ -10,6 +10,7 @@
 //
 
 #include "whale/Cluster/Cluster.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -66,6 +67,15 @@ LogicalResult VirtualDeviceOp::verify() {
 
 YieldOp TaskGraphOp::getYield() {
   return cast<YieldOp>(getBody().front().getTerminator());
+}
+
+ScheduleStep TaskGraphOp::getStep(int64_t microBatch) {
+  auto kind = getPhase() == Phase::Forward ? ScheduleStep::Forward
+              : (*this)->hasAttr(kWeightGradientAttr)
+                  ? ScheduleStep::WeightGradient
+                  : ScheduleStep::Backward;
+  auto chunk = (*this)->getAttrOfType<IntegerAttr>(kChunkAttr);
+  return {kind, chunk ? chunk.getInt() : 0, microBatch};
 }
 
 LogicalResult TaskGraphOp::verify() {

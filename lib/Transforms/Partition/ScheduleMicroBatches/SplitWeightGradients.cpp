@@ -8,9 +8,9 @@
 
 #include "SplitWeightGradients.h"
 
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;

@@ -13,6 +13,12 @@
 
 namespace whale {
 
+/// On a task graph in micro-batches: which one of its stage, if not the first.
+inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
+/// On a backward task graph: no other stage waits for it.
+inline constexpr llvm::StringLiteral kWeightGradientAttr =
+    "whale.weight_gradient";
+
 /// Whether annotated text, the compiler's input, may have the `whale.`
 /// attribute; the others are written by passes. Both stand in one table, with
 /// where each may stand and what its values are; the verifier refuses whatever

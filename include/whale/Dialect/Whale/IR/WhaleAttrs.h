@@ -14,6 +14,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Placement/Placement.h"
+#include "whale/Planner/Schedule.h"
 #include <optional>
 
 #include "whale/Dialect/Whale/IR/WhaleAttrInterfaces.h.inc"

@@ -150,4 +150,35 @@ def Whale_PlacementAttr : Whale_Attr<"Placement", "placement"> {
   let genMnemonicAlias = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def Whale_OrderAttr : Whale_Attr<"Order", "order"> {
+  let summary = "the steps of a pipeline's schedule that devices take";
+  let description = [{
+    Each of the devices takes the steps in their order. A step is the `forward`
+    or the `backward` of one micro-batch, or its `weight_gradient` where the
+    gradients of the weights are apart (`whale.weight_gradient`): all task
+    graphs of that phase on the device. `chunk` is the one of the task graphs
+    (`whale.chunk`), 0 if left out.
+
+    Example:
+    ```mlir
+    #whale.order<[0, 2]: forward 0, forward 1, backward 0, backward 1>
+    #whale.order<[1]: forward 0, forward 0 chunk 1, backward 0 chunk 1>
+    ```
+
+    **Constraints:**
+    - There is a device and a step; no device is negative or stands twice.
+    - No micro-batch and no chunk is negative.
+    - The micro-batches of one kind of step and chunk ascend. So what one task
+      graph sends first is what the next receives first.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$devices,
+      ArrayRefParameter<"::whale::ScheduleStep">:$steps);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 #endif // WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD

@@ -135,12 +135,15 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
   let extraClassDeclaration = [{
     /// The terminator of the region.
     ::whale::YieldOp getYield();
+    /// The step of a pipeline's schedule that computes it for a micro-batch.
+    ::whale::ScheduleStep getStep(int64_t microBatch);
   }];
   let hasVerifier = 1;
 }
 
 def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
-    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>
   ]> {
   let summary = "a part of the step, computed for one micro-batch at a time";
   let description = [{
@@ -159,6 +162,9 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
     `batch_dims` says for each argument in which dimension it carries samples,
     or -1.
 
+    `order` says in which order the devices of a pipeline compute the task
+    graphs of the moments; left out, each takes the moments one after the other.
+
     Example:
     ```mlir
     %loss, %y0, %y1 = whale.micro_batches [0, 0] (%x0, %x1)
@@ -172,6 +178,28 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
       whale.yield %0, %y : tensor<f32>, tensor<4xf32>
     }
     ```
+    A pipeline of two stages, on @vd0 and @vd1:
+    ```mlir
+    whale.virtual_device @vd1 [[2, 3], [6, 7]]
+    whale.micro_batches [0, 0] () order [
+      #whale.order<[0, 1, 4, 5]: forward 0, forward 1, backward 0, backward 1>,
+      #whale.order<[2, 3, 6, 7]: forward 0, backward 0, forward 1, backward 1>
+    ] : () -> () {
+      whale.task_graph "front" forward on @vd0 {
+        whale.yield
+      }
+      whale.task_graph "back" forward on @vd1 {
+        whale.yield
+      }
+      whale.task_graph "back" backward on @vd1 {
+        whale.yield
+      }
+      whale.task_graph "front" backward on @vd0 {
+        whale.yield
+      }
+      whale.yield
+    }
+    ```
 
     **Constraints:**
     - There is at least one moment, every moment has a region, and every region
@@ -181,17 +209,21 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
       as said above.
     - Each dimension of `batch_dims` is one of the argument, or -1.
     - It doesn't stand inside another `whale.micro_batches` or a task graph.
+    - If there is an `order`, no device has two lists in it, and their steps are
+      of its moments. Each device of a task graph has a list, with the task
+      graph's step for each moment of its region.
   }];
   let arguments = (ins DenseI64ArrayAttr:$variants,
       Variadic<AnyStaticShapeTensor>:$slices,
       DefaultValuedAttr<TypedArrayAttrBase<Whale_ReductionAttr, "reductions">,
                         "{}">:$reductions,
-      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$batch_dims);
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$batch_dims,
+      OptionalAttr<TypedArrayAttrBase<Whale_OrderAttr, "orders">>:$order);
   let results = (outs Variadic<AnyStaticShapeTensor>:$results);
   let regions = (region VariadicRegion<SizedRegion<1>>:$bodies);
   let assemblyFormat = [{
     $variants `(` $slices `)` (`reduce` $reductions^)?
-    (`batch_dims` $batch_dims^)? attr-dict-with-keyword
+    (`batch_dims` $batch_dims^)? (`order` $order^)? attr-dict-with-keyword
     `:` functional-type($slices, $results) $bodies
   }];
   let extraClassDeclaration = [{
@@ -212,6 +244,11 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
       return getOperation()->getOpOperand(argument * getNumMoments() + moment);
     }
     unsigned getNumReduced() { return getReductions().size(); }
+    /// The lists of the order; none if there is no order.
+    auto getOrders() {
+      return getOrder().value_or(::mlir::ArrayAttr::get(getContext(), {}))
+          .getAsRange<::whale::OrderAttr>();
+    }
     /// The index of the yielded value that a result stands for, and the moment
     /// if it is the value of one.
     std::pair<unsigned, std::optional<int64_t>> getYielded(unsigned result);
