@@ -166,22 +166,33 @@ private:
     return success();
   }
 
-  LogicalResult verify(Operation *op) {
-    if (op->hasAttr(operandPlacementsAttrName))
-      return op->emitOpError("wants its operands placed otherwise; run "
-                             "whale-insert-reshards first");
+  LogicalResult verifyOperandsPlaced(Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
       if (failed(verifyPlaced(op, operand.get(),
                               "operand #" + Twine(operand.getOperandNumber()))))
         return failure();
+    return success();
+  }
+
+  LogicalResult verify(Operation *op) {
+    if (op->hasAttr(operandPlacementsAttrName))
+      return op->emitOpError("wants its operands placed otherwise; run "
+                             "whale-insert-reshards first");
+    if (failed(verifyOperandsPlaced(op)))
+      return failure();
     for (OpResult result : op->getResults())
       if (failed(verifyPlaced(op, result,
                               "result #" + Twine(result.getResultNumber()))))
         return failure();
+    // What leaves a region is compared with the results.
+    if (hasPlacedRegions(op))
+      for (Region &region : op->getRegions())
+        if (failed(verifyOperandsPlaced(region.front().getTerminator())))
+          return failure();
     if (auto reshard = dyn_cast<ReshardOp>(op))
       return verifyReshard(reshard);
     if (hlo::isControlFlow(op))
-      return verifyRegions(op);
+      return failure(failed(verifyPredicate(op)) || failed(verifyRegions(op)));
     if (auto loop = dyn_cast<MicroBatchesOp>(op))
       return verifyMoments(loop);
     if (op->hasTrait<OpTrait::IsTerminator>())
@@ -231,6 +242,44 @@ private:
       return success();
     return op->emitOpError("carries a value from ")
            << given.str() << " to " << wanted.str();
+  }
+
+  /// Whoever computes or moves anything in a loop or branch goes the same way
+  /// through it: each has the whole of what decides. Placements say which
+  /// values are equal on several devices, and the rest of this verifier that
+  /// they are.
+  static LogicalResult verifyPredicate(Operation *op) {
+    Operation *user = op;
+    if (auto loop = dyn_cast<hlo::WhileOp>(op))
+      user = loop.getCond().front().getTerminator();
+    const Placement &decides = getPlacement(user->getOperand(0)).getValue();
+    auto fail = [&]() -> InFlightDiagnostic {
+      return user->emitOpError()
+             << "decides by a value that is placed " << decides.str();
+    };
+    if (!decides.isReplicated())
+      return fail() << "; every device needs the whole of it";
+    llvm::SmallDenseSet<DeviceId> deciding(decides.devices().begin(),
+                                           decides.devices().end());
+    // Of the layers of a model many values have one placement.
+    llvm::SmallDenseSet<Attribute> seen;
+    WalkResult result = op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+      for (Value value : inner->getResults()) {
+        PlacementAttr attr = getPlacement(value);
+        if (!attr || !seen.insert(attr).second)
+          continue;
+        for (DeviceId device : attr.getValue().devices())
+          if (!deciding.contains(device)) {
+            InFlightDiagnostic error = fail();
+            error << ", which device " << device << " does not have";
+            error.attachNote(inner->getLoc()) << "and that it needs for this";
+            return WalkResult::interrupt();
+          }
+      }
+      return hasPlacedRegions(inner) ? WalkResult::advance()
+                                     : WalkResult::skip();
+    });
+    return failure(result.wasInterrupted());
   }
 
   static LogicalResult verifyRegions(Operation *op) {

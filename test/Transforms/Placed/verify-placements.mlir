@@ -411,3 +411,123 @@ func.func @main(%x: tensor<8xf32> {whale.placement = #both}) -> tensor<8xf32> {
   %0 = whale.reshard %x from #both to #terms : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Every device that goes through a loop knows whether to go on.
+#both = #whale.placement<[8] replicate 2 on [0, 1]>
+#bit = #whale.placement<[] on [0]>
+func.func @main(%x: tensor<8xf32> {whale.placement = #both})
+    -> tensor<8xf32> {
+  // expected-note@+1 {{and that it needs for this}}
+  %0 = stablehlo.while(%sum = %x) : tensor<8xf32>
+      attributes {whale.placements = [#both]}
+  cond {
+    %more = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    // expected-error@+1 {{decides by a value that is placed [] on [0], which device 1 does not have}}
+    stablehlo.return %more : tensor<i1>
+  } do {
+    stablehlo.return %sum : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Terms of a predicate are none yet.
+#half = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#terms = #whale.placement<[] partial or 2 on [0, 1]>
+#bit = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<8xi1> {whale.placement = #half}) -> tensor<8xi1> {
+  %0 = stablehlo.while(%sum = %x) : tensor<8xi1>
+      attributes {whale.placements = [#half]}
+  cond {
+    %no = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    %any = stablehlo.reduce(%sum init: %no) applies stablehlo.or
+        across dimensions = [0] {whale.placements = [#terms]}
+        : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    // expected-error@+1 {{decides by a value that is placed [] partial or 2 on [0, 1]; every device needs the whole of it}}
+    stablehlo.return %any : tensor<i1>
+  } do {
+    stablehlo.return %sum : tensor<8xi1>
+  }
+  return %0 : tensor<8xi1>
+}
+
+// -----
+
+// The index of one element has a part for one device alone.
+#both = #whale.placement<[8] replicate 2 on [0, 1]>
+#index = #whale.placement<[1] split 0 (1, 0) on [0, 1]>
+func.func @main(%i: tensor<i32> {whale.placement = #index},
+                %x: tensor<8xf32> {whale.placement = #both})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{decides by a value that is placed [1] split 0 (1, 0) on [0, 1]; every device needs the whole of it}}
+  %0 = "stablehlo.case"(%i) ({
+    stablehlo.return %x : tensor<8xf32>
+  }) {whale.placements = [#both]} : (tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// A device that no result needs may still take part in what is inside.
+#first = #whale.placement<[8] on [0]>
+#second = #whale.placement<[8] on [1]>
+#index = #whale.placement<[] on [0]>
+func.func @main(%i: tensor<i32> {whale.placement = #index},
+                %x: tensor<8xf32> {whale.placement = #first})
+    -> tensor<8xf32> {
+  // expected-error@+1 {{decides by a value that is placed [] on [0], which device 1 does not have}}
+  %0 = "stablehlo.case"(%i) ({
+    // expected-note@+1 {{and that it needs for this}}
+    %1 = whale.reshard %x from #first to #second : tensor<8xf32>
+    %2 = stablehlo.tanh %1 {whale.placements = [#second]} : tensor<8xf32>
+    %3 = whale.reshard %2 from #second to #first : tensor<8xf32>
+    stablehlo.return %3 : tensor<8xf32>
+  }) {whale.placements = [#first]} : (tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// What a predicate is computed from is equal everywhere as well.
+#half = #whale.placement<[2] split 0 (1, 1) on [0, 1]>
+#bit = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<2xi1> {whale.placement = #half}) -> tensor<2xi1> {
+  %0 = stablehlo.while(%bits = %x) : tensor<2xi1>
+      attributes {whale.placements = [#half]}
+  cond {
+    %no = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    // expected-error@+1 {{result #0 is placed [] replicate 2 on [0, 1], but operand #0 is split along a dimension that is reduced by or}}
+    %any = stablehlo.reduce(%bits init: %no) applies stablehlo.or
+        across dimensions = [0] {whale.placements = [#bit]}
+        : (tensor<2xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %any : tensor<i1>
+  } do {
+    stablehlo.return %bits : tensor<2xi1>
+  }
+  return %0 : tensor<2xi1>
+}
+
+// -----
+
+#half = #whale.placement<[2] split 0 (1, 1) on [0, 1]>
+#bit = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<2xi1> {whale.placement = #half}) -> tensor<2xi1> {
+  %0 = stablehlo.while(%bits = %x) : tensor<2xi1>
+      attributes {whale.placements = [#half]}
+  cond {
+    %more = stablehlo.constant {whale.placements = [#bit]}
+        dense<false> : tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %1 = stablehlo.not %bits : tensor<2xi1>
+    // expected-error@+1 {{operand #0 has no placement}}
+    stablehlo.return %1 : tensor<2xi1>
+  }
+  return %0 : tensor<2xi1>
+}

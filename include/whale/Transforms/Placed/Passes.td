@@ -217,7 +217,9 @@ def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
       needs whole;
     - a partial operand enters an operation that is not linear in it, or a
       dimension is reduced in parts and the result is not partial;
-    - a loop or branch carries a value from one placement to another.
+    - a loop or branch carries a value from one placement to another;
+    - a device computes, moves or holds something in a loop or branch, and has
+      not the whole of the predicate or index.
 
     Example: the operands of this sum are cut differently.
     ```mlir
