@@ -14,42 +14,10 @@
 
 #include "Lowering.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
 using namespace whale;
-
-/// Whether all elements of `value` are the integer `number`.
-static bool isSplatOf(Value value, int64_t number) {
-  auto constant = dyn_cast_or_null<IntegerAttr>(matchSplat(value));
-  return constant && constant.getValue().getSignificantBits() <= 64 &&
-         constant.getValue().getSExtValue() == number;
-}
-
-/// If carried value `number` counts 0, 1, … up to a limit at which the loop
-/// ends: the limit, and so the number of iterations; else 0.
-static int64_t findTripCount(stablehlo::WhileOp loop, unsigned number) {
-  Block &cond = loop.getCond().front(), &body = loop.getBody().front();
-  if (!isSplatOf(loop->getOperand(number), 0))
-    return 0;
-  auto next = body.getTerminator()
-                  ->getOperand(number)
-                  .getDefiningOp<stablehlo::AddOp>();
-  Value counter = body.getArgument(number);
-  if (!next || !((next.getLhs() == counter && isSplatOf(next.getRhs(), 1)) ||
-                 (next.getRhs() == counter && isSplatOf(next.getLhs(), 1))))
-    return 0;
-  auto compare =
-      cond.getTerminator()->getOperand(0).getDefiningOp<stablehlo::CompareOp>();
-  if (!compare || compare.getLhs() != cond.getArgument(number) ||
-      compare.getComparisonDirection() != stablehlo::ComparisonDirection::LT)
-    return 0;
-  auto limit = dyn_cast_or_null<IntegerAttr>(matchSplat(compare.getRhs()));
-  // Unsigned or not, a limit with its highest bit set is none of ours.
-  if (!limit || limit.getValue().isNegative() ||
-      limit.getValue().getActiveBits() > 62)
-    return 0;
-  return limit.getValue().getSExtValue();
-}
 
 /// Whether every element of carried value `number` is stored, none read.
 static bool isOnlyStored(stablehlo::WhileOp loop, unsigned number) {
@@ -76,9 +44,10 @@ static bool isOnlyStored(stablehlo::WhileOp loop, unsigned number) {
   if (!counted)
     return false;
   auto counter = dyn_cast<BlockArgument>(store.getStartIndices()[*counted]);
-  return counter && counter.getOwner() == &body &&
-         findTripCount(loop, counter.getArgNumber()) >=
-             whole.getDimSize(*counted);
+  std::optional<whale::CountedLoop> rounds = whale::countedLoop(loop);
+  return counter && counter.getOwner() == &body && rounds &&
+         rounds->counter == counter.getArgNumber() && rounds->start == 0 &&
+         rounds->step == 1 && rounds->trips >= whole.getDimSize(*counted);
 }
 
 void whale::dropUnreadInits(PatternRewriter &rewriter,

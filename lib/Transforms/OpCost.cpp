@@ -225,9 +225,12 @@ std::optional<int64_t> constantInt(Value value) {
   DenseIntElementsAttr attr;
   if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
     return std::nullopt;
-  return attr.getElementType().isUnsignedInteger()
-             ? attr.getSplatValue<APInt>().getZExtValue()
-             : attr.getSplatValue<APInt>().getSExtValue();
+  auto number = attr.getSplatValue<APInt>();
+  if (!attr.getElementType().isUnsignedInteger())
+    return number.trySExtValue();
+  return number.isSignBitSet() && number.getBitWidth() >= 64
+             ? std::nullopt
+             : std::optional<int64_t>(number.getZExtValue());
 }
 
 /// The value that `value` of the condition or body has before the first trip,
@@ -287,13 +290,16 @@ std::optional<CountedLoop> countedLoop(stablehlo::WhileOp loop) {
   std::optional<int64_t> stride = step ? constantInt(step) : std::nullopt;
   if (!stride || *stride < 1)
     return std::nullopt;
-  int64_t last = direction == Direction::LE ? add(*limit, 1) : *limit;
-  CountedLoop counted{index, *start, *stride, 0};
-  if (last > *start)
-    counted.trips = llvm::divideCeil(static_cast<uint64_t>(last) -
-                                         static_cast<uint64_t>(*start),
-                                     static_cast<uint64_t>(*stride));
-  return counted;
+  __int128 end = __int128(*limit) + (direction == Direction::LE);
+  __int128 distance = std::max<__int128>(end - *start, 0);
+  __int128 trips = (distance + *stride - 1) / *stride;
+  // A counter that goes beyond its type's largest number starts anew.
+  auto type = cast<IntegerType>(getElementTypeOrSelf(counter.getType()));
+  unsigned bits = type.isUnsigned() ? type.getWidth() : type.getWidth() - 1;
+  if (*start + trips * *stride >= __int128(1) << bits ||
+      trips > std::numeric_limits<int64_t>::max())
+    return std::nullopt;
+  return CountedLoop{index, *start, *stride, int64_t(trips)};
 }
 
 } // namespace whale

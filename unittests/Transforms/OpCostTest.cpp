@@ -77,6 +77,45 @@ TEST_F(OpCostTest, SecondsOfNestedLoopsAreFinite) {
   EXPECT_TRUE(std::isfinite(seconds * seconds));
 }
 
+// A counter that has no next value within its type starts anew.
+TEST_F(OpCostTest, TripsOfLoopsThatCountWithinTheirType) {
+  auto trips = [&](const char *type, const char *start, const char *direction,
+                   const char *limit, const char *step) {
+    Operation *loop = parse(llvm::formatv(
+                                R"(
+    func.func @f() {{
+      %start = stablehlo.constant dense<{1}> : tensor<{0}>
+      %limit = stablehlo.constant dense<{3}> : tensor<{0}>
+      %step = stablehlo.constant dense<{4}> : tensor<{0}>
+      %r = stablehlo.while(%i = %start) : tensor<{0}>
+      cond {{
+        %c = stablehlo.compare {2}, %i, %limit
+            : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      } do {{
+        %n = stablehlo.add %i, %step : tensor<{0}>
+        stablehlo.return %n : tensor<{0}>
+      }
+      return
+    })",
+                                type, start, direction, limit, step)
+                                .str());
+    return tripCount(cast<stablehlo::WhileOp>(loop));
+  };
+  EXPECT_EQ(trips("i32", "0", "LT", "10", "3"), 4);
+  EXPECT_EQ(trips("i32", "10", "LT", "0", "1"), 0);
+  EXPECT_EQ(trips("i8", "-128", "LT", "127", "1"), 255);
+  EXPECT_EQ(trips("i8", "0", "LT", "127", "100"), std::nullopt);
+  EXPECT_EQ(trips("i8", "0", "LE", "127", "1"), std::nullopt);
+  EXPECT_EQ(trips("ui8", "0", "LT", "200", "100"), 2);
+  EXPECT_EQ(trips("ui8", "0", "LT", "255", "100"), std::nullopt);
+  EXPECT_EQ(
+      trips("i64", "-9223372036854775808", "LT", "9223372036854775807", "1"),
+      std::nullopt);
+  EXPECT_EQ(trips("ui64", "0", "LT", "18446744073709551615", "1"),
+            std::nullopt);
+}
+
 TEST_F(OpCostTest, Products) {
   Operation *op = parse(R"(
     func.func @f(%a: tensor<2x3x5xf32>, %b: tensor<2x5x7xf32>) {

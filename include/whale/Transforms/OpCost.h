@@ -62,8 +62,8 @@ int64_t toBytes(double bytes);
 /// too, has to be finite.
 double repeatCost(double times, double cost);
 
-/// A loop whose carried counter has a constant start and step and is compared
-/// with a constant.
+/// A loop whose carried counter has a constant start and step, is compared with
+/// a constant, and stays within its type.
 struct CountedLoop {
   /// Which carried value the counter is.
   unsigned counter = 0;
