@@ -23,7 +23,8 @@
 #include "mlir/Rewrite/PatternApplicator.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
-#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/OpCost.h"
 
 namespace whale {
 #define GEN_PASS_DEF_STABLEHLOTOLINALG
@@ -111,8 +112,12 @@ struct StableHLOToLinalg
     for (Block &block : getOperation().getBody())
       collect(block, operations);
     for (Operation *op : operations)
-      if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+      if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
         dropUnreadInits(rewriter, loop);
+        if (std::optional<int64_t> trips = whale::tripCount(loop))
+          loop->setAttr(whale::kTripsAttrName,
+                        rewriter.getI64IntegerAttr(*trips));
+      }
     auto *dialect =
         getContext().getLoadedDialect<stablehlo::StablehloDialect>();
     for (Operation *op : operations) {

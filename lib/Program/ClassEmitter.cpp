@@ -21,6 +21,7 @@
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/Runtime/LibraryCalls.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
@@ -388,6 +389,7 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
         failed(block(op.getRegion(1).front(), loop.body)))
       return failure();
     loop.predicate = buffer(cond.getTerminator()->getOperand(0));
+    loop.trips = tripCount(cast<stablehlo::WhileOp>(op));
     instruction.operation = std::move(loop);
   } else if (isa<stablehlo::CaseOp>(op)) {
     format::Case choice;

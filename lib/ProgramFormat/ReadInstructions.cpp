@@ -312,6 +312,8 @@ While InstructionReader::readWhile(const Field &field) {
       info(loop.predicate).bytes != 1)
     predicate.fail("must be one i1");
   loop.body = readList(field.at("body"));
+  if (std::optional<Field> trips = field.find("trips"))
+    loop.trips = trips->integer();
   return loop;
 }
 

@@ -116,6 +116,8 @@ struct AddOperation {
     json = {{"while", loop.predicate},
             {"cond", out.toJson(loop.cond)},
             {"body", out.toJson(loop.body)}};
+    if (loop.trips)
+      json["trips"] = *loop.trips;
   }
 
   void operator()(const Case &choice) const {

@@ -11,6 +11,7 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -251,6 +252,8 @@ std::optional<int64_t> limitOf(stablehlo::WhileOp loop, Value value) {
 } // namespace
 
 std::optional<int64_t> tripCount(stablehlo::WhileOp loop) {
+  if (auto known = loop->getAttrOfType<IntegerAttr>(kTripsAttrName))
+    return known.getInt();
   std::optional<CountedLoop> counted = countedLoop(loop);
   return counted ? std::optional(counted->trips) : std::nullopt;
 }

@@ -56,12 +56,34 @@ func.func @half_sum(%a: tensor<4x8xbf16>) -> tensor<4xbf16> {
 // Bodies of loops are lowered, the loop stays.
 // CHECK-LABEL: @loop
 // CHECK: stablehlo.while
+// CHECK-NOT: whale.trips
 // CHECK: linalg.generic
 // CHECK: arith.cmpi slt
 // CHECK: linalg.generic
 // CHECK: arith.addi
 func.func @loop(%n: tensor<i32>) -> tensor<i32> {
   %0 = stablehlo.while(%i = %n) : tensor<i32>
+  cond {
+    %c = stablehlo.constant dense<10> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %c, SIGNED
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.add %i, %c : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }
+  return %0 : tensor<i32>
+}
+
+// -----
+
+// How often a loop runs its body is written down where it is known.
+// CHECK-LABEL: @counted
+// CHECK: stablehlo.while{{.*}} attributes {whale.trips = 4 : i64}
+func.func @counted() -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.while(%i = %zero) : tensor<i32>
   cond {
     %c = stablehlo.constant dense<10> : tensor<i32>
     %1 = stablehlo.compare LT, %i, %c, SIGNED

@@ -82,6 +82,9 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/buffers/1", 99),
             "file: classes[0].instructions[6].body[0].buffers[1]: must be an "
             "integer from 0 to 14");
+  EXPECT_EQ(errorOf("/classes/0/instructions/6/trips", -1),
+            "file: classes[0].instructions[6].trips: must be an integer of at "
+            "least 0");
   EXPECT_EQ(errorOf("/classes/0/instructions/6/body/0/extent", 2),
             "file: classes[0].instructions[6].body[0].extent: the kernel has "
             "extent 1");

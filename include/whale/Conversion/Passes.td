@@ -66,8 +66,9 @@ def StableHLOToLinalg
     (scatter, sort, windows) become `whale.kernel`; dynamic_update_slice stays.
     Integers lose their sign, with casts where a value meets an operation that
     stays: constants, reshapes, `while` and `case` (whose bodies are lowered),
-    collectives, and library operations. An operation that cannot be lowered is
-    an error at its location.
+    collectives, and library operations. A loop that counts from one constant to
+    another gets `whale.trips`, how often its body runs. An operation that
+    cannot be lowered is an error at its location.
 
     Example:
     ```mlir

@@ -164,6 +164,8 @@ struct While {
   std::vector<Instruction> cond;
   BufferIndex predicate = 0;
   std::vector<Instruction> body;
+  /// How often the body runs, where that is known before.
+  std::optional<int64_t> trips = {};
   bool operator==(const While &) const;
 };
 

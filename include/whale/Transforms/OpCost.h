@@ -77,7 +77,8 @@ struct CountedLoop {
 /// None for any other loop.
 std::optional<CountedLoop> countedLoop(mlir::stablehlo::WhileOp loop);
 
-/// How often the body of a counted loop runs.
+/// How often the body of a counted loop runs; where its condition has become
+/// kernels, what `whale.trips` says.
 std::optional<int64_t> tripCount(mlir::stablehlo::WhileOp loop);
 
 } // namespace whale

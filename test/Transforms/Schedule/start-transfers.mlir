@@ -214,3 +214,55 @@ module {
     return %5 : tensor<8000000xf32>
   }
 }
+
+// -----
+
+#p2 = #whale.placement<[4] replicate 1 on [1]>
+#p3 = #whale.placement<[4] replicate 1 on [0]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+        attributes {whale.bytes = 6400000000 : i64}
+  }
+  // A loop takes as long as its rounds: what is sent meanwhile can be received
+  // when it ends.
+  // CHECK-LABEL: func @rank_class_0
+  // CHECK: stablehlo.while
+  // CHECK: stablehlo.return
+  // CHECK: stablehlo.return
+  // CHECK-NEXT: }
+  // CHECK-NEXT: %[[GOT:.*]]:2 = whale.send_recv channel 0
+  // CHECK-NEXT: whale.launch
+  // CHECK-NEXT: whale.launch
+  // CHECK-NEXT: whale.launch
+  // CHECK-NEXT: whale.wait %[[GOT]]#1
+  func.func @rank_class_0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0>} {
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %0 = stablehlo.while(%i = %x) : tensor<4xf32>
+        attributes {whale.trips = 4 : i64}
+    cond {
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %1 = whale.launch @k0(%i) : (tensor<4xf32>) -> tensor<4xf32>
+      stablehlo.return %1 : tensor<4xf32>
+    }
+    %2 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = whale.launch @k0(%2) : (tensor<4xf32>) -> tensor<4xf32>
+    %4 = whale.launch @k0(%3) : (tensor<4xf32>) -> tensor<4xf32>
+    %r = whale.send_recv channel 0
+        from #p2 to #p3
+        : () -> tensor<4xf32>
+    return %4, %r : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 1>} {
+    %a = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %b = whale.launch @k0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    %c = whale.launch @k0(%b) : (tensor<4xf32>) -> tensor<4xf32>
+    whale.send_recv %c channel 0
+        from #p2 to #p3
+        : (tensor<4xf32>) -> ()
+    return %c : tensor<4xf32>
+  }
+}

@@ -300,6 +300,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kExtentAttrName, kOnFunction, findCountFault},
     {kFlopsAttrName, kOnFunction | kOnKernel, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel, findCountFault},
+    {kTripsAttrName, kOnOther, findCountFault},
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
     {"whale.buffers", kOnFunction, findBuffersFault},
     {"whale.arena_bytes", kOnFunction, findCountFault},

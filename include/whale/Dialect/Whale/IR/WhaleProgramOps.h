@@ -32,6 +32,8 @@ inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
 /// Bytes read and written by one launch.
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
+/// On a loop: how often its body runs.
+inline constexpr llvm::StringLiteral kTripsAttrName = "whale.trips";
 /// A unit attribute: no iteration of an innermost loop of the kernel depends on
 /// another through memory.
 inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
