@@ -207,14 +207,26 @@ private:
 
 } // namespace
 
-/// What was started and waited for is one collective again: what is only sent
-/// where it was started, else where it was waited for.
+/// What was started and waited for is one collective again, where it was waited
+/// for; what no instruction uses where it was started. What is only sent stands
+/// where it can be sent: a start may have been held back for the order that is
+/// given up.
 void ClassSchedule::joinStarts() {
   for (auto wait : llvm::make_early_inc_range(block->getOps<WaitOp>())) {
     Operation *start = wait.getToken().getDefiningOp();
     OpBuilder builder(wait);
-    if (!wait.getReceived())
+    if (wait.getReceived() &&
+        llvm::all_of(wait->getUsers(), [](Operation *user) {
+          return user->hasTrait<OpTrait::IsTerminator>();
+        })) {
       builder.setInsertionPoint(start);
+    } else if (!wait.getReceived()) {
+      Value sent = cast<CollectiveOp>(start).getInput();
+      if (sent.getParentBlock() != block || isa<BlockArgument>(sent))
+        builder.setInsertionPointToStart(block);
+      else
+        builder.setInsertionPointAfterValue(sent);
+    }
     OperationState state(start->getLoc(), start->getName());
     state.addOperands(start->getOperands());
     state.addAttributes(start->getAttrs());
@@ -334,8 +346,12 @@ void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers,
             use = findUse(collective, isGather);
           if (isGather && ahead != Ahead::Gathers)
             use.reset();
-          if (use && !use->ready && ahead == Ahead::Nothing)
+          if (use && !use->ready && ahead == Ahead::Nothing) {
             use->isFixed = true;
+            // What no instruction uses.
+            if (use->needed == ops.size())
+              use->needed = position;
+          }
           bool isStarted = bool(use);
           if (!use) {
             use.emplace();
@@ -454,6 +470,9 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     std::vector<ClassSchedule> schedules(functions.begin(), functions.end());
     std::optional<TransferOrder> order =
         orderAll(costs, schedules, late ? Ahead::Nothing : Ahead::Gathers);
+    // Ranks may need what they receive together at different times.
+    if (!order && late)
+      order = orderAll(costs, schedules, Ahead::Receives);
     if (llvm::any_of(schedules,
                      [](const ClassSchedule &it) { return it.hasAhead; })) {
       std::optional<TransferOrder> plain =

@@ -1,9 +1,9 @@
 // Where memory is short, nothing is gathered before it is needed, also where it
 // was. A reduction in place takes no memory: it still starts early.
 //
-// RUN: whale-opt %s -whale-start-transfers | FileCheck %s --check-prefix=EARLY
-// RUN: whale-opt %s -whale-start-transfers=late=true | FileCheck %s
-// RUN: whale-opt %s -whale-start-transfers -whale-start-transfers=late=true | FileCheck %s
+// RUN: whale-opt %s -split-input-file -whale-start-transfers | FileCheck %s --check-prefix=EARLY
+// RUN: whale-opt %s -split-input-file -whale-start-transfers=late=true | FileCheck %s
+// RUN: whale-opt %s -split-input-file -whale-start-transfers -whale-start-transfers=late=true | FileCheck %s
 
 #part = #whale.placement<[8000000] split 0 (4000000, 4000000) on [0, 1]>
 #whole = #whale.placement<[8000000] replicate 2 on [0, 1]>
@@ -46,5 +46,46 @@ module {
     %3 = whale.launch @k0(%1, %2)
         : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
     return %3, %r : tensor<8000000xf32>, tensor<8000000xf32>
+  }
+}
+
+// -----
+
+#source = #whale.placement<[4] replicate 1 on [2]>
+#both = #whale.placement<[4] replicate 2 on [0, 1]>
+#sums = #whale.placement<[4] partial sum 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // What a rank receives but doesn't use (its share may be empty) is received
+  // where it stands: others wait for it.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 0>} {
+    // CHECK: whale.send_recv channel 0
+    // CHECK: whale.all_reduce
+    %0 = whale.send_recv channel 0 from #source to #both : () -> tensor<4xf32>
+    %1 = whale.all_reduce %x channel 1 from #sums to #both
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = whale.launch @k0(%1) : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+  // CHECK-LABEL: func @rank_class_1
+  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 1>} {
+    // CHECK: whale.send_recv channel 0
+    // CHECK: whale.launch
+    // CHECK: whale.all_reduce
+    %0 = whale.send_recv channel 0 from #source to #both : () -> tensor<4xf32>
+    %1 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = whale.all_reduce %1 channel 1 from #sums to #both
+        : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+  func.func @rank_class_2(%x: tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 2>} {
+    whale.send_recv %x channel 0 from #source to #both : (tensor<4xf32>) -> ()
+    return
   }
 }
