@@ -294,10 +294,12 @@ void Planner::assignBuffers() {
   for (auto [k, value] : llvm::enumerate(function.body.yields)) {
     unsigned source = plan.bufferOf[value];
     const PlannedBuffer &buffer = plan.buffers[source];
-    bool there = plan.alias[k] ||
-                 (buffer.space == BufferSpace::Result && buffer.index == k);
-    plan.resultBuffer[k] = there ? source : plan.buffers.size();
-    if (!there)
+    bool there = buffer.space == BufferSpace::Result && buffer.index == k;
+    if (plan.alias[k])
+      plan.resultBuffer[k] = plan.bufferOf[function.body.args[*plan.alias[k]]];
+    else
+      plan.resultBuffer[k] = there ? source : plan.buffers.size();
+    if (!there && !plan.alias[k])
       plan.buffers.push_back(
           {BufferSpace::Result, 0, unsigned(k), buffer.bytes});
   }
@@ -384,8 +386,11 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
     unsigned arg = function.body.args[argument];
     bool taken =
         llvm::is_contained(plan.alias, std::optional<unsigned>(argument));
-    if (!taken && !plan.alias[result] &&
-        merge(arg, function.body.yields[result]))
+    unsigned value = function.body.yields[result];
+    // Of an empty share nothing is written, whatever the result is made of.
+    bool isEmpty = function.values[value].bytes == 0 &&
+                   function.values[arg].bytes == 0;
+    if (!taken && !plan.alias[result] && (isEmpty || merge(arg, value)))
       plan.alias[result] = argument;
   }
   // The caller keeps an argument that no result takes over: it is not written.

@@ -109,6 +109,19 @@ TEST(BufferPlan, DonatedArgumentReturnedUnchanged) {
   EXPECT_EQ(copyCount(plan), 1u);
 }
 
+// A device of another stage: what it returns may be made of anything, as of a
+// constant.
+TEST(BufferPlan, DonatedEmptyShareTakesItsResult) {
+  BufferBuilder b;
+  b.argument(0);
+  b.results({b.constant(0)});
+  std::pair<unsigned, unsigned> alias{0, 0};
+  BufferPlan plan = b.plan(alias);
+  EXPECT_EQ(plan.alias[0], 0u);
+  EXPECT_EQ(plan.resultBuffer[0], plan.bufferOf[b.function.body.args[0]]);
+  EXPECT_EQ(copyCount(plan), 0u);
+}
+
 TEST(BufferPlan, ArgumentsConstantsAndDuplicatesAreCopied) {
   BufferBuilder b;
   unsigned w = b.argument(64), c = b.constant(64);
