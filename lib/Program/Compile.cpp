@@ -185,9 +185,10 @@ private:
   void restore(ModuleOp module, Snapshot snapshot);
   LogicalResult lowerToFit(ModuleOp module, StringRef first,
                            PlanSummary &summary);
-  FailureOr<std::string> fitMemory(ModuleOp module, PlanSummary &summary);
+  std::optional<StringRef> correct(ModuleOp module, StringRef first,
+                                   Snapshot input, const Cluster &cluster);
   void findStageDevices(ModuleOp module);
-  SmallVector<int64_t> findStageBytes(ModuleOp module);
+  SmallVector<int64_t> findStageBytes(ModuleOp module, const Cluster &cluster);
   LogicalResult dump(ModuleOp module, StringRef phase);
   bool isCpu() const { return options.target == "cpu"; }
 
@@ -321,57 +322,6 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   return success();
 }
 
-/// What a device lacks of the memory that it needs; nothing if all fits. What
-/// they need is known when buffers are planned. Where a device lacks some,
-/// stages are cut and shares are balanced again with the estimates corrected by
-/// it. Where that is no help, a schedule that the cost model has chosen gives
-/// way to one that keeps less.
-FailureOr<std::string> Compiler::fitMemory(ModuleOp module,
-                                           PlanSummary &summary) {
-  auto clusters = module.getOps<ClusterOp>();
-  if (clusters.empty())
-    return std::string();
-  Cluster cluster = (*clusters.begin()).getCluster();
-  if (failed(findNeeds(module, cluster)))
-    return failure();
-  fit.shareScale.assign(cluster.devices.size(), 1);
-  fit.cutScale = fit.shareScale;
-  fit.misfitSchedules.clear();
-  constexpr int kRounds = 6;
-  // Where a correction changes nothing: in the five rounds that are left at
-  // most, a share comes down to a sixth.
-  constexpr double kShrink = 0.7;
-  for (int round = 0;;) {
-    std::optional<int64_t> device = findOverfull(needs, cluster);
-    if (!device)
-      return std::string();
-    if (firstLack.empty())
-      firstLack = describeLack(needs, cluster, *device);
-    bool isReplaceable = !fit.replaceableSchedule.empty();
-    if (!undecided.module || cluster.devices.size() == 1 ||
-        (!isReplaceable && round + 1 == kRounds))
-      return describeLack(needs, cluster, *device) + "; " +
-             suggestRemedy(needs, cluster, *device);
-    if (isReplaceable && round > 0) {
-      fit.misfitSchedules.push_back(fit.replaceableSchedule);
-    } else {
-      ++round;
-      double before = fit.shareScale[*device];
-      correctScale(fit.shares, needs, fit.shareScale);
-      correctScale(fit.cut, needs, fit.cutScale);
-      // A device that takes nothing can need more than one that takes a little:
-      // zeros in the place of its part of a sum.
-      double &scale = fit.shareScale[*device];
-      if (std::abs(scale - before) < 0.01 * before)
-        scale = before * kShrink;
-    }
-    restore(module, std::move(undecided));
-    if (failed(lower(module, firstDecision, summary)) ||
-        failed(findNeeds(module, cluster)))
-      return failure();
-  }
-}
-
 void Compiler::findStageDevices(ModuleOp module) {
   stageDevices.clear();
   for (VirtualDeviceOp device : module.getOps<VirtualDeviceOp>()) {
@@ -381,50 +331,91 @@ void Compiler::findStageDevices(ModuleOp module) {
   }
 }
 
-/// What a device of each stage needs; nothing if that puts them in no other
-/// order than the one that they have.
-SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module) {
-  SmallVector<int64_t> bytes;
-  auto clusters = module.getOps<ClusterOp>();
-  if (clusters.empty() || module->hasAttr(kVirtualDevicesAttr))
+/// What a device of each stage needs, if the stages' devices have enough memory
+/// once those with most of it go to the stages that need most; else nothing, or
+/// if they have done so already.
+SmallVector<int64_t> Compiler::findStageBytes(ModuleOp module,
+                                              const Cluster &cluster) {
+  SmallVector<int64_t> bytes, memory;
+  if (module->hasAttr(kVirtualDevicesAttr))
     return bytes;
   for (ArrayRef<int64_t> devices : stageDevices) {
     int64_t &most = bytes.emplace_back(0);
-    for (int64_t device : devices)
+    int64_t &least = memory.emplace_back(std::numeric_limits<int64_t>::max());
+    for (int64_t device : devices) {
       most = std::max(most, needs[device].bytes);
+      least = std::min(least, cluster.kindOf(device).memoryBytes);
+    }
   }
-  if (llvm::is_sorted(llvm::reverse(bytes)))
+  SmallVector<int64_t> sorted = bytes;
+  llvm::sort(sorted, std::greater<>());
+  llvm::sort(memory, std::greater<>());
+  if (sorted == bytes ||
+      llvm::any_of(llvm::zip_equal(sorted, memory), [](auto pair) {
+        return std::get<0>(pair) > std::get<1>(pair);
+      }))
     bytes.clear();
   return bytes;
 }
 
-/// Lowers the module from a level on, to a program that fits. The devices with
-/// most memory go to the stages in front, which keep most activations; where
-/// parameters are what takes memory, to those that have turned out to need it.
+/// Makes ready to decide again what makes devices need too much: with other
+/// devices for the stages, where that is enough; else with estimates that are
+/// corrected by what devices have turned out to need, and without the schedule,
+/// if another one needs less. Returns the level to begin at; nothing if there
+/// is nothing to decide.
+std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
+                                           Snapshot input,
+                                           const Cluster &cluster) {
+  if (!undecided.module || cluster.devices.size() == 1)
+    return std::nullopt;
+  SmallVector<int64_t> stageBytes = findStageBytes(module, cluster);
+  MemoryFit next;
+  next.isCorrected = true;
+  if (!fit.replaceableSchedule.empty())
+    next.misfitSchedules = {fit.replaceableSchedule};
+  next.stageBytes.assign(stageBytes.begin(), stageBytes.end());
+  if (!stageBytes.empty()) {
+    fit = std::move(next);
+    restore(module, std::move(input));
+    return first;
+  }
+  next.shareScale = findScale(fit.shares, needs);
+  next.cutScale = findScale(fit.cut, needs);
+  fit = std::move(next);
+  restore(module, std::move(undecided));
+  return firstDecision;
+}
+
+/// Lowers the module from a level on, to a program that fits. What devices need
+/// is known when buffers are planned: where one lacks memory, the plan is made
+/// once more.
 LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
                                    PlanSummary &summary) {
   Snapshot input = save(module);
   if (failed(lower(module, first, summary)))
     return failure();
-  FailureOr<std::string> lack = fitMemory(module, summary);
-  if (failed(lack))
-    return failure();
-  if (lack->empty())
+  auto clusters = module.getOps<ClusterOp>();
+  if (clusters.empty())
     return success();
-  SmallVector<int64_t> stageBytes = findStageBytes(module);
-  if (!stageBytes.empty() && !isPartitioned(*input.module)) {
-    restore(module, std::move(input));
-    fit = MemoryFit();
-    fit.stageBytes.assign(stageBytes.begin(), stageBytes.end());
-    if (failed(lower(module, first, summary)))
+  Cluster cluster = (*clusters.begin()).getCluster();
+  if (failed(findNeeds(module, cluster)))
+    return failure();
+  std::optional<int64_t> device = findOverfull(needs, cluster);
+  if (!device)
+    return success();
+  firstLack = describeLack(needs, cluster, *device);
+  if (std::optional<StringRef> again =
+          correct(module, first, std::move(input), cluster)) {
+    if (failed(lower(module, *again, summary)) ||
+        failed(findNeeds(module, cluster)))
       return failure();
-    FailureOr<std::string> second = fitMemory(module, summary);
-    if (failed(second))
-      return failure();
-    if (second->empty())
+    device = findOverfull(needs, cluster);
+    if (!device)
       return success();
   }
-  return emitError(module.getLoc()) << "memory: " << *lack;
+  return emitError(module.getLoc())
+         << "memory: " << describeLack(needs, cluster, *device) << "; "
+         << suggestRemedy(needs, cluster, *device);
 }
 
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,

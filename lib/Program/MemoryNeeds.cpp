@@ -155,17 +155,19 @@ std::string describeNeeds(ArrayRef<MemoryNeed> needs,
   return text;
 }
 
-void correctScale(const MemoryFit::Estimate &estimate,
-                  ArrayRef<MemoryNeed> needs, std::vector<double> &scale) {
+std::vector<double> findScale(const MemoryFit::Estimate &estimate,
+                              ArrayRef<MemoryNeed> needs) {
+  std::vector<double> scale(needs.size(), 1);
   if (estimate.bytes.size() != needs.size())
-    return;
+    return scale;
   for (size_t device = 0; device < needs.size(); ++device) {
     double fixed = double(estimate.fixedBytes[device]);
     double expected = double(estimate.bytes[device]) - fixed;
     double real = double(needs[device].bytes) - fixed;
     if (expected > 0 && real > 0)
-      scale[device] = std::clamp(scale[device] * real / expected, 1e-3, 1e3);
+      scale[device] = std::clamp(real / expected, 1e-3, 1e3);
   }
+  return scale;
 }
 
 } // namespace whale

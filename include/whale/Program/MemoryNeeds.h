@@ -51,10 +51,10 @@ std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
 std::string describeNeeds(llvm::ArrayRef<MemoryNeed> needs,
                           const MemoryFit::Estimate &estimate);
 
-/// Multiplies for each device the factor of what it needs besides the fixed
-/// part by how much the estimate, if there is one, was wrong.
-void correctScale(const MemoryFit::Estimate &estimate,
-                  llvm::ArrayRef<MemoryNeed> needs, std::vector<double> &scale);
+/// By how much the estimate of what each device needs besides the fixed part
+/// was wrong: factors that correct it. 1 where there is none.
+std::vector<double> findScale(const MemoryFit::Estimate &estimate,
+                              llvm::ArrayRef<MemoryNeed> needs);
 
 } // namespace whale
 

@@ -34,6 +34,8 @@ struct MemoryFit {
   /// By whale-propagate, with arguments as the fixed part, and by
   /// whale-cut-task-graphs, with parameters and optimizer state.
   Estimate shares, cut;
+  /// Whether this is the second attempt.
+  bool isCorrected = false;
   /// Factors by which they correct what is not fixed.
   std::vector<double> shareScale, cutScale;
   /// Where the stages of a pipeline didn't fit on the devices that they had:

@@ -107,7 +107,7 @@ private:
     if (fit)
       scale = fit->shareScale;
     StepLoads loads = readLoads();
-    MeshBalancer balancer(loads, cluster, scale);
+    MeshBalancer balancer(loads, cluster, scale, fit && fit->isCorrected);
     SmallVector<Mesh *> list = meshes.getMeshes();
     if (mayRotate)
       mostVariants = countVariants(function);

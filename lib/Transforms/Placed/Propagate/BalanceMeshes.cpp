@@ -16,8 +16,8 @@ using namespace mlir;
 namespace whale {
 
 MeshBalancer::MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-                           ArrayRef<double> scale)
-    : loads(loads), cluster(cluster), scale(scale) {}
+                           ArrayRef<double> scale, bool isCorrected)
+    : loads(loads), cluster(cluster), scale(scale), isCorrected(isCorrected) {}
 
 void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   loadOf.clear();
@@ -27,8 +27,7 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
     if (loadOf.back())
       mesh->setBalance(speedsOf(*mesh, *loadOf.back()));
   }
-  useShares(idealShares(meshes));
-  limit(meshes);
+  limitWithCaution(meshes);
   if (loads.getMoments().size() > 1) {
     keepReplicasApart(meshes);
     rotate(meshes, mostVariants);
@@ -231,6 +230,44 @@ std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
     }
   }
   return seats;
+}
+
+void MeshBalancer::useShares(std::vector<Seats> seats, Caution caution) {
+  cautiousScale.assign(scale.begin(), scale.end());
+  cautiousScale.resize(cluster.devices.size(), 1);
+  for (double &factor : cautiousScale)
+    factor = std::max(factor, caution.leastScale) * (1 + caution.reserve);
+  room.emplace(cluster, cautiousScale, std::move(seats));
+}
+
+/// Whether the shares that were looked at last fit, what is kept free included.
+bool MeshBalancer::isWithinMemory() const {
+  for (size_t device = 0; device < cluster.devices.size(); ++device)
+    if (room->peakBytes(device) > cluster.kindOf(device).memoryBytes)
+      return false;
+  return true;
+}
+
+/// Where memory was short, what is expected is corrected but still an estimate,
+/// and shares that fill a device exactly need too much as often as not. So some
+/// memory is kept free, as much as whole shares leave: estimates are right to
+/// within 10%, and what corrections leave of that is mostly below 3%. What
+/// needed less than expected may need more with another share: that is counted
+/// on only where nothing else is left.
+void MeshBalancer::limitWithCaution(ArrayRef<Mesh *> meshes) {
+  SmallVector<Caution> cautions;
+  if (isCorrected)
+    for (double leastScale : {1.0, 0.0})
+      for (double reserve = 0.064; reserve > 0.001; reserve /= 2)
+        cautions.push_back({reserve, leastScale});
+  cautions.push_back({0, 0});
+  for (Caution caution : cautions) {
+    useShares(idealShares(meshes), caution);
+    limit(meshes);
+    useShares(realShares(meshes), caution);
+    if (isWithinMemory())
+      return;
+  }
 }
 
 /// Keeps the shares of meshes within the memory of their devices.

@@ -22,9 +22,10 @@ namespace whale {
 class MeshBalancer {
 public:
   /// `scale` corrects, for each device, the estimate of what it needs besides
-  /// its arguments; empty for none.
+  /// its arguments; empty for none. `isCorrected` says that shares were made
+  /// before, with estimates that turned out wrong.
   MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-               llvm::ArrayRef<double> scale);
+               llvm::ArrayRef<double> scale, bool isCorrected);
 
   /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
   /// shares rotate where that makes the step faster.
@@ -50,10 +51,15 @@ private:
   void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
   std::vector<Seats> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
   std::vector<Seats> realShares(llvm::ArrayRef<Mesh *> meshes) const;
-  void useShares(std::vector<Seats> seats) {
-    room.emplace(cluster, scale, std::move(seats));
-  }
+  /// How estimates are taken: the part of them that is kept free besides, and
+  /// the least factor by which they are corrected.
+  struct Caution {
+    double reserve, leastScale;
+  };
+  void useShares(std::vector<Seats> seats, Caution caution = {0, 0});
   void limit(llvm::ArrayRef<Mesh *> meshes);
+  void limitWithCaution(llvm::ArrayRef<Mesh *> meshes);
+  bool isWithinMemory() const;
   void rotate(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
   void rotateTogether(llvm::ArrayRef<Mesh *> stages,
                       llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
@@ -67,6 +73,8 @@ private:
   const StepLoads &loads;
   const Cluster &cluster;
   llvm::ArrayRef<double> scale;
+  bool isCorrected;
+  std::vector<double> cautiousScale;
   /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
   /// With the shares that were looked at last.

@@ -240,6 +240,9 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
   bool isMoments = isa<MicroBatchesOp>(op);
   // What leaves the step or a micro-batch stays where it was made.
   bool isEdge = isMoments || isa<YieldOp, func::ReturnOp>(op);
+  // What micro-batches add up is added as it is made.
+  if (isa<YieldOp>(op) && isa<MicroBatchesOp>(op->getParentOp()))
+    return;
   const Mesh *mesh = stepMeshes.meshOf(op);
   // A value that isn't stored keeps what it is computed from.
   bool stored =
