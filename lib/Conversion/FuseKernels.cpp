@@ -40,6 +40,8 @@ using linalg::GenericOp;
 static constexpr unsigned kMaxBuffers = 24;
 static constexpr unsigned kMaxBody = 300;
 /// An operation of at most this size may be computed again for each user.
+/// Conversions between what is stored and what is computed in don't count: they
+/// are an instruction, and what is kept takes as much memory as without them.
 static constexpr unsigned kCheapBody = 4;
 
 //===----------------------------------------------------------------------===//
@@ -96,7 +98,7 @@ static bool isCheap(GenericOp op) {
         inner.getNumRegions() != 0 ||
         (isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&
          !isa<math::AbsFOp, math::CopySignOp>(inner));
-    count += !isa<arith::ConstantOp>(inner);
+    count += !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp>(inner);
     if (heavy || count > kCheapBody)
       return false;
   }

@@ -70,6 +70,31 @@ func.func @heavy_and_cheap(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>)
 
 // -----
 
+// The same in half precision, where each step is rounded.
+// CHECK-LABEL: @heavy_and_cheap_in_half_precision
+// CHECK: %[[FIRST:.*]]:2 = linalg.generic {{.*}} ins(%arg0, %arg1
+// CHECK: math.tanh
+// CHECK: whale.matmul
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[FIRST]]#0 :
+// CHECK: arith.subf
+// CHECK: arith.mulf
+func.func @heavy_and_cheap_in_half_precision(
+    %x: tensor<8x8xbf16>, %y: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
+  %one = stablehlo.constant dense<1.0> : tensor<8x8xbf16>
+  %half = stablehlo.constant dense<0.5> : tensor<8x8xbf16>
+  %t = stablehlo.tanh %x : tensor<8x8xbf16>
+  %h = stablehlo.multiply %half, %t : tensor<8x8xbf16>
+  %c = stablehlo.subtract %one, %h : tensor<8x8xbf16>
+  %p = stablehlo.multiply %t, %y : tensor<8x8xbf16>
+  %m = whale.matmul %p, %p {batch = array<i64>, m = array<i64: 8, 8, 8>,
+      n = array<i64: 8, 1, 1>, k = array<i64: 8, 1, 8>}
+    : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+  %0 = stablehlo.multiply %m, %c : tensor<8x8xbf16>
+  return %0 : tensor<8x8xbf16>
+}
+
+// -----
+
 // Two results of one operation meet again in its only user: one loop.
 // CHECK-LABEL: @meet_again
 // CHECK: linalg.generic
