@@ -381,6 +381,8 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
   }
   next.shareScale = findScale(fit.shares, needs);
   next.cutScale = findScale(fit.cut, needs);
+  for (const MemoryNeed &need : needs)
+    next.scratchBytes.push_back(need.scratchBytes);
   fit = std::move(next);
   restore(module, std::move(undecided));
   return firstDecision;
@@ -440,7 +442,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
                                    "needed, as else "
                                 << delayed;
   if (!needs.empty())
-    emitRemark(module.getLoc()) << describeNeeds(needs, fit.shares);
+    emitRemark(module.getLoc()) << describeNeeds(needs, fit);
   EmitOptions emit;
   emit.target = options.target;
   emit.name = name.str();

@@ -141,8 +141,7 @@ std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
          "and optimizer state (which is not sharded over replicas, as by ZeRO)";
 }
 
-std::string describeNeeds(ArrayRef<MemoryNeed> needs,
-                          const MemoryFit::Estimate &estimate) {
+std::string describeNeeds(ArrayRef<MemoryNeed> needs, const MemoryFit &fit) {
   auto most = llvm::max_element(needs, [](const MemoryNeed &a, const auto &b) {
     return a.bytes < b.bytes;
   });
@@ -150,8 +149,15 @@ std::string describeNeeds(ArrayRef<MemoryNeed> needs,
   std::string text = ("memory: device " + Twine(device) + " needs most, " +
                       Twine(most->bytes) + " bytes")
                          .str();
-  if (estimate.bytes.size() == needs.size())
-    text += (", " + Twine(estimate.bytes[device]) + " were expected").str();
+  if (fit.shares.bytes.size() == needs.size()) {
+    // The second plan knows the scratch of the first.
+    int64_t scratch = most->scratchBytes;
+    if (!fit.scratchBytes.empty())
+      scratch -= fit.scratchBytes[device];
+    text +=
+        (", " + Twine(fit.shares.bytes[device] + scratch) + " were expected")
+            .str();
+  }
   return text;
 }
 
@@ -163,7 +169,8 @@ std::vector<double> findScale(const MemoryFit::Estimate &estimate,
   for (size_t device = 0; device < needs.size(); ++device) {
     double fixed = double(estimate.fixedBytes[device]);
     double expected = double(estimate.bytes[device]) - fixed;
-    double real = double(needs[device].bytes) - fixed;
+    double real =
+        double(needs[device].bytes - needs[device].scratchBytes) - fixed;
     if (expected > 0 && real > 0)
       scale[device] = std::clamp(real / expected, 1e-3, 1e3);
   }

@@ -47,12 +47,12 @@ std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
                           const Cluster &cluster, int64_t device);
 
 /// Says which device needs most, and what it was expected to need if that is
-/// known.
+/// known: by the plan for its buffers, and its scratch.
 std::string describeNeeds(llvm::ArrayRef<MemoryNeed> needs,
-                          const MemoryFit::Estimate &estimate);
+                          const MemoryFit &fit);
 
 /// By how much the estimate of what each device needs besides the fixed part
-/// was wrong: factors that correct it. 1 where there is none.
+/// and scratch was wrong: factors that correct it. 1 where there is none.
 std::vector<double> findScale(const MemoryFit::Estimate &estimate,
                               llvm::ArrayRef<MemoryNeed> needs);
 

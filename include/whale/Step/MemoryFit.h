@@ -38,6 +38,8 @@ struct MemoryFit {
   bool isCorrected = false;
   /// Factors by which they correct what is not fixed.
   std::vector<double> shareScale, cutScale;
+  /// What products and convolutions took besides buffers.
+  std::vector<int64_t> scratchBytes;
   /// Where the stages of a pipeline didn't fit on the devices that they had:
   /// by stage, what a device of it needs.
   std::vector<int64_t> stageBytes;

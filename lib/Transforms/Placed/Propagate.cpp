@@ -103,11 +103,8 @@ private:
     layouts.followStrategies();
     meshes.findArgumentMeshes();
     MemoryFit *fit = getMemoryFit(function);
-    ArrayRef<double> scale;
-    if (fit)
-      scale = fit->shareScale;
     StepLoads loads = readLoads();
-    MeshBalancer balancer(loads, cluster, scale, fit && fit->isCorrected);
+    MeshBalancer balancer(loads, cluster, fit);
     SmallVector<Mesh *> list = meshes.getMeshes();
     if (mayRotate)
       mostVariants = countVariants(function);

@@ -16,8 +16,8 @@ using namespace mlir;
 namespace whale {
 
 MeshBalancer::MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-                           ArrayRef<double> scale, bool isCorrected)
-    : loads(loads), cluster(cluster), scale(scale), isCorrected(isCorrected) {}
+                           const MemoryFit *fit)
+    : loads(loads), cluster(cluster), fit(fit ? *fit : MemoryFit()) {}
 
 void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   loadOf.clear();
@@ -233,11 +233,11 @@ std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
 }
 
 void MeshBalancer::useShares(std::vector<Seats> seats, Caution caution) {
-  cautiousScale.assign(scale.begin(), scale.end());
-  cautiousScale.resize(cluster.devices.size(), 1);
-  for (double &factor : cautiousScale)
+  std::vector<double> scale = fit.shareScale;
+  scale.resize(cluster.devices.size(), 1);
+  for (double &factor : scale)
     factor = std::max(factor, caution.leastScale) * (1 + caution.reserve);
-  room.emplace(cluster, cautiousScale, std::move(seats));
+  room.emplace(cluster, std::move(scale), fit.scratchBytes, std::move(seats));
 }
 
 /// Whether the shares that were looked at last fit, what is kept free included.
@@ -256,7 +256,7 @@ bool MeshBalancer::isWithinMemory() const {
 /// on only where nothing else is left.
 void MeshBalancer::limitWithCaution(ArrayRef<Mesh *> meshes) {
   SmallVector<Caution> cautions;
-  if (isCorrected)
+  if (fit.isCorrected)
     for (double leastScale : {1.0, 0.0})
       for (double reserve = 0.064; reserve > 0.001; reserve /= 2)
         cautions.push_back({reserve, leastScale});

@@ -16,16 +16,15 @@
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
 
 #include "MemoryRoom.h"
+#include "whale/Step/MemoryFit.h"
 
 namespace whale {
 
 class MeshBalancer {
 public:
-  /// `scale` corrects, for each device, the estimate of what it needs besides
-  /// its arguments; empty for none. `isCorrected` says that shares were made
-  /// before, with estimates that turned out wrong.
+  /// `fit` says what is known of the devices' needs, if anything is.
   MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-               llvm::ArrayRef<double> scale, bool isCorrected);
+               const MemoryFit *fit);
 
   /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
   /// shares rotate where that makes the step faster.
@@ -72,9 +71,7 @@ private:
 
   const StepLoads &loads;
   const Cluster &cluster;
-  llvm::ArrayRef<double> scale;
-  bool isCorrected;
-  std::vector<double> cautiousScale;
+  MemoryFit fit;
   /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
   /// With the shares that were looked at last.

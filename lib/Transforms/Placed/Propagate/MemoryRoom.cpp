@@ -72,7 +72,8 @@ MemoryRoom::Slope MemoryRoom::slopeAt(const Seats &seats, double scale,
 /// that of the present share are looked at.
 double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
                            bool inner) const {
-  double memory = double(cluster.kindOf(device).memoryBytes);
+  double memory =
+      double(cluster.kindOf(device).memoryBytes - scratchOf(device));
   double room = 1;
   const Seats &present = seats[device];
   for (std::optional<double> share :
@@ -95,11 +96,12 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
 }
 
 int64_t MemoryRoom::peakBytes(int64_t device) const {
-  return toBytes(peakOf(seats[device], scaleOf(device)).bytes);
+  return addCosts(toBytes(peakOf(seats[device], scaleOf(device)).bytes),
+                  scratchOf(device));
 }
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
-  return toBytes(peakOf(seats[device], 0).bytes);
+  return addCosts(toBytes(peakOf(seats[device], 0).bytes), scratchOf(device));
 }
 
 LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,
@@ -113,7 +115,8 @@ LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,
     if (position <= range.first)
       entering = now;
   });
-  bytes.inside = std::max(bytes.inside, entering);
+  bytes.inside = std::max(bytes.inside, entering) + double(scratchOf(device));
+  bytes.outside += double(scratchOf(device));
   for (const Seat &seat : seats[device])
     if (auto it = seat.load->kept.find(loop); it != seat.load->kept.end())
       for (const auto &[name, amounts] : it->second)

@@ -35,11 +35,12 @@ struct LoopBytes {
 class MemoryRoom {
 public:
   /// `seats[d]` is what device d does. `scale` corrects, for each device, the
-  /// estimate of what it needs besides its arguments; empty for none. Both the
-  /// cluster and `scale` must outlive this.
-  MemoryRoom(const Cluster &cluster, llvm::ArrayRef<double> scale,
-             std::vector<Seats> seats)
-      : cluster(cluster), scale(scale), seats(std::move(seats)) {}
+  /// estimate of what it needs besides its arguments; `scratch` are bytes that
+  /// it needs besides all this. Empty for none. The cluster must outlive this.
+  MemoryRoom(const Cluster &cluster, std::vector<double> scale,
+             llvm::ArrayRef<int64_t> scratch, std::vector<Seats> seats)
+      : cluster(cluster), scale(std::move(scale)), scratch(scratch),
+        seats(std::move(seats)) {}
 
   const Seats &getSeats(int64_t device) const { return seats[device]; }
   /// The largest share of a mesh with this load, of the mini-batch or inside of
@@ -47,7 +48,7 @@ public:
   double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
   /// Bytes that a device needs with the shares that it has.
   int64_t peakBytes(int64_t device) const;
-  /// Those of its arguments alone.
+  /// Those of its arguments and scratch alone.
   int64_t argumentBytes(int64_t device) const;
   /// Those of a loop that stands at these positions.
   LoopBytes loopBytes(int64_t device, mlir::Operation *loop,
@@ -67,6 +68,9 @@ private:
   double scaleOf(int64_t device) const {
     return scale.empty() ? 1 : scale[device];
   }
+  int64_t scratchOf(int64_t device) const {
+    return scratch.empty() ? 0 : scratch[device];
+  }
   Peak peakOf(const Seats &seats, double scale) const;
   static void forEachMoment(const Seats &seats, double scale,
                             llvm::function_ref<void(unsigned, double)> visit);
@@ -74,7 +78,8 @@ private:
                 bool inner, unsigned at) const;
 
   const Cluster &cluster;
-  llvm::ArrayRef<double> scale;
+  std::vector<double> scale;
+  std::vector<int64_t> scratch;
   std::vector<Seats> seats;
   /// Many devices do the same.
   mutable std::map<std::pair<Seats, double>, Peak> peaks;

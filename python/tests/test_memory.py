@@ -1,0 +1,70 @@
+"""What a plan expects devices to need, against what they are given."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import whale as wh
+
+
+def dense(widths, dtype=jnp.float32):
+    params = [jnp.zeros(shape, dtype) for shape in zip(widths, widths[1:])]
+
+    def loss(params, x):
+        for weight in params:
+            x = jax.nn.gelu(x @ weight)
+        return jnp.mean(x.astype(jnp.float32) ** 2)
+
+    return loss, params, jnp.zeros((128, widths[0]), dtype)
+
+
+def convolutions():
+    params = [jnp.zeros((5, 5, *shape)) for shape in [(3, 16), (16, 32)]]
+
+    def loss(params, x):
+        for kernel in params:
+            x = jax.nn.relu(
+                jax.lax.conv_general_dilated(
+                    x,
+                    kernel,
+                    (1, 1),
+                    "SAME",
+                    dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                )
+            )
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((32, 24, 24, 3))
+
+
+@pytest.mark.parametrize(
+    "model, cluster, config",
+    [
+        (dense([256, 512, 256, 512, 64]), 1, {}),
+        (dense([256, 512, 256, 512, 64], jnp.bfloat16), 1, {}),
+        (dense([256, 512, 256, 512, 64]), 4, {}),
+        (convolutions(), 1, {}),
+        (convolutions(), 2, {}),
+        (dense([64, 256] * 4), 2, {"num_micro_batch": 8, "num_task_graph": 2}),
+    ],
+    ids=["f32", "bf16", "replicas", "convolutions", "shared", "stages"],
+)
+def test_expected_memory(model, cluster, config, capfd):
+    """Within 10% of what buffers and scratch take."""
+    loss, params, x = model
+    wh.init(wh.Config(config))
+
+    def train_step(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - g, params, grads), value
+
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=0, batch_argnums=1
+    )
+    step.lower(params, x).compile(explain=True)
+    needed, expected = re.search(
+        r"needs most, (\d+) bytes, (\d+) were expected", capfd.readouterr().err
+    ).groups()
+    assert 0.9 < int(expected) / int(needed) < 1.1
