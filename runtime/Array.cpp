@@ -12,6 +12,7 @@
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -33,36 +34,69 @@ std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   return buffer;
 }
 
+std::shared_ptr<Buffer> Buffer::copy() const {
+  auto other = allocate(bytes);
+  if (bytes)
+    std::memcpy(other->data.get(), data.get(), static_cast<size_t>(bytes));
+  return other;
+}
+
+/// What arrays share. Complete once `step` has ended, and not changed then.
+struct Array::Value {
+  std::shared_ptr<Step> step;
+  std::vector<std::shared_ptr<Buffer>> shards;
+};
+
 struct Array::State {
   DType dtype;
   Shape shape;
   std::shared_ptr<const Layout> layout;
 
-  /// Guards `shards` and `fate`: another handle may donate at any time.
+  /// Guards `value` and `fate`: another handle may donate at any time.
   std::mutex mutex;
-  std::vector<std::shared_ptr<Buffer>> shards;
+  std::shared_ptr<Value> value;
   /// Empty until it is donated.
   std::string fate;
 
-  std::vector<std::shared_ptr<Buffer>> readShards() {
+  std::shared_ptr<Value> getValue() {
     std::lock_guard lock(mutex);
     if (!fate.empty())
       throw Error("the array was " + fate + " and cannot be read");
-    return shards;
+    return value;
+  }
+  std::vector<std::shared_ptr<Buffer>> readShards() {
+    std::shared_ptr<Value> value = getValue();
+    if (value->step)
+      value->step->wait();
+    return value->shards;
   }
 };
 
-Array Array::fromShards(DType dtype, Shape shape,
-                        std::shared_ptr<const Layout> layout,
-                        std::vector<std::shared_ptr<Buffer>> shards) {
-  assert(shards.size() == layout->boxes.size() && "one shard per box");
+Array Array::make(DType dtype, Shape shape,
+                  std::shared_ptr<const Layout> layout,
+                  std::shared_ptr<Value> value) {
   Array array;
   array.state = std::make_shared<State>();
   array.state->dtype = dtype;
   array.state->shape = std::move(shape);
   array.state->layout = std::move(layout);
-  array.state->shards = std::move(shards);
+  array.state->value = std::move(value);
   return array;
+}
+
+Array Array::fromShards(DType dtype, Shape shape,
+                        std::shared_ptr<const Layout> layout,
+                        std::vector<std::shared_ptr<Buffer>> shards) {
+  assert(shards.size() == layout->boxes.size() && "one shard per box");
+  return make(dtype, std::move(shape), std::move(layout),
+              std::make_shared<Value>(Value{nullptr, std::move(shards)}));
+}
+
+Array Array::ofStep(DType dtype, Shape shape,
+                    std::shared_ptr<const Layout> layout,
+                    std::shared_ptr<Step> step) {
+  return make(dtype, std::move(shape), std::move(layout),
+              std::make_shared<Value>(Value{std::move(step), {}}));
 }
 
 Array Array::fromHost(DType dtype, Shape shape, const void *data) {
@@ -88,6 +122,18 @@ bool Array::isDonated() const { return !fate().empty(); }
 std::string Array::fate() const {
   std::lock_guard lock(state->mutex);
   return state->fate;
+}
+
+std::shared_ptr<Step> Array::step() const { return state->getValue()->step; }
+
+bool Array::isReady() const {
+  std::shared_ptr<Step> step = this->step();
+  return !step || step->hasEnded();
+}
+
+void Array::wait(const AskInterrupted &interrupted) const {
+  if (std::shared_ptr<Step> step = this->step())
+    step->wait(interrupted);
 }
 
 DType Array::dtype() const { return state->dtype; }
@@ -199,9 +245,43 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout) const {
 }
 
 void Array::donate(std::string fate) const {
+  std::shared_ptr<Value> unused; // It goes after the lock.
   std::lock_guard lock(state->mutex);
   state->fate = std::move(fate);
-  state->shards.clear();
+  unused.swap(state->value);
+}
+
+Array Array::share(const std::shared_ptr<const Layout> &layout) const {
+  std::shared_ptr<Value> value = state->getValue();
+  auto isBorrowed = [](const std::shared_ptr<Buffer> &shard) {
+    return shard && !shard->writable;
+  };
+  // What a step computes is never borrowed.
+  if (value->step || std::ranges::none_of(value->shards, isBorrowed))
+    return make(state->dtype, state->shape, state->layout, std::move(value));
+  Array laidOut = relayout(layout);
+  if (laidOut.state != state)
+    return laidOut;
+  std::vector<std::shared_ptr<Buffer>> copies;
+  for (const std::shared_ptr<Buffer> &shard : value->shards)
+    copies.push_back(shard ? shard->copy() : nullptr);
+  return fromShards(state->dtype, state->shape, state->layout,
+                    std::move(copies));
+}
+
+std::vector<std::shared_ptr<Buffer>> Array::release() {
+  wait();
+  std::shared_ptr<Value> value = state->getValue();
+  state.reset();
+  if (value.use_count() > 1)
+    return value->shards;
+  // Who held it before has read it before.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return std::move(value->shards);
+}
+
+void Array::fill(std::vector<std::shared_ptr<Buffer>> shards) const {
+  state->getValue()->shards = std::move(shards);
 }
 
 } // namespace whale::runtime

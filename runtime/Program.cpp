@@ -9,6 +9,7 @@
 #include "whale/Runtime/Program.h"
 
 #include "executor/Executor.h"
+#include "executor/StepQueue.h"
 #include "program/Kernels.h"
 #include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Checksum.h"
@@ -37,8 +38,11 @@ struct Program::Engine {
                  options.lateSeed) {}
 
   Executor executor;
-  std::timed_mutex mutex;
+  /// Held by whoever uses the executor.
+  std::mutex mutex;
   pid_t process = getpid();
+  // Last: its thread stops before what it uses goes.
+  StepQueue queue;
 };
 
 struct Program::State {
@@ -247,6 +251,8 @@ static void checkArguments(const std::vector<Parameter> &parameters,
     if (array.isDonated())
       throw Error(describe(parameter) + ": the array was " + array.fate() +
                   " before");
+    if (std::shared_ptr<Step> step = array.step())
+      step->check();
     if (array.dtype() != parameter.dtype)
       throw Error(describe(parameter) + ": must be " +
                   std::string(whale::runtime::name(parameter.dtype)) +
@@ -259,89 +265,167 @@ static void checkArguments(const std::vector<Parameter> &parameters,
   }
 }
 
+static void checkSlowdowns(std::span<const double> slowdowns, size_t ranks) {
+  if (!slowdowns.empty() && slowdowns.size() != ranks)
+    throw Error("there are " + std::to_string(slowdowns.size()) +
+                " slowdowns for " + std::to_string(ranks) + " ranks");
+  for (double slowdown : slowdowns)
+    if (!kSlowdownRange.contains(slowdown))
+      throw Error("a slowdown of " + std::to_string(slowdown) +
+                  " is no number from 1 to 1000000");
+}
+
 /// Memory for a result in place of an argument: the argument's own if nobody
 /// else uses it.
 static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
-  if (buffer && (!buffer->writable || buffer.use_count() > 1)) {
-    auto copy = Buffer::allocate(buffer->bytes);
-    if (buffer->bytes)
-      std::memcpy(copy->data.get(), buffer->data.get(),
-                  static_cast<size_t>(buffer->bytes));
-    buffer = std::move(copy);
-  }
+  if (buffer && buffer.use_count() > 1)
+    buffer = buffer->copy();
+  // Who held it before has read it before.
+  std::atomic_thread_fence(std::memory_order_acquire);
   return buffer;
+}
+
+/// A step on its way through the queue.
+struct Program::Work {
+  std::shared_ptr<State> state;
+  Engine &engine;
+  StepOptions options;
+  Trace *trace;
+  std::shared_ptr<Step> step;
+  std::shared_ptr<StepCosts> costs;
+  /// Not those of the caller, who may donate his.
+  std::vector<Array> arguments, results;
+
+  void run();
+
+private:
+  Bindings compute();
+  void release();
+};
+
+void Program::Work::run() {
+  try {
+    Bindings outputs = compute();
+    if (!step->claim())
+      return release();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      results[i].fill(std::move(outputs[i]));
+    release();
+    step->publish();
+  } catch (const Interrupted &) {
+    release();
+    step->failInterrupted();
+  } catch (const std::exception &error) {
+    release();
+    step->fail(error.what());
+  }
+}
+
+/// Who waits for the step finds nothing in use: a next step may write to the
+/// results, and a program that the caller drops goes in his thread.
+void Program::Work::release() {
+  arguments.clear();
+  results.clear();
+  state.reset();
+}
+
+Bindings Program::Work::compute() {
+  if (step->isUnwanted())
+    throw Interrupted("the run was interrupted");
+  const format::Program &program = state->bound->program;
+  AskInterrupted isUnwanted = [this] { return step->isUnwanted(); };
+  Bindings inputs, outputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    arguments[i].wait(isUnwanted);
+    Array array = arguments[i].relayout(program.arguments[i].layout);
+    arguments[i] = Array();
+    inputs.push_back(array.release());
+  }
+
+  std::lock_guard lock(engine.mutex);
+  for (const Parameter &result : program.results) {
+    auto &shards = outputs.emplace_back();
+    for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
+      const std::optional<Box> &box = result.layout->boxes[rank];
+      if (!box)
+        shards.emplace_back();
+      else if (result.alias)
+        shards.push_back(takeOver(inputs[*result.alias][rank]));
+      else
+        shards.push_back(
+            Buffer::allocate(box->elements() * byteSize(result.dtype)));
+    }
+  }
+  RunOptions runOptions{options};
+  runOptions.stats = &costs->stats;
+  runOptions.profile = options.isProfiled ? &costs->profile : nullptr;
+  runOptions.trace = trace;
+  // A trace may go before ranks that nobody waits for.
+  runOptions.interrupted = trace ? nullptr : isUnwanted;
+  return engine.executor.run(std::move(inputs), std::move(outputs), runOptions);
+}
+
+Submission Program::submit(std::span<const Array> arguments,
+                           const StepOptions &options) const {
+  return submit(arguments, options, nullptr);
+}
+
+Submission Program::submit(std::span<const Array> arguments,
+                           const StepOptions &options, Trace *trace) const {
+  const format::Program &program = state->bound->program;
+  checkArguments(program.arguments, arguments);
+  checkSlowdowns(options.slowdowns, rankCount());
+  Engine &engine = state->getEngine();
+  StepQueue::Place place = engine.queue.reserve(options.interrupted);
+
+  auto costs = std::make_shared<StepCosts>();
+  auto work =
+      std::make_shared<Work>(state, engine, options, trace, nullptr, costs);
+  work->options.interrupted = nullptr; // It is the caller's.
+  std::vector<std::shared_ptr<Step>> before;
+  std::vector<Array> donated;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter &parameter = program.arguments[i];
+    work->arguments.push_back(arguments[i].share(parameter.layout));
+    before.push_back(work->arguments.back().step());
+    if (options.donate && parameter.donated)
+      donated.push_back(arguments[i]);
+  }
+  auto donate = [donated](const std::string &fate) {
+    for (const Array &array : donated)
+      array.donate(fate);
+  };
+  donate("donated to a program");
+
+  Submission submission;
+  submission.step = work->step = Step::create(before, donate);
+  submission.costs = costs;
+  for (const Parameter &result : program.results) {
+    submission.results.push_back(
+        Array::ofStep(result.dtype, result.shape, result.layout, work->step));
+    work->results.push_back(submission.results.back().share(result.layout));
+  }
+  engine.queue.push(std::move(place), work->step, [work] { work->run(); });
+  return submission;
+}
+
+std::vector<Array> Program::run(std::span<const Array> arguments,
+                                const RunOptions &options) const {
+  StepOptions stepOptions = options;
+  stepOptions.isProfiled |= options.profile != nullptr;
+  Submission submission = submit(arguments, stepOptions, options.trace);
+  submission.step->wait(options.interrupted);
+  if (options.stats)
+    *options.stats = submission.costs->stats;
+  if (options.profile)
+    options.profile->add(submission.costs->profile);
+  return std::move(submission.results);
 }
 
 std::string Program::describe(const Profile &profile) const {
   Engine &engine = state->getEngine();
   std::lock_guard lock(engine.mutex);
   return engine.executor.describe(profile);
-}
-
-std::vector<Array> Program::run(std::span<const Array> arguments,
-                                const RunOptions &options) const {
-  const format::Program &program = state->bound->program;
-  Engine &engine = state->getEngine();
-  std::unique_lock lock(engine.mutex, std::defer_lock);
-  while (!lock.try_lock_for(std::chrono::milliseconds(30)))
-    if (options.interrupted && options.interrupted())
-      throw Interrupted("the run was interrupted");
-  checkArguments(program.arguments, arguments);
-  size_t rankCount = this->rankCount();
-  if (!options.slowdowns.empty() && options.slowdowns.size() != rankCount)
-    throw Error("there are " + std::to_string(options.slowdowns.size()) +
-                " slowdowns for " + std::to_string(rankCount) + " ranks");
-  for (double slowdown : options.slowdowns)
-    if (!kSlowdownRange.contains(slowdown))
-      throw Error("a slowdown of " + std::to_string(slowdown) +
-                  " is no number from 1 to 1000000");
-
-  Bindings inputs;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    Array array = arguments[i].relayout(program.arguments[i].layout);
-    auto &shards = inputs.emplace_back();
-    for (size_t rank = 0; rank < rankCount; ++rank)
-      shards.push_back(array.shard(rank));
-  }
-  auto donate = [&](const std::string &to) {
-    for (size_t i = 0; options.donate && i < arguments.size(); ++i)
-      if (program.arguments[i].donated)
-        arguments[i].donate("donated to " + to);
-  };
-  donate("a program");
-
-  Bindings outputs;
-  try {
-    for (const Parameter &result : program.results) {
-      auto &shards = outputs.emplace_back();
-      for (size_t rank = 0; rank < rankCount; ++rank) {
-        const std::optional<Box> &box = result.layout->boxes[rank];
-        if (!box)
-          shards.emplace_back();
-        else if (result.alias)
-          shards.push_back(takeOver(inputs[*result.alias][rank]));
-        else
-          shards.push_back(
-              Buffer::allocate(box->elements() * byteSize(result.dtype)));
-      }
-    }
-    outputs =
-        engine.executor.run(std::move(inputs), std::move(outputs), options);
-  } catch (const Interrupted &) {
-    donate("a program that was interrupted");
-    throw;
-  } catch (...) {
-    donate("a program that failed");
-    throw;
-  }
-
-  std::vector<Array> results;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Parameter &result = program.results[i];
-    results.push_back(Array::fromShards(result.dtype, result.shape,
-                                        result.layout, std::move(outputs[i])));
-  }
-  return results;
 }
 
 } // namespace whale::runtime

@@ -13,6 +13,7 @@
 
 #include "whale/Runtime/Array.h"
 #include "Module.h"
+#include "Waiting.h"
 #include "whale/Runtime/Types.h"
 
 #include <nanobind/nanobind.h>
@@ -22,6 +23,7 @@
 
 namespace nb = nanobind;
 using namespace whale::runtime;
+using whale::python::letOthersRun;
 
 using HostBytes =
     nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -52,12 +54,12 @@ static Array fromHost(HostBytes data, const std::string &typeName,
                 " and type " + typeName);
   if (bytes == 0)
     return Array::fromHost(*dtype, std::move(shape), data.data());
-  // The handle of the NumPy array lives as long as the memory is in use; the
-  // last user may be a thread of a rank.
+  // The handle of the NumPy array lives as long as the memory is in use, which
+  // may end where other Python threads run.
   const void *memory = data.data();
   auto *owner = new HostBytes(std::move(data));
   std::shared_ptr<const void> shared(memory, [owner](const void *) {
-    // A rank that outlives Python, in a run that nobody waits for, leaves it.
+    // A thread that outlives Python leaves it.
     if (!Py_IsInitialized() || isFinalizing())
       return;
     nb::gil_scoped_acquire gil;
@@ -66,14 +68,14 @@ static Array fromHost(HostBytes data, const std::string &typeName,
   return Array::adopt(*dtype, std::move(shape), std::move(shared));
 }
 
-static NewBytes toHost(const Array &array) {
+static NewBytes toHost(const Array &array, bool inMainThread) {
   // Aligned as a buffer is, so that JAX uses the memory in place.
   auto memory = std::make_unique<std::shared_ptr<Buffer>>();
-  {
-    nb::gil_scoped_release release;
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    array.wait(interrupted);
     *memory = Buffer::allocate(array.bytes());
     array.toHost((*memory)->data.get());
-  }
+  });
   auto *bytes = static_cast<uint8_t *>((*memory)->data.get());
   nb::capsule owner(memory.release(), [](void *held) noexcept {
     delete static_cast<std::shared_ptr<Buffer> *>(held);
@@ -81,12 +83,22 @@ static NewBytes toHost(const Array &array) {
   return NewBytes(bytes, {static_cast<size_t>(array.bytes())}, owner);
 }
 
+static void wait(const Array &array, bool inMainThread) {
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    array.wait(interrupted);
+  });
+}
+
 void whale::python::bindArray(nb::module_ &module) {
   nb::class_<Array>(module, "Array", "A tensor in shards, one for each rank.")
       .def_static("from_host", fromHost, nb::arg("data"), nb::arg("dtype"),
                   nb::arg("shape"),
-                  "Reads `data` in place; it must not change while in use.")
-      .def("to_host", toHost, "Gathers the tensor's bytes into new memory.")
+                  "Reads `data` in place, until a program copies it.")
+      .def("to_host", toHost, nb::arg("in_main_thread"),
+           "Gathers the tensor's bytes into new memory, once it is ready.")
+      .def("wait", wait, nb::arg("in_main_thread"),
+           "Waits for the step that computes it, and raises its error.")
+      .def_prop_ro("is_ready", &Array::isReady)
       .def_prop_ro(
           "dtype",
           [](const Array &array) { return std::string(name(array.dtype())); })

@@ -6,53 +6,64 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loading and running let other Python threads go on.
+// Loading, and waiting for steps, let other Python threads go on.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Program.h"
 #include "Module.h"
+#include "Waiting.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-
-#include <optional>
 
 namespace nb = nanobind;
 using namespace whale::runtime;
+using whale::python::letOthersRun;
 
 static void load(Program *place, const std::string &path) {
   nb::gil_scoped_release release;
   new (place) Program(Program::load(path));
 }
 
-/// Python handles signals in its main thread, and only where it is asked to:
-/// what a handler raises there (KeyboardInterrupt) ends the run.
-static std::tuple<std::vector<Array>, std::string, Profile>
-run(const Program &program, const std::vector<Array> &arguments,
-    bool inMainThread) {
-  Stats stats;
-  RunOptions options;
-  options.stats = &stats;
-  Profile profile;
-  options.profile = &profile;
-  std::optional<nb::python_error> raised;
-  if (inMainThread)
-    options.interrupted = [&] {
-      nb::gil_scoped_acquire gil;
-      if (PyErr_CheckSignals() != 0)
-        raised.emplace();
-      return raised.has_value();
-    };
-  try {
-    nb::gil_scoped_release release;
-    std::vector<Array> results = program.run(arguments, options);
-    return {std::move(results), stats.json(), std::move(profile)};
-  } catch (const Interrupted &) {
-    throw nb::python_error(std::move(*raised));
-  }
+namespace {
+/// A step that may still run.
+struct PythonStep {
+  std::shared_ptr<Step> step;
+  std::shared_ptr<const StepCosts> costs;
+};
+} // namespace
+
+static std::pair<std::vector<Array>, PythonStep>
+submit(const Program &program, const std::vector<Array> &arguments,
+       bool inMainThread) {
+  StepOptions options;
+  options.isProfiled = true;
+  Submission submission =
+      letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+        options.interrupted = interrupted;
+        return program.submit(arguments, options);
+      });
+  return {std::move(submission.results),
+          {std::move(submission.step), std::move(submission.costs)}};
+}
+
+static const StepCosts &waitForCosts(const PythonStep &step,
+                                     bool inMainThread) {
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    step.step->wait(interrupted);
+  });
+  return *step.costs;
+}
+
+static void stop(const std::vector<PythonStep> &stopped) {
+  nb::gil_scoped_release release;
+  std::vector<std::shared_ptr<Step>> steps;
+  for (const PythonStep &step : stopped)
+    steps.push_back(step.step);
+  Step::stop(steps);
 }
 
 static std::string describe(const Program &program, const Profile &profile) {
@@ -62,11 +73,31 @@ static std::string describe(const Program &program, const Profile &profile) {
 
 void whale::python::bindProgram(nb::module_ &module) {
   nb::class_<Profile>(module, "Profile", "The times of a step's instructions.");
+  nb::class_<PythonStep>(module, "Step", "A step that may still run.")
+      .def_prop_ro(
+          "has_left",
+          [](const PythonStep &step) { return step.step->hasLeft(); },
+          "Whether nothing runs for it any more.")
+      .def(
+          "stats",
+          [](const PythonStep &step, bool inMainThread) {
+            return waitForCosts(step, inMainThread).stats.json();
+          },
+          nb::arg("in_main_thread"), "Its costs as JSON, once it has ended.")
+      .def(
+          "profile",
+          [](const PythonStep &step, bool inMainThread) {
+            return waitForCosts(step, inMainThread).profile;
+          },
+          nb::arg("in_main_thread"), "Its profile, once it has ended.");
+  module.def("stop_steps", stop, nb::arg("steps"),
+             "Ends steps, and waits until they have left.");
   nb::class_<Program>(module, "Program",
                       "A program directory in memory, with its ranks.")
       .def("__init__", load, nb::arg("path"))
-      .def("run", run, nb::arg("arrays"), nb::arg("in_main_thread"),
-           "Runs one step: the results, its statistics as JSON, its profile.")
+      .def("submit", submit, nb::arg("arrays"), nb::arg("in_main_thread"),
+           "Hands over a step: its results, which it has yet to compute, and "
+           "the step itself.")
       .def("describe", describe, nb::arg("profile"),
            "Where the time of a step went, as text.");
 }

@@ -18,6 +18,30 @@ signal.alarm(90)
 os.register_at_fork(after_in_child=lambda: signal.alarm(60))
 """
 
+# To stand before other code.
+INTERRUPTED = """
+def interrupted(call):
+    "Seconds from Ctrl-C to KeyboardInterrupt."
+    sent = []
+    def send():
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send).start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+    raise AssertionError("no KeyboardInterrupt")
+"""
+ENDLESS = """
+x = np.ones(4, np.float32)
+endless = wh.jit(
+    lambda x: jax.lax.while_loop(lambda x: x.sum() < jnp.inf, jnp.sin, x),
+    cluster=2,
+)
+"""
+
 
 def run(code, **environment):
     """Runs Python code that must succeed; with its output."""

@@ -27,7 +27,7 @@ def parameter(name, shape, boxes, dtype, **fields):
     }
 
 
-def write_product(path, dtype="f32", donated=False):
+def write_product(path, dtype="f32", donated=False, arena_bytes=0):
     """``f(x: 4x2, w: 2x2) = x @ w`` on 2 ranks, one with 3 of the rows.
 
     The second result is `w` on the second rank.
@@ -62,7 +62,7 @@ def write_product(path, dtype="f32", donated=False):
             instructions.append({"copy": [1, 3]})
         return {
             "ranks": [rank],
-            "arena_bytes": 0,
+            "arena_bytes": arena_bytes,
             "buffers": buffers,
             "instructions": instructions,
         }
@@ -144,6 +144,34 @@ def test_donation(tmp_path):
         first + 1
 
 
+def test_errors_of_steps(tmp_path):
+    """They are raised where results are used, each time."""
+    product = write_product(tmp_path / "p.whale")
+    failing = write_product(
+        tmp_path / "f.whale", donated=True, arena_bytes=2**50
+    )
+    x = product(X, W)["product"]
+    bad = failing(x, W)["product"]
+    assert x.is_deleted() and bad.shape == (4, 2)
+    message = rf"^rank \d: cannot allocate {2**50} bytes"
+    for use in (
+        np.asarray,
+        np.asarray,
+        jnp.sin,
+        jax.block_until_ready,
+        repr,
+        lambda array: product(array, W),
+    ):
+        with pytest.raises(wh.RuntimeError, match=message):
+            use(bad)
+    with pytest.raises(wh.RuntimeError, match=message):
+        _ = failing.stats
+    with pytest.raises(wh.RuntimeError, match="to a program that failed"):
+        np.asarray(x)
+    assert bad.is_ready() and not bad.is_deleted()
+    np.testing.assert_array_equal(product(X, W)["product"], X @ W)
+
+
 def test_results_are_independent_of_their_arguments(tmp_path):
     program = write_product(tmp_path / "p.whale")
     w = W.copy()
@@ -191,9 +219,9 @@ def test_arrays_of_the_extension():
     array = _whale.Array.from_host(data.view(np.uint8), "i32", [2, 3])
     assert array.dtype == "i32" and list(array.shape) == [2, 3]
     assert not array.is_donated
-    np.testing.assert_array_equal(array.to_host().view(np.int32), data)
+    np.testing.assert_array_equal(array.to_host(True).view(np.int32), data)
     empty = _whale.Array.from_host(np.zeros(0, np.uint8), "bf16", [0, 3])
-    assert empty.to_host().size == 0
+    assert empty.to_host(True).size == 0
     for size, dtype, shape, message in [
         (4, "f33", [1], "'f33'"),
         (4, "f32", [2], "4 bytes for a tensor of shape"),

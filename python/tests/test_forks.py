@@ -22,7 +22,7 @@ def twice(x):
 
 wh.jit(twice, cluster=2).lower(x)
 program = step.lower(x, x).compile()
-state, total = program(x, x)
+state, total = jax.block_until_ready(program(x, x))
 
 def child(state):
     state, total = program(state, x)
@@ -47,12 +47,22 @@ loop = wh.jit(
     lambda x: jax.lax.while_loop(lambda x: x.sum() < jnp.inf, jnp.sin, x),
     cluster=2,
 )
-threading.Thread(target=loop, args=(x,), daemon=True).start()
-while not loop._programs:
-    time.sleep(0.01)
-time.sleep(0.2)
+
+def wait():
+    loop(x).block_until_ready()
+
+threading.Thread(target=wait, daemon=True).start()
+lost = loop(x)
 pid = os.fork()
 if pid == 0:
+    for use in (lost.block_until_ready, lambda: program(lost, x)):
+        try:
+            use()
+        except wh.RuntimeError as error:
+            assert "wait for its results before the fork" in str(error)
+        else:
+            raise AssertionError("a result of the parent's step")
+    del lost
     child(state)
     sys.exit(8)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 8

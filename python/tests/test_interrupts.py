@@ -1,25 +1,9 @@
 """Ctrl-C in a step, in a process of its own."""
 
 import pytest
-from processes import run
+from processes import ENDLESS, INTERRUPTED, run
 
 pytest.importorskip("whale._whale")
-
-INTERRUPTED = """
-def interrupted(call):
-    "Seconds from Ctrl-C to KeyboardInterrupt."
-    sent = []
-    def send():
-        time.sleep(0.3)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Thread(target=send).start()
-    try:
-        call()
-    except KeyboardInterrupt:
-        return time.monotonic() - sent[0]
-    raise AssertionError("no KeyboardInterrupt")
-"""
 
 
 def test_ctrl_c_ends_a_step():
@@ -36,7 +20,8 @@ def count(state, to, x):
 step = wh.jit(count, cluster=2, donate_argnums=0)
 x = np.ones(4, np.float32)
 state, kept = step(np.zeros(4, np.float32), np.float32(8), x)
-print("seconds", interrupted(lambda: step(state, np.float32(np.inf), kept)))
+lost = step(state, np.float32(np.inf), kept)
+print("seconds", interrupted(lambda: jax.block_until_ready(lost)))
 for use in (lambda: np.asarray(state), lambda: step(state, np.float32(8), x)):
     try:
         use()
@@ -47,11 +32,20 @@ state, kept = step(np.zeros(4, np.float32), np.float32(8), kept)
 np.testing.assert_array_equal(state, x * 2)
 np.testing.assert_array_equal(kept, x * 4)
 
-# It is another thread's step that the main thread waits for.
+# The main thread's step waits for another thread's, which goes on.
 values = np.zeros(4, np.float32), np.float32(np.inf), x
-threading.Thread(target=step, args=values, daemon=True).start()
-time.sleep(0.2)
-print("seconds", interrupted(lambda: step(*values)))
+others = []
+
+def run():
+    others.append(step(*values)[0])
+    others[0].block_until_ready()
+
+threading.Thread(target=run, daemon=True).start()
+while not others:
+    time.sleep(0.01)
+print("seconds", interrupted(lambda: np.asarray(step(*values)[0])))
+print("seconds", interrupted(lambda: np.asarray(others[0])))
+assert not others[0].is_ready()
 """
     )
     message = "it was donated to a program that was interrupted"
@@ -69,10 +63,37 @@ n = 2800
 step = wh.jit(lambda x: (x + 1, jnp.linalg.eigh(x)[0])[1], cluster=1)
 x = np.random.default_rng(0).normal(size=(n, n)).astype(np.float32)
 program = step.lower(x).compile()
-print("seconds", interrupted(lambda: program(x)))
+print("seconds", interrupted(lambda: np.asarray(program(x))))
 # The next step of this program waits for it, another one's doesn't.
-print("seconds", interrupted(lambda: program(x)))
+print("seconds", interrupted(lambda: np.asarray(program(x))))
 np.testing.assert_array_equal(wh.jit(jnp.negative, cluster=1)(x), -x)
 """
     )
     assert done.stdout.count("seconds") == 2
+
+
+def test_ctrl_c_while_a_call_waits():
+    """A call waits where several steps do; they end with it."""
+    run(
+        INTERRUPTED
+        + ENDLESS
+        + """
+waiting = []
+endless(x * np.inf)  # It is compiled, and ends.
+
+def call():
+    while True:
+        waiting.append(endless(x))
+
+interrupted(call)
+assert waiting
+for array in waiting:
+    try:
+        array.block_until_ready()
+    except wh.RuntimeError as error:
+        assert str(error) == "the run was interrupted"
+    else:
+        raise AssertionError("a result of an endless step")
+np.testing.assert_array_equal(endless(x * np.inf), x * np.inf)
+"""
+    )

@@ -18,7 +18,7 @@ class Array:
     def from_host(
         data: NDArray[np.uint8], dtype: str, shape: Sequence[int]
     ) -> Array:
-        """Reads `data` in place; it must not change while it is in use."""
+        """Reads `data` in place, until a program copies it."""
 
     @property
     def dtype(self) -> str: ...
@@ -30,20 +30,56 @@ class Array:
     def fate(self) -> str:
         """What has become of a donated array: "donated to a program"."""
 
-    def to_host(self) -> NDArray[np.uint8]:
-        """Gathers the tensor's bytes into new memory, row-major."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether the step that computes it has ended."""
+
+    def wait(self, in_main_thread: bool) -> None:
+        """Waits for the step that computes it, and raises its error.
+
+        In the main thread, what a signal handler raises ends the step.
+        """
+
+    def to_host(self, in_main_thread: bool) -> NDArray[np.uint8]:
+        """Gathers the tensor's bytes into new memory, row-major.
+
+        Waits as `wait`.
+        """
+
+class Profile:
+    """The times of a step's instructions."""
+
+class Step:
+    """A step that may still run."""
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nothing runs for it any more."""
+
+    def stats(self, in_main_thread: bool) -> str:
+        """Its costs as JSON, once it has ended; waits as `Array.wait`."""
+
+    def profile(self, in_main_thread: bool) -> Profile:
+        """Its profile, once it has ended; waits as `Array.wait`."""
+
+def stop_steps(steps: Sequence[Step]) -> None:
+    """Ends steps, and waits until they have left."""
 
 class Program:
     """A program directory in memory, with the threads of its ranks."""
 
     def __init__(self, path: str) -> None: ...
-    def run(
+    def submit(
         self, arrays: Sequence[Array], in_main_thread: bool
-    ) -> tuple[list[Array], str]:
-        """Runs one step: the results, and its statistics as JSON.
+    ) -> tuple[list[Array], Step]:
+        """Hands over a step: its results, and the step that computes them.
 
-        In the main thread, what a signal handler raises ends the step.
+        Waits while some steps of the program wait already. In the main thread,
+        what a signal handler raises ends these.
         """
+
+    def describe(self, profile: Profile) -> str:
+        """Where the time of a step went, as text."""
 
 class Staging:
     """A directory under construction, beside the one that it will replace.

@@ -14,6 +14,7 @@ from jax._src import core as jax_core
 from jax._src.array import ArrayImpl
 from jax.experimental.layout import Format
 
+from whale import native
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
 from whale.placement import Placement
@@ -22,10 +23,11 @@ from whale.placement import Placement
 class Array(jax.Array):
     """A `jax.Array` that lies on the ranks of a program.
 
-    It is gathered the first time that its elements are read, and handed as it
-    is to any program that takes it as an argument. To JAX it is an array on
-    the default device that may be moved to any other. After it was donated to
-    a program it can no longer be read.
+    The step that computes it may still run: what reads its elements waits for
+    it, and raises its error. It is gathered the first time that its elements
+    are read, and handed as it is to any program that takes it as an argument.
+    To JAX it is an array on the default device that may be moved to any other.
+    After it was donated to a program it can no longer be read.
 
     What is not defined here is forwarded to the gathered value.
     """
@@ -176,13 +178,16 @@ class Array(jax.Array):
         raise RuntimeError(message)
 
     def is_ready(self) -> bool:
-        """True: a program has run when it returns."""
-        self._check_if_deleted()
-        return True
+        """Whether the step that computes it has ended."""
+        return self.handle().is_ready
 
     def block_until_ready(self) -> Array:
-        """Does nothing: a program has run when it returns."""
-        self._check_if_deleted()
+        """Waits until the step that computes it has ended.
+
+        Raises:
+            RuntimeError: where the step failed.
+        """
+        native.waited(self.handle().wait)
         return self
 
     def copy_to_host_async(self) -> None:
@@ -201,7 +206,8 @@ class Array(jax.Array):
         """The elements, of a key its words, in memory that nobody changes."""
         handle = self.handle()
         if self._words is None:
-            words = handle.to_host().view(numpy_dtype(handle.dtype))
+            words = native.waited(handle.to_host)
+            words = words.view(numpy_dtype(handle.dtype))
             self._words = words.reshape(handle.shape)
             self._words.flags.writeable = False
         return self._words

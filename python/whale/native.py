@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from whale.errors import RuntimeError, WhaleError
@@ -34,3 +35,9 @@ def guarded(call: Any, *arguments: Any) -> Any:
         return call(*arguments)
     except extension().RuntimeError as error:
         raise RuntimeError(str(error)) from None
+
+
+def waited(call: Any, *arguments: Any) -> Any:
+    """Calls what waits for a step; Ctrl-C ends that in the main thread."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return guarded(call, *arguments, in_main_thread)

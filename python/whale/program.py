@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import threading
 from typing import Any, TextIO
 
 import jax
 import numpy as np
 
-from whale import files, native
+from whale import files, native, steps
 from whale.array import Array
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
@@ -33,8 +32,7 @@ class Program:
         self._path = path
         self._signature = signature
         self._keep = keep
-        self._stats: str | None = None
-        self._profile: Any = None
+        self._last: Any = None
         self._has_tables = False
         manifest = _read(os.path.join(path, "manifest.json"))
         self._digest = _digest(manifest)
@@ -79,8 +77,16 @@ class Program:
 
     @property
     def stats(self) -> dict[str, Any] | None:
-        """Time, memory and communication by rank of the last call."""
-        return None if self._stats is None else json.loads(self._stats)
+        """Time, memory and communication by rank of the last call.
+
+        Waits until its step has ended.
+
+        Raises:
+            RuntimeError: where it failed.
+        """
+        if self._last is None:
+            return None
+        return json.loads(native.waited(self._last.stats))
 
     def profile(self, file: TextIO | None = None) -> None:
         """Prints where the time of the last call went.
@@ -88,30 +94,35 @@ class Program:
         A table of each rank's computing, transfers and waiting; then the ten
         lines of Python that took longest, as means over the ranks, with the
         share of the roofline (what the device could reach) that they did.
+        Waits until the step has ended.
 
         Args:
             file: where to print, standard output if it is None.
 
         Raises:
-            RuntimeError: where no step has been run.
+            RuntimeError: where no step has been run, or the last one failed.
         """
-        if self._native is None or self._profile is None:
+        if self._native is None or self._last is None:
             raise RuntimeError("no step of this program has been run")
-        print(self._native.describe(self._profile), end="", file=file)
+        profile = native.waited(self._last.profile)
+        print(self._native.describe(profile), end="", file=file)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs one step.
+        """Runs one step; its results may still be computed when this returns.
+
+        All that is no `wh.Array` is copied before. What goes wrong in the step
+        is raised where a result is read, or given to another step.
 
         Raises:
             TypeError: for arguments other than those compiled for.
-            RuntimeError: where a rank failed.
-            KeyboardInterrupt: where Ctrl-C ended the step; what was donated to
-                it is lost.
+            RuntimeError: where the step of an argument has failed.
+            KeyboardInterrupt: where Ctrl-C came while this waited for earlier
+                steps; they end, and what was donated to them is lost.
         """
         return self.run(*self._signature.flatten(args, kwargs))
 
     def run(self, values: list[Any], in_tree: jax.tree_util.PyTreeDef) -> Any:
-        """Runs one step on leaves that fit the signature."""
+        """Runs one step, as a call does, on leaves that fit the signature."""
         if self._native is None:
             raise RuntimeError(
                 "the program was compiled with target='none': it has no code"
@@ -122,10 +133,8 @@ class Program:
             self._handle(value, leaf)
             for value, leaf in zip(values, self._signature.arguments)
         ]
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        results, self._stats, self._profile = native.guarded(
-            self._native.run, handles, in_main_thread
-        )
+        results, self._last = native.waited(self._native.submit, handles)
+        steps.add(self._last)
         return jax.tree.unflatten(
             out_tree,
             map(

@@ -120,19 +120,10 @@ std::string Executor::describe(const Profile &profile) {
 }
 
 void Executor::addTo(Profile &profile, double seconds) const {
-  ++profile.steps;
-  profile.stepSeconds += seconds;
-  profile.ranks.resize(ranks.size());
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    std::vector<Profile::Spent> &total = profile.ranks[rank];
-    const std::vector<Profile::Spent> &spent = ranks[rank].spent;
-    total.resize(spent.size());
-    for (size_t i = 0; i < spent.size(); ++i) {
-      total[i].count += spent[i].count;
-      total[i].seconds += spent[i].seconds;
-      total[i].waitedSeconds += spent[i].waitedSeconds;
-    }
-  }
+  Profile step = {1, seconds, {}};
+  for (const Rank &rank : ranks)
+    step.ranks.push_back(rank.spent);
+  profile.add(step);
 }
 
 void Executor::runRank(int64_t rank, const Step &step) {

@@ -63,9 +63,11 @@ def run_program(
             )
             for value in arguments
         ]
-        results, *_ = extension.Program(path).run(handles, True)
+        results, _ = extension.Program(path).submit(handles, True)
         return [
-            result.to_host().view(numpy_dtype(type_.dtype)).reshape(type_.shape)
+            result.to_host(True)
+            .view(numpy_dtype(type_.dtype))
+            .reshape(type_.shape)
             for result, type_ in zip(results, types)
         ]
     finally:

@@ -8,22 +8,26 @@
 //
 // What programs take and return: a tensor left where it is, one shard per rank,
 // gathered when read and laid out anew when a program wants it otherwise. A
-// tensor of the host is an array with a single whole shard.
+// tensor of the host is an array with a single whole shard. The result of a
+// step that has not ended knows all of itself but its elements.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_ARRAY_H
 #define WHALE_RUNTIME_ARRAY_H
 
+#include "whale/Runtime/Step.h"
 #include "whale/Runtime/Types.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace whale::runtime {
 
-/// Memory of one shard. `writable` is false for memory that somebody else owns:
-/// a program that would overwrite it (donation) makes a copy instead.
+/// Memory of one shard. `writable` is false for memory that somebody else owns,
+/// and may change once a program has been given it: the program copies it
+/// first.
 struct Buffer {
   std::shared_ptr<void> data;
   int64_t bytes = 0;
@@ -32,10 +36,13 @@ struct Buffer {
   /// 64-byte aligned, uninitialized; throws Error naming the size when there is
   /// no memory.
   static std::shared_ptr<Buffer> allocate(int64_t bytes);
+  /// In memory of its own; throws as `allocate`.
+  std::shared_ptr<Buffer> copy() const;
 };
 
 /// A handle: copies share the shards. Not changed by reads, hence safe to read
-/// from several threads; donation invalidates all handles of the array.
+/// from several threads; donation invalidates all handles of the array. What
+/// reads shards waits for the step that computes them, and throws its Error.
 class Array {
 public:
   /// The empty handle.
@@ -44,8 +51,8 @@ public:
   /// Copies `elementCount(shape) * byteSize(dtype)` bytes.
   static Array fromHost(DType dtype, Shape shape, const void *data);
 
-  /// Keeps `data` alive and reads it in place, without a copy; it must not
-  /// change while the array is in use.
+  /// Keeps `data` alive and reads it in place, without a copy. A program copies
+  /// it before it may change: until Program::submit returns.
   static Array adopt(DType dtype, Shape shape,
                      std::shared_ptr<const void> data);
 
@@ -54,6 +61,11 @@ public:
                           std::shared_ptr<const Layout> layout,
                           std::vector<std::shared_ptr<Buffer>> shards);
 
+  /// A result of `step`, which fills it.
+  static Array ofStep(DType dtype, Shape shape,
+                      std::shared_ptr<const Layout> layout,
+                      std::shared_ptr<Step> step);
+
   /// False for the empty handle.
   explicit operator bool() const { return state != nullptr; }
 
@@ -61,6 +73,13 @@ public:
   bool isDonated() const;
   /// What has become of a donated array, as in "donated to a program".
   std::string fate() const;
+
+  /// The step that it is a result of, null if none; throws when donated.
+  std::shared_ptr<Step> step() const;
+  /// Whether nobody who reads it waits.
+  bool isReady() const;
+  /// See Step::wait.
+  void wait(const AskInterrupted &interrupted = nullptr) const;
 
   DType dtype() const;
   const Shape &shape() const;
@@ -85,8 +104,22 @@ public:
   /// says what has become of the array.
   void donate(std::string fate = "donated to a program") const;
 
+  // For what runs steps.
+
+  /// Another array of these shards, which a donation of this one leaves as it
+  /// is; of borrowed memory, a copy in a layout.
+  Array share(const std::shared_ptr<const Layout> &layout) const;
+  /// Gives up the shards: those that no other array has are the caller's alone.
+  std::vector<std::shared_ptr<Buffer>> release();
+  /// Gives a result its shards, before its step is known to have ended.
+  void fill(std::vector<std::shared_ptr<Buffer>> shards) const;
+
 private:
+  struct Value;
   struct State;
+  static Array make(DType dtype, Shape shape,
+                    std::shared_ptr<const Layout> layout,
+                    std::shared_ptr<Value> value);
   std::shared_ptr<State> state;
 };
 

@@ -29,6 +29,9 @@ struct Profile {
   double stepSeconds = 0;
   /// By rank, then by the instruction's number in its class.
   std::vector<std::vector<Spent>> ranks;
+
+  /// Adds other steps of the same program.
+  void add(const Profile &other);
 };
 
 } // namespace whale::runtime

@@ -14,11 +14,11 @@
 #include "whale/Runtime/Network.h"
 #include "whale/Runtime/Profile.h"
 #include "whale/Runtime/Stats.h"
+#include "whale/Runtime/Step.h"
 #include "whale/Runtime/Trace.h"
 #include "whale/Runtime/Types.h"
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,38 +43,52 @@ struct LoadOptions {
   std::optional<uint64_t> lateSeed;
 };
 
-struct RunOptions {
+struct StepOptions {
+  /// False leaves donated arguments intact, for the price of a copy.
+  bool donate = true;
+  /// Whether StepCosts has a profile.
+  bool isProfiled = false;
+  /// If not empty, how many times longer than its thread works each rank takes
+  /// for its instructions, communication apart: at least 1, one for each rank.
+  std::vector<double> slowdowns;
+  /// Requesting a stop, from any thread, ends the run with an Error before its
+  /// next instruction (a loop that never ends).
+  std::stop_token stop;
+  /// If set, called on the calling thread while it waits; true ends the call
+  /// with Interrupted, and steps as Step::interrupt says (a user who
+  /// interrupts). Nobody waits for a rank that is in the middle of an
+  /// instruction: it finishes that by itself, and the next step of the program
+  /// waits for it.
+  AskInterrupted interrupted;
+};
+
+/// Without both a `trace` and `interrupted`.
+struct RunOptions : StepOptions {
   /// Filled with this run's costs, if given.
   Stats *stats = nullptr;
   /// This run is appended to it, if given.
   Trace *trace = nullptr;
   /// This run's times are added to it, if given; of one program always.
   Profile *profile = nullptr;
-  /// False leaves donated arguments intact, for the price of a copy.
-  bool donate = true;
-  /// If not empty, how many times longer than its thread works each rank takes
-  /// for its instructions, communication apart: at least 1, one for each rank.
-  std::vector<double> slowdowns;
-  /// Requesting a stop, from any thread, ends the run with an Error before its
-  /// next instruction (a loop that never ends, a user who interrupts).
-  std::stop_token stop;
-  /// If set, called on the calling thread every few hundredths of a second
-  /// while it waits; true ends the run with Interrupted. Ranks stop as for
-  /// `stop`, but nobody waits long for one that is in the middle of an
-  /// instruction: it finishes that by itself, and the next run waits for it.
-  /// Without `trace`.
-  std::function<bool()> interrupted;
 };
 
-/// What a run that `RunOptions::interrupted` ended throws.
-class Interrupted : public Error {
-public:
-  using Error::Error;
+/// What a step cost, complete once it has ended well.
+struct StepCosts {
+  Stats stats;
+  Profile profile;
+};
+
+/// A step that was handed over, and what it gives.
+struct Submission {
+  std::shared_ptr<Step> step;
+  std::vector<Array> results;
+  std::shared_ptr<const StepCosts> costs;
 };
 
 /// A program in memory, with its ranks' threads and arenas. A handle: copies
-/// share them. Runs from several threads follow one another. A process that is
-/// forked has threads and arenas of its own when it first runs the program.
+/// share them. Its steps follow one another, whichever threads submit them. A
+/// process that is forked has threads and arenas of its own when it first runs
+/// the program.
 class Program {
 public:
   /// Reads and validates a program directory. Throws Error naming the file and
@@ -90,11 +104,20 @@ public:
   /// The compiler's readable summary ("plan" of the manifest), as JSON text.
   const std::string &plan() const;
 
-  /// One array for each argument, of its shape and dtype and in any layout: one
-  /// in the argument's layout is used in place, another is laid out anew.
-  /// Donated arguments are taken over (`Array::isDonated` afterwards). Throws
-  /// Error for a wrong argument before anything ran, or with the first rank
-  /// and instruction that failed, after all ranks have stopped.
+  /// Hands a step over, to run after those that were handed over before and
+  /// those whose results it takes; waits only where several steps of the
+  /// program are waiting already. One array for each argument, of its shape and
+  /// dtype and in any layout: one in the argument's layout is used in place,
+  /// another is laid out anew. What the arguments borrow is copied before this
+  /// returns. Donated arguments are taken over (`Array::isDonated` afterwards).
+  /// Throws Error for a wrong argument, also for the result of a step that is
+  /// known to have failed. Where the step fails, whatever reads a result throws
+  /// the Error with the first rank and instruction that did, after all ranks
+  /// have stopped.
+  Submission submit(std::span<const Array> arguments,
+                    const StepOptions &options = {}) const;
+
+  /// Hands a step over, waits for it, and throws its Error.
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
 
@@ -106,7 +129,10 @@ public:
 private:
   struct Engine;
   struct State;
+  struct Work;
   explicit Program(std::shared_ptr<State> state);
+  Submission submit(std::span<const Array> arguments,
+                    const StepOptions &options, Trace *trace) const;
   std::shared_ptr<State> state;
 };
 

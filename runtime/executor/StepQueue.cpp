@@ -1,0 +1,113 @@
+//===- StepQueue.cpp - Steps that follow one another ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/StepQueue.h"
+
+#include <chrono>
+#include <deque>
+#include <system_error>
+#include <utility>
+
+namespace whale::runtime {
+
+/// What the thread of a queue has in hand when the queue goes.
+struct StepQueue::Core {
+  struct Entry {
+    Place place;
+    std::shared_ptr<Step> step;
+    std::function<void()> work;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Entry> entries;
+  std::shared_ptr<Step> last;
+  int64_t places = 0;
+  bool stopping = false;
+};
+
+StepQueue::Place::~Place() {
+  if (!core)
+    return;
+  {
+    std::lock_guard lock(core->mutex);
+    --core->places;
+  }
+  core->changed.notify_all();
+}
+
+StepQueue::StepQueue() : core(std::make_shared<Core>()) {
+  try {
+    thread = std::thread([core = core] { work(core); });
+  } catch (const std::system_error &error) {
+    throw Error(std::string("cannot start a thread for the steps: ") +
+                error.what());
+  }
+}
+
+StepQueue::~StepQueue() {
+  {
+    std::lock_guard lock(core->mutex);
+    core->stopping = true;
+  }
+  core->changed.notify_all();
+  if (thread.get_id() == std::this_thread::get_id())
+    thread.detach();
+  else
+    thread.join();
+}
+
+void StepQueue::work(const std::shared_ptr<Core> &core) {
+  while (true) {
+    std::unique_lock lock(core->mutex);
+    core->changed.wait(
+        lock, [&] { return core->stopping || !core->entries.empty(); });
+    if (core->entries.empty())
+      return;
+    Core::Entry entry = std::move(core->entries.front());
+    core->entries.pop_front();
+    lock.unlock();
+    entry.work();
+    entry.work = nullptr;
+    entry.step->leave();
+  }
+}
+
+StepQueue::Place StepQueue::reserve(const AskInterrupted &interrupted) {
+  constexpr std::chrono::milliseconds interval(30);
+  auto isFree = [&] { return core->places < mostSteps; };
+  std::unique_lock lock(core->mutex);
+  if (!interrupted)
+    core->changed.wait(lock, isFree);
+  while (!core->changed.wait_for(lock, interval, isFree)) {
+    std::shared_ptr<Step> last = core->last;
+    lock.unlock();
+    if (interrupted()) {
+      if (last)
+        last->interrupt();
+      throw Interrupted("the run was interrupted");
+    }
+    lock.lock();
+  }
+  ++core->places;
+  return Place(core);
+}
+
+void StepQueue::push(Place place, std::shared_ptr<Step> step,
+                     std::function<void()> work) {
+  {
+    std::lock_guard lock(core->mutex);
+    step->follow(core->last);
+    core->last = step;
+    core->entries.push_back(
+        {std::move(place), std::move(step), std::move(work)});
+  }
+  core->changed.notify_all();
+}
+
+} // namespace whale::runtime
