@@ -23,8 +23,6 @@ namespace whale {
 
 namespace {
 
-constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-
 int64_t add(int64_t a, int64_t b) { return addCosts(a, b); }
 int64_t multiply(int64_t a, int64_t b) { return multiplyCosts(a, b); }
 
@@ -144,25 +142,6 @@ std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
 }
 
 } // namespace
-
-int64_t multiplyCosts(int64_t a, int64_t b) {
-  int64_t product;
-  return llvm::MulOverflow(a, b, product) ? kLargest : product;
-}
-
-int64_t addCosts(int64_t a, int64_t b) {
-  int64_t sum;
-  return llvm::AddOverflow(a, b, sum) ? kLargest : sum;
-}
-
-int64_t toBytes(double bytes) {
-  constexpr double most = double(int64_t(1) << 61);
-  return std::clamp(bytes, -most, most);
-}
-
-double repeatCost(double times, double cost) {
-  return std::min(times * cost, 1e60);
-}
 
 int64_t opFlops(Operation *op) {
   if (std::optional<int64_t> cost = controlFlowCost(op, opFlops))

@@ -15,6 +15,7 @@
 #define WHALE_TRANSFORMS_OPCOST_H
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Step/Costs.h"
 
 #include <optional>
 
@@ -47,20 +48,6 @@ double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 /// several: what the branch counts as.
 mlir::Region &longestBranch(mlir::Operation *branch, const CostModel &model,
                             int64_t device);
-
-/// `a` + `b`, at most the largest number.
-int64_t addCosts(int64_t a, int64_t b);
-/// The product, or the largest number where it is larger.
-int64_t multiplyCosts(int64_t a, int64_t b);
-
-/// An estimate of bytes as a whole number, at most 2^61: what is added to it
-/// can still be counted.
-int64_t toBytes(double bytes);
-
-/// `cost` so many times, or 1e60 where it is more: nested loops may run longer
-/// than a number says, and what is computed with costs, sums of their squares
-/// too, has to be finite.
-double repeatCost(double times, double cost);
 
 /// A loop whose carried counter has a constant start and step, is compared with
 /// a constant, and stays within its type.

@@ -174,8 +174,9 @@ double MeshBalancer::finishOf(const Mesh &mesh) const {
 //===----------------------------------------------------------------------===//
 
 /// Shares in proportion to speed, before they are whole numbers.
-std::vector<Seats> MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
-  std::vector<Seats> seats(cluster.devices.size());
+std::vector<MeshShares>
+MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
+  std::vector<MeshShares> taken(cluster.devices.size());
   for (auto [index, mesh] : llvm::enumerate(meshes)) {
     if (!loadOf[index])
       continue;
@@ -192,16 +193,17 @@ std::vector<Seats> MeshBalancer::idealShares(ArrayRef<Mesh *> meshes) const {
         shares.batch = 1 / balance.batch[g][i].seconds / rate;
         shares.group = groupRate / rate;
         shares.inner = 1 / (*inner)[g][i].seconds / innerRate;
-        seats[group[i]].push_back({loadOf[index], shares});
+        taken[group[i]].push_back({loadOf[index], shares});
       }
     }
   }
-  return seats;
+  return taken;
 }
 
 /// The shares of the fullest micro-batch.
-std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
-  std::vector<Seats> seats(cluster.devices.size());
+std::vector<MeshShares>
+MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
+  std::vector<MeshShares> taken(cluster.devices.size());
   for (auto [index, mesh] : llvm::enumerate(meshes)) {
     if (!loadOf[index])
       continue;
@@ -226,18 +228,18 @@ std::vector<Seats> MeshBalancer::realShares(ArrayRef<Mesh *> meshes) const {
           shares[i].inner = double(sizes[i]) / double(*pieces);
       }
       for (size_t i = 0; i < group.size(); ++i)
-        seats[group[i]].push_back({loadOf[index], shares[i]});
+        taken[group[i]].push_back({loadOf[index], shares[i]});
     }
   }
-  return seats;
+  return taken;
 }
 
-void MeshBalancer::useShares(std::vector<Seats> seats, Caution caution) {
+void MeshBalancer::useShares(std::vector<MeshShares> taken, Caution caution) {
   std::vector<double> scale = fit.shareScale;
   scale.resize(cluster.devices.size(), 1);
   for (double &factor : scale)
     factor = std::max(factor, caution.leastScale) * (1 + caution.reserve);
-  room.emplace(cluster, std::move(scale), fit.scratchBytes, std::move(seats));
+  room.emplace(cluster, std::move(scale), fit.scratchBytes, std::move(taken));
 }
 
 /// Whether the shares that were looked at last fit, what is kept free included.
@@ -306,7 +308,7 @@ std::vector<int64_t> MeshBalancer::argumentBytes() const {
 std::vector<LoopBytes> MeshBalancer::loopBytes(MicroBatchesOp loop) const {
   std::vector<LoopBytes> bytes;
   for (size_t device = 0; device < cluster.devices.size(); ++device)
-    bytes.push_back(room->loopBytes(device, loop, loads.getRange(loop)));
+    bytes.push_back(room->loopBytes(device, loads.getRange(loop)));
   return bytes;
 }
 

@@ -15,8 +15,9 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
 
-#include "MemoryRoom.h"
+#include "StepLoads.h"
 #include "whale/Step/MemoryFit.h"
+#include "whale/Step/MemoryRoom.h"
 
 namespace whale {
 
@@ -48,14 +49,14 @@ public:
 private:
   MeshBalance speedsOf(const Mesh &mesh, const MeshLoad &load) const;
   void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
-  std::vector<Seats> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
-  std::vector<Seats> realShares(llvm::ArrayRef<Mesh *> meshes) const;
+  std::vector<MeshShares> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
+  std::vector<MeshShares> realShares(llvm::ArrayRef<Mesh *> meshes) const;
   /// How estimates are taken: the part of them that is kept free besides, and
   /// the least factor by which they are corrected.
   struct Caution {
     double reserve, leastScale;
   };
-  void useShares(std::vector<Seats> seats, Caution caution = {0, 0});
+  void useShares(std::vector<MeshShares> taken, Caution caution = {0, 0});
   void limit(llvm::ArrayRef<Mesh *> meshes);
   void limitWithCaution(llvm::ArrayRef<Mesh *> meshes);
   bool isWithinMemory() const;

@@ -51,9 +51,9 @@ std::string MeshBalancer::describe(const Mesh &mesh, const MeshLoad &load,
     for (const auto &[pieces, seconds] : load.innerSeconds)
       parts.push_back(llvm::formatv(
           "{0} of {1} grains", mesh.innerShares(pieces, group)[index], pieces));
-  for (const Seat &seat : room->getSeats(device))
-    if (seat.load == &load)
-      taken.inner = seat.shares.inner;
+  for (const MeshShare &share : room->getShares(device))
+    if (share.load == &load)
+      taken.inner = share.parts.inner;
   const DeviceKind &kind = cluster.kindOf(device);
   std::string seconds;
   llvm::raw_string_ostream(seconds) << llvm::format("%.4g s", taken.of(work));

@@ -21,40 +21,6 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
-double LoadShares::of(LoadKind kind) const {
-  switch (kind) {
-  case LoadKind::Whole:
-    return 1;
-  case LoadKind::Batch:
-    return batch;
-  case LoadKind::Group:
-    return group;
-  case LoadKind::Inner:
-    return inner;
-  case LoadKind::GroupInner:
-    return group * inner;
-  }
-  llvm_unreachable("unknown kind of load");
-}
-
-double LoadShares::of(const LoadAmounts &amounts) const {
-  double sum = 0;
-  for (size_t kind = 0; kind < kNumLoadKinds; ++kind)
-    sum += amounts[LoadKind(kind)] * of(LoadKind(kind));
-  return sum;
-}
-
-std::optional<int64_t> MeshLoad::costliestCut() const {
-  std::optional<int64_t> pieces;
-  double most = 0;
-  for (const auto &[extent, seconds] : innerSeconds)
-    if (!seconds.empty() && seconds.front() > most) {
-      most = seconds.front();
-      pieces = extent;
-    }
-  return pieces;
-}
-
 /// The phase of the TaskGraph around an operation.
 static std::optional<Phase> graphPhaseOf(Operation *op) {
   TaskGraphOp graph = graphOf(op);
@@ -331,7 +297,7 @@ void StepLoads::addInFlight(Operation *op, const Mesh *mesh, LoadKind kind,
   // Micro-batches of each region in their proportion.
   bytes *= double(loop.getNumMoments(bodyOf(loop, op))) /
            double(loop.getNumMoments());
-  meshes[mesh].kept[loop][graphOf(op).getName()][kind] += bytes;
+  meshes[mesh].kept[positions[loop]][graphOf(op).getName()][kind] += bytes;
   if (int64_t more = inFlight(op) - 1; more > 0)
     addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
 }

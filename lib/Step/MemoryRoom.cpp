@@ -1,4 +1,4 @@
-//===- MemoryRoom.cpp - How large a share devices have memory for ---------===//
+//===- MemoryRoom.cpp - How large a share memory allows -------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,19 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MemoryRoom.h"
+#include "whale/Step/MemoryRoom.h"
 
-#include "whale/Transforms/OpCost.h"
-
-using namespace mlir;
+#include "whale/Step/Costs.h"
 
 namespace whale {
 
-MemoryRoom::Peak MemoryRoom::peakOf(const Seats &seats, double scale) const {
-  auto [it, isNew] = peaks.try_emplace({seats, scale});
+MemoryRoom::Peak MemoryRoom::peakOf(const MeshShares &shares,
+                                    double scale) const {
+  auto [it, isNew] = peaks.try_emplace({shares, scale});
   Peak &peak = it->second;
   if (isNew)
-    forEachMoment(seats, scale, [&](unsigned position, double bytes) {
+    forEachMoment(shares, scale, [&](unsigned position, double bytes) {
       if (bytes > peak.bytes)
         peak = {bytes, position};
     });
@@ -27,14 +26,14 @@ MemoryRoom::Peak MemoryRoom::peakOf(const Seats &seats, double scale) const {
 
 /// The bytes before each operation at which they change.
 void MemoryRoom::forEachMoment(
-    const Seats &seats, double scale,
+    const MeshShares &shares, double scale,
     llvm::function_ref<void(unsigned, double)> visit) {
   double now = 0;
   std::map<unsigned, double> changes;
-  for (const Seat &seat : seats) {
-    now += seat.shares.of(seat.load->argumentBytes);
-    for (const auto &[position, amounts] : seat.load->changes)
-      changes[position] += seat.shares.of(amounts) * scale;
+  for (const MeshShare &share : shares) {
+    now += share.parts.of(share.load->argumentBytes);
+    for (const auto &[position, amounts] : share.load->changes)
+      changes[position] += share.parts.of(amounts) * scale;
   }
   visit(0, now);
   for (const auto &[position, change] : changes)
@@ -43,24 +42,24 @@ void MemoryRoom::forEachMoment(
 
 /// How a device's need before one operation depends on its share of the
 /// mini-batch, or inside of its group.
-MemoryRoom::Slope MemoryRoom::slopeAt(const Seats &seats, double scale,
+MemoryRoom::Slope MemoryRoom::slopeAt(const MeshShares &shares, double scale,
                                       const MeshLoad *load, bool inner,
                                       unsigned at) const {
-  auto need = [&](double share) {
+  auto need = [&](double part) {
     double sum = 0;
-    for (Seat seat : seats) {
-      if (seat.load == load && inner)
-        seat.shares.inner = share;
-      else if (seat.load == load)
-        seat.shares.batch = seat.shares.group = share;
-      sum += seat.shares.of(seat.load->argumentBytes);
+    for (MeshShare share : shares) {
+      if (share.load == load && inner)
+        share.parts.inner = part;
+      else if (share.load == load)
+        share.parts.batch = share.parts.group = part;
+      sum += share.parts.of(share.load->argumentBytes);
       LoadAmounts now;
-      for (const auto &[position, amounts] : seat.load->changes) {
+      for (const auto &[position, amounts] : share.load->changes) {
         if (position > at)
           break;
         now += amounts;
       }
-      sum += seat.shares.of(now) * scale;
+      sum += share.parts.of(now) * scale;
     }
     return sum;
   };
@@ -75,18 +74,18 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
   double memory =
       double(cluster.kindOf(device).memoryBytes - scratchOf(device));
   double room = 1;
-  const Seats &present = seats[device];
-  for (std::optional<double> share :
+  const MeshShares &present = shares[device];
+  for (std::optional<double> part :
        {std::optional<double>(), std::optional<double>(0),
         std::optional<double>(1)}) {
-    Seats tried = present;
-    for (Seat &seat : tried)
-      if (seat.load == load && share && inner)
-        seat.shares.inner = *share;
-      else if (seat.load == load && share)
-        seat.shares.batch = seat.shares.group = *share;
+    MeshShares tried = present;
+    for (MeshShare &share : tried)
+      if (share.load == load && part && inner)
+        share.parts.inner = *part;
+      else if (share.load == load && part)
+        share.parts.batch = share.parts.group = *part;
     Peak peak = peakOf(tried, scaleOf(device));
-    if (peak.bytes <= memory && share == 1)
+    if (peak.bytes <= memory && part == 1)
       return room;
     Slope slope = slopeAt(present, scaleOf(device), load, inner, peak.at);
     if (slope.bytes > 0)
@@ -96,19 +95,19 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
 }
 
 int64_t MemoryRoom::peakBytes(int64_t device) const {
-  return addCosts(toBytes(peakOf(seats[device], scaleOf(device)).bytes),
+  return addCosts(toBytes(peakOf(shares[device], scaleOf(device)).bytes),
                   scratchOf(device));
 }
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
-  return addCosts(toBytes(peakOf(seats[device], 0).bytes), scratchOf(device));
+  return addCosts(toBytes(peakOf(shares[device], 0).bytes), scratchOf(device));
 }
 
-LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,
+LoopBytes MemoryRoom::loopBytes(int64_t device,
                                 std::pair<unsigned, unsigned> range) const {
   LoopBytes bytes;
   double scale = scaleOf(device), entering = 0;
-  forEachMoment(seats[device], scale, [&](unsigned position, double now) {
+  forEachMoment(shares[device], scale, [&](unsigned position, double now) {
     bool isInside = position >= range.first && position <= range.second;
     double &most = isInside ? bytes.inside : bytes.outside;
     most = std::max(most, now);
@@ -117,10 +116,11 @@ LoopBytes MemoryRoom::loopBytes(int64_t device, Operation *loop,
   });
   bytes.inside = std::max(bytes.inside, entering) + double(scratchOf(device));
   bytes.outside += double(scratchOf(device));
-  for (const Seat &seat : seats[device])
-    if (auto it = seat.load->kept.find(loop); it != seat.load->kept.end())
+  for (const MeshShare &share : shares[device])
+    if (auto it = share.load->kept.find(range.first);
+        it != share.load->kept.end())
       for (const auto &[name, amounts] : it->second)
-        bytes.kept[name] += seat.shares.of(amounts) * scale;
+        bytes.kept[name] += share.parts.of(amounts) * scale;
   return bytes;
 }
 

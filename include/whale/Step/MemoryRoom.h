@@ -1,27 +1,38 @@
-//===- MemoryRoom.h - How large a share devices have memory for -*- C++ -*-===//
+//===- MemoryRoom.h - How large a share memory allows ------------*- C++ -*===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Goes in: what each mesh's devices keep in memory, by what it is proportional
+// to (MeshLoad), and the shares that devices take. Comes out: the bytes that a
+// device needs at most, and the largest share that it has memory for. All is
+// linear in the shares at each operation, so that a peak costs one pass over
+// the operations at which bytes change.
+//
+//===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H
-#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H
+#ifndef WHALE_STEP_MEMORYROOM_H
+#define WHALE_STEP_MEMORYROOM_H
 
-#include "StepLoads.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Step/MeshLoad.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace whale {
 
 /// What a device does on one of the meshes that it belongs to.
-struct Seat {
+struct MeshShare {
   const MeshLoad *load;
-  LoadShares shares;
-  bool operator<(const Seat &other) const {
-    return std::tie(load, shares) < std::tie(other.load, other.shares);
+  LoadShares parts;
+  bool operator<(const MeshShare &other) const {
+    return std::tie(load, parts) < std::tie(other.load, other.parts);
   }
 };
-using Seats = std::vector<Seat>;
+using MeshShares = std::vector<MeshShare>;
 
 /// Bytes that a device needs with the shares that it has.
 struct LoopBytes {
@@ -34,15 +45,15 @@ struct LoopBytes {
 /// Bytes that devices need, by the shares that they take.
 class MemoryRoom {
 public:
-  /// `seats[d]` is what device d does. `scale` corrects, for each device, the
+  /// `shares[d]` is what device d does. `scale` corrects, for each device, the
   /// estimate of what it needs besides its arguments; `scratch` are bytes that
   /// it needs besides all this. Empty for none. The cluster must outlive this.
   MemoryRoom(const Cluster &cluster, std::vector<double> scale,
-             llvm::ArrayRef<int64_t> scratch, std::vector<Seats> seats)
+             llvm::ArrayRef<int64_t> scratch, std::vector<MeshShares> shares)
       : cluster(cluster), scale(std::move(scale)), scratch(scratch),
-        seats(std::move(seats)) {}
+        shares(std::move(shares)) {}
 
-  const Seats &getSeats(int64_t device) const { return seats[device]; }
+  const MeshShares &getShares(int64_t device) const { return shares[device]; }
   /// The largest share of a mesh with this load, of the mini-batch or inside of
   /// a group, that a device has memory for: between 0 and 1.
   double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
@@ -50,8 +61,8 @@ public:
   int64_t peakBytes(int64_t device) const;
   /// Those of its arguments and scratch alone.
   int64_t argumentBytes(int64_t device) const;
-  /// Those of a loop that stands at these positions.
-  LoopBytes loopBytes(int64_t device, mlir::Operation *loop,
+  /// Those of a loop, by the numbers of its first and last operation.
+  LoopBytes loopBytes(int64_t device,
                       std::pair<unsigned, unsigned> range) const;
 
 private:
@@ -71,20 +82,20 @@ private:
   int64_t scratchOf(int64_t device) const {
     return scratch.empty() ? 0 : scratch[device];
   }
-  Peak peakOf(const Seats &seats, double scale) const;
-  static void forEachMoment(const Seats &seats, double scale,
+  Peak peakOf(const MeshShares &shares, double scale) const;
+  static void forEachMoment(const MeshShares &shares, double scale,
                             llvm::function_ref<void(unsigned, double)> visit);
-  Slope slopeAt(const Seats &seats, double scale, const MeshLoad *load,
+  Slope slopeAt(const MeshShares &shares, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
 
   const Cluster &cluster;
   std::vector<double> scale;
   std::vector<int64_t> scratch;
-  std::vector<Seats> seats;
+  std::vector<MeshShares> shares;
   /// Many devices do the same.
-  mutable std::map<std::pair<Seats, double>, Peak> peaks;
+  mutable std::map<std::pair<MeshShares, double>, Peak> peaks;
 };
 
 } // namespace whale
 
-#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MEMORYROOM_H
+#endif // WHALE_STEP_MEMORYROOM_H
