@@ -47,6 +47,24 @@ struct Problem {
       counts[i] = within(i, time);
     return counts;
   }
+
+  /// When the last of these grains finishes.
+  double last(llvm::ArrayRef<int64_t> counts) const {
+    double time = 0;
+    for (auto [i, count] : llvm::enumerate(counts))
+      if (count > 0)
+        time = std::max(time, seconds(i, count));
+    return time;
+  }
+
+  /// When the first grain finishes that isn't among these; infinity if all are.
+  double next(llvm::ArrayRef<int64_t> counts) const {
+    double time = std::numeric_limits<double>::infinity();
+    for (auto [i, count] : llvm::enumerate(counts))
+      if (count < std::min(caps[i], grains))
+        time = std::min(time, seconds(i, count + 1));
+    return time;
+  }
 };
 } // namespace
 
@@ -87,23 +105,30 @@ static void handOutTies(std::vector<int64_t> &counts,
 
 static std::vector<int64_t> solve(const Problem &problem) {
   // Non-negative doubles are ordered as their bits are. Invariant: by the time
-  // `late` all grains are done; by `early` not all, or `early` is none.
-  uint64_t late =
-      std::bit_cast<uint64_t>(std::numeric_limits<double>::infinity());
-  int64_t early = -1;
-  while (int64_t(late) - early > 1) {
-    int64_t middle = early + (int64_t(late) - early) / 2;
-    std::vector<int64_t> counts = problem.within(std::bit_cast<double>(middle));
-    if (sumUpTo(counts, problem.grains) >= problem.grains)
-      late = middle;
-    else
-      early = middle;
-  }
+  // `late`, when a grain finishes, the `most` are done, which are enough; by
+  // `early` the `counts`, which are too few, and by the next double more.
+  auto bitsOf = [](double time) {
+    return std::bit_cast<int64_t>(std::abs(time)); // no negative zero
+  };
   std::vector<int64_t> counts(problem.caps.size(), 0);
-  if (early >= 0)
-    counts = problem.within(std::bit_cast<double>(early));
+  std::vector<int64_t> most =
+      problem.within(std::numeric_limits<double>::infinity());
+  int64_t late = bitsOf(problem.last(most));
+  int64_t early = bitsOf(problem.next(counts)) - 1;
+  while (late - early > 1 &&
+         sumUpTo(most, problem.grains + 1) > problem.grains) {
+    int64_t middle = early + (late - early) / 2;
+    std::vector<int64_t> tried = problem.within(std::bit_cast<double>(middle));
+    if (sumUpTo(tried, problem.grains) >= problem.grains) {
+      most = std::move(tried);
+      late = bitsOf(problem.last(most));
+    } else {
+      counts = std::move(tried);
+      early = bitsOf(problem.next(counts)) - 1;
+    }
+  }
   int64_t rest = problem.grains - sumUpTo(counts, problem.grains);
-  handOutTies(counts, problem.within(std::bit_cast<double>(late)), rest);
+  handOutTies(counts, most, rest);
   return counts;
 }
 

@@ -204,6 +204,47 @@ TEST(LoadBalance, MatchesBruteForce) {
   EXPECT_GT(failed, 100);
 }
 
+TEST(LoadBalance, MatchesHandingOutOneByOne) {
+  std::mt19937 random(11);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 2000; ++round) {
+    int64_t total = pick(0, 200);
+    std::vector<ShareDevice> devices(pick(1, 12));
+    // Of whole numbers many are ties; of the others few.
+    double unit = pick(0, 1) ? 1 : 0.1 / 3;
+    for (ShareDevice &device : devices) {
+      device.secondsPerUnit = unit * pick(1, 5);
+      device.fixedSeconds = unit * pick(0, 20);
+      device.bytesPerUnit = pick(0, 3) == 0;
+      device.memoryBytes = pick(0, 30);
+    }
+    Shares wanted(devices.size(), 0);
+    int64_t left = total;
+    for (; left > 0; --left) {
+      std::optional<size_t> first;
+      auto finish = [&](size_t i) {
+        return devices[i].fixedSeconds +
+               double(wanted[i] + 1) * devices[i].secondsPerUnit;
+      };
+      for (size_t i = 0; i < devices.size(); ++i)
+        if (fits(devices[i], wanted[i] + 1) &&
+            (!first || finish(i) < finish(*first)))
+          first = i;
+      if (!first)
+        break;
+      ++wanted[*first];
+    }
+    llvm::Expected<Shares> result = shares(total, 1, devices);
+    ASSERT_EQ(bool(result), left == 0);
+    if (result)
+      ASSERT_EQ(*result, wanted);
+    else
+      llvm::consumeError(result.takeError());
+  }
+}
+
 /// Units of all moments that each device takes.
 static Shares totalsOf(const std::vector<Shares> &moments) {
   Shares totals(moments.front().size(), 0);
