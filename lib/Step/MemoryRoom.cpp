@@ -67,14 +67,24 @@ MemoryRoom::Slope MemoryRoom::slopeAt(const MeshShares &shares, double scale,
   return {none, need(1) - none};
 }
 
-/// The need is the largest of linear ones, of which the first, the last and
-/// that of the present share are looked at.
 double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
                            bool inner) const {
   double memory =
       double(cluster.kindOf(device).memoryBytes - scratchOf(device));
+  double factor = scaleOf(device);
+  auto [it, isNew] =
+      rooms.try_emplace({shares[device], factor, memory, load, inner});
+  if (isNew)
+    it->second = findRoom(shares[device], factor, memory, load, inner);
+  return it->second;
+}
+
+/// The need is the largest of linear ones, of which the first, the last and
+/// that of the present share are looked at.
+double MemoryRoom::findRoom(const MeshShares &present, double scale,
+                            double memory, const MeshLoad *load,
+                            bool inner) const {
   double room = 1;
-  const MeshShares &present = shares[device];
   for (std::optional<double> part :
        {std::optional<double>(), std::optional<double>(0),
         std::optional<double>(1)}) {
@@ -84,10 +94,10 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
         share.parts.inner = *part;
       else if (share.load == load && part)
         share.parts.batch = share.parts.group = *part;
-    Peak peak = peakOf(tried, scaleOf(device));
+    Peak peak = peakOf(tried, scale);
     if (peak.bytes <= memory && part == 1)
       return room;
-    Slope slope = slopeAt(present, scaleOf(device), load, inner, peak.at);
+    Slope slope = slopeAt(present, scale, load, inner, peak.at);
     if (slope.bytes > 0)
       room = std::min(room, (memory - slope.fixed) / slope.bytes);
   }

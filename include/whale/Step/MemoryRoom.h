@@ -87,6 +87,8 @@ private:
                             llvm::function_ref<void(unsigned, double)> visit);
   Slope slopeAt(const MeshShares &shares, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
+  double findRoom(const MeshShares &present, double scale, double memory,
+                  const MeshLoad *load, bool inner) const;
 
   const Cluster &cluster;
   std::vector<double> scale;
@@ -94,6 +96,9 @@ private:
   std::vector<MeshShares> shares;
   /// Many devices do the same.
   mutable std::map<std::pair<MeshShares, double>, Peak> peaks;
+  mutable std::map<
+      std::tuple<MeshShares, double, double, const MeshLoad *, bool>, double>
+      rooms;
 };
 
 } // namespace whale
