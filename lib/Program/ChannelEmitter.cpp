@@ -35,27 +35,31 @@ Type elementTypeOf(CollectiveOp op) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
+/// The local types of what a channel gives and takes, null where it is nothing.
+/// Micro-batches use a channel once each, in the same way.
+struct Sides {
+  Type source, target;
+
+  explicit Sides(CollectiveOp op)
+      : source(op.getInput() ? op.getInput().getType() : Type()),
+        target(op.getOutput() ? op.getOutput().getType() : Type()) {}
+  bool operator==(const Sides &other) const = default;
+};
+
 /// A channel as the classes use it.
 struct Use {
   CollectiveOp op;
-  /// By rank: the local shape of what it gives and takes.
-  std::map<int64_t, std::optional<SmallVector<int64_t>>> sources, targets;
+  /// By rank class: of all its ranks.
+  std::map<size_t, Sides> sides;
 
   /// True if all but the number is the same in the other channel.
   bool movesLike(Use &other) {
     return op.getFrom() == other.op.getFrom() &&
            op.getTo() == other.op.getTo() &&
            op->getName() == other.op->getName() &&
-           elementTypeOf(op) == elementTypeOf(other.op) &&
-           sources == other.sources && targets == other.targets;
+           elementTypeOf(op) == elementTypeOf(other.op) && sides == other.sides;
   }
 };
-
-std::optional<SmallVector<int64_t>> shapeOf(Value value) {
-  if (!value)
-    return std::nullopt;
-  return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
-}
 
 format::Shared<std::vector<format::Cell>> toFormat(const Receiver &receiver) {
   std::vector<format::Cell> list;
@@ -137,8 +141,10 @@ format::Groups groupsOf(const format::Collective &collective) {
   return groups;
 }
 
-FailureOr<format::Collective>
-emitChannel(const Use &use, const Topology &topology, Budget &budget) {
+FailureOr<format::Collective> emitChannel(const Use &use,
+                                          ArrayRef<func::FuncOp> classes,
+                                          const Topology &topology,
+                                          Budget &budget) {
   CollectiveOp op = use.op;
   Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
   std::optional<Reduction> reduction = reductionOf(step);
@@ -148,14 +154,20 @@ emitChannel(const Use &use, const Topology &topology, Budget &budget) {
   if (reduction)
     collective.reduction = toFormat(*reduction);
   collective.dtype = toDType(element);
-  for (const auto &[rank, shape] : use.sources) {
-    collective.participants.push_back(rank);
-    if (shape)
-      collective.srcShapes[rank] = toShape(*shape);
+  auto shapeOf = [](Type type) {
+    return toShape(cast<RankedTensorType>(type).getShape());
+  };
+  for (const auto &[number, sides] : use.sides) {
+    std::optional<ArrayRef<int64_t>> ranks = getRanks(classes[number]);
+    for (int64_t rank : *ranks) {
+      collective.participants.push_back(rank);
+      if (sides.source)
+        collective.srcShapes[rank] = shapeOf(sides.source);
+      if (sides.target)
+        collective.dstShapes[rank] = shapeOf(sides.target);
+    }
   }
-  for (const auto &[rank, shape] : use.targets)
-    if (shape)
-      collective.dstShapes[rank] = toShape(*shape);
+  llvm::sort(collective.participants);
 
   if (step.kind == StepKind::AllReduce) {
     for (const auto &group : groups(step, topology))
@@ -222,8 +234,8 @@ emitChannel(const Use &use, const Topology &topology, Budget &budget) {
 FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   std::map<uint64_t, Use> uses;
-  for (func::FuncOp function : classes) {
-    std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
+  for (size_t number = 0; number < classes.size(); ++number) {
+    func::FuncOp function = classes[number];
     WalkResult walk = function.walk([&](CollectiveOp op) {
       Use &use = uses[op.getChannel()];
       if (!use.op)
@@ -235,16 +247,11 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
             << op.getChannel() << " is another one in another rank class";
         return WalkResult::interrupt();
       }
-      auto given = shapeOf(op.getInput()), taken = shapeOf(op.getOutput());
-      for (int64_t rank : *ranks) {
-        // Micro-batches use a channel once each, in the same way.
-        auto source = use.sources.emplace(rank, given);
-        auto target = use.targets.emplace(rank, taken);
-        if (source.first->second != given || target.first->second != taken) {
-          op.emitError("channel ")
-              << op.getChannel() << " is used with different shapes";
-          return WalkResult::interrupt();
-        }
+      auto [sides, isNew] = use.sides.try_emplace(number, op);
+      if (!isNew && sides->second != Sides(op)) {
+        op.emitError("channel ")
+            << op.getChannel() << " is used with different shapes";
+        return WalkResult::interrupt();
       }
       return WalkResult::advance();
     });
@@ -279,7 +286,7 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   Budget budget;
   auto tell = [&](const std::pair<int64_t, const Use *> &channel) {
     FailureOr<format::Collective> collective =
-        emitChannel(*channel.second, topology, budget);
+        emitChannel(*channel.second, classes, topology, budget);
     if (succeeded(collective))
       channels.at(channel.first) =
           std::make_shared<format::Collective>(std::move(*collective));
