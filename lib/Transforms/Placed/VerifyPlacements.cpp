@@ -19,8 +19,9 @@
 #include "whale/Sharding/OpRule.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
-#include <map>
 #include <set>
 
 using namespace mlir;
@@ -150,12 +151,16 @@ private:
     if (!attr)
       return op->emitOpError() << what << " has no placement";
     const Placement &placement = attr.getValue();
+    bool isResharded = value.getDefiningOp<ReshardOp>() != nullptr;
+    // Of many values one placement.
+    if (!placed.insert({attr, value.getType(), isResharded}).second)
+      return success();
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !placement.isViewOf(type.getShape()))
       return op->emitOpError()
              << what << " has the placement " << placement.str()
              << ", which is none of " << value.getType();
-    if (placement.hasWindows() && !value.getDefiningOp<ReshardOp>())
+    if (placement.hasWindows() && !isResharded)
       return op->emitOpError() << what << " has the placement "
                                << placement.str() << ": no value is made in "
                                << "windows";
@@ -392,7 +397,8 @@ private:
     int64_t start, size, extent;
     const Tensor *tensor;
   };
-  using Intervals = std::map<std::tuple<DeviceId, unsigned, int64_t>, Interval>;
+  using Intervals =
+      llvm::MapVector<std::tuple<DeviceId, unsigned, int64_t>, Interval>;
 
   LogicalResult verifyBoxes(Operation *op, const OpRule &rule,
                             const Tensor &tensor, Intervals &intervals) {
@@ -544,6 +550,8 @@ private:
   }
 
   func::FuncOp function;
+  /// Placements of a type, of a reshard or not, of which the same is true.
+  llvm::DenseSet<std::tuple<Attribute, Type, unsigned>> placed;
   /// Keys of operations that were found right, or will be reported.
   std::set<std::vector<const void *>> verified;
   std::optional<int64_t> deviceCount;
