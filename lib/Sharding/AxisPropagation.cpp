@@ -79,10 +79,7 @@ std::optional<SubFactor> AxisPropagation::getChoice(Operation *op) const {
 }
 
 const std::optional<OpRule> &AxisPropagation::ruleOf(Operation *op) {
-  std::unique_ptr<std::optional<OpRule>> &rule = (*options.rules)[op];
-  if (!rule)
-    rule = std::make_unique<std::optional<OpRule>>(getOpRule(op));
-  return *rule;
+  return options.rules->of(op);
 }
 
 /// Whether the value is produced on other devices than `op` runs on. Partial

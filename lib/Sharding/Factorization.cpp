@@ -44,19 +44,20 @@ static bool movesUnevenMoment(Operation *op) {
   return false;
 }
 
-Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds) {
+Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds,
+                             RuleCache &ruleCache) {
   for (auto [result, argument] : llvm::enumerate(feeds))
     if (argument >= 0)
       link(function.front().getTerminator()->getOperand(result),
            function.getArgument(argument));
 
-  std::vector<std::pair<Operation *, OpRule>> rules;
+  std::vector<std::pair<Operation *, const OpRule &>> rules;
   function.walk([&](Operation *op) {
     linkRegions(op);
     if (movesUnevenMoment(op))
       return;
-    if (std::optional<OpRule> rule = getOpRule(op))
-      rules.push_back({op, std::move(*rule)});
+    if (const std::optional<OpRule> &rule = ruleCache.of(op))
+      rules.push_back({op, *rule});
   });
   // Cuts only ever grow and are divisors, so this ends; forward and backward
   // in turn, since cuts travel both ways.

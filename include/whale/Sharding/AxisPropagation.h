@@ -95,10 +95,6 @@ struct AxisWork {
   double shared = 0;
 };
 
-/// References into it stay valid.
-using RuleCache =
-    llvm::DenseMap<mlir::Operation *, std::unique_ptr<std::optional<OpRule>>>;
-
 class AxisPropagation {
 public:
   struct Options {
@@ -131,7 +127,7 @@ public:
     /// For AxisPolicy::Batch: what each operation does when everything follows
     /// the mini-batch (the choices of an earlier run), if there was one.
     const llvm::DenseMap<mlir::Operation *, SubFactor> *batchChoices = nullptr;
-    /// The rules of operations, kept between runs over one program.
+    /// Kept between runs over one program.
     std::shared_ptr<RuleCache> rules = std::make_shared<RuleCache>();
     /// For results of the function: the argument that each feeds, or -1.
     llvm::SmallVector<int64_t> feeds;

@@ -27,7 +27,8 @@ namespace whale {
 class Factorization {
 public:
   /// `feeds[r]` is the argument that result r of the function feeds, or -1.
-  Factorization(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> feeds);
+  Factorization(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> feeds,
+                RuleCache &ruleCache);
 
   /// The pieces of all dimensions of `value` with more than one element,
   /// dimension by dimension, major to minor.

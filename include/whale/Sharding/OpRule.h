@@ -24,6 +24,8 @@
 #include "mlir/IR/Operation.h"
 #include "whale/Placement/Placement.h"
 #include "whale/Sharding/RowWindow.h"
+#include "llvm/ADT/DenseMap.h"
+#include <memory>
 #include <optional>
 
 namespace whale {
@@ -107,6 +109,22 @@ struct SubFactor {
 /// (its operands and results replicated). Operations with their own control
 /// flow (while, case, task graphs) have no rule.
 std::optional<OpRule> getOpRule(mlir::Operation *op);
+
+/// The rules of operations, made once as long as nothing changes them.
+/// References into it stay valid.
+class RuleCache {
+public:
+  const std::optional<OpRule> &of(mlir::Operation *op) {
+    std::unique_ptr<std::optional<OpRule>> &rule = rules[op];
+    if (!rule)
+      rule = std::make_unique<std::optional<OpRule>>(getOpRule(op));
+    return *rule;
+  }
+
+private:
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<std::optional<OpRule>>>
+      rules;
+};
 
 /// Where `piece` of a tensor with these dimension factors lies in one factor,
 /// or nothing if it crosses factors.

@@ -67,8 +67,8 @@ LogicalResult TimeAxis::run() {
 
 LogicalResult TimeAxis::propagate() {
   SmallVector<int64_t> feeds = findFedArguments(main);
-  Factorization factorization(main, feeds);
   AxisPropagation::Options options;
+  Factorization factorization(main, feeds, *options.rules);
   options.policy = [this](Operation *op) {
     return phaseOf(op) == Phase::Apply || wholeOps.contains(op)
                ? AxisPolicy::Whole

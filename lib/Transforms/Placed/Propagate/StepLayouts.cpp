@@ -30,7 +30,8 @@ StepLayouts::StepLayouts(func::FuncOp function, const Cluster &cluster,
 void StepLayouts::followStrategies() {
   axes.clear();
   costs.forgetOperations();
-  Factorization factorization(function, feeds);
+  rules = std::make_shared<RuleCache>();
+  Factorization factorization(function, feeds, *rules);
   seedBatch(factorization);
   AxisPropagation &batch = propagate(batchOptions());
   AxisPropagation::Options options = innerOptions(batch, factorization);
@@ -40,7 +41,8 @@ void StepLayouts::followStrategies() {
 
 void StepLayouts::followHints(const ShardingHints &hints) {
   axes.clear();
-  Factorization factorization(function, feeds);
+  rules = std::make_shared<RuleCache>();
+  Factorization factorization(function, feeds, *rules);
   size_t count = hints.getSizes().size();
   std::vector<llvm::DenseMap<Value, AxisState>> seeds(count), wishes(count);
   auto follow = [&](Value value, Value shape, sdy::TensorShardingAttr sharding,
@@ -113,6 +115,7 @@ AxisPropagation::Options StepLayouts::commonOptions(unsigned axis) {
     return !isApplied(op) ||
            isApplied(lookThroughTaskGraph(value).getDefiningOp());
   };
+  options.rules = rules;
   options.feeds = feeds;
   options.work = [this, axis](Operation *op) {
     return costs.work(op, *meshes.meshOf(op), axis);
@@ -136,11 +139,11 @@ AxisState StepLayouts::batchState(Value value, int64_t dim,
   for (const DimPiece &piece : factorization.getPieces(value)) {
     bool isCut = llvm::any_of(value.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
-      std::optional<OpRule> rule;
-      if (isa<hlo::SliceOp>(user))
-        rule = getOpRule(user);
+      if (!isa<hlo::SliceOp>(user))
+        return false;
+      const std::optional<OpRule> &rule = rules->of(user);
       if (!rule)
-        return isa<hlo::SliceOp>(user);
+        return true;
       std::optional<SubFactor> sub =
           findSubFactor(*rule, rule->operands[0], piece);
       return !sub || rule->factors[sub->factor].kind == FactorKind::Blocked;

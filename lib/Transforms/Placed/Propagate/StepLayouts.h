@@ -57,6 +57,7 @@ private:
   mlir::func::FuncOp function;
   const StepMeshes &meshes;
   AxisCosts costs;
+  std::shared_ptr<RuleCache> rules;
   llvm::SmallVector<int64_t> feeds;
   std::vector<std::unique_ptr<AxisPropagation>> axes;
   llvm::DenseMap<mlir::Value, AxisState> batchSeeds;
