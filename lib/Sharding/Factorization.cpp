@@ -54,9 +54,8 @@ Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds,
   std::vector<std::pair<Operation *, const OpRule &>> rules;
   function.walk([&](Operation *op) {
     linkRegions(op);
-    if (movesUnevenMoment(op))
-      return;
-    if (const std::optional<OpRule> &rule = ruleCache.of(op))
+    const std::optional<OpRule> &rule = ruleCache.of(op);
+    if (rule && !movesUnevenMoment(op))
       rules.push_back({op, *rule});
   });
   // Cuts only ever grow and are divisors, so this ends; forward and backward

@@ -176,19 +176,21 @@ void joinManyGroups(SmallVectorImpl<ParameterGroup> &groups, size_t most) {
 }
 
 namespace {
+using Pieces = SmallVector<unsigned>;
+
 /// A local search over the choices of a piece for each group.
 class SplitSearch {
 public:
   SplitSearch(ArrayRef<ParameterGroup> groups, bool startsSpatial,
-              llvm::function_ref<double(ArrayRef<unsigned>)> seconds,
-              size_t mostTrials)
-      : groups(groups), estimate(seconds), mostTrials(mostTrials) {
+              SplitSeconds seconds, size_t mostTrials, size_t atOnce)
+      : groups(groups), estimate(seconds), mostTrials(mostTrials),
+        atOnce(atOnce) {
     for (const ParameterGroup &group : groups) {
       bool skipsLast = group.mayBeSpatial && !startsSpatial;
       choice.pieces.push_back(group.pieces.size() - 1 - skipsLast);
       choice.alternatives.emplace_back(group.pieces.size());
     }
-    choice.seconds = seconds(choice.pieces);
+    estimate(choice.pieces, choice.seconds);
   }
 
   /// Ends, since each change makes the program cheaper.
@@ -206,14 +208,37 @@ public:
   }
 
 private:
-  bool isSpent() const { return known.size() >= mostTrials; }
+  bool isSpent() const { return trials >= mostTrials; }
 
-  /// Each change asks for much of what was known before it again.
-  double seconds(ArrayRef<unsigned> pieces) {
-    auto [it, isNew] = known.try_emplace(pieces.vec());
-    if (isNew)
-      it->second = estimate(pieces);
-    return it->second;
+  struct Estimate {
+    double seconds = 0;
+    bool isAskedFor = false;
+  };
+
+  /// The seconds of the first of these. Those that follow are likely to be
+  /// asked for next: some are estimated at the same time. Each change asks for
+  /// much of what was known before it again.
+  double seconds(ArrayRef<Pieces> next) {
+    auto [first, isNew] = known.try_emplace(next.front());
+    if (isNew) {
+      SmallVector<Pieces> tried{next.front()};
+      SmallVector<Estimate *> results{&first->second};
+      for (const Pieces &pieces : next.drop_front()) {
+        if (tried.size() == atOnce)
+          break;
+        auto [it, isNewToo] = known.try_emplace(pieces);
+        if (!isNewToo)
+          continue;
+        tried.push_back(pieces);
+        results.push_back(&it->second);
+      }
+      SmallVector<double> seconds(tried.size());
+      estimate(tried, seconds);
+      for (auto [result, own] : llvm::zip_equal(results, seconds))
+        result->seconds = own;
+    }
+    trials += !std::exchange(first->second.isAskedFor, true);
+    return first->second.seconds;
   }
 
   /// Takes these pieces if the program is cheaper with them, by more than
@@ -226,18 +251,35 @@ private:
     return true;
   }
 
+  /// The other pieces for this group, and for some of those after it.
+  SmallVector<Pieces> listAlternatives(size_t group) const {
+    SmallVector<Pieces> list;
+    for (size_t first = group; group < groups.size(); ++group) {
+      if (group > first && list.size() >= atOnce)
+        break;
+      Pieces pieces = choice.pieces;
+      for (unsigned piece = 0; piece < groups[group].pieces.size(); ++piece) {
+        pieces[group] = piece;
+        if (piece != choice.pieces[group])
+          list.push_back(pieces);
+      }
+    }
+    return list;
+  }
+
   bool improve(size_t group) {
     bool changed = false;
-    SmallVector<unsigned> pieces = choice.pieces;
-    for (pieces[group] = 0; pieces[group] < groups[group].pieces.size();
-         ++pieces[group]) {
-      double &cost = choice.alternatives[group][pieces[group]];
-      if (pieces[group] == choice.pieces[group]) {
-        cost = choice.seconds;
+    unsigned present = choice.pieces[group];
+    SmallVector<double> &costs = choice.alternatives[group];
+    costs[present] = choice.seconds;
+    SmallVector<Pieces> list = listAlternatives(group);
+    ArrayRef<Pieces> next = list;
+    for (unsigned piece = 0; piece < groups[group].pieces.size(); ++piece) {
+      if (piece == present)
         continue;
-      }
-      cost = seconds(pieces);
-      changed |= take(pieces, cost);
+      costs[piece] = seconds(next);
+      changed |= take(next.front(), costs[piece]);
+      next = next.drop_front();
     }
     return changed;
   }
@@ -247,38 +289,44 @@ private:
     constexpr size_t maxPairs = 64;
     if (isSpent() || groups.size() * (groups.size() - 1) / 2 > maxPairs)
       return false;
+    SmallVector<Pieces> list;
     for (size_t first = 0; first < groups.size(); ++first)
       for (size_t second = first + 1; second < groups.size(); ++second) {
-        SmallVector<unsigned> pieces = choice.pieces;
+        Pieces pieces = choice.pieces;
         for (unsigned one = 0; one < groups[first].pieces.size(); ++one)
           for (unsigned two = 0; two < groups[second].pieces.size(); ++two) {
             pieces[first] = one;
             pieces[second] = two;
-            if (one != choice.pieces[first] && two != choice.pieces[second] &&
-                take(pieces, seconds(pieces)))
-              return true;
+            if (one != choice.pieces[first] && two != choice.pieces[second])
+              list.push_back(pieces);
           }
       }
+    for (ArrayRef<Pieces> next = list; !next.empty(); next = next.drop_front())
+      if (take(next.front(), seconds(next)))
+        return true;
     return false;
   }
 
   ArrayRef<ParameterGroup> groups;
-  llvm::function_ref<double(ArrayRef<unsigned>)> estimate;
-  size_t mostTrials;
-  std::map<std::vector<unsigned>, double> known;
+  SplitSeconds estimate;
+  size_t mostTrials, atOnce;
+  /// How many estimates were asked for: others don't count.
+  size_t trials = 0;
+  std::map<Pieces, Estimate> known;
   SplitChoice choice;
 };
 } // namespace
 
-SplitChoice chooseSplits(ArrayRef<ParameterGroup> groups,
-                         llvm::function_ref<double(ArrayRef<unsigned>)> seconds,
-                         size_t mostTrials) {
+SplitChoice chooseSplits(ArrayRef<ParameterGroup> groups, SplitSeconds seconds,
+                         size_t mostTrials, size_t atOnce) {
   if (groups.empty())
     return {};
-  SplitChoice choice = SplitSearch(groups, false, seconds, mostTrials).run();
+  SplitChoice choice =
+      SplitSearch(groups, false, seconds, mostTrials, atOnce).run();
   if (llvm::none_of(groups, [](auto &group) { return group.mayBeSpatial; }))
     return choice;
-  SplitChoice spatial = SplitSearch(groups, true, seconds, mostTrials).run();
+  SplitChoice spatial =
+      SplitSearch(groups, true, seconds, mostTrials, atOnce).run();
   return spatial.seconds < choice.seconds * (1 - 1e-9) ? spatial : choice;
 }
 

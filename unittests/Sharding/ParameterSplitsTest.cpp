@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/ParameterSplits.h"
+#include "llvm/ADT/Hashing.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <map>
 #include <random>
 
 using namespace llvm;
@@ -27,14 +29,28 @@ SmallVector<ParameterGroup> groupsOf(ArrayRef<unsigned> counts) {
   return groups;
 }
 
+/// Chooses by the seconds of one choice at a time.
+SplitChoice choose(ArrayRef<ParameterGroup> groups,
+                   function_ref<double(ArrayRef<unsigned>)> seconds,
+                   size_t mostTrials = std::numeric_limits<size_t>::max(),
+                   size_t atOnce = 1) {
+  auto estimate = [&](ArrayRef<SmallVector<unsigned>> choices,
+                      MutableArrayRef<double> results) {
+    EXPECT_LE(choices.size(), atOnce);
+    for (auto [pieces, result] : zip_equal(choices, results))
+      result = seconds(pieces);
+  };
+  return chooseSplits(groups, estimate, mostTrials, atOnce);
+}
+
 TEST(ChooseSplits, NothingToChoose) {
-  SplitChoice choice = chooseSplits({}, [](ArrayRef<unsigned>) { return 1.0; });
+  SplitChoice choice = choose({}, [](ArrayRef<unsigned>) { return 1.0; });
   EXPECT_TRUE(choice.pieces.empty());
 }
 
 TEST(ChooseSplits, StartsFromTheLastPieces) {
   SplitChoice choice =
-      chooseSplits(groupsOf({2, 3}), [](ArrayRef<unsigned>) { return 1.0; });
+      choose(groupsOf({2, 3}), [](ArrayRef<unsigned>) { return 1.0; });
   EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{1, 2}));
 }
 
@@ -42,7 +58,7 @@ TEST(ChooseSplits, TellsWhatWasWeighed) {
   auto seconds = [](ArrayRef<unsigned> pieces) {
     return 10.0 * pieces[0] + pieces[1] + 1;
   };
-  SplitChoice choice = chooseSplits(groupsOf({2, 3}), seconds);
+  SplitChoice choice = choose(groupsOf({2, 3}), seconds);
   EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{0, 0}));
   EXPECT_EQ(choice.seconds, 1);
   EXPECT_EQ(choice.alternatives[0], (SmallVector<double>{1, 11}));
@@ -56,12 +72,12 @@ TEST(ChooseSplits, EndsEarly) {
     return 1.0 + double(llvm::count(pieces, 1u));
   };
   SmallVector<unsigned> counts(100, 2);
-  SplitChoice choice = chooseSplits(groupsOf(counts), seconds, 10);
+  SplitChoice choice = choose(groupsOf(counts), seconds, 10);
   EXPECT_EQ(trials, 11u);
   EXPECT_FALSE(choice.isComplete);
-  EXPECT_EQ(choice.seconds, 92);
-  EXPECT_EQ(llvm::count(choice.pieces, 0u), 9);
-  EXPECT_TRUE(chooseSplits(groupsOf(counts), seconds).isComplete);
+  EXPECT_EQ(choice.seconds, 91);
+  EXPECT_EQ(llvm::count(choice.pieces, 0u), 10);
+  EXPECT_TRUE(choose(groupsOf(counts), seconds).isComplete);
 }
 
 TEST(JoinManyGroups, JoinsEqualOnes) {
@@ -92,7 +108,7 @@ TEST(ChooseSplits, EndsWithoutNumbers) {
     auto seconds = [&](ArrayRef<unsigned> pieces) {
       return pieces[0] == pieces[1] ? odd : 1.0;
     };
-    SplitChoice choice = chooseSplits(groupsOf({3, 3}), seconds);
+    SplitChoice choice = choose(groupsOf({3, 3}), seconds);
     EXPECT_EQ(choice.pieces.size(), 2u);
   }
 }
@@ -104,7 +120,7 @@ TEST(ChooseSplits, TwoThatOnlyPayTogether) {
       return 3.0;
     return pieces[0] == 1 ? 2.0 : 1.0;
   };
-  SplitChoice choice = chooseSplits(groupsOf({2, 1, 2}), seconds);
+  SplitChoice choice = choose(groupsOf({2, 1, 2}), seconds);
   EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{0, 0, 0}));
   EXPECT_EQ(choice.seconds, 1);
 }
@@ -123,12 +139,41 @@ TEST(ChooseSplits, ImagesThatOnlyPayAllTogether) {
     unsigned spatial = llvm::count(pieces, 2u);
     return spatial == 3 ? 1.0 : 2.0 + spatial;
   };
-  SplitChoice choice = chooseSplits(groups, seconds);
+  SplitChoice choice = choose(groups, seconds);
   EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{2, 2, 2}));
   EXPECT_EQ(choice.seconds, 1);
   // Where they don't pay, the search starts before them.
-  choice = chooseSplits(groups, [](ArrayRef<unsigned>) { return 1.0; });
+  choice = choose(groups, [](ArrayRef<unsigned>) { return 1.0; });
   EXPECT_EQ(choice.pieces, (SmallVector<unsigned>{1, 1, 1}));
+}
+
+// What is estimated ahead has no say.
+TEST(ChooseSplits, TheSameHoweverManyAtOnce) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    SmallVector<unsigned> counts;
+    for (unsigned group = 0; group < 2 + random() % 5; ++group)
+      counts.push_back(1 + random() % 4);
+    SmallVector<ParameterGroup> groups = groupsOf(counts);
+    for (ParameterGroup &group : groups)
+      group.mayBeSpatial = group.pieces.size() > 1 && random() % 4 == 0;
+    std::map<std::vector<unsigned>, double> costs;
+    auto seconds = [&](ArrayRef<unsigned> pieces) {
+      // Of the pieces alone, in whatever order they are asked for.
+      auto seed = unsigned(size_t(hash_combine_range(pieces)) % 1000003);
+      return costs.try_emplace(pieces.vec(), 1.0 + std::minstd_rand(seed)() % 9)
+          .first->second;
+    };
+    size_t most = random() % 2 ? 5 + random() % 20 : size_t(-1);
+    SplitChoice alone = choose(groups, seconds, most);
+    for (size_t atOnce : {2, 3, 16}) {
+      SplitChoice together = choose(groups, seconds, most, atOnce);
+      EXPECT_EQ(together.pieces, alone.pieces);
+      EXPECT_EQ(together.seconds, alone.seconds);
+      EXPECT_EQ(together.isComplete, alone.isComplete);
+      EXPECT_EQ(together.alternatives, alone.alternatives);
+    }
+  }
 }
 
 // Where each pair of neighbours has a cost of its own, no change of one or two
@@ -151,7 +196,7 @@ TEST(ChooseSplits, NoSmallChangeIsBetter) {
         sum += costs[i][pieces[i]][pieces[i + 1]];
       return sum;
     };
-    SplitChoice choice = chooseSplits(groupsOf(counts), seconds);
+    SplitChoice choice = choose(groupsOf(counts), seconds);
     EXPECT_EQ(choice.seconds, seconds(choice.pieces));
     for (size_t i = 0; i < counts.size(); ++i)
       for (unsigned one = 0; one < counts[i]; ++one) {

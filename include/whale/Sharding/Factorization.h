@@ -27,6 +27,7 @@ namespace whale {
 class Factorization {
 public:
   /// `feeds[r]` is the argument that result r of the function feeds, or -1.
+  /// `ruleCache` gets the rules of all operations in the function.
   Factorization(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> feeds,
                 RuleCache &ruleCache);
 

@@ -111,7 +111,8 @@ struct SubFactor {
 std::optional<OpRule> getOpRule(mlir::Operation *op);
 
 /// The rules of operations, made once as long as nothing changes them.
-/// References into it stay valid.
+/// References into it stay valid. Threads may share one that has the rules of
+/// all that they ask for.
 class RuleCache {
 public:
   const std::optional<OpRule> &of(mlir::Operation *op) {

@@ -71,17 +71,24 @@ struct SplitChoice {
   bool isComplete = true;
 };
 
+/// Estimates the seconds of the program with each of these choices, all at the
+/// same time if it can.
+using SplitSeconds =
+    llvm::function_ref<void(llvm::ArrayRef<llvm::SmallVector<unsigned>> choices,
+                            llvm::MutableArrayRef<double> seconds)>;
+
 /// Chooses a piece for each group: starting from the last one of each, changes
 /// one group at a time while that makes `seconds` of the program less, and then
 /// two at a time if there aren't many (a column split and the row split that
 /// follows it may only pay together). The same again starting from convolutions
 /// split along their images, which mostly pay all together. Each of the two
-/// ends early when it has asked for `seconds` of so many choices.
-/// Deterministic.
-SplitChoice
-chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
-             llvm::function_ref<double(llvm::ArrayRef<unsigned>)> seconds,
-             size_t mostTrials = std::numeric_limits<size_t>::max());
+/// ends early when it has weighed so many choices. `atOnce` choices, of which
+/// some may turn out to be of no use, are given to `seconds` at a time; the
+/// answer doesn't depend on it. Deterministic.
+SplitChoice chooseSplits(llvm::ArrayRef<ParameterGroup> groups,
+                         SplitSeconds seconds,
+                         size_t mostTrials = std::numeric_limits<size_t>::max(),
+                         size_t atOnce = 1);
 
 } // namespace whale
 

@@ -9,6 +9,7 @@
 #include "StepLayouts.h"
 
 #include "../../Import/DivideStacks/StackPieces.h"
+#include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingPattern.h"
@@ -24,8 +25,18 @@ namespace whale {
 
 StepLayouts::StepLayouts(func::FuncOp function, const Cluster &cluster,
                          const StepMeshes &meshes)
-    : function(function), meshes(meshes), costs(cluster),
+    : function(function), cluster(cluster), meshes(meshes), costs(cluster),
       feeds(findFedArguments(function)) {}
+
+/// The choices of splits that may be tried. Each takes time in proportion to
+/// the operations, so more than the first bound only while the second, of
+/// operations that are laid out, isn't passed.
+static size_t mostTrials(func::FuncOp function) {
+  constexpr size_t always = 256, mostWork = size_t(1) << 20;
+  size_t operations = 0;
+  function.walk([&](Operation *) { ++operations; });
+  return std::max(always, mostWork / operations);
+}
 
 void StepLayouts::followStrategies() {
   axes.clear();
@@ -34,9 +45,21 @@ void StepLayouts::followStrategies() {
   Factorization factorization(function, feeds, *rules);
   seedBatch(factorization);
   AxisPropagation &batch = propagate(batchOptions());
-  AxisPropagation::Options options = innerOptions(batch, factorization);
-  chooseParameterSplits(factorization, options);
-  propagate(std::move(options));
+  SmallVector<ParameterGroup> groups = findSplitParameters(
+      function, factorization,
+      [&](Operation *op) -> int64_t {
+        return policyOf(op) == AxisPolicy::Cheapest
+                   ? meshes.meshOf(op)->getNumParts(1)
+                   : 1;
+      },
+      [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
+  // The search tries each piece at least twice.
+  size_t most = mostTrials(function);
+  joinManyGroups(groups, most / 2);
+  if (!splits)
+    chooseParameterSplits(groups, batch, factorization, most);
+  propagate(seedSplits(innerOptions(batch, factorization, costs), groups,
+                       splits->pieces));
 }
 
 void StepLayouts::followHints(const ShardingHints &hints) {
@@ -70,7 +93,7 @@ void StepLayouts::followHints(const ShardingHints &hints) {
     follow(op.getResult(), op.getInput(), op.getSharding(), wishes, "value");
   });
   for (size_t axis = 0; axis < count; ++axis) {
-    AxisPropagation::Options options = commonOptions(axis);
+    AxisPropagation::Options options = commonOptions(axis, costs);
     options.policy = [](Operation *) { return AxisPolicy::Cheapest; };
     options.parts = [this, axis](Operation *) {
       return meshes.getWholeCluster()->getNumParts(axis);
@@ -102,7 +125,8 @@ AxisPolicy StepLayouts::policyOf(Operation *op) const {
 }
 
 /// Of propagation along an axis of the meshes.
-AxisPropagation::Options StepLayouts::commonOptions(unsigned axis) {
+AxisPropagation::Options StepLayouts::commonOptions(unsigned axis,
+                                                    AxisCosts &costs) {
   AxisPropagation::Options options;
   options.devices = [this](Operation *op) -> const void * {
     return meshes.meshOf(op);
@@ -117,18 +141,18 @@ AxisPropagation::Options StepLayouts::commonOptions(unsigned axis) {
   };
   options.rules = rules;
   options.feeds = feeds;
-  options.work = [this, axis](Operation *op) {
+  options.work = [this, &costs, axis](Operation *op) {
     return costs.work(op, *meshes.meshOf(op), axis);
   };
-  options.exchange = [this, axis](Operation *op, Exchange::Kind kind,
-                                  double bytes) {
+  options.exchange = [this, &costs, axis](Operation *op, Exchange::Kind kind,
+                                          double bytes) {
     return costs.exchange(kind, bytes, *meshes.meshOf(op), axis);
   };
-  options.halo = [this, axis](Operation *op, double partBytes,
-                              double haloBytes) {
+  options.halo = [this, &costs, axis](Operation *op, double partBytes,
+                                      double haloBytes) {
     return costs.halo(partBytes, haloBytes, *meshes.meshOf(op), axis);
   };
-  options.repeats = [this](Operation *op) { return costs.repeats(op); };
+  options.repeats = [&costs](Operation *op) { return costs.repeats(op); };
   return options;
 }
 
@@ -183,7 +207,7 @@ void StepLayouts::seedBatch(Factorization &factorization) {
 /// Everything follows the mini-batch: the layout along the repetitions of
 /// groups, and what operations of replicate TaskGraphs do inside one.
 AxisPropagation::Options StepLayouts::batchOptions() {
-  AxisPropagation::Options options = commonOptions(/*axis=*/1);
+  AxisPropagation::Options options = commonOptions(/*axis=*/1, costs);
   options.policy = [this](Operation *op) {
     return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
                                              : AxisPolicy::Batch;
@@ -196,10 +220,10 @@ AxisPropagation::Options StepLayouts::batchOptions() {
   return options;
 }
 
-AxisPropagation::Options
-StepLayouts::innerOptions(const AxisPropagation &batch,
-                          Factorization &factorization) {
-  AxisPropagation::Options options = commonOptions(/*axis=*/1);
+AxisPropagation::Options StepLayouts::innerOptions(const AxisPropagation &batch,
+                                                   Factorization &factorization,
+                                                   AxisCosts &costs) {
+  AxisPropagation::Options options = commonOptions(/*axis=*/1, costs);
   options.pieces = [&factorization](Value value) {
     return factorization.getPieces(value);
   };
@@ -258,53 +282,51 @@ static void explainSplit(const ParameterGroup &group, unsigned chosen,
         << " is " << text;
 }
 
-/// The choices of splits that may be tried. Each takes time in proportion to
-/// the operations, so more than the first bound only while the second, of
-/// operations that are laid out, isn't passed.
-static size_t mostTrials(func::FuncOp function) {
-  constexpr size_t always = 256, mostWork = size_t(1) << 20;
-  size_t operations = 0;
-  function.walk([&](Operation *) { ++operations; });
-  return std::max(always, mostWork / operations);
+AxisPropagation::Options
+StepLayouts::seedSplits(AxisPropagation::Options options,
+                        ArrayRef<ParameterGroup> groups,
+                        ArrayRef<unsigned> pieces) const {
+  for (auto [group, piece] : llvm::zip(groups, pieces))
+    for (BlockArgument parameter : group.parameters) {
+      options.seeds[parameter] = AxisState::split(group.pieces[piece]);
+      (group.isSpatial(piece) ? options.gathered : options.parameters)
+          .insert(parameter);
+    }
+  return options;
 }
 
-void StepLayouts::chooseParameterSplits(Factorization &factorization,
-                                        AxisPropagation::Options &options) {
-  SmallVector<ParameterGroup> groups = findSplitParameters(
-      function, factorization,
-      [&](Operation *op) -> int64_t {
-        return policyOf(op) == AxisPolicy::Cheapest
-                   ? meshes.meshOf(op)->getNumParts(1)
-                   : 1;
-      },
-      [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
-  size_t most = mostTrials(function);
-  // The search tries each piece at least twice.
-  joinManyGroups(groups, most / 2);
-  auto seed = [&](ArrayRef<unsigned> choice) {
-    AxisPropagation::Options seeded = options;
-    for (auto [group, piece] : llvm::zip(groups, choice))
-      for (BlockArgument parameter : group.parameters) {
-        seeded.seeds[parameter] = AxisState::split(group.pieces[piece]);
-        (group.isSpatial(piece) ? seeded.gathered : seeded.parameters)
-            .insert(parameter);
-      }
-    return seeded;
+/// Tries at once as many choices as there are threads, each with tables of its
+/// own.
+void StepLayouts::chooseParameterSplits(ArrayRef<ParameterGroup> groups,
+                                        const AxisPropagation &batch,
+                                        const Factorization &factorization,
+                                        size_t most) {
+  struct Trial {
+    Factorization factorization;
+    AxisCosts costs;
+    Trial(const Factorization &factorization, const Cluster &cluster)
+        : factorization(factorization), costs(cluster) {}
   };
-  bool isNew = !splits;
-  if (isNew)
-    splits = chooseSplits(
-        groups,
-        [&](ArrayRef<unsigned> candidate) {
-          AxisPropagation propagation(function, seed(candidate));
-          propagation.run();
-          return propagation.getSeconds();
-        },
-        most);
-  options = seed(splits->pieces);
-  for (size_t group = 0; isNew && group < groups.size(); ++group)
-    explainSplit(groups[group], splits->pieces[group],
-                 splits->alternatives[group], splits->isComplete);
+  MLIRContext *context = function.getContext();
+  SmallVector<std::unique_ptr<Trial>> trials(context->getNumThreads());
+  auto estimate = [&](ArrayRef<SmallVector<unsigned>> choices,
+                      MutableArrayRef<double> seconds) {
+    parallelFor(context, 0, choices.size(), [&](size_t i) {
+      std::unique_ptr<Trial> &trial = trials[i];
+      if (!trial)
+        trial = std::make_unique<Trial>(factorization, cluster);
+      AxisPropagation propagation(
+          function,
+          seedSplits(innerOptions(batch, trial->factorization, trial->costs),
+                     groups, choices[i]));
+      propagation.run();
+      seconds[i] = propagation.getSeconds();
+    });
+  };
+  splits = chooseSplits(groups, estimate, most, trials.size());
+  for (auto [group, piece, seconds] :
+       llvm::zip_equal(groups, splits->pieces, splits->alternatives))
+    explainSplit(group, piece, seconds, splits->isComplete);
 }
 
 } // namespace whale

@@ -44,17 +44,23 @@ public:
 private:
   AxisPropagation &propagate(AxisPropagation::Options options);
   AxisPolicy policyOf(mlir::Operation *op) const;
-  AxisPropagation::Options commonOptions(unsigned axis);
+  AxisPropagation::Options commonOptions(unsigned axis, AxisCosts &costs);
   AxisState batchState(mlir::Value value, int64_t dim,
                        Factorization &factorization);
   void seedBatch(Factorization &factorization);
   AxisPropagation::Options batchOptions();
   AxisPropagation::Options innerOptions(const AxisPropagation &batch,
-                                        Factorization &factorization);
-  void chooseParameterSplits(Factorization &factorization,
-                             AxisPropagation::Options &options);
+                                        Factorization &factorization,
+                                        AxisCosts &costs);
+  AxisPropagation::Options seedSplits(AxisPropagation::Options options,
+                                      llvm::ArrayRef<ParameterGroup> groups,
+                                      llvm::ArrayRef<unsigned> pieces) const;
+  void chooseParameterSplits(llvm::ArrayRef<ParameterGroup> groups,
+                             const AxisPropagation &batch,
+                             const Factorization &factorization, size_t most);
 
   mlir::func::FuncOp function;
+  const Cluster &cluster;
   const StepMeshes &meshes;
   AxisCosts costs;
   std::shared_ptr<RuleCache> rules;
