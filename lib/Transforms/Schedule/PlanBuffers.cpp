@@ -38,8 +38,8 @@ namespace {
 
 using Alias = std::pair<unsigned, unsigned>;
 
-/// The segments, each with its plan.
-using Segments = llvm::DenseMap<Operation *, const SegmentPlan *>;
+/// The segments by name, each with its plan.
+using Segments = llvm::DenseMap<StringAttr, const SegmentPlan *>;
 
 /// One function as the planner sees it: of a rank class, or a segment.
 class FunctionPlanner {
@@ -75,7 +75,7 @@ private:
   llvm::DenseMap<Type, unsigned> elements;
   const Segments *segments = nullptr;
   /// The segments that are called, with their numbers here.
-  llvm::MapVector<Operation *, unsigned> callees;
+  llvm::MapVector<StringAttr, unsigned> callees;
   std::map<std::vector<const void *>, unsigned> groups;
 };
 
@@ -163,8 +163,7 @@ LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
 
 LogicalResult FunctionPlanner::translateCall(func::CallOp op,
                                              BufferInstr &instr) {
-  Operation *callee =
-      SymbolTable::lookupNearestSymbolFrom(op, op.getCalleeAttr());
+  StringAttr callee = op.getCalleeAttr().getAttr();
   const SegmentPlan *plan = segments->lookup(callee);
   if (!plan)
     return op.emitError("calls '")
@@ -284,8 +283,7 @@ void FunctionPlanner::annotateClass() {
   SmallVector<NamedAttribute> locals;
   for (auto [callee, number] : callees)
     locals.push_back(builder.getNamedAttr(
-        cast<func::FuncOp>(callee).getName(),
-        builder.getDenseI64ArrayAttr(result.locals[number])));
+        callee, builder.getDenseI64ArrayAttr(result.locals[number])));
   function->removeAttr("whale.locals");
   if (!locals.empty())
     function->setAttr("whale.locals", builder.getDictionaryAttr(locals));
@@ -373,22 +371,34 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
     for (func::FuncOp function : getRankClasses(getOperation()))
       classes.emplace_back(function);
     Segments plans;
-    for (FunctionPlanner &s : segments) {
-      if (failed(s.translate(plans)))
-        return signalPassFailure();
-      plans[s.function] = &s.segment;
-    }
-    parallelForEach(&getContext(), segments,
-                    [](FunctionPlanner &s) { s.planAsSegment(); });
-    for (FunctionPlanner &c : classes)
-      if (failed(c.translate(plans)))
-        return signalPassFailure();
+    for (FunctionPlanner &s : segments)
+      plans[s.function.getSymNameAttr()] = &s.segment;
+    if (failed(forAll(segments, [&](FunctionPlanner &s) {
+          if (failed(s.translate(plans)))
+            return failure();
+          s.planAsSegment();
+          return success();
+        })))
+      return;
+    if (failed(forAll(classes,
+                      [&](FunctionPlanner &c) { return c.translate(plans); })))
+      return;
     if (!classes.empty())
       planClasses(classes);
     for (auto *functions : {&segments, &classes})
-      for (FunctionPlanner &f : *functions)
-        if (failed(f.annotate()))
-          return signalPassFailure();
+      if (failed(forAll(*functions,
+                        [](FunctionPlanner &f) { return f.annotate(); })))
+        return;
+  }
+
+  /// Several at a time; each changes its own function alone.
+  LogicalResult forAll(std::vector<FunctionPlanner> &functions,
+                       function_ref<LogicalResult(FunctionPlanner &)> fn) {
+    LogicalResult result =
+        failableParallelForEach(&getContext(), functions, fn);
+    if (failed(result))
+      signalPassFailure();
+    return result;
   }
 
   void planClasses(MutableArrayRef<FunctionPlanner> classes) {
