@@ -8,7 +8,13 @@
 
 #include "Mutation.h"
 
+#include "whale/ProgramFormat/CheckValues.h"
+#include "whale/ProgramFormat/Error.h"
+#include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/ProgramFormat/WriteProgram.h"
+
 #include <algorithm>
+#include <limits>
 
 namespace whale::transfers {
 
@@ -16,8 +22,13 @@ using namespace format;
 
 std::string_view name(Kind kind) {
   static constexpr std::string_view names[kindCount] = {
-      "wait dropped", "buffer shifted", "starts swapped",
-      "send exchanged with receive", "instruction moved"};
+      "wait dropped",
+      "buffer shifted",
+      "starts swapped",
+      "send exchanged with receive",
+      "instruction moved",
+      "copy made a transfer",
+      "transfer made synchronous"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -102,6 +113,10 @@ private:
   bool shift(RankClass &rankClass);
   bool swap(List &list, bool isExchange);
   bool move(List &list);
+  bool putOff(RankClass &rankClass, List &list);
+  bool synchronize(List &list);
+  void exchangeWaits(List &list, int64_t a, int64_t b);
+  void shiftTo(List &list, size_t from, size_t to);
   bool crosses(const Instruction &a, const Instruction &b) const;
 
   std::mt19937 &random;
@@ -121,10 +136,27 @@ bool Mutator::apply(Kind kind) {
   if (lists.empty())
     return false;
   List &list = *lists[pick(lists.size())];
-  bool isChanged = kind == Kind::DropWait ? dropWait(list)
-                   : kind == Kind::Move
-                       ? move(list)
-                       : swap(list, kind == Kind::ExchangeSend);
+  bool isChanged = false;
+  switch (kind) {
+  case Kind::ShiftBuffer:
+    break;
+  case Kind::DropWait:
+    isChanged = dropWait(list);
+    break;
+  case Kind::SwapStarts:
+  case Kind::ExchangeSend:
+    isChanged = swap(list, kind == Kind::ExchangeSend);
+    break;
+  case Kind::Move:
+    isChanged = move(list);
+    break;
+  case Kind::PutOff:
+    isChanged = putOff(rankClass, list);
+    break;
+  case Kind::Synchronize:
+    isChanged = synchronize(list);
+    break;
+  }
   if (isChanged)
     renumber(rankClass);
   return isChanged;
@@ -195,7 +227,22 @@ bool Mutator::swap(List &list, bool isExchange) {
   std::swap(list[low], list[high]);
   what += "instructions " + std::to_string(low) + " and " +
           std::to_string(high) + " swapped";
+  if (pick(2)) {
+    exchangeWaits(list, startOf(list[low])->transfer,
+                  startOf(list[high])->transfer);
+    what += ", and their waits";
+  }
   return true;
+}
+
+void Mutator::exchangeWaits(List &list, int64_t a, int64_t b) {
+  for (Instruction &instruction : list)
+    if (auto *wait = std::get_if<Wait>(&instruction.operation)) {
+      if (wait->transfer == a)
+        wait->transfer = b;
+      else if (wait->transfer == b)
+        wait->transfer = a;
+    }
 }
 
 /// Whether two instructions may change places without another meaning: starts
@@ -224,11 +271,90 @@ bool Mutator::move(List &list) {
     return false;
   what +=
       "instruction " + std::to_string(from) + " moved to " + std::to_string(to);
+  shiftTo(list, from, to);
+  return true;
+}
+
+void Mutator::shiftTo(List &list, size_t from, size_t to) {
   auto at = [&](size_t i) { return list.begin() + static_cast<ptrdiff_t>(i); };
-  if (isUp)
+  if (to < from)
     std::rotate(at(to), at(from), at(from + 1));
   else
     std::rotate(at(from), at(from + 1), at(to + 1));
+}
+
+/// A channel in which each rank takes a whole buffer from itself.
+static Collective makeLocalCopy(const std::vector<int64_t> &ranks,
+                                const BufferInfo &buffer) {
+  Collective channel;
+  channel.kind = "local_slice";
+  channel.dtype = buffer.dtype;
+  channel.participants = ranks;
+  Shape zeros(buffer.shape.size(), 0);
+  for (int64_t rank : ranks) {
+    Cell cell{zeros, buffer.shape, {{rank, zeros}}};
+    channel.cells[rank] =
+        std::make_shared<std::vector<Cell>>(1, std::move(cell));
+    channel.srcShapes[rank] = channel.dstShapes[rank] = buffer.shape;
+  }
+  return channel;
+}
+
+/// The wait for it stands right behind, or somewhere later: tokens tie it to
+/// the compute queue no more.
+bool Mutator::putOff(RankClass &rankClass, List &list) {
+  auto typeOf = [&](BufferIndex index) {
+    return rankClass.buffers[index].dtype;
+  };
+  std::vector<size_t> copies = find(list, [&](const Instruction &instruction) {
+    const auto *copy = std::get_if<Copy>(&instruction.operation);
+    return copy && typeOf(copy->src) == typeOf(copy->dst);
+  });
+  if (copies.empty())
+    return false;
+  size_t place = copies[pick(copies.size())];
+  auto copy = std::get<Copy>(list[place].operation);
+  int64_t channel =
+      program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
+  program.channels[channel] = std::make_shared<Collective>(
+      makeLocalCopy(rankClass.ranks, rankClass.buffers[copy.dst]));
+  std::vector<int64_t> transfers;
+  findStarts(rankClass.instructions, transfers);
+  auto transfer = static_cast<int64_t>(transfers.size());
+  list[place].operation = Start{channel, transfer, copy.src, copy.dst};
+  size_t behind = place + 1 + pick(std::min<size_t>(list.size() - place, 4));
+  list.insert(list.begin() + static_cast<ptrdiff_t>(behind),
+              {.operation = Wait{transfer}});
+  what += "copy " + std::to_string(place) + " made a transfer until " +
+          std::to_string(behind);
+  return true;
+}
+
+/// Its wait goes up to its start, or its start down to its wait.
+bool Mutator::synchronize(List &list) {
+  std::vector<size_t> waits = find(list, isWait);
+  if (waits.empty())
+    return false;
+  size_t wait = waits[pick(waits.size())], start = 0;
+  int64_t transfer = std::get<Wait>(list[wait].operation).transfer;
+  auto starts = [&](const Instruction &instruction) {
+    const Start *some = startOf(instruction);
+    return some && some->transfer == transfer;
+  };
+  while (start < wait && !starts(list[start]))
+    ++start;
+  bool isUp = pick(2);
+  for (size_t i = start + 1; i < wait; ++i)
+    if (!crosses(list[i], list[isUp ? wait : start]))
+      return false;
+  if (start + 1 >= wait)
+    return false;
+  what += "transfer " + std::to_string(transfer) + " made synchronous at " +
+          std::to_string(isUp ? start : wait);
+  if (isUp)
+    shiftTo(list, wait, start + 1);
+  else
+    shiftTo(list, start, wait - 1);
   return true;
 }
 
@@ -238,6 +364,21 @@ std::optional<Mutant> mutate(const format::Program &program, Kind kind,
   if (!mutator.apply(kind))
     return std::nullopt;
   return Mutant{kind, mutator.what, std::move(mutator.program)};
+}
+
+std::string refusal(const Program &program) {
+  try {
+    std::string text =
+        writeProgram(program, {},
+                     /*mostBytes=*/std::numeric_limits<size_t>::max())
+            .manifest;
+    auto read = readProgram(text, "mutant");
+    if (auto fault = checkValues(read))
+      return fault->path + ": " + fault->what;
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
 }
 
 } // namespace whale::transfers

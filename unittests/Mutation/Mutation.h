@@ -18,11 +18,13 @@ namespace whale::transfers {
 enum class Kind : uint8_t {
   DropWait,     ///< of one transfer
   ShiftBuffer,  ///< by 64 bytes of the arena: a buffer, or a function's local
-  SwapStarts,   ///< of two channels
-  ExchangeSend, ///< a start that sends and one that receives
+  SwapStarts,   ///< of two channels; perhaps their waits, too
+  ExchangeSend, ///< a start that sends and one that receives; as above
   Move,         ///< an instruction across one or more others
+  PutOff,       ///< a copy from the compute queue to that of transfers
+  Synchronize,  ///< a transfer that goes on while the compute queue stands
 };
-inline constexpr size_t kindCount = 5;
+inline constexpr size_t kindCount = 7;
 std::string_view name(Kind kind);
 
 struct Mutant {
@@ -38,6 +40,10 @@ struct Mutant {
 /// order. Nothing where the kind finds nothing to change.
 std::optional<Mutant> mutate(const format::Program &program, Kind kind,
                              std::mt19937 &random);
+
+/// Why a program is refused, by the loader or by what is checked of programs
+/// that the compiler has written; empty if it is not.
+std::string refusal(const format::Program &program);
 
 } // namespace whale::transfers
 

@@ -25,6 +25,9 @@ class Oracle {
 public:
   /// Reads a program directory. Throws Error.
   explicit Oracle(const std::filesystem::path &directory);
+  /// Of a program without kernels and constants.
+  explicit Oracle(format::Program program)
+      : file("program"), original(std::move(program)) {}
 
   const format::Program &program() const { return original; }
   /// The result of each seed from 0 on, on inputs that are always the same. A

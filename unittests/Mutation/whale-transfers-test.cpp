@@ -9,7 +9,8 @@
 // For tests: changes programs of several ranks, and runs what comes out on late
 // devices (docs/runtime.md), whether or not a check refuses it. A mutant is
 // harmful if a run of it does not come to its end, or gives another result than
-// the program: always, or in some order of its transfers.
+// the program: always, or in some order of its transfers. For small programs
+// all orders are enumerated, for others the seeds of late devices decide.
 //
 // A harmful mutant must be refused, by the loader or by what is checked of
 // programs that the compiler has written; and nearly all of them must show
@@ -17,11 +18,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Enumerate.h"
 #include "Mutation.h"
 #include "Oracle.h"
-#include "whale/ProgramFormat/CheckValues.h"
-#include "whale/ProgramFormat/ReadProgram.h"
-#include "whale/ProgramFormat/WriteProgram.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -32,7 +31,6 @@
 #include <cstdlib>
 #include <iomanip>
 #include <iostream>
-#include <limits>
 #include <set>
 
 using namespace whale::transfers;
@@ -43,52 +41,99 @@ namespace {
 constexpr uint64_t allSeeds = 64, firstSeeds = 16;
 constexpr double leastShown = 0.9;
 
+/// Programs of so many instructions are enumerated.
+constexpr int64_t mostEnumerated = 30;
+
 struct Counts {
-  int mutants = 0, refused = 0, harmful = 0, accepted = 0, shown = 0;
+  int mutants = 0, enumerated = 0, undecided = 0, refused = 0, harmful = 0,
+      accepted = 0, shown = 0;
 };
 
-/// Why a program is refused; empty if it is not.
-std::string refusal(const whale::format::Program &program) {
-  try {
-    std::string text =
-        whale::format::writeProgram(
-            program, {}, /*mostBytes=*/std::numeric_limits<size_t>::max())
-            .manifest;
-    auto read = whale::format::readProgram(text, "mutant");
-    if (auto fault = whale::format::checkValues(read))
-      return fault->path + ": " + fault->what;
-  } catch (const Error &error) {
-    return error.what();
+/// A program, and what it gives.
+struct Subject {
+  Subject(const std::string &name);
+
+  /// Whether a mutant has an order that gives something else; nothing if it has
+  /// too many.
+  std::optional<bool> isOther(const whale::format::Program &mutant);
+
+  std::string name;
+  Oracle oracle;
+  uint64_t expected;
+  bool isEnumerated;
+  Names names;
+  /// By branch of cases.
+  std::vector<Symbol> symbols;
+};
+
+Subject::Subject(const std::string &name)
+    : name(name), oracle(std::filesystem::path(name)),
+      isEnumerated(countInstructions(oracle.program()) <= mostEnumerated) {
+  std::vector<Result> results = oracle.run(oracle.program(), allSeeds);
+  std::set<Result> seen(results.begin(), results.end());
+  if (seen.size() > 1 || !*seen.begin())
+    throw Error(name + ": late devices give several results, or none");
+  expected = **seen.begin();
+  for (size_t i = 0; isEnumerated && i < mostBranches(oracle.program()); ++i) {
+    Outcomes outcomes = enumerate(oracle.program(), i, names);
+    if (!outcomes.isOne())
+      throw Error(name +
+                  ": orders give several results, or none: " + outcomes.fault);
+    symbols.push_back(*outcomes.results.begin());
   }
-  return "";
 }
 
-void judge(const Oracle &oracle, const Mutant &mutant, uint64_t expected,
-           bool isVerbose, Counts &counts) {
+std::optional<bool> Subject::isOther(const whale::format::Program &mutant) {
+  bool isCut = false;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    Outcomes outcomes = enumerate(mutant, i, names);
+    if (!outcomes.fault.empty() || outcomes.results.size() > 1 ||
+        (!outcomes.results.empty() && *outcomes.results.begin() != symbols[i]))
+      return true;
+    isCut |= outcomes.isCut;
+  }
+  return isCut ? std::nullopt : std::optional(false);
+}
+
+void judge(Subject &subject, const Mutant &mutant, bool isVerbose,
+           Counts &counts) {
   std::string why = refusal(mutant.program);
-  std::vector<Result> results = oracle.run(mutant.program, allSeeds);
-  auto isOther = [&](const Result &result) { return result != expected; };
-  bool isHarmful = std::ranges::any_of(results, isOther);
+  std::optional<bool> isOther;
+  if (subject.isEnumerated)
+    isOther = subject.isOther(mutant.program);
+  std::vector<Result> results =
+      subject.oracle.run(mutant.program, isOther ? firstSeeds : allSeeds);
+  auto isShown = [&](const Result &result) {
+    return result != subject.expected;
+  };
+  bool isHarmful = isOther.value_or(std::ranges::any_of(results, isShown));
+  bool shows =
+      std::any_of(results.begin(), results.begin() + firstSeeds, isShown);
+  std::string what = subject.name + ": " + mutant.what;
+  if (shows && !isHarmful)
+    throw Error(what + ": late devices show an order that is not enumerated");
   ++counts.mutants;
+  counts.enumerated += isOther.has_value();
+  counts.undecided += subject.isEnumerated && !isOther;
   counts.refused += !why.empty();
   counts.harmful += isHarmful;
   counts.accepted += isHarmful && why.empty();
-  counts.shown +=
-      std::any_of(results.begin(), results.begin() + firstSeeds, isOther);
+  counts.shown += shows;
   if (isVerbose || (isHarmful && why.empty()))
-    std::cout << "  " << mutant.what << ": "
-              << (isHarmful ? "harmful" : "harmless") << ", "
+    std::cout << "  " << what << ": " << (isHarmful ? "harmful" : "harmless")
+              << (isHarmful && !shows ? " (not shown)" : "") << ", "
               << (why.empty() ? "accepted" : why) << "\n";
 }
 
 void print(const std::array<Counts, kindCount> &all) {
-  std::cout << "mutants refused harmful accepted shown\n";
+  std::cout << "mutants enumerated refused harmful harmless accepted shown\n";
   for (size_t kind = 0; kind < kindCount; ++kind) {
     const Counts &counts = all[kind];
     for (auto [value, width] :
-         {std::pair(counts.mutants, 7), std::pair(counts.refused, 8),
-          std::pair(counts.harmful, 8), std::pair(counts.accepted, 9),
-          std::pair(counts.shown, 6)})
+         {std::pair(counts.mutants, 7), std::pair(counts.enumerated, 11),
+          std::pair(counts.refused, 8), std::pair(counts.harmful, 8),
+          std::pair(counts.mutants - counts.harmful, 9),
+          std::pair(counts.accepted, 9), std::pair(counts.shown, 6)})
       std::cout << std::setw(width) << value;
     std::cout << "  " << name(static_cast<Kind>(kind)) << "\n";
   }
@@ -109,37 +154,40 @@ int run(int argc, char **argv) {
   app.add_flag("--verbose", isVerbose, "Print each mutant");
   CLI11_PARSE(app, argc, argv);
   std::mt19937 random(seed);
-  std::vector<std::unique_ptr<Oracle>> oracles;
-  std::vector<uint64_t> expected;
-  for (const std::string &name : programs) {
-    const Oracle &oracle = *oracles.emplace_back(
-        std::make_unique<Oracle>(std::filesystem::path(name)));
-    std::vector<Result> results = oracle.run(oracle.program(), allSeeds);
-    std::set<Result> seen(results.begin(), results.end());
-    if (seen.size() > 1 || !*seen.begin())
-      throw Error(name + ": late devices give several results, or none");
-    expected.push_back(**seen.begin());
-  }
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const std::string &name : programs)
+    subjects.push_back(std::make_unique<Subject>(name));
   std::array<Counts, kindCount> all;
-  for (int number = 0; number < count;) {
+  constexpr int mostTries = 10000;
+  for (int number = 0, tries = 0; number < count;) {
     size_t kind = static_cast<size_t>(number) % kindCount;
-    size_t which = random() % oracles.size();
+    Subject &subject = *subjects[random() % subjects.size()];
     auto mutant =
-        mutate(oracles[which]->program(), static_cast<Kind>(kind), random);
-    if (!mutant)
+        mutate(subject.oracle.program(), static_cast<Kind>(kind), random);
+    if (!mutant) {
+      if (++tries > mostTries)
+        throw Error("no program has what can be changed: " +
+                    std::string(name(static_cast<Kind>(kind))));
       continue;
+    }
+    tries = 0;
     ++number;
-    mutant->what = programs[which] + ": " + mutant->what;
-    judge(*oracles[which], *mutant, expected[which], isVerbose, all[kind]);
+    judge(subject, *mutant, isVerbose, all[kind]);
   }
   print(all);
   Counts sum;
   for (const Counts &counts : all) {
+    sum.mutants += counts.mutants;
+    sum.enumerated += counts.enumerated;
+    sum.undecided += counts.undecided;
     sum.harmful += counts.harmful;
     sum.accepted += counts.accepted;
     sum.shown += counts.shown;
   }
-  std::cout << sum.shown << " of " << sum.harmful
+  std::cout << sum.enumerated << " of " << sum.mutants
+            << " mutants enumerated, " << sum.undecided
+            << " have too many orders\n"
+            << sum.shown << " of " << sum.harmful
             << " harmful mutants show within " << firstSeeds << " seeds\n";
   if (sum.accepted)
     throw Error(std::to_string(sum.accepted) + " harmful mutants are accepted");

@@ -1,0 +1,574 @@
+//===- Enumerate.cpp - All orders of a program's transfers ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Enumerate.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace whale::transfers {
+
+using namespace format;
+
+namespace {
+
+/// How far a rank's part of a transfer is.
+enum class Stage : uint8_t { Open, Taken, Filled };
+
+/// What is the same in all states.
+struct Part {
+  const Collective *channel;
+  std::optional<Range> src, dst;
+  /// Those that it exchanges data with there, by rank and the part there: the
+  /// whole group of an all-reduce, in its order, without or with itself.
+  std::vector<std::pair<int64_t, size_t>> peers;
+  /// Of those, who takes from it.
+  std::vector<std::pair<int64_t, size_t>> readers;
+  /// What it fills; none: all-reduce, or nothing.
+  const std::vector<Cell> *cells = nullptr;
+  /// It is with nobody: only such ones before it hold it up, but it holds up
+  /// all that stand behind it.
+  bool isLocal = false;
+
+  bool fills() const { return cells || channel->isAllReduce(); }
+};
+
+struct Rank {
+  std::vector<Step> steps;
+  std::vector<Part> parts;
+  std::vector<Range> results;
+  Range decisions;
+};
+
+/// What a part has taken, by cell.
+using Taken = std::vector<Contents>;
+
+struct RankState {
+  size_t next = 0, started = 0;
+  std::vector<Stage> stages;
+  std::vector<Taken> taken;
+  Contents memory;
+};
+
+using State = std::vector<RankState>;
+
+class Enumerator {
+public:
+  Enumerator(const format::Program &program, size_t branch, Names &names,
+             const Limits &limits);
+
+  Outcomes run();
+
+private:
+  void addPart(Rank &rank, int64_t number, const Step &step);
+  void findPeers(int64_t number, Part &part, int64_t channel, size_t use);
+  void checkSizes(int64_t number, const Part &part);
+
+  template <typename Happen>
+  void visit(const State &state, Happen happen);
+  void expand(const State &state);
+  void end(const State &state);
+  bool isAtEnd(int64_t rank, const RankState &state) const {
+    return state.next == ranks[rank].steps.size();
+  }
+
+  bool hasLeft(const State &state, int64_t rank, size_t part) const;
+  bool hasReached(const State &state, int64_t rank, size_t part) const;
+  bool hasBegun(const State &state, int64_t rank, size_t part) const;
+  bool isUnnoticed(const State &state, int64_t rank) const;
+  bool overlapsOpen(const State &state, int64_t rank, Range range,
+                    bool isWritten) const;
+
+  bool mayExecute(const State &state, int64_t rank) const;
+  bool mayMove(const State &state, int64_t rank, size_t part) const;
+
+  void execute(State &state, int64_t rank);
+  void move(State &state, int64_t rank, size_t part);
+  void compute(RankState &state, const Step &step);
+  void spoil(State &state, int64_t rank, const Part &part);
+  void take(State &state, int64_t rank, size_t part);
+  void fill(State &state, int64_t rank, size_t part);
+
+  const format::Program &program;
+  Limits limits;
+  std::vector<Rank> ranks;
+  /// By rank, channel and use, the part.
+  std::vector<std::map<int64_t, std::vector<size_t>>> uses;
+  std::unordered_set<Symbol> seen;
+  std::vector<State> open;
+  Outcomes outcomes;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What is the same in all states
+//===----------------------------------------------------------------------===//
+
+Enumerator::Enumerator(const format::Program &program, size_t branch,
+                       Names &names, const Limits &limits)
+    : program(program), limits(limits), ranks(program.ranks.size()),
+      uses(program.ranks.size()) {
+  State &first = open.emplace_back(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    Rank &rank = ranks[i];
+    auto number = static_cast<int64_t>(i);
+    RankMemory memory(program, number);
+    rank.steps = transfers::expand(program, number, memory, branch, names);
+    rank.decisions = memory.decisions();
+    for (size_t result = 0; result < program.results.size(); ++result)
+      if (auto range = memory.result(result))
+        rank.results.push_back(*range);
+    for (const Step &step : rank.steps)
+      if (step.kind == Step::Start)
+        addPart(rank, number, step);
+    first[i].memory = memory.contents();
+    first[i].stages.resize(rank.parts.size());
+    first[i].taken.resize(rank.parts.size());
+  }
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (auto &[channel, parts] : uses[i])
+      for (size_t use = 0; use < parts.size(); ++use)
+        findPeers(static_cast<int64_t>(i), ranks[i].parts[parts[use]], channel,
+                  use);
+  if (!outcomes.fault.empty())
+    return;
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (const Part &part : ranks[i].parts)
+      checkSizes(static_cast<int64_t>(i), part);
+}
+
+void Enumerator::addPart(Rank &rank, int64_t number, const Step &step) {
+  uses[number][step.channel].push_back(rank.parts.size());
+  Part &part = rank.parts.emplace_back();
+  part.channel = program.channels.at(step.channel).get();
+  part.src = step.src;
+  part.dst = step.dst;
+  auto cells = part.channel->cells.find(number);
+  if (cells != part.channel->cells.end() && !cells->second->empty())
+    part.cells = cells->second.get();
+}
+
+static bool takesFrom(const Collective &channel, int64_t rank, int64_t from) {
+  auto cells = channel.cells.find(rank);
+  return cells != channel.cells.end() &&
+         std::ranges::any_of(*cells->second, [&](const Cell &cell) {
+           return std::ranges::any_of(cell.from, [&](const auto &source) {
+             return source.peer == from;
+           });
+         });
+}
+
+void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
+                           size_t use) {
+  const Collective &channel = *part.channel;
+  auto add = [&](int64_t peer, auto &list) {
+    auto it = uses[peer].find(channelNumber);
+    if (it == uses[peer].end() || it->second.size() <= use)
+      outcomes.fault = "a peer has no such transfer";
+    else
+      list.emplace_back(peer, it->second[use]);
+  };
+  if (channel.isAllReduce()) {
+    Group group = {number};
+    for (const Group &some : channel.groups)
+      if (std::ranges::find(some, number) != some.end())
+        group = some;
+    part.isLocal = group.size() == 1;
+    for (int64_t peer : group)
+      add(peer, part.peers);
+    return;
+  }
+  part.isLocal = true;
+  for (int64_t peer : channel.participants) {
+    bool isSource = takesFrom(channel, number, peer);
+    bool isReader = takesFrom(channel, peer, number);
+    if (isSource || isReader)
+      add(peer, part.peers);
+    if (isReader && peer != number)
+      add(peer, part.readers);
+    part.isLocal &= peer == number || !(isSource || isReader);
+  }
+}
+
+/// Whether buffers are given, and as large as the channel says.
+void Enumerator::checkSizes(int64_t number, const Part &part) {
+  const Collective &channel = *part.channel;
+  auto isLike = [&](const std::optional<Range> &range,
+                    const std::map<int64_t, Shape> &shapes, int64_t rank) {
+    auto shape = shapes.find(rank);
+    return range && shape != shapes.end() &&
+           byteCount(channel.dtype, shape->second) == range->bytes();
+  };
+  if (part.fills() && !isLike(part.dst, channel.dstShapes, number))
+    outcomes.fault = "a receiver has no such buffer";
+  for (auto [peer, index] : part.peers) {
+    bool isSource = channel.isAllReduce() || takesFrom(channel, number, peer);
+    if (isSource &&
+        !isLike(ranks[peer].parts[index].src, channel.srcShapes, peer))
+      outcomes.fault = "a sender has no such buffer";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What may happen
+//===----------------------------------------------------------------------===//
+
+/// It is done with the rank's buffers.
+bool Enumerator::hasLeft(const State &state, int64_t rank, size_t index) const {
+  const Part &part = ranks[rank].parts[index];
+  if (index >= state[rank].started ||
+      (part.fills() && state[rank].stages[index] != Stage::Filled))
+    return false;
+  return std::ranges::all_of(part.readers, [&](const auto &reader) {
+    return state[reader.first].stages[reader.second] != Stage::Open;
+  });
+}
+
+/// It is, or was, at the head of the rank's queue.
+bool Enumerator::hasReached(const State &state, int64_t rank,
+                            size_t index) const {
+  if (index >= state[rank].started)
+    return false;
+  bool isLocal = ranks[rank].parts[index].isLocal;
+  for (size_t i = 0; i < index; ++i)
+    if ((ranks[rank].parts[i].isLocal || !isLocal) && !hasLeft(state, rank, i))
+      return false;
+  return true;
+}
+
+bool Enumerator::hasBegun(const State &state, int64_t rank,
+                          size_t index) const {
+  return hasReached(state, rank, index) &&
+         std::ranges::all_of(
+             ranks[rank].parts[index].peers, [&](const auto &peer) {
+               return hasReached(state, peer.first, peer.second);
+             });
+}
+
+bool Enumerator::mayExecute(const State &state, int64_t rank) const {
+  if (isAtEnd(rank, state[rank]))
+    return false;
+  const Step &step = ranks[rank].steps[state[rank].next];
+  return step.kind != Step::Wait ||
+         (step.transfer != Step::unknown &&
+          hasLeft(state, rank, static_cast<size_t>(step.transfer)));
+}
+
+bool Enumerator::mayMove(const State &state, int64_t rank, size_t index) const {
+  const Part &part = ranks[rank].parts[index];
+  if (!part.fills())
+    return false;
+  switch (state[rank].stages[index]) {
+  case Stage::Open:
+    return hasBegun(state, rank, index);
+  case Stage::Taken:
+    return part.cells || std::ranges::all_of(part.peers, [&](const auto &peer) {
+             return state[peer.first].stages[peer.second] != Stage::Open;
+           });
+  case Stage::Filled:
+    break;
+  }
+  return false;
+}
+
+/// Whether a transfer of the rank may yet notice that it uses these bytes.
+bool Enumerator::overlapsOpen(const State &state, int64_t rank, Range range,
+                              bool isWritten) const {
+  for (size_t i = 0; i < state[rank].started; ++i) {
+    const Part &part = ranks[rank].parts[i];
+    bool overlaps = (part.dst && part.dst->overlaps(range)) ||
+                    (isWritten && part.src && part.src->overlaps(range));
+    if (overlaps && !hasLeft(state, rank, i))
+      return true;
+  }
+  return false;
+}
+
+/// Whether the next instruction of a rank gives the same now and after all that
+/// may happen before it. Memory is the rank's own, but for open transfers.
+bool Enumerator::isUnnoticed(const State &state, int64_t rank) const {
+  const Step &step = ranks[rank].steps[state[rank].next];
+  switch (step.kind) {
+  case Step::Wait:
+    return true;
+  case Step::Start:
+    return !step.dst || !overlapsOpen(state, rank, *step.dst, true);
+  case Step::Compute:
+  case Step::Copy:
+    break;
+  }
+  return std::ranges::none_of(step.reads,
+                              [&](Range range) {
+                                return overlapsOpen(state, rank, range, false);
+                              }) &&
+         std::ranges::none_of(step.writes, [&](Range range) {
+           return overlapsOpen(state, rank, range, true);
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// What happens
+//===----------------------------------------------------------------------===//
+
+void Enumerator::compute(RankState &state, const Step &step) {
+  if (step.kind == Step::Copy) {
+    state.memory.write(step.writes[0].begin, state.memory.read(step.reads[0]));
+    return;
+  }
+  Symbol symbol = combine({step.name});
+  for (const Range &range : step.reads)
+    symbol = combine({symbol, state.memory.read(range).hash()});
+  for (size_t i = 0; i < step.writes.size(); ++i)
+    state.memory.write(step.writes[i].begin,
+                       Contents(combine({symbol, i}), step.writes[i].bytes()));
+}
+
+/// Calls `use` with the rows of bytes of a box.
+template <typename Use>
+static void forEachRow(const Shape &shape, const Shape &start,
+                       const Shape &size, int64_t elementBytes, Use use) {
+  if (elementCount(size) == 0)
+    return;
+  size_t rank = shape.size();
+  Shape index(rank, 0);
+  int64_t rowBytes = elementBytes * (rank ? size[rank - 1] : 1);
+  while (true) {
+    int64_t place = 0;
+    for (size_t i = 0; i < rank; ++i)
+      place = place * shape[i] + start[i] + index[i];
+    use(Range{place * elementBytes, place * elementBytes + rowBytes});
+    size_t i = rank ? rank - 1 : 0;
+    for (; i > 0; --i) {
+      if (++index[i - 1] < size[i - 1])
+        break;
+      index[i - 1] = 0;
+    }
+    if (i == 0)
+      return;
+  }
+}
+
+static Contents readBox(const Contents &memory, int64_t begin,
+                        const Shape &shape, const Shape &start,
+                        const Shape &size, int64_t elementBytes) {
+  Contents contents;
+  forEachRow(shape, start, size, elementBytes, [&](Range row) {
+    contents.append(memory.read({begin + row.begin, begin + row.end}));
+  });
+  return contents;
+}
+
+static void writeBox(Contents &memory, int64_t begin, const Shape &shape,
+                     const Shape &start, const Shape &size,
+                     int64_t elementBytes, const Contents &contents) {
+  int64_t done = 0;
+  forEachRow(shape, start, size, elementBytes, [&](Range row) {
+    memory.write(begin + row.begin, contents.read({done, done + row.bytes()}));
+    done += row.bytes();
+  });
+}
+
+/// A transfer may fill its destination with anything before it is complete,
+/// unless it or an earlier one is still to use what is there.
+void Enumerator::spoil(State &state, int64_t rank, const Part &part) {
+  if (!part.dst || (part.src && part.src->overlaps(*part.dst)) ||
+      overlapsOpen(state, rank, *part.dst, true))
+    return;
+  const Collective &channel = *part.channel;
+  Contents &memory = state[rank].memory;
+  if (channel.isAllReduce())
+    memory.write(part.dst->begin, Contents(garbage, part.dst->bytes()));
+  else if (part.cells)
+    for (const Cell &cell : *part.cells)
+      writeBox(memory, part.dst->begin, channel.dstShapes.at(rank),
+               cell.dstStart, cell.size, byteSize(channel.dtype),
+               Contents(garbage, byteCount(channel.dtype, cell.size)));
+}
+
+void Enumerator::take(State &state, int64_t rank, size_t index) {
+  const Part &part = ranks[rank].parts[index];
+  const Collective &channel = *part.channel;
+  RankState &self = state[rank];
+  self.stages[index] = Stage::Taken;
+  if (!part.cells) {
+    self.taken[index] = {self.memory.read(*part.src)};
+    return;
+  }
+  for (const Cell &cell : *part.cells) {
+    Contents contents;
+    Symbol symbol = combine(
+        {static_cast<uint64_t>(channel.reduction.value_or(Reduction::Sum))});
+    for (const Cell::Contribution &from : cell.from) {
+      auto peer = std::ranges::find(
+          part.peers, from.peer, [](const auto &entry) { return entry.first; });
+      contents = readBox(state[from.peer].memory,
+                         ranks[from.peer].parts[peer->second].src->begin,
+                         channel.srcShapes.at(from.peer), from.start, cell.size,
+                         byteSize(channel.dtype));
+      symbol = combine({symbol, contents.hash()});
+    }
+    if (cell.from.size() != 1)
+      contents = Contents(symbol, byteCount(channel.dtype, cell.size));
+    self.taken[index].push_back(std::move(contents));
+  }
+}
+
+void Enumerator::fill(State &state, int64_t rank, size_t index) {
+  const Part &part = ranks[rank].parts[index];
+  const Collective &channel = *part.channel;
+  RankState &self = state[rank];
+  if (channel.isAllReduce()) {
+    Symbol symbol = combine({static_cast<uint64_t>(*channel.reduction)});
+    for (auto [peer, peerIndex] : part.peers)
+      symbol = combine({symbol, state[peer].taken[peerIndex][0].hash()});
+    self.memory.write(part.dst->begin, Contents(symbol, part.dst->bytes()));
+  } else {
+    for (size_t i = 0; i < part.cells->size(); ++i) {
+      const Cell &cell = (*part.cells)[i];
+      writeBox(self.memory, part.dst->begin, channel.dstShapes.at(rank),
+               cell.dstStart, cell.size, byteSize(channel.dtype),
+               self.taken[index][i]);
+    }
+    self.taken[index].clear();
+  }
+  self.stages[index] = Stage::Filled;
+}
+
+void Enumerator::move(State &state, int64_t rank, size_t index) {
+  if (state[rank].stages[index] == Stage::Open)
+    take(state, rank, index);
+  else
+    fill(state, rank, index);
+}
+
+void Enumerator::execute(State &state, int64_t rank) {
+  RankState &self = state[rank];
+  const Step &step = ranks[rank].steps[self.next++];
+  switch (step.kind) {
+  case Step::Wait:
+    break;
+  case Step::Start:
+    spoil(state, rank, ranks[rank].parts[self.started]);
+    ++self.started;
+    break;
+  case Step::Compute:
+  case Step::Copy:
+    compute(self, step);
+    break;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// All orders
+//===----------------------------------------------------------------------===//
+
+static Symbol hashOf(const State &state) {
+  Symbol hash = 0;
+  for (const RankState &rank : state) {
+    hash = combine({hash, rank.next, rank.memory.hash()});
+    for (size_t i = 0; i < rank.started; ++i) {
+      hash = combine({hash, static_cast<uint64_t>(rank.stages[i])});
+      for (const Contents &contents : rank.taken[i])
+        hash = combine({hash, contents.hash()});
+    }
+  }
+  return hash;
+}
+
+/// Goes on from a state with what `happen` does, if nobody came there before.
+template <typename Happen>
+void Enumerator::visit(const State &state, Happen happen) {
+  State next = state;
+  happen(next);
+  if (seen.insert(hashOf(next)).second)
+    open.push_back(std::move(next));
+}
+
+/// What the ranks leave behind; transfers that go on may still change it.
+void Enumerator::end(const State &state) {
+  Symbol symbol = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Contents &memory = state[i].memory;
+    symbol = combine({symbol, memory.read(ranks[i].decisions).hash()});
+    for (const Range &range : ranks[i].results)
+      symbol = combine({symbol, memory.read(range).hash()});
+  }
+  outcomes.results.insert(symbol);
+}
+
+void Enumerator::expand(const State &state) {
+  auto count = static_cast<int64_t>(ranks.size());
+  auto visitNext = [&](int64_t rank) {
+    visit(state, [&](State &next) { execute(next, rank); });
+  };
+  if (limits.isReduced)
+    for (int64_t rank = 0; rank < count; ++rank)
+      if (mayExecute(state, rank) && isUnnoticed(state, rank))
+        return visitNext(rank);
+  bool isAllAtEnd = true, goesOn = false;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    isAllAtEnd &= isAtEnd(rank, state[rank]);
+    if (mayExecute(state, rank)) {
+      goesOn = true;
+      visitNext(rank);
+    }
+    for (size_t part = 0; part < state[rank].started; ++part)
+      if (mayMove(state, rank, part)) {
+        goesOn |= !isAtEnd(rank, state[rank]);
+        visit(state, [&](State &next) { move(next, rank, part); });
+      }
+  }
+  if (isAllAtEnd)
+    end(state);
+  else if (!goesOn)
+    outcomes.fault = "the ranks wait for one another";
+}
+
+/// One fault, or two results, are enough to know.
+Outcomes Enumerator::run() {
+  while (!open.empty() && outcomes.fault.empty() &&
+         outcomes.results.size() < 2) {
+    if (seen.size() > limits.states) {
+      outcomes.isCut = true;
+      break;
+    }
+    State state = std::move(open.back());
+    open.pop_back();
+    expand(state);
+  }
+  outcomes.states = seen.size();
+  return outcomes;
+}
+
+Outcomes enumerate(const format::Program &program, size_t branch, Names &names,
+                   const Limits &limits) {
+  return Enumerator(program, branch, names, limits).run();
+}
+
+static int64_t count(const std::vector<Instruction> &list) {
+  auto sum = static_cast<int64_t>(list.size());
+  for (const Instruction &instruction : list) {
+    if (const auto *loop = std::get_if<While>(&instruction.operation))
+      sum += count(loop->cond) + count(loop->body);
+    else if (const auto *choice = std::get_if<Case>(&instruction.operation))
+      for (const auto &branch : choice->branches)
+        sum += count(branch);
+  }
+  return sum;
+}
+
+int64_t countInstructions(const format::Program &program) {
+  int64_t sum = 0;
+  for (const RankClass &rankClass : program.classes)
+    sum += count(rankClass.instructions) *
+           static_cast<int64_t>(rankClass.ranks.size());
+  return sum;
+}
+
+} // namespace whale::transfers
