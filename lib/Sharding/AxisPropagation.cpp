@@ -62,7 +62,7 @@ void AxisPropagation::forgetRequired(OpOperand &operand) {
 AxisPropagation::Move &AxisPropagation::moveOf(OpOperand &operand,
                                                AxisState state) {
   const void *devices = options.devices(operand.getOwner());
-  SmallVector<Move, 1> &all = moves[operand.get()];
+  SmallVector<Move, 0> &all = moves[operand.get()];
   auto *move = llvm::find_if(all, [&](const Move &move) {
     return move.devices == devices && move.state == state;
   });

@@ -289,7 +289,7 @@ private:
   Move &moveOf(mlir::OpOperand &operand, AxisState state);
   /// What `required` says of each value, but for operands of whale.yield: a
   /// value may have as many users as the program has operations.
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Move, 1>> moves;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Move, 0>> moves;
   /// See namesOf.
   llvm::DenseMap<mlir::Value, Names> names;
   llvm::DenseMap<mlir::Operation *, SubFactor> choices;
