@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import multiprocessing
 import pathlib
@@ -25,7 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
 import numpy as np
 
@@ -46,32 +49,46 @@ TOLERANCES = {
 COMMON = ("f32", "bf16", "f16", "i1", "i32", "i64", "ui32", "ui64")
 
 
-def run_program(
-    text: str, arguments: list[np.ndarray], types: list[Tensor], cluster: str
-) -> list[np.ndarray]:
-    """The results of @main. Raises what the compiler or the runtime says."""
-    extension = native.extension()
+@contextlib.contextmanager
+def compiled(text: str, cluster: str) -> Iterator[str]:
+    """The program directory of a text. Raises what the compiler says."""
     folder = tempfile.mkdtemp(prefix="whale-case-")
     try:
         path = f"{folder}/case.whale"
         compiler.compile(text, cluster, path, target="cpu")
-        handles = [
-            extension.Array.from_host(
-                value.reshape(-1).view(np.uint8),
-                element_name(value.dtype),
-                list(value.shape),
-            )
-            for value in arguments
-        ]
-        results, _ = extension.Program(path).submit(handles, True)
-        return [
-            result.to_host(True)
-            .view(numpy_dtype(type_.dtype))
-            .reshape(type_.shape)
-            for result, type_ in zip(results, types)
-        ]
+        yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_compiled(
+    path: str, arguments: list[np.ndarray], types: list[Tensor]
+) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """The results of @main, and statistics. Raises what the runtime says."""
+    extension = native.extension()
+    handles = [
+        extension.Array.from_host(
+            value.reshape(-1).view(np.uint8),
+            element_name(value.dtype),
+            list(value.shape),
+        )
+        for value in arguments
+    ]
+    results, step = extension.Program(path).submit(handles, True)
+    return [
+        result.to_host(True)
+        .view(numpy_dtype(type_.dtype))
+        .reshape(type_.shape)
+        for result, type_ in zip(results, types)
+    ], json.loads(step.stats(True))
+
+
+def run_program(
+    text: str, arguments: list[np.ndarray], types: list[Tensor], cluster: str
+) -> list[np.ndarray]:
+    """The results of @main. Raises what the compiler or the runtime says."""
+    with compiled(text, cluster) as path:
+        return run_compiled(path, arguments, types)[0]
 
 
 def difference(actual: np.ndarray, expected: np.ndarray, dtype: str) -> str:

@@ -30,6 +30,7 @@ from typing import Any
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import late_devices
 import numpy as np
 import optax
 import staged_models
@@ -470,11 +471,12 @@ def run(case: Combination) -> tuple[str, str]:
         case, lambda section: entered(case.sections[section])
     )
     try:
-        program = wh.jit(
+        whale = wh.jit(
             step,
             cluster=cluster_of(case),
             batch_argnums=tuple(range(2, 2 + len(inputs))),
         )
+        program = whale.lower(*state, *inputs).compile()
         first = program(*state, *inputs)
     except wh.WhaleError as error:
         lines = [line for line in str(error).splitlines() if "error: " in line]
@@ -499,7 +501,8 @@ def run(case: Combination) -> tuple[str, str]:
     ):
         if where := difference(one, other):
             return "FAILED", f"{name} step: {where}"
-    return "ok", ""
+    moved = late_devices.check_step(program, (*state, *inputs), first)
+    return "ok", f"{moved} transfers moved"
 
 
 def work(seeds: list[int]) -> None:

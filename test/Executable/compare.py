@@ -30,11 +30,13 @@ import time
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import late_devices
 import ml_dtypes
 import numpy as np
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax, lapack
 from jaxlib.mlir import ir
+from late_devices import Failure, check_bits, read_manifest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -58,10 +60,6 @@ DTYPES = {
     "complex<f32>": (np.complex64, "C64", 1e-4),
 }
 BY_SAFETENSORS = {entry[1]: entry[0] for entry in DTYPES.values()}
-
-
-class Failure(Exception):
-    """A step that did not work, with what it said."""
 
 
 def write_safetensors(path, tensors):
@@ -289,8 +287,7 @@ def run_whale(program, text, inputs, args, folder, stats=None):
 
 
 def run_once(program, text, args, folder, stats=None, late=None):
-    """The results for the inputs in a folder; `late` is a seed of late devices.
-    """
+    """The results for inputs in a folder; `late` is a seed of late devices."""
     command = [tool("whale-run"), program]
     command += [f"--inputs={folder}/in.safetensors"]
     command += [f"--outputs={folder}/out.safetensors"]
@@ -304,67 +301,17 @@ def run_once(program, text, args, folder, stats=None, late=None):
     return [tensors[f"result{i}"] for i in range(len(text.results))]
 
 
-def check_bits(results, again, where):
-    """That two runs gave the same."""
-    for i, (a, b) in enumerate(zip(results, again)):
-        if a.tobytes() != b.tobytes():
-            raise Failure(f"result{i} has other bits {where}")
-
-
-# One holds back all transfers, one all computation.
-LATE_SEEDS = (0, 1, 2)
-
-
-def read_manifest(program):
-    """What the program says, with the tables that stand in other files."""
-    with open(f"{program}/manifest.json") as file:
-        manifest = json.load(file)
-    for name in ("functions", "classes", "channels"):
-        files = manifest.get(name, {})
-        if not isinstance(files, dict) or "files" not in files:
-            continue
-        table = manifest[name] = {} if name == "channels" else []
-        add = table.update if name == "channels" else table.extend
-        for entry in files["files"]:
-            with open(f"{program}/{entry['name']}") as file:
-                add(json.load(file))
-    return manifest
-
-
-def may_move(instructions):
-    """Whether anything is computed between a start and the wait for it."""
-    going_on = 0
-    for instruction in instructions:
-        if "start" in instruction:
-            going_on += 1
-        elif "wait" in instruction:
-            going_on -= 1
-        elif going_on:
-            return True
-        inner = [instruction.get("cond", []), instruction.get("body", [])]
-        if any(map(may_move, inner + instruction.get("branches", []))):
-            return True
-    return False
-
-
 def check_late(program, text, args, folder, results):
     """Runs the program of several ranks on late devices, with the inputs of
     `run_whale`: the number of transfers that they moved in a step."""
-    manifest = read_manifest(program)
-    if len(manifest["ranks"]) == 1:
-        return 0
-    moved = 0
-    for seed in LATE_SEEDS:
+
+    def run(seed):
         stats = f"{folder}/late.json"
         again = run_once(program, text, args, folder, stats, seed)
-        check_bits(results, again, f"on late devices of seed {seed}")
         with open(stats) as file:
-            ranks = json.load(file)["ranks"]
-        moved += sum(rank["moved_transfers"] for rank in ranks)
-    movable = any(may_move(c["instructions"]) for c in manifest["classes"])
-    if movable and not moved:
-        raise Failure("late devices moved no transfer")
-    return moved
+            return again, json.load(file)
+
+    return late_devices.check(read_manifest(program), results, run)
 
 
 def difference(expected, actual, dtype, half, steps=1):

@@ -17,8 +17,8 @@ from jax.sharding import Mesh, PartitionSpec
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "Conformance"), str(ROOT / "python")]
 
+import late_devices  # noqa: E402
 from cases import Tensor  # noqa: E402
-from run import run_program  # noqa: E402
 
 P = PartitionSpec
 MESH = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
@@ -208,9 +208,11 @@ for name, (function, arguments) in CASES.items():
     expected = jax.tree.leaves(jax.jit(function)(*arguments))
     types = [Tensor("f32", value.shape) for value in expected]
     for cluster in CLUSTERS:
-        results = run_program(lowered.as_text(), arguments, types, cluster)
+        results, moved = late_devices.run_text(
+            lowered.as_text(), arguments, types, cluster
+        )
         for result, value in zip(results, expected):
             np.testing.assert_allclose(
                 result, np.asarray(value), rtol=2e-5, atol=2e-5
             )
-    print("ok", name)
+        print(f"ok {name} on {cluster}: {moved} transfers moved")

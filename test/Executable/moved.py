@@ -24,6 +24,7 @@ os.environ.setdefault("WHALE_VERIFY_EACH", "1")
 
 import jax
 import jax.numpy as jnp
+import late_devices
 import numpy as np
 from jax import lax
 
@@ -169,9 +170,13 @@ def check(number: int) -> str:
     wh.set_default_strategy(scope(ranks))
     expected = jax.jit(step)(*arguments)
     try:
-        actual = wh.jit(step, cluster=ranks, batch_argnums=2)(*arguments)
-    except wh.CompileError as error:
+        whale = wh.jit(step, cluster=ranks, batch_argnums=2)
+        program = whale.lower(*arguments).compile()
+        actual = program(*arguments)
+        moved = late_devices.check_step(program, arguments, actual)
+    except (wh.CompileError, late_devices.Failure) as error:
         return f"{what}: {error}"
+    print(f"{what}: {moved} transfers moved", flush=True)
     for index, (want, got) in enumerate(zip(expected, actual)):
         scale = max(1.0, float(np.abs(want).max()))
         off = float(np.abs(np.asarray(got) - np.asarray(want)).max()) / scale

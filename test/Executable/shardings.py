@@ -20,8 +20,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "Conformance"), str(ROOT / "python")]
 
+import late_devices  # noqa: E402
 from cases import Tensor  # noqa: E402
-from run import run_program  # noqa: E402
 
 from whale import compiler  # noqa: E402
 
@@ -173,11 +173,12 @@ def check(name, function, arguments, on, given, wanted):
     types = [Tensor("f32", value.shape) for value in expected]
     # On the mesh, and where there is no mesh for so many ranks.
     for cluster in (str(on.devices.size), "1", "5"):
-        results = run_program(text, arguments, types, cluster)
+        results, moved = late_devices.run_text(text, arguments, types, cluster)
         for result, value in zip(results, expected):
             np.testing.assert_allclose(
                 result, np.asarray(value), rtol=2e-5, atol=2e-5
             )
+        print(f"{name} on {cluster}: {moved} transfers moved")
     if name in IN_PIECES:
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
+import late_devices
 import numpy as np
 from jax import lax
 
@@ -158,9 +159,13 @@ def check(case):
     is_spatial = "(spatial:" in first.split(";")[0]
     assert is_spatial == case.is_spatial, f"{case.name}: {first}"
     want = got = case.params
-    for _ in range(2):
+    moved = 0
+    for number in range(2):
         want, wanted = jax.jit(step)(want, x)
         got, value = program(got, x)
+        if number == 0:
+            result = got, value
+            moved = late_devices.check_step(program, (case.params, x), result)
         pairs = zip(
             jax.tree.leaves((want, wanted)), jax.tree.leaves((got, value))
         )
@@ -168,7 +173,7 @@ def check(case):
             a, b = np.asarray(a), np.asarray(b)
             worst = np.abs(a - b).max() / np.abs(a).max()
             assert worst < 1e-4, f"{case.name}: {worst}"
-    print("ok", case.name)
+    print(f"ok {case.name}: {moved} transfers moved")
 
 
 for case in CASES:

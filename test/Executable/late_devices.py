@@ -1,0 +1,129 @@
+"""Late devices (docs/runtime.md) in tests that compare programs of N ranks.
+
+A program gives the same bits there, and they must find transfers to move
+behind what stands behind their starts, if anything does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+# One holds back all transfers, one all computation.
+SEEDS = (0, 1, 2)
+
+# Results and statistics of a run on late devices of a seed.
+Run = Callable[[int], tuple[Sequence[Any], dict[str, Any]]]
+
+
+class Failure(Exception):
+    """What is wrong with a program or its results."""
+
+
+def check_bits(
+    results: Sequence[Any], again: Sequence[Any], where: str
+) -> None:
+    """That two runs gave the same."""
+    for i, (a, b) in enumerate(zip(results, again, strict=True)):
+        if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+            raise Failure(f"result{i} has other bits {where}")
+
+
+def read_manifest(program: str) -> dict[str, Any]:
+    """What the program says, with the tables that stand in other files."""
+    with open(f"{program}/manifest.json") as file:
+        manifest = json.load(file)
+    for name in ("functions", "classes", "channels"):
+        files = manifest.get(name, {})
+        if not isinstance(files, dict) or "files" not in files:
+            continue
+        table: Any = {} if name == "channels" else []
+        manifest[name] = table
+        add = table.update if name == "channels" else table.extend
+        for entry in files["files"]:
+            with open(f"{program}/{entry['name']}") as file:
+                add(json.load(file))
+    return manifest
+
+
+def may_move(instructions: list[dict[str, Any]]) -> bool:
+    """Whether anything is computed between a start and the wait for it."""
+    going_on = 0
+    for instruction in instructions:
+        if "start" in instruction:
+            going_on += 1
+        elif "wait" in instruction:
+            going_on -= 1
+        elif going_on:
+            return True
+        inner = [instruction.get("cond", []), instruction.get("body", [])]
+        if any(map(may_move, inner + instruction.get("branches", []))):
+            return True
+    return False
+
+
+def check(manifest: dict[str, Any], results: Sequence[Any], run: Run) -> int:
+    """That a program, if it has several ranks, gives these results on late
+    devices: the number of transfers that they moved in a step."""
+    if len(manifest["ranks"]) == 1:
+        return 0
+    moved = 0
+    for seed in SEEDS:
+        again, stats = run(seed)
+        check_bits(results, again, f"on late devices of seed {seed}")
+        moved += sum(rank["moved_transfers"] for rank in stats["ranks"])
+    movable = any(may_move(c["instructions"]) for c in manifest["classes"])
+    if movable and not moved:
+        raise Failure("late devices moved no transfer")
+    return moved
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Programs that are loaded inside run on late devices."""
+    os.environ["WHALE_TEST_LATE"] = str(seed)
+    try:
+        yield
+    finally:
+        del os.environ["WHALE_TEST_LATE"]
+
+
+def check_step(program: Any, arguments: Sequence[Any], result: Any) -> int:
+    """The same of a `wh.Program` that gave this result for the arguments."""
+    import jax
+
+    import whale as wh
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/step.whale"
+        program.save(path)
+
+        def run(seed: int) -> tuple[list[Any], dict[str, Any]]:
+            with seeded(seed):
+                late = wh.load(path)
+            again = jax.tree.leaves(late(*arguments))
+            return again, late.stats or {}
+
+        return check(read_manifest(path), jax.tree.leaves(result), run)
+
+
+def run_text(
+    text: str, arguments: list[Any], types: list[Any], cluster: str
+) -> tuple[list[Any], int]:
+    """The results of a text, and how many transfers late devices moved."""
+    from run import compiled, run_compiled
+
+    with compiled(text, cluster) as path:
+
+        def run(seed: int) -> tuple[list[Any], dict[str, Any]]:
+            with seeded(seed):
+                return run_compiled(path, arguments, types)
+
+        results, _ = run_compiled(path, arguments, types)
+        return results, check(read_manifest(path), results, run)
