@@ -24,12 +24,12 @@ enum class Stage : uint8_t { Open, Taken, Filled };
 struct Part {
   const Collective *channel;
   std::optional<Range> src, dst;
-  /// Those that it exchanges data with there, by rank and the part there: the
-  /// whole group of an all-reduce, in its order, without or with itself.
+  /// Whom it exchanges data with there, by rank and the part of that rank. Of
+  /// an all-reduce it is the whole group, in its order.
   std::vector<std::pair<int64_t, size_t>> peers;
   /// Of those, who takes from it.
   std::vector<std::pair<int64_t, size_t>> readers;
-  /// What it fills; none: all-reduce, or nothing.
+  /// What it fills; null in an all-reduce, and where it fills nothing.
   const std::vector<Cell> *cells = nullptr;
   /// It is with nobody: only such ones before it hold it up, but it holds up
   /// all that stand behind it.
@@ -97,7 +97,7 @@ private:
   const format::Program &program;
   Limits limits;
   std::vector<Rank> ranks;
-  /// By rank, channel and use, the part.
+  /// By rank and channel, the parts in the order of their starts.
   std::vector<std::map<int64_t, std::vector<size_t>>> uses;
   std::unordered_set<Symbol> seen;
   std::vector<State> open;
