@@ -306,9 +306,11 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   needs = findMemoryNeeds(module, cluster, isCpu());
   delayed.clear();
   std::optional<int64_t> device = findOverfull(needs, cluster);
+  if (!device)
+    return success();
   bool hasStarts = module->walk([](WaitOp) { return WalkResult::interrupt(); })
                        .wasInterrupted();
-  if (!device || !hasStarts)
+  if (!hasStarts)
     return success();
   std::string lack = describeLack(needs, cluster, *device);
   if (failed(runPasses(module, "program",

@@ -294,14 +294,15 @@ void Planner::assignBuffers() {
   for (auto [k, value] : llvm::enumerate(function.body.yields)) {
     unsigned source = plan.bufferOf[value];
     const PlannedBuffer &buffer = plan.buffers[source];
-    bool there = buffer.space == BufferSpace::Result && buffer.index == k;
-    if (plan.alias[k])
+    if (plan.alias[k]) {
       plan.resultBuffer[k] = plan.bufferOf[function.body.args[*plan.alias[k]]];
-    else
-      plan.resultBuffer[k] = there ? source : plan.buffers.size();
-    if (!there && !plan.alias[k])
+    } else if (buffer.space == BufferSpace::Result && buffer.index == k) {
+      plan.resultBuffer[k] = source;
+    } else {
+      plan.resultBuffer[k] = plan.buffers.size();
       plan.buffers.push_back(
           {BufferSpace::Result, 0, unsigned(k), buffer.bytes});
+    }
   }
 }
 
@@ -388,8 +389,8 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
         llvm::is_contained(plan.alias, std::optional<unsigned>(argument));
     unsigned value = function.body.yields[result];
     // Of an empty share nothing is written, whatever the result is made of.
-    bool isEmpty = function.values[value].bytes == 0 &&
-                   function.values[arg].bytes == 0;
+    bool isEmpty =
+        function.values[value].bytes == 0 && function.values[arg].bytes == 0;
     if (!taken && !plan.alias[result] && (isEmpty || merge(arg, value)))
       plan.alias[result] = argument;
   }

@@ -23,16 +23,13 @@ namespace whale {
 
 namespace {
 
-int64_t add(int64_t a, int64_t b) { return addCosts(a, b); }
-int64_t multiply(int64_t a, int64_t b) { return multiplyCosts(a, b); }
-
 int64_t elements(Type type) {
   auto shaped = dyn_cast<RankedTensorType>(type);
   if (!shaped || !shaped.hasStaticShape())
     return 0;
   int64_t count = 1;
   for (int64_t extent : shaped.getShape())
-    count = multiply(count, extent);
+    count = multiplyCosts(count, extent);
   return count;
 }
 
@@ -45,7 +42,7 @@ int64_t opsInside(Region &region) {
   int64_t count = 0;
   for (Block &block : region)
     for (Operation &op : block.without_terminator())
-      count = add(count, opFlops(&op));
+      count = addCosts(count, opFlops(&op));
   return std::max<int64_t>(count, 1);
 }
 
@@ -63,9 +60,9 @@ bool movesData(Operation *op) {
 
 int64_t dotFlops(stablehlo::DotGeneralOp op) {
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
-  int64_t flops = multiply(2, elements(op.getResult()));
+  int64_t flops = multiplyCosts(2, elements(op.getResult()));
   for (int64_t dim : op.getDotDimensionNumbers().getLhsContractingDimensions())
-    flops = multiply(flops, lhs.getDimSize(dim));
+    flops = multiplyCosts(flops, lhs.getDimSize(dim));
   return flops;
 }
 
@@ -76,7 +73,8 @@ int64_t convolutionFlops(stablehlo::ConvolutionOp op) {
   if (outputs == 0)
     return 0;
   int64_t taps = elements(kernel) / outputs;
-  int64_t flops = multiply(multiply(2, elements(op.getResult())), taps);
+  int64_t flops =
+      multiplyCosts(multiplyCosts(2, elements(op.getResult())), taps);
   // A dilated input is zero in all but one of so many places.
   if (std::optional<ArrayRef<int64_t>> dilation = op.getLhsDilation())
     for (int64_t factor : *dilation)
@@ -87,7 +85,7 @@ int64_t convolutionFlops(stablehlo::ConvolutionOp op) {
 int64_t windowSize(ArrayRef<int64_t> window) {
   int64_t size = 1;
   for (int64_t extent : window)
-    size = multiply(size, extent);
+    size = multiplyCosts(size, extent);
   return size;
 }
 
@@ -99,8 +97,9 @@ int64_t reduceWindowFlops(stablehlo::ReduceWindowOp op) {
   for (auto [dim, extent] : llvm::enumerate(op.getWindowDimensions()))
     if (extent != input.getDimSize(dim) ||
         output.getDimSize(dim) != input.getDimSize(dim))
-      size = multiply(size, extent);
-  return multiply(multiply(elements(output), size), opsInside(op.getBody()));
+      size = multiplyCosts(size, extent);
+  return multiplyCosts(multiplyCosts(elements(output), size),
+                       opsInside(op.getBody()));
 }
 
 int64_t sortFlops(stablehlo::SortOp op) {
@@ -109,8 +108,8 @@ int64_t sortFlops(stablehlo::SortOp op) {
     return 0;
   int64_t dim = op.getDimension();
   int64_t extent = type.getDimSize(dim < 0 ? dim + type.getRank() : dim);
-  return multiply(multiply(elements(type), log2Ceil(extent)),
-                  opsInside(op.getComparator()));
+  return multiplyCosts(multiplyCosts(elements(type), log2Ceil(extent)),
+                       opsInside(op.getComparator()));
 }
 
 using Cost = int64_t (*)(Operation *);
@@ -119,16 +118,16 @@ int64_t regionCost(Region &region, Cost cost) {
   int64_t sum = 0;
   for (Block &block : region)
     for (Operation &op : block)
-      sum = add(sum, cost(&op));
+      sum = addCosts(sum, cost(&op));
   return sum;
 }
 
 /// The cost of operations that consist of steps; none for all others.
 std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
-    return multiply(tripCount(loop).value_or(1),
-                    add(regionCost(loop.getCond(), cost),
-                        regionCost(loop.getBody(), cost)));
+    return multiplyCosts(tripCount(loop).value_or(1),
+                         addCosts(regionCost(loop.getCond(), cost),
+                                  regionCost(loop.getBody(), cost)));
   bool isBranch = stablehlo::isBranch(op);
   if (!isBranch && (op->getNumRegions() == 0 ||
                     isa<stablehlo::StablehloDialect>(op->getDialect())))
@@ -136,7 +135,7 @@ std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
   int64_t total = 0;
   for (Region &region : op->getRegions()) {
     int64_t one = regionCost(region, cost);
-    total = isBranch ? std::max(total, one) : add(total, one);
+    total = isBranch ? std::max(total, one) : addCosts(total, one);
   }
   return total;
 }
@@ -154,31 +153,31 @@ int64_t opFlops(Operation *op) {
       .Case(reduceWindowFlops)
       .Case(sortFlops)
       .Case([](stablehlo::ReduceOp reduce) {
-        return multiply(elements(reduce.getInputs()[0]),
-                        opsInside(reduce.getBody()));
+        return multiplyCosts(elements(reduce.getInputs()[0]),
+                             opsInside(reduce.getBody()));
       })
       .Case([](stablehlo::ScatterOp scatter) {
-        return multiply(elements(scatter.getUpdates()[0]),
-                        opsInside(scatter.getUpdateComputation()));
+        return multiplyCosts(elements(scatter.getUpdates()[0]),
+                             opsInside(scatter.getUpdateComputation()));
       })
       .Case([](stablehlo::SelectAndScatterOp op) {
         int64_t window = 1;
         if (std::optional<ArrayRef<int64_t>> extents = op.getWindowDimensions())
           window = windowSize(*extents);
-        return multiply(elements(op.getSource()), window);
+        return multiplyCosts(elements(op.getSource()), window);
       })
       .Case([](stablehlo::FftOp fft) {
         int64_t length = windowSize(fft.getFftLength());
-        return multiply(multiply(5, elements(fft.getResult())),
-                        log2Ceil(length));
+        return multiplyCosts(multiplyCosts(5, elements(fft.getResult())),
+                             log2Ceil(length));
       })
       .Case([](stablehlo::CholeskyOp op) {
         auto type = cast<RankedTensorType>(op.getResult().getType());
-        return multiply(elements(type), type.getShape().back()) / 3;
+        return multiplyCosts(elements(type), type.getShape().back()) / 3;
       })
       .Case([](stablehlo::TriangularSolveOp op) {
         auto a = cast<RankedTensorType>(op.getA().getType());
-        return multiply(elements(op.getResult()), a.getShape().back());
+        return multiplyCosts(elements(op.getResult()), a.getShape().back());
       })
       .Default([](Operation *op) { return elements(op->getResult(0)); });
 }
@@ -193,9 +192,9 @@ int64_t opBytes(Operation *op) {
     return 0;
   int64_t bytes = 0;
   for (Type type : op->getOperandTypes())
-    bytes = add(bytes, getTensorBytes(type));
+    bytes = addCosts(bytes, getTensorBytes(type));
   for (Type type : op->getResultTypes())
-    bytes = add(bytes, getTensorBytes(type));
+    bytes = addCosts(bytes, getTensorBytes(type));
   return bytes;
 }
 

@@ -262,7 +262,6 @@ void MeshBalancer::limitWithCaution(ArrayRef<Mesh *> meshes) {
     for (double leastScale : {1.0, 0.0})
       for (double reserve = 0.064; reserve > 0.001; reserve /= 2)
         cautions.push_back({reserve, leastScale});
-  cautions.push_back({0, 0});
   for (Caution caution : cautions) {
     useShares(idealShares(meshes), caution);
     limit(meshes);
@@ -270,6 +269,8 @@ void MeshBalancer::limitWithCaution(ArrayRef<Mesh *> meshes) {
     if (isWithinMemory())
       return;
   }
+  useShares(idealShares(meshes));
+  limit(meshes);
 }
 
 /// Keeps the shares of meshes within the memory of their devices.
