@@ -116,10 +116,35 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
       !normalizeMatrix(op.m, op.n, op.mOut, op.nOut) || op.nOut != 1)
     return false;
   depth = getDepth(op, op.nRhs == 1);
+  usesGemm = prepareGemm(context);
+  if (usesGemm)
+    return true;
   int64_t rest = op.k % depth;
   return prepareBlock(context, depth, op.accumulate, first) &&
          (depth == op.k || prepareBlock(context, depth, true, middle)) &&
          (rest == 0 || prepareBlock(context, rest, true, last));
+}
+
+/// Whether oneDNN's GEMM computes the product, which is up to 1.4 times as fast
+/// as its primitives for wide matrices (measured with AVX-512), and slower
+/// where it would have to transpose rhs or has few columns.
+bool PreparedMatmul::prepareGemm(CpuContext &context) {
+  constexpr int64_t wide = 128;
+  if (op.lhsType != DType::F32 || op.outType != DType::F32 ||
+      !op.batch.empty() || (op.nRhs != 1 && op.n != 1))
+    return false;
+  if (op.n < wide && op.n != 1 && op.mLhs != 1)
+    return false;
+  if (!fitsOneDnn({{op.m, op.n, op.k},
+                   {op.mLhs, op.kLhs, op.kRhs, op.nRhs, op.mOut, op.nOut}}))
+    return false;
+  // It allocates copies of blocks of both matrices; most of them are of rhs.
+  constexpr int64_t blockDepth = 384, blockColumns = 9984, blockRows = 384;
+  int64_t copied = std::min(op.k, blockDepth) *
+                   (std::min(op.n, blockColumns * context.threads) +
+                    std::min(op.m, blockRows));
+  scratch[3] = copied * int64_t(sizeof(float));
+  return true;
 }
 
 bool PreparedMatmul::prepareBlock(CpuContext &context, int64_t size,
@@ -196,6 +221,22 @@ void PreparedMatmul::runDirect(CpuContext &context, const void *lhs,
   context.stream.wait();
 }
 
+void PreparedMatmul::runGemm(const void *lhs, const void *rhs,
+                             void *out) const {
+  const auto *left = static_cast<const float *>(lhs);
+  const auto *right = static_cast<const float *>(rhs);
+  bool isTransposed = op.kLhs != 1;
+  for (int64_t from = 0; from < op.k; from += depth) {
+    float before = from > 0 || op.accumulate ? 1.0f : 0.0f;
+    if (dnnl_sgemm(isTransposed ? 'T' : 'N', 'N', op.m, op.n,
+                   std::min(depth, op.k - from), 1.0f, left + from * op.kLhs,
+                   isTransposed ? op.kLhs : op.mLhs, right + from * op.kRhs,
+                   op.kRhs, before, static_cast<float *>(out),
+                   op.mOut) != dnnl_success)
+      throw Error("oneDNN could not compute a matrix product");
+  }
+}
+
 template <typename T>
 void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
                                const void *rhs, void *out) const {
@@ -254,7 +295,12 @@ void PreparedMatmul::run(CpuContext &context, const void *lhs, const void *rhs,
     return;
   if (transposed)
     std::swap(lhs, rhs);
+  // Of GEMM, which allocates its memory itself, this counts it.
   context.scratch.reserve(scratch);
+  if (usesGemm) {
+    runGemm(lhs, rhs, out);
+    return;
+  }
   if (direct) {
     runDirect(context, lhs, rhs, out);
     return;

@@ -58,10 +58,12 @@ private:
   };
 
   bool prepareDirect(CpuContext &context);
+  bool prepareGemm(CpuContext &context);
   bool prepareBlock(CpuContext &context, int64_t size, bool accumulate,
                     Block &block);
   void runDirect(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
+  void runGemm(const void *lhs, const void *rhs, void *out) const;
   template <typename T>
   void runPacked(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
@@ -72,6 +74,8 @@ private:
   bool transposed = false;
   bool empty = false;
   bool direct = false;
+  /// By oneDNN's GEMM instead of its primitives.
+  bool usesGemm = false;
   /// By oneDNN, `depth` of the op.k columns and rows at a time: the first ones,
   /// those between, and the last if they are fewer.
   int64_t depth = 0;
