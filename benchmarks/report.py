@@ -33,12 +33,12 @@ one device.
 Machine: {processor}, {cores} cores, {memory:.0f} GB of memory. JAX {jax},
 jaxlib {jaxlib}, Python {python}. Its load average was {load:.1f} at the end of
 the measurement: above the number of cores, other work took part of them, which
-tells most on ranks with several threads that wait for each other.
+matters most on ranks with several threads that wait for each other.
 
-What is right, operation by operation, stands in
+What is right, operation by operation, is in
 [conformance.md](conformance.md).
 
-What the models are stands in `benchmarks/models.py`, what is measured of them
+What the models are is in `benchmarks/models.py`, what is measured of them
 in `benchmarks/cases.py`. Where ranks are more than cores, they share them, as
 JAX's host devices do, whose arguments are sharded as Whale's are.
 

@@ -1,4 +1,4 @@
-//===- Array.cpp - A tensor that lies in shards -----------------*- C++ -*-===//
+//===- Array.cpp - A tensor that is in shards -------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

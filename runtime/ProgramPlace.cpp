@@ -52,7 +52,7 @@ bool isProgramFile(std::string_view name) {
          number.find_first_not_of("0123456789") == number.npos;
 }
 
-/// Whether all that stands in a directory is what programs are made of.
+/// Whether all that is in a directory is what programs are made of.
 static bool holdsProgramFilesAlone(const fs::path &directory) {
   std::error_code error;
   fs::directory_iterator it(directory, error);

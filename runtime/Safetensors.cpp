@@ -154,7 +154,7 @@ json HeaderReader::parseHeader() {
     fail("the header is not valid JSON");
   }
   if (!duplicate.empty())
-    fail("tensor '" + duplicate + "' stands twice in the header");
+    fail("tensor '" + duplicate + "' occurs twice in the header");
   if (!header.is_object())
     fail("the header is not a JSON object");
   return header;

@@ -2,7 +2,7 @@
 
 A page of docs/reference/passes has the name of its pass and at least one
 example: a block of MLIR, `becomes`, and the block that whale-opt makes of it.
-`is refused:` stands before a block of errors, `is remarked:` before one of
+`is refused:` is before a block of errors, `is remarked:` before one of
 remarks. `with ...` in the line that starts with "Example" gives options of the
 pass and further arguments in quotes. White space is free, so that lines can
 be broken, and what is only a place in the text (`loc("-":1:2)`) left out.

@@ -90,7 +90,7 @@ def is_private(include: str) -> bool:
 def included(
     root: pathlib.Path, path: pathlib.Path, include: str
 ) -> str | None:
-    """The folder that an include of `path` stands in, if it is one of ours."""
+    """The folder that an include of `path` is in, if it is one of ours."""
     if include.startswith("whale/"):
         return folder_of("include/" + include)
     beside = (path.parent / include).resolve()

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads stand in the outermost loop that they can, sums are carried in
-// registers or, where the innermost loop is parallel, lie in the result.
+// Loads are in the outermost loop that they can be in, sums are carried in
+// registers or, where the innermost loop is parallel, are in the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -361,7 +361,7 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
   } else if (!innerParallel) {
     emitReduction(b, level);
   } else {
-    // The accumulators lie in the result: set, then add line by line.
+    // The accumulators are in the result: set, then add line by line.
     SmallVector<unsigned> collected;
     for (unsigned number = 0; number < writes.size(); ++number)
       if (isAccumulated(number))

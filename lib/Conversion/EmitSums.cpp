@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The partial sums of each level lie in a small array, one for each lane or,
+// The partial sums of each level are in a small array, one for each lane or,
 // where the innermost loop is parallel, for each column of a tile (and lane).
 // The innermost loop runs over them, so that it has no order and becomes
 // vectors; it adds several terms at a time, one after the other.
@@ -152,7 +152,7 @@ void LoopNest::findRuns() {
 // Arrays of partial sums
 //===----------------------------------------------------------------------===//
 
-/// Whether operands lie in memory across the columns.
+/// Whether operands are in memory across the columns.
 bool LoopNest::readsAcross() const {
   return innerParallel && llvm::any_of(reads, [&](const Access &access) {
            return access.buffer != ~0u &&
@@ -292,7 +292,7 @@ void LoopNest::emitSumLevel(OpBuilder &b, unsigned level) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// The sum of all lanes, which lie in `array`: halves are added.
+/// The sum of all lanes, which are in `array`: halves are added.
 Value LoopNest::joinLanes(OpBuilder &b, const Sum &sum, Value array) {
   Type type = sum.combiner->getResult(0).getType();
   Value zero = constantIndex(b, loc, 0);

@@ -22,7 +22,7 @@ using namespace whale;
 
 /// Operations of the body, times the terms that are added at a time.
 static constexpr int64_t kMaxUnrolled = 64;
-/// Terms that are added at a time at most; where operands lie across the
+/// Terms that are added at a time at most; where operands are across the
 /// columns as many as fill a line of the cache.
 static constexpr int64_t kMost = 8, kMostAcross = 16;
 /// What a math function counts for.

@@ -95,7 +95,7 @@ static void callLibm(ModuleOp module) {
   }
 }
 
-/// Exponentials of f32 become a polynomial: no call stands in the loop, and
+/// Exponentials of f32 become a polynomial: no call is in the loop, and
 /// what underflows (a masked score of attention) costs no more than the rest,
 /// where libmvec would compute it apart.
 static void expandExponentials(ModuleOp module) {

@@ -178,7 +178,7 @@ void LoopNest::collectInputs() {
   }
 }
 
-/// Results that are stored in a slice lie in the tensor that it is of.
+/// Results that are stored in a slice are in the tensor that it is of.
 void LoopNest::collectStores() {
   for (unsigned number = 0; number < writes.size(); ++number) {
     stores.push_back(findStore(op, number));
@@ -195,7 +195,7 @@ void LoopNest::collectStores() {
   }
 }
 
-/// Where the slice begins in the flat buffer, forced to lie inside.
+/// Where the slice begins in the flat buffer, forced to be inside.
 Value LoopNest::emitStart(OpBuilder &b, unsigned result) {
   stablehlo::DynamicUpdateSliceOp store = stores[result];
   ArrayRef<int64_t> whole =
@@ -265,7 +265,7 @@ void LoopNest::findLoops() {
   }
 }
 
-/// Parallel loops outside, reductions inside; but where the input lies in
+/// Parallel loops outside, reductions inside; but where the input is in
 /// memory along a parallel dimension, that one goes innermost.
 void LoopNest::orderLoops() {
   llvm::sort(loops, [](const Loop &a, const Loop &b) {
@@ -306,14 +306,14 @@ void LoopNest::orderLoops() {
   for (const Access &access : writes)
     if (access.coefficients[best->lastDim] != 1)
       return;
-  // The accumulators lie in the result's buffer: only for what it can hold.
+  // The accumulators are in the result's buffer: only for what it can hold.
   innerParallel = true;
   auto it = loops.begin() + (best - loops.data());
   std::rotate(it, it + 1, loops.end());
   --numOuter;
 }
 
-/// Where results are written along one dimension and operands lie along
+/// Where results are written along one dimension and operands are along
 /// another, as in a transposition, both are walked in tiles: each line of
 /// memory is then touched while it is in the cache.
 void LoopNest::findTiles() {
@@ -380,7 +380,7 @@ static bool isStateOf(Value value, Value result) {
   return false;
 }
 
-/// Whether result `result` can take over the buffer that `read` is of.
+/// Whether result `result` can reuse the buffer that `read` is of.
 bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   const Access &write = writes[result];
   // Sums line by line are set before anything is read.
@@ -408,8 +408,8 @@ bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   return !conflict;
 }
 
-/// Each result takes over at most one operand: first the state that it is the
-/// next value of, then any that is left.
+/// Each result reuses the buffer of at most one operand: first the state that
+/// it is the next value of, then any that is left.
 void LoopNest::findInplace(KernelOp kernel) {
   SmallVector<int64_t> inplace(writes.size(), -1);
   for (bool wantsState : {true, false})

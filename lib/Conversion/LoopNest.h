@@ -25,7 +25,7 @@
 
 namespace whale {
 
-/// Where an element lies in a flat buffer: start + constant + sum of
+/// Where an element is in a flat buffer: start + constant + sum of
 /// coefficient * counter.
 struct Access {
   unsigned buffer = 0;

@@ -95,7 +95,7 @@ struct Side {
     std::iota(from.begin(), from.end(), 0);
   }
 
-  /// Reads the operand where it lay before it was transposed.
+  /// Reads the operand where it was before it was transposed.
   void skipTranspose() {
     auto transpose = value.getDefiningOp<stablehlo::TransposeOp>();
     if (!transpose)
@@ -259,7 +259,7 @@ bool Contraction::isForLoops(int64_t contracted, int64_t fewProducts) const {
           columns <= fewProducts / contracted / rows);
 }
 
-/// Contracts in the order in which the right operand lies in memory.
+/// Contracts in the order in which the right operand is in memory.
 void Contraction::orderContracted() {
   SmallVector<int64_t> order(rhs.contracting.size());
   std::iota(order.begin(), order.end(), 0);
@@ -491,7 +491,7 @@ bool isTakenOver(Value value) {
 }
 
 /// Pattern: add(x, matmul(a, b)) -> matmul(a, b) plus x
-/// where x lies in memory and is not needed after: a sum that is taken over,
+/// where x is in memory and is not needed after: a sum that is taken over,
 /// or another product. Half precision would be rounded once less.
 void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
   if (!cast<ShapedType>(op.getType()).getElementType().isF32())

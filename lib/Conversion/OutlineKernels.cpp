@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What is left of linalg becomes loops, all loops become functions of @kernels,
-// and launches stand in their place.
+// and launches are in their place.
 //
 //===----------------------------------------------------------------------===//
 

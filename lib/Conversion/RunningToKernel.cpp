@@ -136,7 +136,7 @@ static void joinInner(KernelBuilder &k, ArrayRef<int64_t> outer, int64_t inside,
   }
 }
 
-/// Element by element along the axis. What is carried lies in registers or,
+/// Element by element along the axis. What is carried is in registers or,
 /// where there are dimensions inside of the axis, in a line of at most
 /// kMaxLine of their elements: the inner loop then goes over neighbours.
 LogicalResult whale::buildRunning(KernelBuilder &k,

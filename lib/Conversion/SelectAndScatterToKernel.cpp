@@ -87,7 +87,7 @@ struct SelectAndScatterToKernel
   /// More are a loop.
   static constexpr int64_t kMaxTaps = 32;
 
-  /// Windows that lie inside and do not overlap: each decides alone about its
+  /// Windows that are inside and do not overlap: each decides alone about its
   /// elements, so that nothing is carried from one to the next.
   static LogicalResult selectApart(PatternRewriter &rewriter,
                                    stablehlo::SelectAndScatterOp op,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reshape that only adds or drops dimensions of size one stands between
+// A reshape that only adds or drops dimensions of size one is between
 // operations that could be one loop. The operation before it gives the result
 // of the other shape at once.
 //

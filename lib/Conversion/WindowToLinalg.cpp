@@ -235,7 +235,7 @@ static LogicalResult buildWindow(KernelBuilder &k, stablehlo::ReduceWindowOp op,
   return success(good);
 }
 
-/// Whether every element of every window lies in the input.
+/// Whether every element of every window is in the input.
 static bool staysInside(ArrayRef<WindowDim> window) {
   return llvm::all_of(window, [](const WindowDim &dim) {
     return dim.low == 0 && dim.high == 0 && dim.baseDilation == 1;

@@ -52,7 +52,7 @@ static Box normalized(Box box) {
 /// Sorts replicas so that those with the same position in lists of several
 /// parts are in one node where possible.
 static void sortByNode(std::vector<const Member *> &members) {
-  // Members lie in the order of the leaves.
+  // Members are in the order of the leaves.
   llvm::sort(members, [](const Member *a, const Member *b) {
     return std::tie(a->node, a) < std::tie(b->node, b);
   });

@@ -349,7 +349,7 @@ LogicalResult ClassEmitter::run(func::CallOp op,
 LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   copies(op, list);
   format::Instruction instruction;
-  // Of a collective that is over where it stands.
+  // Of a collective that is over where it is.
   std::optional<format::Wait> after;
   if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp, ViewOp>(
           op)) {
@@ -399,7 +399,7 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     choice.index = buffer(op.getOperand(0));
     instruction.operation = std::move(choice);
   } else {
-    return op.emitError("cannot stand in a program");
+    return op.emitError("cannot be in a program");
   }
   // A wait is shown as its start, a run as what it runs.
   if (!isa<WaitOp, func::CallOp>(op))

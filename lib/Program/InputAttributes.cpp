@@ -91,7 +91,7 @@ LogicalResult Checker::checkFunction(func::FuncOp function) {
         return failure();
       if (!isMain && isInputAttribute(attr.getName()))
         return function.emitError("attribute '")
-               << attr.getName().getValue() << "' stands on @"
+               << attr.getName().getValue() << "' is on @"
                << function.getSymName() << ": it belongs on an argument of "
                << "@main";
     }
@@ -115,7 +115,7 @@ LogicalResult Checker::checkFunction(func::FuncOp function) {
   return checkDonation(function, isMain);
 }
 
-/// JAX's attributes of arguments whose memory the function may take over.
+/// JAX's attributes of arguments whose memory the function may reuse.
 LogicalResult Checker::checkDonation(func::FuncOp function, bool isMain) {
   llvm::SmallSet<int64_t, 8> taken;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -142,7 +142,7 @@ LogicalResult Checker::checkDonation(func::FuncOp function, bool isMain) {
     for (StringRef name : {kAliasingOutputAttr, kBufferDonorAttr})
       if (function.getResultAttr(i, name))
         return function.emitError("attribute '")
-               << name << "' stands on result " << i
+               << name << "' is on result " << i
                << ": it belongs on an argument of @main";
   return success();
 }
@@ -155,15 +155,15 @@ LogicalResult Checker::check(Operation *op) {
     if (op->hasAttr(name))
       return op->emitError("attribute '")
              << name
-             << "' stands on an operation: it belongs on an argument of @main";
+             << "' is on an operation: it belongs on an argument of @main";
   // The parser puts the outermost module into another for a while, so that the
-  // verifier can't tell it apart.
+  // verifier can't distinguish it.
   if (isa<ModuleOp>(op) && op->getParentOp())
     for (NamedAttribute attr : op->getDiscardableAttrs())
       if (isInputAttribute(attr.getName()))
         return op->emitError("attribute '")
                << attr.getName().getValue()
-               << "' stands on an inner module: it belongs on the outermost";
+               << "' is on an inner module: it belongs on the outermost";
   auto function = dyn_cast<func::FuncOp>(op);
   return function ? checkFunction(function) : success();
 }

@@ -37,7 +37,7 @@ ProgramDirectory::create(llvm::StringRef target) {
     if (!runtime::mayHoldProgram(directory.staging->target()))
       return failure(directory.target,
                      "something that is no program, or holds other files too, "
-                     "stands there");
+                     "is there");
     std::filesystem::create_directory(directory.staging->place());
   } catch (const std::system_error &error) {
     return failure(directory.target, error.code().message());

@@ -24,7 +24,7 @@ namespace whale {
 /// when it is committed; destroyed before, it leaves nothing behind.
 class ProgramDirectory {
 public:
-  /// Fails if something that is no program stands in the target's place, or
+  /// Fails if something that is no program is in the target's place, or
   /// nothing can be written there.
   static llvm::Expected<ProgramDirectory> create(llvm::StringRef target);
 

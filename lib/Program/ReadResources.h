@@ -13,7 +13,7 @@
 
 namespace whale {
 
-/// Replaces constants that stand at the end of the text (`dense_resource`) by
+/// Replaces constants that are at the end of the text (`dense_resource`) by
 /// ones that passes read (`dense`). Must come before the module is verified.
 llvm::LogicalResult readResources(mlir::ModuleOp module);
 

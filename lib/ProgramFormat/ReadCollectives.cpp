@@ -282,7 +282,7 @@ void ProgramReader::readChannels() {
   }
 }
 
-/// Whether [start, start + size) lies in `shape`, of as many dimensions.
+/// Whether [start, start + size) is in `shape`, of as many dimensions.
 static bool inside(const Shape &start, const Shape &size, const Shape &shape) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (start[i] > shape[i] || size[i] > shape[i] - start[i])
@@ -427,7 +427,7 @@ void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
   }
 }
 
-/// Adds to the given extents those of the buffers, and checks that all lies in
+/// Adds to the given extents those of the buffers, and checks that all is in
 /// them.
 void ProgramReader::complete(const Channel &described, const Uses &uses,
                              Collective &collective) {

@@ -56,7 +56,7 @@ private:
   Collective readCollective(const Field &field) const;
   void readGroups(const Field &list, Collective &collective) const;
   /// After all classes: that each channel has its participants, and its cells
-  /// lie in their buffers.
+  /// are in their buffers.
   void finishChannels();
 
   /// A `start` instruction's buffers in a class: their shapes.
@@ -93,7 +93,7 @@ private:
   struct FunctionNeeds {
     std::vector<Extent> operands, results, locals;
     /// What must not overlap, since an instruction writes one and uses the
-    /// other: of locals alone, which lie in one place in a class, and others.
+    /// other: of locals alone, which are in one place in a class, and others.
     Slots localsApart, apart;
     /// The operands that instructions write.
     std::set<int64_t> written;
@@ -187,7 +187,7 @@ private:
   int depth = 0;
 };
 
-/// Reads which of the `spaces` a buffer lies in and its type, and with that its
+/// Reads which of the `spaces` a buffer is in and its type, and with that its
 /// bytes.
 BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces);
 

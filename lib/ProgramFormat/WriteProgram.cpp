@@ -62,7 +62,7 @@ private:
   /// Before the channels, which name them.
   void writeCommunicators();
 
-  /// What may stand in files of its own: a list, or an object whose keys are
+  /// What may be in files of its own: a list, or an object whose keys are
   /// numbers.
   struct Table {
     const char *name;

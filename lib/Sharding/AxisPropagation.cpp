@@ -399,7 +399,7 @@ AxisPropagation::linearCandidate(Operation *op, const OpRule &rule) {
       bool wantsPartial =
           llvm::is_contained(together, index) &&
           (getState(operand) == sum || zeroCarries.contains(operand));
-      // A whole zero is a partial sum of zero as it stands.
+      // A whole zero is a partial sum of zero as it is.
       candidate.required.push_back(wantsPartial ? sum
                                                 : AxisState::replicated());
     }

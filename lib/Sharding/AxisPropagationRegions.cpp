@@ -118,7 +118,7 @@ void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
     demand(body.getArgument(i), carry[i]);
   for (unsigned i = 0; i < count; ++i) {
     require(body.getTerminator()->getOpOperand(i), carry[i]);
-    // A whole zero is a partial sum of zero as it stands.
+    // A whole zero is a partial sum of zero as it is.
     bool isWholeZero =
         carry[i].isPartial() && !getState(op->getOperand(i)).isPartial();
     require(op->getOpOperand(i),

@@ -18,7 +18,7 @@ namespace hlo = mlir::stablehlo;
 namespace whale {
 
 /// Whether the operation takes a micro-batch from the mini-batch, or puts what
-/// is made of it back, while others have another size. Where it lies there says
+/// is made of it back, while others have another size. Where it is there says
 /// nothing of how its samples are shared out.
 static bool movesUnevenMoment(Operation *op) {
   auto differ = [](ValueRange values) {

@@ -78,7 +78,7 @@ private:
     return parts;
   }
 
-  /// Where the positions lie in the shard, and which of them it holds.
+  /// Where the positions are in the shard, and which of them it holds.
   std::pair<Value, Value> locate(Value position, ArrayRef<Part> parts) {
     Value rest = position, local, isMine;
     int64_t behind = 1, localBehind = 1;

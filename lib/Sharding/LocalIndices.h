@@ -37,7 +37,7 @@ struct Lookup {
   /// The dimensions that are looked up row by row.
   llvm::ArrayRef<int64_t> rowDims;
   /// The dimension that each component of an index vector means, and the
-  /// dimension of `indices` that these components lie along.
+  /// dimension of `indices` that these components are along.
   llvm::ArrayRef<int64_t> indexMap;
   int64_t indexVectorDim;
 };
@@ -45,7 +45,7 @@ struct Lookup {
 /// Whether a dimension is split that is looked up row by row.
 bool looksUpSplit(const Lookup &lookup);
 
-/// Rewrites `indices` for a lookup of split dimensions. Values may lie out of
+/// Rewrites `indices` for a lookup of split dimensions. Values may be out of
 /// bounds: nobody holds those.
 LocalIndices emitLocalIndices(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value indices, const Lookup &lookup);

@@ -44,7 +44,7 @@ static OpRule reduce(hlo::ReduceOp op) {
   return builder.take();
 }
 
-/// The size of windows that lie side by side along a dimension, each a block of
+/// The size of windows that are side by side along a dimension, each a block of
 /// the operand; 1 where they are points.
 static std::optional<int64_t>
 blockSize(std::optional<ArrayRef<int64_t>> sizes,

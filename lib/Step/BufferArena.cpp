@@ -144,8 +144,8 @@ Packer::Packer(const std::vector<ArenaRequest> &requests,
   fillSlots();
 }
 
-/// Most pairs of requests are told apart or together by slots of time, without
-/// a walk over their intervals.
+/// Most pairs of requests are distinguished or together by slots of time,
+/// without a walk over their intervals.
 void Packer::fillSlots() {
   int64_t end = 1;
   for (size_t r : order)
@@ -217,7 +217,7 @@ int64_t Packer::mostAlive() const {
     profile = sumUp(std::move(profile));
     for (int64_t begin : segment.begins) {
       calls.push_back({begin, begin + segment.duration, &profile});
-      // Nothing changes, but what lies between two times is in one call.
+      // Nothing changes, but what is between two times is in one call.
       callers.push_back({begin, 0});
       callers.push_back({begin + segment.duration, 0});
     }

@@ -134,7 +134,7 @@ void Planner::makeClasses() {
 }
 
 // Whether two classes are ever alive at once, but for the points at which one
-// member takes over another's buffer.
+// member reuses another's buffer.
 bool Planner::conflict(const SharedBuffer &a, const SharedBuffer &b) const {
   auto handsOver = [&](const LiveInterval &from, const LiveInterval &to) {
     return to.begin % 2 == 0 && from.end == to.begin + 2 &&
@@ -394,7 +394,7 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
     if (!taken && !plan.alias[result] && (isEmpty || merge(arg, value)))
       plan.alias[result] = argument;
   }
-  // The caller keeps an argument that no result takes over: it is not written.
+  // The caller keeps an argument that no result reuses: it is not written.
   for (auto [argument, result] : aliases)
     if (!llvm::is_contained(plan.alias, std::optional<unsigned>(argument)))
       shared[classOf(function.body.args[argument])].readOnly = true;

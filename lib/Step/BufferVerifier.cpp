@@ -53,7 +53,7 @@ bool BufferVerifier::checkBuffers() {
     return fail("not every value has a buffer");
   for (auto [i, b] : llvm::enumerate(plan.buffers))
     if (!isInside(b))
-      return fail("buffer " + llvm::Twine(i) + " lies outside the arena");
+      return fail("buffer " + llvm::Twine(i) + " is outside the arena");
   for (auto [v, buffer] : llvm::enumerate(plan.bufferOf))
     if (buffer >= plan.buffers.size() ||
         plan.buffers[buffer].bytes != function.values[v].bytes)

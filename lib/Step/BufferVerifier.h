@@ -36,7 +36,8 @@ public:
 
 private:
   /// Space, index, first byte. Parts of arguments, which are never written, are
-  /// things of their own, told from each other by the number of the buffer.
+  /// things of their own, distinguished from each other by the number of the
+  /// buffer.
   using Address = std::tuple<BufferSpace, unsigned, int64_t>;
   struct Held {
     int64_t end;

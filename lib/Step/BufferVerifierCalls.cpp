@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call runs its segment where the buffers lie that it has there. Calls that
+// A call runs its segment where the buffers are that it has there. Calls that
 // have theirs in the same places do the same, so that is done once for them.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ void BufferVerifier::eraseLocals(unsigned segment) {
     erase(BufferSpace::Arena, 0, begin, end);
 }
 
-// What differs by call is where the buffers of the segment lie. What lies
+// What differs by call is where the buffers of the segment lie. What is
 // outside the arena, only some of them being the same can matter.
 bool BufferVerifier::call(const BufferInstr &instr) {
   const SegmentPlan &segment = *function.segments[instr.callee];
@@ -87,7 +87,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
       if (b.bytes != bytes)
         return fail("a call passes a buffer of another size");
       if (!isInside(b))
-        return fail("a local lies outside the arena");
+        return fail("a local is outside the arena");
     }
     if (auto wrong = BufferVerifier(*segment.function, there).runCall())
       return fail("in a call of segment " + llvm::Twine(instr.callee) + ": " +

@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace whale {
 
-/// The line of an operation, if it is one that stands in a scope, and none from
+/// The line of an operation, if it is one that is in a scope, and none from
 /// outside that has joined its TaskGraph.
 static std::string getLineInScope(Location loc) {
   llvm::Expected<ScopePath> path = parseScopePath(namePath(loc));

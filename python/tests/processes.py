@@ -18,7 +18,7 @@ signal.alarm(90)
 os.register_at_fork(after_in_child=lambda: signal.alarm(60))
 """
 
-# To stand before other code.
+# To are before other code.
 INTERRUPTED = """
 def interrupted(call):
     "Seconds from Ctrl-C to KeyboardInterrupt."

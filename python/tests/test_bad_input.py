@@ -146,23 +146,23 @@ def test_plans_that_cannot_be(
     [
         (
             (lambda: wh.pipeline(2), wh.stage, wh.stage),
-            "wh.stage stands in a wh.stage; stages follow one another",
+            "wh.stage is in a wh.stage; stages follow one another",
         ),
         (
             (lambda: wh.pipeline(2), wh.stage, lambda: wh.pipeline(2)),
-            "wh.pipeline stands in a wh.stage; it goes around its stages",
+            "wh.pipeline is in a wh.stage; it goes around its stages",
         ),
         (
             (replicate(2, "a"), split(2, "a")),
-            "stands in .*replicate.* a scope of the same name; .* different",
+            "is in .*replicate.* a scope of the same name; .* different",
         ),
-        ((wh.stage,), "wh.stage stands in no wh.pipeline"),
+        ((wh.stage,), "wh.stage is in no wh.pipeline"),
         (
             (split(2), replicate(2)),
-            "^replicate.* stands in split.*, which shards all that it holds; ",
+            "^replicate.* is in split.*, which shards all that it holds; ",
         ),
-        ((split(2, "a"), split(2, "b")), "'b'.* stands in split.*'a'"),
-        ((split(2), wh.replica), "stands in split.*end that split before"),
+        ((split(2, "a"), split(2, "b")), "'b'.* is in split.*'a'"),
+        ((split(2), wh.replica), "is in split.*end that split before"),
     ],
 )
 def test_scopes_nested_without_meaning(

@@ -119,9 +119,9 @@ def test_contradictions():
 
     with pytest.raises(ValueError, match="two lists of virtual devices"):
         text_of(two_clusters)
-    with pytest.raises(ValueError, match="wh.stage stands in no wh.pipeline"):
+    with pytest.raises(ValueError, match="wh.stage is in no wh.pipeline"):
         text_of(two_parts(wh.stage, wh.stage))
-    with pytest.raises(ValueError, match="wh.pipeline stands in a wh.pipeline"):
+    with pytest.raises(ValueError, match="wh.pipeline is in a wh.pipeline"):
         with wh.pipeline(2), wh.pipeline(2):
             pass
 
@@ -137,7 +137,7 @@ def test_contradictions():
         ([[]], "has no devices"),
         ([[0, True]], "True is no device id"),
         ([[0, -1]], "device -1 is negative"),
-        ([[0, 0]], "stands twice"),
+        ([[0, 0]], "occurs twice"),
     ],
 )
 def test_bad_clusters(devices, message):

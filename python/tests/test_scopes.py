@@ -121,7 +121,7 @@ def test_vmap_outside_grad():
 
 
 def test_custom_vjp_rules():
-    # The backward rule is called where the function was, so it stands in the
+    # The backward rule is called where the function was, so it is in the
     # scopes around the call and in those that it opens itself.
     @jax.custom_vjp
     def function(w, x):

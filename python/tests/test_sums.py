@@ -290,7 +290,7 @@ def test_sums_without_blocks_in_loops():
             lax.reduce_window(
                 pair, np.float64(5), lax.add, (2, 100), (1, 1), "VALID"
             ),
-            # Some of these windows lie in the padding alone.
+            # Some of these windows are in the padding alone.
             lax.reduce_window(
                 line[:600], zero, lax.add, (200,), (1,), ((250, 300),)
             ),

@@ -39,7 +39,7 @@ def jit(
         cluster: a path of a cluster file, the parsed dictionary, or a number
             of CPU ranks of this machine.
         target: where the program runs: ``"cpu"`` or ``"cuda"``.
-        donate_argnums: arguments whose memory the step may take over, by
+        donate_argnums: arguments whose memory the step may reuse, by
             position.
         donate_argnames: such arguments by name, as are all that take keywords
             only.
@@ -375,7 +375,8 @@ def _check_hashable(what: int | str, value: Any) -> None:
     except TypeError:
         raise TypeError(
             f"static argument {what!r} is a {type(value).__name__}, which "
-            "cannot be hashed; static arguments are told apart by their value"
+            "cannot be hashed; static arguments are distinguished by their "
+            "value"
         ) from None
 
 

@@ -21,7 +21,7 @@ from whale.placement import Placement
 
 
 class Array(jax.Array):
-    """A `jax.Array` that lies on the ranks of a program.
+    """A `jax.Array` that is on the ranks of a program.
 
     The step that computes it may still run: what reads its elements waits for
     it, and raises its error. It is gathered the first time that its elements
@@ -108,7 +108,7 @@ class Array(jax.Array):
     def sharding(self) -> jax.sharding.Sharding:
         """What `jax.jit` takes: the default device, or where it was put.
 
-        How it lies on the ranks is `placement`.
+        How it is on the ranks is `placement`.
         """
         if self._gathered is not None:
             return self._gathered.sharding

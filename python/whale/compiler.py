@@ -76,7 +76,7 @@ def _write(place: str, name: str, text: str) -> None:
 
 
 def _quoted(option: str) -> str:
-    """An option as it stands in a response file of LLVM's tools."""
+    """An option as it is in a response file of LLVM's tools."""
     return '"' + re.sub(r'["\\]', r"\\\g<0>", option) + '"'
 
 

@@ -25,7 +25,7 @@ source_info_util.register_exclusion(os.path.dirname(__file__))
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """What the compiler is told about one leaf of the arguments."""
+    """What the compiler gets about one leaf of the arguments."""
 
     aval: jax.ShapeDtypeStruct
     label: str
@@ -67,7 +67,7 @@ class Lowered:
 
     @property
     def scopes(self) -> list[scopes.Scope]:
-        """The scopes that operations of the step stand in."""
+        """The scopes that operations of the step are in."""
         return scopes.scopes_in(self._text)
 
     def compile(

@@ -13,7 +13,7 @@ Parameter: TypeAlias = int | str
 
 
 class Parameters:
-    """What a function's signature says, as far as Python can tell it."""
+    """What a function's signature says, as far as Python can read it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters: list[inspect.Parameter] = []

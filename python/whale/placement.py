@@ -12,7 +12,7 @@ Index: TypeAlias = tuple[slice, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Which part of an array lies on each rank.
+    """Which part of an array is on each rank.
 
     Parts are boxes in `view`, a shape with the array's elements in the same
     order. That is the array's own shape, unless a dimension is cut in pieces

@@ -3,7 +3,7 @@
 They say the same as ``wh.replicate`` and ``wh.split`` and become the same
 scopes; ``wh.cluster`` and ``wh.pipeline`` add the user's own virtual devices
 and the number of micro-batches to the step that is lowered inside of them, or
-that they stand in::
+that they are in::
 
     with wh.cluster([[0, 1], [2, 3]]):
         with wh.pipeline(num_micro_batch=8):
@@ -69,7 +69,7 @@ class cluster(Setting):  # noqa: N801 - reads as a function
                     raise ValueError(f"cluster: device {device} is negative")
             if len(set(devices)) != len(devices):
                 raise ValueError(
-                    f"cluster: a device stands twice in {list(devices)}"
+                    f"cluster: a device occurs twice in {list(devices)}"
                 )
 
         # What each virtual device has, if all have as many.
@@ -100,7 +100,7 @@ class pipeline(Setting):  # noqa: N801 - reads as a function
     def __enter__(self) -> Setting:
         if any(isinstance(strategy, stage) for strategy in ambient()):
             raise ValueError(
-                "wh.pipeline stands in a wh.stage; it goes around its stages"
+                "wh.pipeline is in a wh.stage; it goes around its stages"
             )
         return super().__enter__()
 
@@ -131,9 +131,9 @@ class stage(replicate):  # noqa: N801 - reads as a function
 
     def __enter__(self) -> Strategy:
         if not any(isinstance(s, pipeline) for s in open_settings()):
-            raise ValueError("wh.stage stands in no wh.pipeline")
+            raise ValueError("wh.stage is in no wh.pipeline")
         if any(isinstance(strategy, stage) for strategy in ambient()):
             raise ValueError(
-                "wh.stage stands in a wh.stage; stages follow one another"
+                "wh.stage is in a wh.stage; stages follow one another"
             )
         return super().__enter__()

@@ -197,7 +197,7 @@ class Program:
                 file.write(signature)
 
     def _check_unchanged(self, path: str) -> None:
-        """Raises RuntimeError where another program lies in a directory."""
+        """Raises RuntimeError where another program is in a directory."""
         if _digest(_read(os.path.join(path, "manifest.json"))) != self._digest:
             raise RuntimeError(
                 f"{self._path}: holds another program than the one that was "
@@ -264,7 +264,7 @@ def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:
 
 
 def read_tables(path: str, manifest: dict[str, Any]) -> None:
-    """Puts tables that stand in files of their own into their manifest."""
+    """Puts tables that are in files of their own into their manifest."""
     for name in ("functions", "classes", "channels"):
         table = manifest.get(name)
         if not isinstance(table, dict) or "files" not in table:

@@ -77,18 +77,18 @@ class Strategy(contextlib.ContextDecorator):
         scope.__exit__(*details)
 
     def _check_inside(self, around: Strategy) -> None:
-        """Raises ValueError where this scope can't stand in `around`."""
+        """Raises ValueError where this scope can't be in `around`."""
         if around.name == self.name is not None:
             if around.attribute() != self.attribute():
                 raise ValueError(
-                    f"{self} stands in {around}, a scope of the same name; one "
+                    f"{self} is in {around}, a scope of the same name; one "
                     "TaskGraph has one strategy, so give them different names"
                 )
         elif isinstance(around, split):
             # It would take its operations out of what is to be sharded, onto
             # devices of its own.
             raise ValueError(
-                f"{self} stands in {around}, which shards all that it holds; "
+                f"{self} is in {around}, which shards all that it holds; "
                 "end that split before, or give both one name and strategy"
             )
 
@@ -167,7 +167,7 @@ class Setting(contextlib.ContextDecorator):
 
     def __enter__(self) -> Setting:
         if any(other.kind == self.kind for other in _state.settings):
-            raise ValueError(f"wh.{self.kind} stands in a wh.{self.kind}")
+            raise ValueError(f"wh.{self.kind} is in a wh.{self.kind}")
         _state.settings.append(self)
         if _state.seen is not None:
             _state.seen.append(self)
@@ -217,7 +217,7 @@ def reset() -> None:
 
 
 def set_default_strategy(strategy: Strategy | None) -> None:
-    """Sets the strategy of every operation that stands outside all scopes."""
+    """Sets the strategy of every operation that is outside all scopes."""
     global _default
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
@@ -284,7 +284,7 @@ class Scope:
 
 
 def scopes_in(text: str) -> list[Scope]:
-    """The scopes that operations of `text` stand in, ordered by their id."""
+    """The scopes that operations of `text` are in, ordered by their id."""
     found = {}
     for kind, count, scope, name in _COMPONENT.findall(text):
         found[int(scope)] = Scope(

@@ -27,7 +27,7 @@ namespace whale::runtime {
 /// one.
 enum class MemorySpace : uint8_t { Device, PinnedHost, Host };
 
-/// What lies in an allocation from an offset on; nothing without an allocation.
+/// What is in an allocation from an offset on; nothing without an allocation.
 struct Region {
   const Buffer *allocation = nullptr;
   int64_t offset = 0;
@@ -78,7 +78,7 @@ public:
   /// there is no more.
   virtual std::shared_ptr<Buffer> allocate(MemorySpace space,
                                            int64_t bytes) = 0;
-  /// Constants that lie in the host's memory, where the device can read them.
+  /// Constants that are in the host's memory, where the device can read them.
   virtual std::shared_ptr<Buffer> adoptConstants(const void *data,
                                                  int64_t bytes) = 0;
   virtual void bind(BufferTable &table, std::span<const Region> regions) = 0;
@@ -139,7 +139,7 @@ public:
   virtual int64_t scratchBytes() const = 0;
 
   /// Of a device that moves transfers about: how many of this run it has ended
-  /// behind operations that stand behind their starts.
+  /// behind operations that are behind their starts.
   virtual std::optional<int64_t> movedTransfers() const { return std::nullopt; }
 
 protected:

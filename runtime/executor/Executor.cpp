@@ -153,7 +153,7 @@ void Executor::runRank(int64_t rank, const Step &step) {
       self.stats.argumentBytes += shards[rank]->bytes;
 }
 
-/// Allocates what the rank keeps from run to run, and says where all lies but
+/// Allocates what the rank keeps from run to run, and says where all is but
 /// arguments and results.
 void Executor::bindFixed(int64_t rank) {
   Rank &self = ranks[rank];

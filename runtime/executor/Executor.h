@@ -65,7 +65,7 @@ private:
     std::vector<Region> regions;
     /// These buffers, and those of the function at hand.
     BufferTable buffers, functionBuffers;
-    /// Where those of the function stand among the others.
+    /// Where those of the function are among the others.
     std::vector<BufferIndex> indices;
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;

@@ -92,7 +92,7 @@ struct Instruction {
 /// A function as one class runs it.
 struct BoundFunction {
   const format::Function *format = nullptr;
-  /// By buffer of the function: where a local or constant stands among the
+  /// By buffer of the function: where a local or constant is among the
   /// buffers of the class and those of `BoundClass::functionBuffers`.
   std::vector<BufferIndex> indices;
   std::vector<Instruction> instructions;
@@ -139,7 +139,7 @@ struct BoundProgram {
 void checkTarget(const format::Program &program, const std::string &file);
 
 /// Finds the kernels (null: there are none) and library functions that a
-/// program calls, and checks that its constants lie in a file of
+/// program calls, and checks that its constants are in a file of
 /// `constantsSize` bytes. Throws Error like `checkTarget`.
 std::unique_ptr<const BoundProgram> bindProgram(format::Program program,
                                                 const std::string &file,

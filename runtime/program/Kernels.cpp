@@ -55,7 +55,7 @@ static void checkObject(const std::filesystem::path &path) {
 
 namespace {
 /// The names of the objects that are loaded. The loader takes a name that it
-/// knows for the object that it has, though another file lies there by now.
+/// knows for the object that it has, though another file is there by now.
 struct LoadedNames {
   std::mutex mutex;
   std::set<std::string> names;

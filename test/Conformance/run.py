@@ -235,7 +235,7 @@ Small programs, each about one operation on one element type, run on one CPU
 rank and compared with what XLA's CPU backend gives; `test/Conformance/run.py
 --report` generates them, runs them and writes this page. A folder of other
 cases (`.mlir`, inputs, expected results) is run by `test/Conformance/run.py
-FOLDER`. Speed stands in [performance.md](performance.md).
+FOLDER`. Speed is in [performance.md](performance.md).
 
 Integers must be equal, floats as close as their type is precise: {precision},
 relative to the number or to a hundredth of the tensor's largest. Common types

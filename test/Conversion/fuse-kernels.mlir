@@ -157,7 +157,7 @@ func.func @wide_maximum(%x: tensor<4x8xbf16>) -> tensor<4xbf16> {
 
 // -----
 
-// A reshape that drops dimensions of size one stands in no one's way.
+// A reshape that drops dimensions of size one is in no one's way.
 // CHECK-LABEL: @dropped_dimension
 // CHECK: linalg.generic
 // CHECK: math.exp

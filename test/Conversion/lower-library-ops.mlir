@@ -18,7 +18,7 @@ func.func @transposed(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>)
 
 // -----
 
-// Two batch dimensions that lie one in the other are one.
+// Two batch dimensions that are nested are one.
 // CHECK-LABEL: @batch
 // CHECK: whale.matmul %arg0, %arg1
 // CHECK-SAME: batch = array<i64: 6, 20, 35, 28>
@@ -153,7 +153,7 @@ func.func @transposed_operand(%a: tensor<8x4xf32>, %b: tensor<8x16xf32>)
 
 // -----
 
-// Heads are batches where they lie, and so is what is written behind them.
+// Heads are batches where they are, and so is what is written behind them.
 // CHECK-LABEL: @heads
 // CHECK-NOT: transpose
 // CHECK: whale.matmul %arg0, %arg1

@@ -182,7 +182,7 @@ func.func @kept_column_sum(%x: tensor<400x8xf32>)
 
 // -----
 
-// The next value of an argument takes over its buffer, not whichever operand
+// The next value of an argument reuses its buffer, not whichever operand
 // comes first.
 // CHECK-LABEL: @state
 // CHECK: whale.launch @k0(%arg1, %arg0) {inplace = array<i64: 1>}
@@ -235,7 +235,7 @@ func.func @large_constant()
 // -----
 
 // A loop writes a slice into the tensor that is updated, at a place that is
-// forced to lie inside; a constant place needs no operand.
+// forced to be inside; a constant place needs no operand.
 // CHECK-LABEL: @store_slice
 // CHECK: whale.launch @k0(%arg0, %arg1, %arg2)
 // CHECK-SAME: updates = array<i64: 1>
@@ -330,7 +330,7 @@ func.func @start_captured(%x: tensor<4x8xf32>, %y: tensor<4xf32>,
 
 // -----
 
-// Columns that lie across memory are summed few at a time, so that each line of
+// Columns that are across memory are summed few at a time, so that each line of
 // the cache is read once.
 // CHECK-LABEL: @sums_across
 // CHECK-COUNT-2: memref.alloca() {alignment = 64 : i64} : memref<32xf32>

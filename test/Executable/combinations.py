@@ -64,7 +64,7 @@ class Combination:
     batch: int
     optimizer: str
     ranks: int
-    # One of 1 for each rank, and whether the ranks lie in nodes of two.
+    # One of 1 for each rank, and whether the ranks are in nodes of two.
     slowdowns: list[int]
     nodes: bool
     config: dict[str, Any]

@@ -4,7 +4,7 @@
     compare.py FILE.mlir|FOLDER... [--cluster N|C.json] [--strategy ...]
                [--batch-args 1,2|auto] [--steps N] [--repeat N] [--seed S]
 
-XLA runs the text as it stands on one CPU; Whale compiles it for the cluster
+XLA runs the text as it is on one CPU; Whale compiles it for the cluster
 and runs it on that many ranks. Each result is compared relative to its largest
 magnitude. With --steps, results feed the arguments of the same position and
 type (or what --feedback says), and f32 may differ ten times as much. With

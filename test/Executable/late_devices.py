@@ -1,7 +1,7 @@
 """Late devices (docs/runtime.md) in tests that compare programs of N ranks.
 
 A program gives the same bits there, and they must find transfers to move
-behind what stands behind their starts, if anything does.
+behind what is behind their starts, if anything does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_bits(
 
 
 def read_manifest(program: str) -> dict[str, Any]:
-    """What the program says, with the tables that stand in other files."""
+    """What the program says, with the tables that are in other files."""
     with open(f"{program}/manifest.json") as file:
         manifest = json.load(file)
     for name in ("functions", "classes", "channels"):

@@ -140,7 +140,7 @@ CASES = {
 
 def held_by_jax(sharding, array):
     """The elements, by number, that each device holds; the text numbers
-    devices as they stand in the mesh."""
+    devices as they are in the mesh."""
     numbers = np.arange(array.size).reshape(array.shape)
     slices = sharding.devices_indices_map(array.shape)
     return [

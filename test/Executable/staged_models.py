@@ -1,4 +1,4 @@
-"""Four families of models in sections, each of which can stand in a scope.
+"""Four families of models in sections, each of which can be in a scope.
 
 A model is called with `scope(i)`, a context manager for its i-th section, and
 returns `(loss, params, inputs)`. All inputs carry the mini-batch in dimension
@@ -272,5 +272,5 @@ MODELS: dict[str, tuple[Callable[..., Staged], dict[str, Any], int]] = {
     "encoder-decoder": (encoder_decoder, {}, 7),
 }
 
-# The sections that stand in the body of one loop.
+# The sections that are in the body of one loop.
 LOOPS = {"gpt scan": (1, 2), "gpt scan tied remat": (1, 2)}

@@ -71,7 +71,7 @@ ON_OPERATION = (
     "whale.chunk=-1:i64",
     "whale.strateg=#whale.split",
 )
-# A pattern, and what may stand in the place of a match.
+# A pattern, and what may be in the place of a match.
 REPLACED: list[tuple[str, list[str]]] = [
     (r"(?<=[x<])(?:f32|bf16|f16|i1|ui32|i64|i32|f64)(?=>)", TYPES),
     (r"(?<=[<x])\d+(?=x)", EXTENTS),
@@ -286,7 +286,7 @@ def mutate_text(rng: random.Random, text: str, other: str) -> str:
     return text
 
 
-# What stands in the place of a value of JSON: numbers first, so many.
+# What is in the place of a value of JSON: numbers first, so many.
 NUMBERS_FIRST = 21
 VALUES: list[Any] = [
     0, -1, 1, 2, 3, 0.5, 1e-320, 5e-324, 1e-7, 1e24, 1.1e24, 1e25, 1e308, -0.0,

@@ -35,7 +35,7 @@ def random_tensor(
 
 
 # Element types that a file names otherwise; each of the rest, of a byte or
-# less, stands there as bytes.
+# less, is there as bytes.
 _NAMES = {
     "i1": "BOOL", "complex<f32>": "C64", "complex<f64>": "F64",
     "f8E4M3FN": "F8_E4M3", "f8E4M3FNUZ": "F8_E4M3FNUZ", "f8E5M2": "F8_E5M2",

@@ -2,7 +2,7 @@
 // RUN: FileCheck %s < %t.whale/manifest.json
 // RUN: whale-program-test %t.whale
 
-// A partitioned module is written as it stands: parameters with the boxes of
+// A partitioned module is written as it is: parameters with the boxes of
 // all ranks, a table of cells for each channel, what differs by rank as data.
 
 #whole = #whale.placement<[8] replicate 3 on [0, 1, 2]>
@@ -43,13 +43,13 @@ module @step {
   // CHECK: "0": [
   // CHECK: {"dst":{{\[\[}}0],[3]],"from":{{\[\[}}0,[0]]]}
   // CHECK: {"dst":{{\[\[}}6],[2]],"from":{{\[\[}}2,[0]]]}
-  // What another rank receives is not told again, either.
+  // What another rank receives is not written again, either.
   // CHECK: "1": 0
   // CHECK: "2": 0
   // CHECK: "kind": "reduce_scatter"
   // CHECK: "reduction": "sum"
   // CHECK: {"dst":{{\[\[}}0],[2]],"from":{{\[\[}}0,[6]],[1,[6]],[2,[6]]]}
-  // What an earlier channel does is not told again.
+  // What an earlier channel does is not written again.
   // CHECK: "origin": {{[0-9]+}}
   // CHECK: "3": {"same_as":1,"origin":{{[0-9]+}}}
   // CHECK: "kernels": null

@@ -78,7 +78,7 @@ func.func @f(%x: tensor<2x8x6x4xf32>, %k: tensor<3x5x4x16xf32>) {
 
 func.func @f(%x: tensor<2x16x12x4xf32>, %k: tensor<3x2x4x16xf32>) {
   // With stride 2, in grains of two rows; nothing is read of others where
-  // windows lie side by side.
+  // windows are side by side.
   // expected-remark@+1 {{[a, de, fg, b], [h, i, b, c] -> [a, d, f, c] where a=2, b=4 sum, c=16, d=8, e=2 whole, f=6, g=2 whole, h=3 whole, i=2 whole; along d reads 0 rows before and 1 after in 0; along f reads 0 rows before and 0 after in 0; linear in 0; linear in 1}}
   %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 2], pad = [[0, 1], [0, 0]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
       : (tensor<2x16x12x4xf32>, tensor<3x2x4x16xf32>) -> tensor<2x8x6x16xf32>

@@ -25,7 +25,7 @@ using Buffer = std::shared_ptr<std::vector<char>>;
 class Interpreter {
 public:
   /// `library` is what dlopen gave for the compiled kernels. With `share`,
-  /// results take over the buffers of operands where a launch allows it.
+  /// results reuse the buffers of operands where a launch allows it.
   Interpreter(void *library, bool share) : library(library), share(share) {}
 
   llvm::FailureOr<std::vector<Buffer>> run(mlir::func::FuncOp function,

@@ -97,8 +97,8 @@ Inputs::Inputs(const Program &program, const Options &options)
     bool inData = data.tensors().count(parameter.name) != 0;
     bool inInputs = inputs.tensors().count(parameter.name) != 0;
     if (inData && inInputs)
-      throw Error(options.data + ": tensor '" + parameter.name +
-                  "' stands in " + options.inputs + " too");
+      throw Error(options.data + ": tensor '" + parameter.name + "' is in " +
+                  options.inputs + " too");
     if (!inData && !inInputs)
       throw Error(options.inputs + ": there is no tensor '" + parameter.name +
                   "', which the program takes" +

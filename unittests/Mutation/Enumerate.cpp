@@ -32,7 +32,7 @@ struct Part {
   /// What it fills; null in an all-reduce, and where it fills nothing.
   const std::vector<Cell> *cells = nullptr;
   /// It is with nobody: only such ones before it hold it up, but it holds up
-  /// all that stand behind it.
+  /// all that are behind it.
   bool isLocal = false;
 
   bool fills() const { return cells || channel->isAllReduce(); }

@@ -1,4 +1,4 @@
-//===- EnumerateTest.cpp - All orders of small programs -----------------===//
+//--===- EnumerateTest.cpp - All orders of small programs -----------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -305,7 +305,7 @@ TEST(Enumerate, LoopsAndCases) {
   EXPECT_NE(small.run({}, 0).results, small.run({}, 1).results);
 }
 
-/// Functions are looked into: locals lie in the arena.
+/// Functions are looked into: locals are in the arena.
 TEST(Enumerate, LocalsOfFunctions) {
   Small small;
   Function function;

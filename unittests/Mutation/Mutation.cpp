@@ -217,7 +217,7 @@ bool Mutator::swap(List &list, bool isExchange) {
   if (!isExchange && pick(2))
     b = (a + 1) % second.size();
   auto [low, high] = std::minmax(first[a], second[b]);
-  // What stands between them is crossed, too.
+  // What is between them is crossed, too.
   for (size_t i = low; i <= high; ++i)
     for (size_t end : {low, high})
       if (i != end && !crosses(list[i], list[end]))

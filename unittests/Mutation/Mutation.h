@@ -36,7 +36,7 @@ struct Mutant {
 
 /// Changes one thing about a program's transfers or buffers, so that each
 /// instruction still computes the same of its buffers: what is moved is a start
-/// or a wait, or stands beside one, and the starts of one channel keep their
+/// or a wait, or is beside one, and the starts of one channel keep their
 /// order. Nothing where the kind finds nothing to change.
 std::optional<Mutant> mutate(const format::Program &program, Kind kind,
                              std::mt19937 &random);

@@ -68,7 +68,7 @@ Bindings Oracle::makeArguments() const {
     auto &shards = arguments.emplace_back();
     for (size_t rank = 0; rank < original.ranks.size(); ++rank) {
       std::shared_ptr<Buffer> shard = array.shard(rank), copy;
-      // A program may write what lies in the place of a result.
+      // A program may write what is in the place of a result.
       if (shard) {
         copy = Buffer::allocate(shard->bytes);
         std::memcpy(copy->data.get(), shard->data.get(), shard->bytes);

@@ -181,7 +181,7 @@ private:
 
 } // namespace
 
-/// What an instruction writes lies apart from what it reads, or at the same
+/// What an instruction writes is apart from what it reads, or at the same
 /// bytes where elements are computed one by one. Else its result is anything.
 static void nameOverlaps(Step &step, bool isElementwise) {
   constexpr uint64_t torn = 3;

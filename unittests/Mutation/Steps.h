@@ -33,7 +33,7 @@ struct Step {
   /// Compute and copy.
   std::vector<Range> reads, writes;
   static constexpr int64_t unknown = -1;
-  /// Start: how many stand before it. Wait: which start it is for, the last one
+  /// Start: how many are before it. Wait: which start it is for, the last one
   /// of the transfer before it.
   int64_t transfer = 0, channel = 0;
   std::optional<Range> src, dst;

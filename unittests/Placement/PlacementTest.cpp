@@ -236,7 +236,7 @@ TEST(Placement, Views) {
   EXPECT_EQ(view("[4, 12] split 1 (4, 8) on [0, 1]", {4, 3, 4}),
             "[4, 3, 4] split 1 (1, 2) on [0, 1]");
   EXPECT_EQ(view("[4, 12] split 1 (5, 7) on [0, 1]", {4, 3, 4}), "none");
-  // Coarsen, also where the split lies inside one part of the major dimension.
+  // Coarsen, also where the split is inside one part of the major dimension.
   EXPECT_EQ(view("[3, 4] split 0 (1, 2) on [0, 1]", {12}),
             "[12] split 0 (4, 8) on [0, 1]");
   EXPECT_EQ(view("[2, 4] split 0 (1, 1) split 1 (1, 3) on [0 to 3]", {8}),

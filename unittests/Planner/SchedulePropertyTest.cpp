@@ -64,7 +64,7 @@ static void checkChannels(const ScheduleProblem &problem,
     ASSERT_TRUE(llvm::is_sorted(order));
 }
 
-/// Each step stands once, after what it needs; written again here so that the
+/// Each step is once, after what it needs; written again here so that the
 /// simulation isn't its own judge.
 static void checkTimeline(const ScheduleProblem &problem,
                           const Schedule &schedule, const Timeline &timeline) {

@@ -127,7 +127,7 @@ TEST(StageCut, StateMustFit) {
 }
 
 /// Bytes that the fullest device lacks, and seconds of the slowest, summed up
-/// over the stages that each stands in.
+/// over the stages that each is in.
 static std::pair<double, double> worthOf(const CutProblem &problem,
                                          const Cuts &cuts) {
   int64_t count = problem.stages.size();

@@ -131,7 +131,7 @@ TEST(CheckValues, RunsAreLookedInto) {
   builder.run(0, {0}, {2});
   builder.copy(2, 3);
   EXPECT_EQ(builder.fault(), "");
-  // The local lies where the operand does.
+  // The local is where the operand does.
   builder.program.classes[0].locals[0] = {0};
   EXPECT_EQ(builder.fault(),
             "classes[0].instructions[1]: functions[0].instructions[0]: buffer "

@@ -123,7 +123,7 @@ TEST_F(ExecutorTest, DonatedArgumentsAreTakenOver) {
   EXPECT_THROW(program.run(std::vector{x, y}), Error);
   EXPECT_EQ(valuesOf(results[0]), std::vector<float>(8, 2));
 
-  // Kept when told so, copied when somebody else holds the memory.
+  // Kept when asked, copied when somebody else holds the memory.
   RunOptions keep;
   keep.donate = false;
   std::vector<Array> again = program.run(std::vector{results[0], y}, keep);

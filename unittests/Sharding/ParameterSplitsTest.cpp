@@ -177,7 +177,7 @@ TEST(ChooseSplits, TheSameHoweverManyAtOnce) {
 }
 
 // Where each pair of neighbours has a cost of its own, no change of one or two
-// groups makes the result better, and what is told of alternatives is true.
+// groups makes the result better, and what is reported of alternatives is true.
 TEST(ChooseSplits, NoSmallChangeIsBetter) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> cost(1, 2);

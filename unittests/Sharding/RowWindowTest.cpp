@@ -60,7 +60,7 @@ TEST(RowWindow, ThreeTapsReadARowOfEachNeighbour) {
 }
 
 // Each part reads, tap for tap, what its positions read of the whole, and needs
-// no more than the halo that is told.
+// no more than the halo that is returned.
 TEST(RowWindow, PartsReadWhatTheWholeReads) {
   std::mt19937 random(3);
   auto below = [&](int64_t bound) { return int64_t(random() % bound); };

@@ -164,7 +164,7 @@ struct Random {
 };
 
 /// Runs the lists with queues in which a transfer is over when it is at the
-/// head of each that it stands in. True if all classes come to their end.
+/// head of each that it is in. True if all classes come to their end.
 bool runs(const Random &given, const TransferOrder &result) {
   std::vector<size_t> rank(given.seconds.size());
   for (size_t i = 0; i < result.order.size(); ++i)

@@ -17,8 +17,8 @@ def LowerLibraryOps
   let description = [{
     A `stablehlo.dot_general` becomes a `whale.matmul`: its dimensions are
     grouped into batches, m, n and k, each with a stride in every buffer, so
-    that transposed operands are read where they lie and results that are only
-    transposed are written so. Dimensions of one group that do not lie one
+    that transposed operands are read where they are and results that are only
+    transposed are written so. Dimensions of one group that are not one
     behind the other in an operand need a `stablehlo.transpose` first. A product
     that is added, in f32, to another one or to a sum that a loop carries is
     added to it in its buffer. A `stablehlo.convolution` becomes a
@@ -114,7 +114,7 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     recomputed for each point of a dimension that it does not have, unless it is
     cheap or that dimension is the inner loop.
 
-    Slices at computed places are read where they lie. What is stored in a slice
+    Slices at computed places are read where they are. What is stored in a slice
     of another tensor becomes one more result of the operation that makes it.
     Reshapes that only add or drop dimensions of size one disappear.
 

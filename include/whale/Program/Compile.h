@@ -52,8 +52,8 @@ struct CompileOptions {
   std::string dumpPhasesTo;
   /// Report what the compiler decided, as remarks.
   bool explain = false;
-  /// If set, told of each pass that begins, by its argument, and of "parse" and
-  /// "emit" before and after all passes. One call at a time.
+  /// If set, called with each pass that begins, by its argument, and of "parse"
+  /// and "emit" before and after all passes. One call at a time.
   std::function<void(llvm::StringRef)> onPass;
 };
 

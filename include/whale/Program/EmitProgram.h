@@ -30,7 +30,7 @@ struct EmitOptions {
 /// Writes the program of `module`, whose rank class functions
 /// whale-plan-buffers has annotated, to the directory `outDir` (format:
 /// docs/program-format.md). The directory appears when it is complete; a
-/// program that stood there is replaced. Failures are diagnostics.
+/// program that was there is replaced. Failures are diagnostics.
 llvm::LogicalResult emitProgram(mlir::ModuleOp module,
                                 const EmitOptions &options,
                                 llvm::StringRef outDir);

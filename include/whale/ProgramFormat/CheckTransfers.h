@@ -29,7 +29,7 @@ struct Fault {
 ///  - between a start and its wait no instruction writes what is sent, nor
 ///    reads or writes what is received;
 ///  - the ranks never block one another: their starts follow one order, and no
-///    wait stands before a start that its transfer needs. A transfer is taken
+///    wait is before a start that its transfer needs. A transfer is taken
 ///    to begin only at the head of the queues of all that take part, and a loop
 ///    to run once, which is as good as any number of times: its transfers end
 ///    in it.

@@ -22,11 +22,11 @@ namespace whale::format {
 
 /// Checks of a program that passes `checkTransfers` that
 ///  - what an instruction reads was given to the program, or was last written
-///    as a whole: through the same buffer, or one of another type that lies at
+///    as a whole: through the same buffer, or one of another type that is at
 ///    the same bytes. A function's local was written in the same run;
-///  - what an instruction writes lies apart from what it reads, or at the same
+///  - what an instruction writes is apart from what it reads, or at the same
 ///    bytes.
-/// So values whose lives overlap don't lie in the same bytes. A loop is taken
+/// So values whose lives overlap aren't in the same bytes. A loop is taken
 /// to run twice. Returns the first fault.
 std::optional<Fault> checkValues(const Program &program);
 

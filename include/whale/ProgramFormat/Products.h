@@ -45,7 +45,7 @@ struct Matmul {
 };
 
 struct Convolution {
-  /// Where the logical dimensions stand in a tensor: batch and feature of the
+  /// Where the logical dimensions are in a tensor: batch and feature of the
   /// operand or result, input and output feature of the kernel.
   struct Dimensions {
     int64_t first = 0, second = 0;

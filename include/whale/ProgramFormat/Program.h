@@ -80,7 +80,7 @@ struct Parameter {
   bool operator==(const Parameter &) const = default;
 };
 
-/// Whose memory a buffer lies in: in a function there are operands, results,
+/// Whose memory a buffer is in: in a function there are operands, results,
 /// locals and constants, in a class all others.
 enum class Space : uint8_t {
   Arena,
@@ -190,7 +190,7 @@ using Operation = std::variant<Kernel, Copy, Matmul, Convolution, Call, Start,
 struct Instruction {
   /// Index into the program's origins.
   std::optional<int64_t> origin = {};
-  /// Arithmetic that it does and bytes that it touches, where that is told; at
+  /// Arithmetic that it does and bytes that it touches, where that is known; at
   /// most the largest number.
   std::optional<int64_t> flops = {}, bytes = {};
   Operation operation;

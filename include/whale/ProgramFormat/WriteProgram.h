@@ -25,11 +25,11 @@ using ForEach = std::function<void(
 /// The texts of a program.
 struct ProgramText {
   std::string manifest;
-  /// By name, the files of the tables that do not stand in the manifest.
+  /// By name, the files of the tables that are not in the manifest.
   std::map<std::string, std::string> tables;
 };
 
-/// How many bytes of tables stand in the manifest, and in a file of their own.
+/// How many bytes of tables are in the manifest, and in a file of their own.
 constexpr size_t mostTableBytes = 256 * 1024;
 
 /// A field that holds much gets a line for each of its elements; collectives,

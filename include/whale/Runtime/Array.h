@@ -1,4 +1,4 @@
-//===- Array.h - A tensor that lies in shards -------------------*- C++ -*-===//
+//===- Array.h - A tensor that is in shards ---------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -97,7 +97,7 @@ public:
   /// Gathers the tensor, row-major, into `bytes()` bytes at `out`.
   void toHost(void *out) const;
 
-  /// The same tensor in another layout: itself if it lies so already.
+  /// The same tensor in another layout: itself if it is so already.
   Array relayout(const std::shared_ptr<const Layout> &layout) const;
 
   /// Drops the shards for all handles; reading is an Error from then on, which

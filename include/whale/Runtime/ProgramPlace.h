@@ -18,7 +18,7 @@ namespace whale::runtime {
 /// Whether a program's directory may hold a file of that name.
 bool isProgramFile(std::string_view name);
 
-/// Whether a program may take the place of what stands there: a program, whole
+/// Whether a program may take the place of what is there: a program, whole
 /// or damaged, an empty directory, or nothing.
 bool mayHoldProgram(const std::filesystem::path &path);
 

@@ -36,7 +36,7 @@ std::string_view safetensorsName(DType dtype);
 /// The shape that a tensor has in a file.
 Shape safetensorsShape(DType dtype, Shape shape);
 
-/// A file whose header was checked: all byte ranges lie in the file, fit their
+/// A file whose header was checked: all byte ranges are in the file, fit their
 /// dtype and shape, don't overlap and leave no gap.
 class SafetensorsFile {
 public:
@@ -51,7 +51,7 @@ public:
 
   /// Maps a file. Throws Error naming the file and tensor at fault.
   static SafetensorsFile open(const std::filesystem::path &path);
-  /// Parses `bytes`, which must outlive the file; `name` stands in errors.
+  /// Parses `bytes`, which must outlive the file; `name` is in errors.
   static SafetensorsFile parse(const std::string &name, const uint8_t *bytes,
                                size_t size);
 

@@ -11,13 +11,13 @@
 //
 //   lock  a file that its writer has locked (flock) for as long as it lives
 //   new   what is being made
-//   old   what stood in the target's place, while it is moved aside
+//   old   what was in the target's place, while it is moved aside
 //
 // A file is renamed over its target; a directory is exchanged with it in one
 // step (renameat2) and the old one removed. Where a file system cannot
 // exchange, the old directory is moved to `old` first. A writer that died has
 // left its lock free: the next one with the same target removes what is there,
-// and moves `old` back if nothing stands in the target's place.
+// and moves `old` back if nothing is in the target's place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ public:
 
   /// Moves the file at `place` to the target.
   void commitFile();
-  /// The same for a directory. What stands in the target's place is removed if
+  /// The same for a directory. What is in the target's place is removed if
   /// `mayReplace` says so of its path; else the error is EEXIST.
   void commitDirectory(
       const std::function<bool(const std::filesystem::path &)> &mayReplace);

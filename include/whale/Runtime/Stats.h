@@ -42,7 +42,7 @@ struct RankStats {
   double communicationSeconds = 0;
   double waitingSeconds = 0;
   /// On a late device (LoadOptions::lateSeed): transfers that ended behind
-  /// operations that stand behind their starts.
+  /// operations that are behind their starts.
   std::optional<int64_t> movedTransfers;
   /// By kind: "all_reduce", "all_gather", ...
   std::map<std::string, CollectiveStats> collectives;

@@ -69,7 +69,7 @@ struct MeshBalance {
 class Mesh {
 public:
   /// Two axes: `groups[g]` are the devices of repetition g, ids of `cluster`.
-  /// Until it is told otherwise, the mesh is balanced for products of f32.
+  /// By default, the mesh is balanced for products of f32.
   Mesh(std::vector<std::vector<DeviceId>> groups, const Cluster &cluster);
   /// Axes of these sizes, outermost first, over `devices` in row-major order,
   /// which all get equal shares.

@@ -127,7 +127,7 @@ private:
       rules;
 };
 
-/// Where `piece` of a tensor with these dimension factors lies in one factor,
+/// Where `piece` of a tensor with these dimension factors is in one factor,
 /// or nothing if it crosses factors.
 std::optional<SubFactor> findSubFactor(const OpRule &rule,
                                        const DimFactors &dims,

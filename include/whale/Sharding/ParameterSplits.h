@@ -51,7 +51,7 @@ mlir::Value passesOn(mlir::OpOperand &use);
 /// The parameters of `function` that operations split over `partsOf` > 1
 /// devices use as `split` means it, grouped by role, in the order of arguments,
 /// with the pieces that give each device a share where there are such.
-/// `isParameter` tells arguments that may be parameters from others.
+/// `isParameter` is true for arguments that may be parameters.
 llvm::SmallVector<ParameterGroup>
 findSplitParameters(mlir::func::FuncOp function, Factorization &factorization,
                     llvm::function_ref<int64_t(mlir::Operation *)> partsOf,

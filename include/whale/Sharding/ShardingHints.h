@@ -37,7 +37,7 @@ inline constexpr llvm::StringLiteral shardingAttrName = "sdy.sharding";
 class ShardingHints {
 public:
   /// The axes of `mesh` that have more than one device. Where a dimension of a
-  /// sharding in `function` is split over several, they stand in its order.
+  /// sharding in `function` is split over several, they are in its order.
   ShardingHints(mlir::sdy::MeshAttr mesh, mlir::func::FuncOp function);
 
   /// Sizes of the axes, outermost first, and the devices in row-major order.

@@ -116,7 +116,7 @@ struct BufferPlan {
   std::vector<unsigned> bufferOf;
   /// The buffer of each result of the function.
   std::vector<unsigned> resultBuffer;
-  /// For each result the argument whose buffer it takes over.
+  /// For each result the argument whose buffer it reuses.
   std::vector<std::optional<unsigned>> alias;
   /// Copies to run, in order, before instruction i (numbered in preorder).
   std::vector<std::vector<BufferCopy>> before;
@@ -140,7 +140,7 @@ struct SegmentPlan {
   };
   /// The segment itself, which must outlive the plan.
   const BufferFunction *function = nullptr;
-  /// Argument i is operand i of the call. What would lie in the arena is local
+  /// Argument i is operand i of the call. What would be in the arena is local
   /// number `index`: where, is its callers' to say.
   BufferPlan plan;
   std::vector<Local> locals;

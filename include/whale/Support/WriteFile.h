@@ -1,4 +1,4 @@
-//===- WriteFile.h - Files whose errors are told ----------------*- C++ -*-===//
+//===- WriteFile.h - Files whose errors are reported ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

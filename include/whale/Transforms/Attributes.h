@@ -54,7 +54,7 @@ inline constexpr llvm::StringLiteral kAliasingOutputAttr = "tf.aliasing_output";
 /// has one; forward if none has.
 Phase phaseOf(mlir::Operation *op);
 
-/// Whether any result may take over the memory of an argument of @main, or of
+/// Whether any result may reuse the memory of an argument of @main, or of
 /// a function of a rank class.
 bool isDonated(mlir::func::FuncOp function, unsigned argument);
 

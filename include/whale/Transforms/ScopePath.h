@@ -48,7 +48,7 @@ struct Scope {
 struct ScopePath {
   /// The innermost scope.
   std::optional<Scope> scope;
-  /// `transpose(` stands in the path, and no `jvp(` before it.
+  /// `transpose(` is in the path, and no `jvp(` before it.
   bool backward = false;
   /// `jvp(` stands somewhere in the path: a differentiated operation.
   bool differentiated = false;

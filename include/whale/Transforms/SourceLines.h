@@ -20,7 +20,7 @@ namespace whale {
 std::optional<mlir::FileLineColLoc> findPosition(mlir::Location loc);
 
 /// Where the user's code calls the installed Python package that the innermost
-/// position lies in; nothing for one that lies in none.
+/// position is in; nothing for one that is in none.
 std::optional<mlir::FileLineColLoc> findCaller(mlir::Location loc);
 
 /// The line of the user's own code that an operation comes from, without

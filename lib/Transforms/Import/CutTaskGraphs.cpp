@@ -139,7 +139,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return true;
     return first->emitError("num_task_graph = ")
            << count << " cuts a step without scopes, but this operation "
-           << "stands in one, and the scopes make " << scopes.size()
+           << "is in one, and the scopes make " << scopes.size()
            << " task graphs; leave num_task_graph or the scopes out";
   }
 

@@ -8,7 +8,7 @@
 
 //
 // Turns what follows the mini-batch into loops over moments. All that a loop
-// needs to know is how each value lies on the axis of time: split values are
+// needs to know is how each value is on the axis of time: split values are
 // cut before and joined after a loop, partial ones accumulated.
 //
 //===----------------------------------------------------------------------===//

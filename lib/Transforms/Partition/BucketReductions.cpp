@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // In: the functions of the rank classes with an all-reduce for each value. Out:
-// the same, where small ones that stand side by side are one all-reduce of
+// the same, where small ones that are side by side are one all-reduce of
 // their concatenation. A small all-reduce takes its latency, whatever its size;
 // joining costs two copies, so that large ones stay by themselves.
 //
 // Only all-reduces of whole values between the same ranks are joined, that no
-// other exchange stands between in any class: so all classes still reach their
-// exchanges in one order. They come to stand at the last of them, behind which
+// other exchange is between in any class: so all classes still reach their
+// exchanges in one order. They come to be at the last of them, behind which
 // all that use their results must stand.
 //
 // Costs O(operations) for each class.
@@ -43,7 +43,7 @@ struct Candidate {
   SmallVector<std::pair<size_t, AllReduceOp>> uses;
   int64_t bytes = 0;
   /// What must be the same of those that are joined: the ranks, the element
-  /// type, and by class the run of all-reduces that it stands in.
+  /// type, and by class the run of all-reduces that it is in.
   SmallVector<int64_t> key;
 };
 

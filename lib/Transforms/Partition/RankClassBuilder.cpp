@@ -69,7 +69,7 @@ FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
   return RankClassFunctions{function, std::move(segments)};
 }
 
-/// Whether the elements of the slice lie side by side, and where they begin.
+/// Whether the elements of the slice are side by side, and where they begin.
 static std::optional<int64_t> findContiguous(hlo::SliceOp slice) {
   auto type = cast<RankedTensorType>(slice.getOperand().getType());
   auto part = cast<RankedTensorType>(slice.getType());

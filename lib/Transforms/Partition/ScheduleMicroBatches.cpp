@@ -53,7 +53,7 @@ Operation *findUser(TaskGraphOp graph, TaskGraphOp producer) {
 }
 
 /// The way from a forward of a TaskGraph over other stages to a later one of
-/// the same TaskGraph, which stands last; empty if there is none.
+/// the same TaskGraph, which is last; empty if there is none.
 SmallVector<TaskGraphOp> findCycle(const Pipeline &pipeline,
                                    MicroBatchesOp loop) {
   for (auto end : loop.getBody(0).getOps<TaskGraphOp>()) {
@@ -165,7 +165,7 @@ struct ScheduleMicroBatchesPass
       if (isScope(end))
         diagnostic << "; give these operations a TaskGraph of their own";
       else
-        diagnostic << ", so that its stage stands in line again";
+        diagnostic << ", so that its stage joins the chain of stages again";
       noteCycle(*diagnostic.getUnderlyingDiagnostic(), cycle);
       if (isScope(end))
         return failure();

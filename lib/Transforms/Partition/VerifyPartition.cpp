@@ -220,7 +220,7 @@ private:
       for (auto [op, other] : llvm::zip(ops, it->second)) {
         auto fail = [&]() {
           InFlightDiagnostic diagnostic = op.emitOpError("channel ");
-          diagnostic << channel << " stands in another loop or branch in @"
+          diagnostic << channel << " is in another loop or branch in @"
                      << b.function.getSymName();
           diagnostic.attachNote(other.getLoc()) << "there it is this one";
           return diagnostic;

@@ -237,7 +237,7 @@ private:
     return success();
   }
 
-  /// What enters a loop or leaves a region lies where the result does. A zero
+  /// What enters a loop or leaves a region is where the result does. A zero
   /// may enter where a partial value goes round: it has no terms to add.
   static LogicalResult verifyCarried(Operation *op, Value value, Value result) {
     const Placement &given = getPlacement(value).getValue();
@@ -305,7 +305,7 @@ private:
     return success();
   }
 
-  /// Whether a value that lies as `given` can be a term of one that lies as
+  /// Whether a value that is as `given` can be a term of one that is as
   /// `wanted`, to which each device that it names adds no other.
   static bool isTerm(const PlacementNode &given, const PlacementNode &wanted) {
     if (given == wanted)

@@ -57,7 +57,7 @@ bool isFixed(Operation *op) {
 class Section {
 public:
   /// `handOver` names, for a value of the block's arguments, the value that
-  /// takes over its buffer in the end.
+  /// reuses its buffer in the end.
   Section(ArrayRef<Operation *> ops,
           const llvm::DenseMap<Value, Value> &handOver);
 
@@ -182,7 +182,7 @@ Section::Section(ArrayRef<Operation *> ops,
       }
     }
   }
-  // What takes over an argument's buffer comes after those who read it.
+  // What reuses an argument's buffer comes after those who read it.
   for (auto [argument, last] : handOver) {
     auto from = numbers.find(argument), to = numbers.find(last);
     if (from == numbers.end() || to == numbers.end() ||

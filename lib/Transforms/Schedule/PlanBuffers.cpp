@@ -118,7 +118,7 @@ LogicalResult FunctionPlanner::translate(Block &block, BufferRegion &region) {
 
 LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
   if (isSegment && isa<func::CallOp, ViewOp, ShardOffsetOp, CollectiveOp>(op))
-    return op.emitError("cannot stand in a segment");
+    return op.emitError("cannot be in a segment");
   if (isa<stablehlo::ReshapeOp>(op))
     instr.kind = BufferInstr::View;
   else if (auto wait = dyn_cast<WaitOp>(op))
@@ -135,7 +135,7 @@ LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
       return failure();
   } else if (!isa<stablehlo::ConstantOp, LaunchOp, MatmulOp, ConvolutionOp,
                   LibraryCallOp, ShardOffsetOp, CollectiveOp>(op))
-    return op.emitError("cannot stand in a program: it was not lowered to a "
+    return op.emitError("cannot be in a program: it was not lowered to a "
                         "kernel, a library call or a collective");
   for (Value operand : op.getOperands())
     if (!isa<TokenType>(operand.getType()))
@@ -192,8 +192,8 @@ LogicalResult FunctionPlanner::translateView(ViewOp op, BufferInstr &instr) {
   return success();
 }
 
-// What stands in a function for each micro-batch is told from the rest by being
-// there many times.
+// What is in a function for each micro-batch is distinguished from the rest by
+// being there many times.
 unsigned FunctionPlanner::getGroup(Operation &op) {
   std::vector<const void *> key{op.getName().getAsOpaquePointer()};
   if (auto launch = dyn_cast<LaunchOp>(op))
@@ -275,7 +275,7 @@ void FunctionPlanner::annotate(Block &block, unsigned &instr,
   setCopies(block.getTerminator(), atEnd);
 }
 
-// What segments don't have: an arena, and buffers that they take over.
+// What segments don't have: an arena, and buffers that they reuse.
 void FunctionPlanner::annotateClass() {
   Builder builder(function.getContext());
   function->setAttr("whale.arena_bytes",

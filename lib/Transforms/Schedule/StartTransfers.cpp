@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // In: the functions of the rank classes, instructions in the order in which
-// they are computed, with collectives that are over where they stand. Out: the
+// they are computed, with collectives that are over where they are. Out: the
 // same with starts and waits, where that costs no memory or is what a transfer
 // between two stages needs. The planner's orderTransfers says when; this says
 // what may be moved, and moves it.
 //
 // A reduction starts when its operand is there: it works in its operand's
 // buffer, or gives back memory when it is over. What is only sent starts where
-// it stands, and what is only received with it. What gives every rank more than
+// it is, and what is only received with it. What gives every rank more than
 // it had (a gather) takes memory from its start on: it starts one ahead, where
 // the model of the step says that this is worth it. All else stays one.
 //

@@ -43,7 +43,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     func::FuncOp main = *found;
     defaultStrategy = module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
     WalkResult formed = main.walk([](TaskGraphOp graph) {
-      graph.emitError("stands in '@main', whose task graphs are to be formed");
+      graph.emitError("is in '@main', whose task graphs are to be formed");
       return WalkResult::interrupt();
     });
     if (formed.wasInterrupted())

@@ -44,7 +44,7 @@ private:
         continue;
       auto graph = dyn_cast<TaskGraphOp>(op);
       if (!graph)
-        return op.emitOpError("stands in no task graph");
+        return op.emitOpError("is in no task graph");
       TaskGraphOp first =
           firstOf.try_emplace(graph.getName(), graph).first->second;
       if (failed(verifySame(first, graph)))

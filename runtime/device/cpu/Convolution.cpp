@@ -174,7 +174,7 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
     const Convolution::Window &window = op.windows[d];
     low.push_back(window.low);
     if (gradient) {
-      // What the window steps by is how far the taps of the kernel lie apart,
+      // What the window steps by is how far the taps of the kernel are apart,
       // and the other way round.
       strides.push_back(window.rhsDilation);
       dilations.push_back(window.stride - 1);

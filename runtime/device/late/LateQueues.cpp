@@ -1,4 +1,4 @@
-//===- LateQueues.cpp - Queues in odd orders ----------------------------===//
+//--===- LateQueues.cpp - Queues in odd orders ----------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -211,7 +211,7 @@ void LateQueues::addChoices(int64_t number, std::vector<Choice> &choices) {
   const Line &communication = rank.line(Queue::Communication);
   if (!communication.operations.empty()) {
     const Operation &next = communication.operations.front();
-    // Waits are over at once: what stands behind them has a priority.
+    // Waits are over at once: what is behind them has a priority.
     double priority = next.transfer ? next.transfer->postPriority : 2;
     bool isNeeded = rank.awaited && !rank.awaited->isPosted;
     if (holdsBack(Choice::Communicate) && next.transfer && !isNeeded)

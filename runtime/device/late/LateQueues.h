@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For tests: the queues of all ranks of a program, which stand still until
+// For tests: the queues of all ranks of a program, which do not change until
 // every rank either waits for something or has come to its end. Then one thing
 // that may happen does, and another one, until a rank can go on. Which one is
 // drawn by chance from a seed alone, so that a run can be repeated:
@@ -72,7 +72,7 @@ private:
     bool isPosted = false, isDone = false, isOver = false;
     /// Of its post, and of the moving of its data.
     double postPriority = 0, movePriority = 0;
-    /// How much of the compute queue stands before the start.
+    /// How much of the compute queue is before the start.
     int64_t place = 0;
   };
   struct Operation {
@@ -152,7 +152,7 @@ private:
 /// Fills the part of a rank's destination that a channel fills.
 void spoilDestination(const Collective &channel, int64_t rank, void *dst);
 
-/// What stands in memory that nothing was written to: large in every type.
+/// What is in memory that nothing was written to: large in every type.
 inline constexpr uint8_t garbage = 0x7F;
 
 } // namespace whale::runtime::late

@@ -90,7 +90,7 @@ func.func @no_ranks() attributes {whale.ranks = array<i64>} {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.ranks': rank 1 stands twice}}
+// expected-error@+1 {{attribute 'whale.ranks': rank 1 occurs twice}}
 func.func @ranks_twice() attributes {whale.ranks = array<i64: 1, 1>} {
   return
 }
@@ -186,7 +186,7 @@ func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
 
 // -----
 
-// What no attribute is called is an error wherever it stands.
+// What no attribute is called is an error wherever it is.
 
 // expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices}}
 module attributes {whale.configs = {}} {}
@@ -252,7 +252,7 @@ func.func @donated_result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.donated}) 
 
 // Values without a meaning.
 
-// expected-error@+1 {{attribute 'whale.virtual_devices': device 1 stands twice}}
+// expected-error@+1 {{attribute 'whale.virtual_devices': device 1 occurs twice}}
 module attributes {whale.virtual_devices = [array<i64: 1, 1>]} {}
 
 // -----

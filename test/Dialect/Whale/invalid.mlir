@@ -71,7 +71,7 @@ whale.virtual_device @vd [[-1]]
 
 // -----
 
-// expected-error@+1 {{'whale.virtual_device' op device 3 stands twice}}
+// expected-error@+1 {{'whale.virtual_device' op device 3 occurs twice}}
 whale.virtual_device @vd [[3, 1], [3]]
 
 // -----
@@ -138,7 +138,7 @@ func.func @negative_bytes() {
 
 func.func @nested() {
   whale.task_graph "a" forward {
-    // expected-error@+1 {{'whale.task_graph' op stands inside another task graph}}
+    // expected-error@+1 {{'whale.task_graph' op is inside another task graph}}
     whale.task_graph "b" forward {
       whale.yield
     }

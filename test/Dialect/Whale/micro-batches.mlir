@@ -89,7 +89,7 @@ func.func @order_of_negative_device() {
 // -----
 
 func.func @order_of_device_twice() {
-  // expected-error@+1 {{device 1 stands twice}}
+  // expected-error@+1 {{device 1 occurs twice}}
   whale.micro_batches [0]() order [#whale.order<[1, 1]: forward 0>]
       : () -> () {
     whale.yield
@@ -332,7 +332,7 @@ func.func @batch_dims(%x: tensor<4xf32>) {
 
 func.func @nested() {
   whale.micro_batches [0]() : () -> () {
-    // expected-error@+1 {{stands inside another part of the step}}
+    // expected-error@+1 {{is inside another part of the step}}
     whale.micro_batches [0]() : () -> () {
       whale.yield
     }

@@ -1,4 +1,4 @@
-// Slices that loops read and store where they lie: a stack of what is carried
+// Slices that loops read and store where they are: a stack of what is carried
 // before and after its update, in half precision and as truth values too; places
 // beyond the ends; two slices of one tensor; one that is read in between; one
 // that is stored into itself.

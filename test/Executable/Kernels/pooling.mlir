@@ -1,6 +1,6 @@
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s
 
-// Gradients of poolings whose windows lie apart: side by side, with gaps
+// Gradients of poolings whose windows are apart: side by side, with gaps
 // between and behind them, and of whole numbers.
 
 module @pooling {

@@ -77,7 +77,7 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
 module attributes {whale.config = {num_task_graph = 2 : i64}} {
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     %0 = stablehlo.tanh %x : tensor<8xf32>
-    // expected-error @below {{num_task_graph = 2 cuts a step without scopes, but this operation stands in one, and the scopes make 1 task graphs; leave num_task_graph or the scopes out}}
+    // expected-error @below {{num_task_graph = 2 cuts a step without scopes, but this operation is in one, and the scopes make 1 task graphs; leave num_task_graph or the scopes out}}
     %1 = stablehlo.sine %0 {whale.strategy = #whale.replicate<devices = 1, name = "b">} : tensor<8xf32>
     return %1 : tensor<8xf32>
   }

@@ -15,7 +15,7 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
                   %w1: tensor<8x8xf32> {whale.fed_by = 2 : i64},
                   %x: tensor<16x8xf32> {whale.batch_dim = 0 : i64})
       -> (tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>) {
-    // The cast of a parameter stands with its use.
+    // The cast of a parameter goes with its use.
     // CHECK: stablehlo.negate %arg1
     // CHECK-SAME: "stage1"
     %c1 = stablehlo.negate %w1 {whale.phase = #whale.phase<forward>} : tensor<8x8xf32>

@@ -1,6 +1,6 @@
 // RUN: whale-opt %s -whale-import-scopes=strategy=replicate | FileCheck %s
 
-// Scopes in the body of a loop that stands in none: what is in no scope has the
+// Scopes in the body of a loop that is in none: what is in no scope has the
 // default, but for the rows of stacks, which belong to the scope that reads
 // them. Here the forward stores what "experts" reads and what the default
 // reads.

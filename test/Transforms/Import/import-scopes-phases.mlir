@@ -62,7 +62,7 @@ func.func @main(%k: tensor<4xf32> {whale.fed_by = 0 : i64}) -> (tensor<4xf32>, t
 
 // -----
 
-// Without whale.fed_by, JAX's names tell which result is whose next value.
+// Without whale.fed_by, JAX's names show which result is whose next value.
 
 // CHECK-LABEL: sym_name = "main"
 // CHECK:         "stablehlo.cosine"{{.*}} #whale.phase<backward>

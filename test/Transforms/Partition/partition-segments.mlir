@@ -69,7 +69,7 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
 
 // -----
 
-// What a stage receives and sends stands between its calls, in a segment of
+// What a stage receives and sends is between its calls, in a segment of
 // its own stage alone.
 
 // CHECK-LABEL: func.func @rank_class_0

@@ -85,7 +85,7 @@ module attributes {whale.config = {pipeline = {strategy = "zero-bubble"}}} {
 
 // -----
 
-// What has no scope and is come back to stands in line again.
+// What has no scope and is come back to joins the chain of stages again.
 // CHECK-LABEL: module @again
 // CHECK: order [#whale.order<[0]: forward 0, forward 1, forward 0 chunk 1, forward 1 chunk 1, backward 0 chunk 1, backward 1 chunk 1, backward 0, backward 1>, #whale.order<[1]: forward 0, forward 1, backward 0, backward 1>]
 // CHECK: "one" forward {{.*}}whale.chunk = 0

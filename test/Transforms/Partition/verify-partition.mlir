@@ -193,7 +193,7 @@ func.func @b() attributes {whale.ranks = array<i64: 1>} {
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @a() attributes {whale.ranks = array<i64: 0>} {
   %a = stablehlo.constant dense<0.0> : tensor<3xf32>
-  // expected-error@+1 {{channel 0 stands in another loop or branch in @b}}
+  // expected-error@+1 {{channel 0 is in another loop or branch in @b}}
   %0 = whale.all_gather %a channel 0 from #rows to #whole
       : (tensor<3xf32>) -> tensor<8xf32>
   return

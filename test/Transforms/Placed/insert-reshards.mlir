@@ -25,7 +25,7 @@ func.func @main(%x: tensor<8xf32> {whale.placement = #rows}) -> tensor<8xf32> {
 
 // -----
 
-// What a loop wants of a value from outside stands outside.
+// What a loop wants of a value from outside is outside.
 
 #rows = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>

@@ -92,7 +92,7 @@ module {
     }
   }
 
-  // What takes over the memory of a carried tensor comes after all that read
+  // What reuses the memory of a carried tensor comes after all that read
   // it: %d after %c, though less would be alive the other way round.
   // CHECK-LABEL: func.func @rank_class_0
   // CHECK: } do {

@@ -2,7 +2,7 @@
 
 func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<4xf32>
     attributes {whale.ranks = array<i64: 0>} {
-  // expected-error @+1 {{cannot stand in a program: it was not lowered}}
+  // expected-error @+1 {{cannot be in a program: it was not lowered}}
   %0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -30,7 +30,7 @@ func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
 
 func.func private @segment_0(%x: tensor<4xf32>) -> tensor<2xf32>
     attributes {whale.segment} {
-  // expected-error @+1 {{cannot stand in a segment}}
+  // expected-error @+1 {{cannot be in a segment}}
   %0 = whale.view %x offset 0 : tensor<4xf32> -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }

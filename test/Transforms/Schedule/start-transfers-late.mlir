@@ -59,7 +59,7 @@ module {
     func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
   }
   // What a rank receives but doesn't use (its share may be empty) is received
-  // where it stands: others wait for it.
+  // where it is: others wait for it.
   // CHECK-LABEL: func @rank_class_0
   func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
       attributes {whale.ranks = array<i64: 0>} {

@@ -119,7 +119,7 @@ module {
   module @kernels {
     func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
   }
-  // What stands in loops is over where it stands, and a gather that nothing is
+  // What is in loops is over where it is, and a gather that nothing is
   // computed beside.
   // CHECK-LABEL: func @rank_class_0
   // CHECK-NOT: token

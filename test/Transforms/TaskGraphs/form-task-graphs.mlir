@@ -48,7 +48,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 // Without strategies one task graph for each phase; a name that a scope has
-// is left to it; a constant result stands in a task graph too.
+// is left to it; a constant result is in a task graph too.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[C:.*]]:2 = whale.task_graph "default_1" forward flops 8 bytes 64 -> tensor<f32>, tensor<8xf32> {
@@ -92,9 +92,9 @@ module attributes {whale.default_strategy = #whale.replicate<devices = 8>} {
 
 // -----
 
-// Scopes without names are called by the lines where they stand, two on one
+// Scopes without names are called by the lines where they are, two on one
 // line by line and number, one without a line by its id. What has only joined
-// a scope (the first operation) is not where it stands.
+// a scope (the first operation) is not where it is.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         whale.task_graph "model.py:7" forward strategy #whale.replicate<scope = 4>

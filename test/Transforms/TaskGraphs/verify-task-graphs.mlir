@@ -26,7 +26,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     %1 = stablehlo.tanh %x : tensor<8xf32>
     whale.yield %1 : tensor<8xf32>
   }
-  // expected-error@+1 {{'stablehlo.negate' op stands in no task graph}}
+  // expected-error@+1 {{'stablehlo.negate' op is in no task graph}}
   %2 = stablehlo.negate %0 : tensor<8xf32>
   return %2 : tensor<8xf32>
 }

@@ -53,7 +53,7 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     Sets `whale.strategy` and `whale.phase` on every operation of `@main`, also
     inside while loops and branches. What is written by hand on an operation
     wins. Else the innermost scope `whale:KIND:COUNT:ID:NAME` of its name path
-    is its strategy, and it is backward if `transpose(` stands in the path and
+    is its strategy, and it is backward if `transpose(` is in the path and
     no `jvp(` before it.
     Scopes of one name are one TaskGraph, and so are the forward and backward
     operations of one scope without a name; the attribute's `scope` numbers the
@@ -203,7 +203,7 @@ def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
     devices and the values that cross into and out of it included, within the
     memory of the devices. A remark for each stage says what it holds.
 
-    Operations of the backward stand with the earliest of the gradients and
+    Operations of the backward go with the earliest of the gradients and
     forward values that they use, those of the optimizer with the parameter
     that they update; what depends on no argument is copied into each stage
     that uses it. A counted loop is cut between two iterations, and the loop of

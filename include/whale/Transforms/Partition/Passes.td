@@ -26,8 +26,9 @@ def ScheduleMicroBatches
 
     A scope that the samples come back to after another stage is an error that
     names the operations on the cycle. What follows the default strategy then
-    stands in line again, with a remark. The task graphs of a device are told
-    apart by `whale.chunk`: `forward 0 chunk 1` is micro-batch 0 in the second.
+    joins the chain of stages again, with a remark. `whale.chunk` distinguishes
+    the task graphs of a device: `forward 0 chunk 1` is micro-batch 0 in the
+    second.
 
     Example: two stages, two micro-batches.
     ```mlir
@@ -254,13 +255,13 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
 }
 
 def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
-  let summary = "Join small all-reduces that stand side by side";
+  let summary = "Join small all-reduces that are side by side";
   let description = [{
     In the functions with `whale.ranks`, all-reduces of whole values between the
     same ranks, of one element type, become one of their concatenation, up to
     `communication.bucket_bytes` of `whale.config`. Those of more than half of
     it stay by themselves: it is latency that is saved, and joining copies. No
-    other exchange stands between what is joined, and no use of a result.
+    other exchange is between what is joined, and no use of a result.
 
     Example:
     ```mlir

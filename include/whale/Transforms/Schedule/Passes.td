@@ -15,7 +15,7 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{
     Moves the instructions of the functions with `whale.ranks` between the
-    collectives and calls that they stand between, and those of segments.
+    collectives and calls that they are between, and those of segments.
     Collectives stay where they are, and an instruction that writes in place
     stays behind those that read its operand.
     The order is the best of three: the given one, one that always takes next
@@ -68,14 +68,14 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     part.
 
     A reduction that alone reads its operand starts when the operand is there.
-    What is only sent starts where it stands, what is only received when it is
+    What is only sent starts where it is, what is only received when it is
     sent. Waits stand where what is received is first used, or, where memory is
     kept for what is sent, when the transfer is expected to be over. Other
     collectives that give a rank what others have, such as gathers of shards of
     parameters, take memory from their start on. They start one ahead, when the
     one before is first used, if the timeline says that the step takes at least
     2% less time so; else, like all in loops and branches, they start and end
-    where they stand.
+    where they are.
 
     With `late`, which is for devices that lack memory, nothing takes memory
     ahead: what is received starts where it is first used. A module that has

@@ -15,8 +15,8 @@ def FormTaskGraphs : Pass<"whale-form-task-graphs", "::mlir::ModuleOp"> {
   let summary = "make @main a sequence of task graphs";
   let description = [{
     Orders the operations of `@main` so that those of one strategy and phase
-    stand in few runs, and puts each run into a `whale.task_graph` with its
-    FLOPs and bytes. Every operation then stands in exactly one. The current
+    are in few runs, and puts each run into a `whale.task_graph` with its
+    FLOPs and bytes. Every operation then is in exactly one. The current
     task graph goes on as long as an operation of it is ready; forward goes
     before backward, backward before apply. Constants and iotas are copied into
     each task graph that uses them. Operations without `whale.strategy` have the
@@ -52,7 +52,7 @@ def VerifyTaskGraphs : Pass<"whale-verify-task-graphs", "::mlir::ModuleOp"> {
   let summary = "Check that the step consists of task graphs";
   let description = [{
     Changes nothing. An error where
-    - an operation of `@main` stands in no `whale.task_graph`;
+    - an operation of `@main` is in no `whale.task_graph`;
     - task graphs of one name have different strategies or virtual devices.
 
     Example: the addition has no task graph.
@@ -64,7 +64,7 @@ def VerifyTaskGraphs : Pass<"whale-verify-task-graphs", "::mlir::ModuleOp"> {
     ```
     is refused:
     ```text
-    error: 'stablehlo.add' op stands in no task graph
+    error: 'stablehlo.add' op is in no task graph
     ```
   }];
 }

@@ -28,10 +28,10 @@ public:
                                    std::forward<Args>(args)...);
   }
 
-  /// Each dimension lies in [0, rank).
+  /// Each dimension is in [0, rank).
   llvm::LogicalResult inRange(llvm::StringRef what,
                               llvm::ArrayRef<int64_t> dims, int64_t rank) const;
-  /// No dimension stands twice.
+  /// No dimension occurs twice.
   llvm::LogicalResult unique(llvm::StringRef what,
                              llvm::ArrayRef<int64_t> dims) const;
   llvm::LogicalResult sorted(llvm::StringRef what,

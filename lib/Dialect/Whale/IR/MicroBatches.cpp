@@ -120,7 +120,7 @@ LogicalResult MicroBatchesOp::verify() {
   }
   if ((*this)->getParentOfType<MicroBatchesOp>() ||
       (*this)->getParentOfType<TaskGraphOp>())
-    return emitOpError("stands inside another part of the step");
+    return emitOpError("is inside another part of the step");
   return verifyLists(*this);
 }
 

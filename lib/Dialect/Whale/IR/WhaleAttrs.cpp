@@ -212,7 +212,7 @@ LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (device < 0)
       return emitError() << "device " << device << " is negative";
     if (!seen.insert(device).second)
-      return emitError() << "device " << device << " stands twice";
+      return emitError() << "device " << device << " occurs twice";
   }
   // By kind and chunk.
   std::map<std::pair<ScheduleStep::Kind, int64_t>, ScheduleStep> last;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of the `whale.` attributes that stand on operations of other
+// The table of the `whale.` attributes that are on operations of other
 // dialects, on arguments and on results: where each may stand, and what its
 // values are. docs/dialects/whale.md lists those that annotated text may have.
 //
@@ -114,7 +114,7 @@ static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
   for (int64_t number : numbers)
     if (number < 0 || !seen.insert(number).second)
       return (": " + what + " " + Twine(number) +
-              (number < 0 ? " is negative" : " stands twice"))
+              (number < 0 ? " is negative" : " occurs twice"))
           .str();
   return {};
 }
@@ -328,7 +328,7 @@ static std::string describePlaces(unsigned places) {
   return llvm::join(names, " or ");
 }
 
-/// "argument 1", for a message that stands at its function.
+/// "argument 1", for a message that is at its function.
 static std::string describe(const Site &site) {
   if (site.place & (kOnArgument | kOnResult))
     return ((site.place == kOnArgument ? " of argument " : " of result ") +

@@ -55,7 +55,7 @@ LogicalResult VirtualDeviceOp::verify() {
       if (device < 0)
         return emitOpError("device ") << device << " is negative";
       if (!seen.insert(device).second)
-        return emitOpError("device ") << device << " stands twice";
+        return emitOpError("device ") << device << " occurs twice";
     }
   }
   return success();
@@ -95,7 +95,7 @@ LogicalResult TaskGraphOp::verify() {
     if (value && int64_t(*value) < 0)
       return emitOpError() << what << " is negative";
   if ((*this)->getParentOfType<TaskGraphOp>())
-    return emitOpError("stands inside another task graph");
+    return emitOpError("is inside another task graph");
   return success();
 }
 

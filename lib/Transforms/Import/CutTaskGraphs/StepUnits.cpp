@@ -1,4 +1,4 @@
-//===- StepUnits.cpp - Which operations stand together --------------------===//
+//--===- StepUnits.cpp - Which operations are together --------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- StepUnits.h - Which operations stand together ------------*- C++ -*-===//
+//===- StepUnits.h - Which operations are together --------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -27,10 +27,10 @@ struct UnitRange {
 };
 
 /// The forward operations of a step that depend on its data, each with what
-/// stands in a stage with it.
+/// is in a stage with it.
 struct StepUnits {
-  /// In topological order; a loop that can be split stands here once for each
-  /// iteration.
+  /// In topological order; a loop that can be split is listed here once for
+  /// each iteration.
   llvm::SmallVector<mlir::Operation *> operations;
   /// The units of every forward and backward operation but those in `free`.
   llvm::DenseMap<mlir::Operation *, UnitRange> unitOf;
@@ -41,14 +41,14 @@ struct StepUnits {
 /// - A forward operation on the mini-batch (arguments with `whale.batch_dim`;
 ///   where there is none, those without a next value; where no operation uses
 ///   such, all) is a unit of its own.
-/// - One on parameters alone, as a cast, stands with its first forward user.
-/// - A backward operation stands with the earliest of what it uses: of a
+/// - One on parameters alone, as a cast, goes with its first forward user.
+/// - A backward operation goes with the earliest of what it uses: of a
 ///   gradient, its unit; of a forward value or an argument, the last forward
 ///   user of that, at least its own unit. What rematerialisation computes again
-///   stands with the latest of what it uses, as the forward did.
+///   goes with the latest of what it uses, as the forward did.
 /// - A backward loop with as many iterations as a forward loop whose values or
-///   parameters it uses stands with that, iteration by iteration.
-/// - Where nothing decides, an operation stands with its last user.
+///   parameters it uses goes with that, iteration by iteration.
+/// - Where nothing decides, an operation goes with its last user.
 ///
 /// Cutting keeps all of this: the rules only compare units, and a stage is an
 /// interval of units.

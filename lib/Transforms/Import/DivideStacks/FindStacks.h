@@ -55,7 +55,7 @@ struct Stack {
 };
 
 /// The first stack whose cut is none of `known`. A cut is one between the
-/// slices that several stages take of a value; `isApart` tells whether the
+/// slices that several stages take of a value; `isApart` returns whether the
 /// stages have devices of their own. An argument belongs to it if an operation
 /// that can be divided uses it, and makes its next value, too.
 std::optional<Stack>

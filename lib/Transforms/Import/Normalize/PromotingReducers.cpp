@@ -63,7 +63,7 @@ LogicalResult promoteReducers(ModuleOp module) {
     OpBuilder b(op);
     for (OpOperand &operand : op->getOpOperands()) {
       // Groups of operands (inputs, initial values) are in the results' order;
-      // the indices of a scatter lie between them.
+      // the indices of a scatter are between them.
       unsigned number = operand.getOperandNumber();
       if (scatter && number == op->getNumResults())
         continue;

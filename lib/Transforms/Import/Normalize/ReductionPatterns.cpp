@@ -133,7 +133,7 @@ bool isBroadcastOf(Value value, Attribute identity) {
 // and between elements) -> broadcast, each element w times
 //
 // This is how JAX writes the gradient of a mean over windows side by side. As
-// it stands each window has one element and zeros, and no dimension can be
+// it is each window has one element and zeros, and no dimension can be
 // split.
 struct SumOfSpread : OpRewritePattern<stablehlo::ReduceWindowOp> {
   using OpRewritePattern::OpRewritePattern;

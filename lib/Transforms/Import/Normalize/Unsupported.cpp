@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace whale::normalize {
 
-/// Whether some call that led to an operation stands in this file.
+/// Whether some call that led to an operation is in this file.
 static bool isIn(Location loc, StringRef file) {
   WalkResult result = loc->walk([&](Location part) {
     auto position = dyn_cast<FileLineColLoc>(part);

@@ -39,7 +39,7 @@ public:
   void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes,
                llvm::function_ref<std::string(const Mesh *)> nameOf) const;
 
-  /// Bytes that each device will need, as far as can be told, and those of its
+  /// Bytes that each device will need, as far as is known, and those of its
   /// arguments alone.
   std::vector<int64_t> estimateBytes() const;
   std::vector<int64_t> argumentBytes() const;

@@ -187,7 +187,7 @@ void StepLoads::addBytes(const Mesh *mesh, LoadKind kind, double bytes,
   load.changes[last + 1][kind] -= bytes;
 }
 
-/// The region of a loop that an operation stands in.
+/// The region of a loop that an operation is in.
 static Region *bodyOf(MicroBatchesOp loop, Operation *op) {
   while (op->getParentOp() != loop)
     op = op->getParentOp();

@@ -24,7 +24,7 @@ namespace whale {
 
 class StepLoads {
 public:
-  /// `inFlight` tells how many micro-batches the devices of an operation keep
+  /// `inFlight` returns how many micro-batches the devices of an operation keep
   /// at a time.
   StepLoads(mlir::func::FuncOp function, const Cluster &cluster,
             const StepMeshes &stepMeshes, const StepLayouts &layouts,
@@ -87,7 +87,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
   /// Results that are written over the donated arguments that they feed.
   llvm::DenseSet<unsigned> updatedInPlace;
-  /// Operations whose results lie where one of their operands lay.
+  /// Operations whose results are where one of their operands was.
   llvm::DenseSet<mlir::Operation *> takers;
   llvm::MapVector<const Mesh *, MeshLoad> meshes;
 };

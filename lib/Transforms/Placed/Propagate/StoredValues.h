@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What whale-fuse-kernels will make of a step, as far as can be told before
+// What whale-fuse-kernels will make of a step, as far as is known before
 // there are kernels.
 //
 //===----------------------------------------------------------------------===//

@@ -23,11 +23,11 @@ struct TaskGraphKey {
   bool operator==(const TaskGraphKey &) const = default;
 };
 
-/// An order of the operations of one block in which definitions stand before
+/// An order of the operations of one block in which definitions are before
 /// uses and operations of one key in few runs. The current key is kept as long
 /// as something of it is ready. Then follows a key of the earliest phase, first
 /// one whose operations can all follow at once, then the one whose operation
-/// stands first. Operations with side effects keep their order. Returns indices
+/// is first. Operations with side effects keep their order. Returns indices
 /// into `ops`.
 llvm::SmallVector<size_t> scheduleByKey(llvm::ArrayRef<mlir::Operation *> ops,
                                         llvm::ArrayRef<TaskGraphKey> keys);

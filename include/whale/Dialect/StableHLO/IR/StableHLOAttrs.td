@@ -162,7 +162,7 @@ def StableHLO_TypeExtensionsAttr
   let hasCustomAssemblyFormat = 1;
 }
 
-// Passes read elements where they stand, so whale-compile puts those of
+// Passes read elements where they are, so whale-compile puts those of
 // resources in the place of their names.
 def HLO_DenseElements
     : ElementsAttrBase<CPred<"::llvm::isa<::mlir::DenseElementsAttr>($_self)">,

@@ -143,7 +143,7 @@ def StableHLO_ScatterOp
   let summary = "Scatter of updates";
   let description = [{
     The inputs with the windows of `updates` combined, by the region, into the
-    places that `scatter_indices` names. A window that doesn't lie inside is
+    places that `scatter_indices` names. A window that isn't inside is
     dropped. The order of updates to one place is free.
 
     ```mlir

@@ -20,7 +20,7 @@ inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
 
 /// Whether annotated text, the compiler's input, may have the `whale.`
-/// attribute; the others are written by passes. Both stand in one table, with
+/// attribute; the others are written by passes. Both are in one table, with
 /// where each may stand and what its values are; the verifier refuses whatever
 /// the table lacks.
 bool isInputAttribute(llvm::StringRef name);

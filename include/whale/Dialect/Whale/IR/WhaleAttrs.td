@@ -49,7 +49,7 @@ def Whale_ReplicateAttr : Whale_Strategy<"Replicate", "replicate"> {
   let summary = "the TaskGraph's mini-batch is shared out over its devices";
   let description = [{
     Each device holds the whole TaskGraph and takes its share of the
-    mini-batch. `devices` left out means all devices; `scope` tells apart the
+    mini-batch. `devices` left out means all devices; `scope` distinguishes the
     scopes that have no `name`.
 
     Example:
@@ -170,7 +170,7 @@ def Whale_OrderAttr : Whale_Attr<"Order", "order"> {
     ```
 
     **Constraints:**
-    - There is a device and a step; no device is negative or stands twice.
+    - There is a device and a step; no device is negative or occurs twice.
     - No micro-batch and no chunk is negative.
     - The micro-batches of one kind of step and chunk ascend. So what one task
       graph sends first is what the next receives first.

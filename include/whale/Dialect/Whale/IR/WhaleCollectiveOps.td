@@ -95,7 +95,7 @@ def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
 
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
-    - The box of each device that holds elements in `to` lies in its box in
+    - The box of each device that holds elements in `to` is in its box in
       `from`.
     - No device has more terms pending in `to` than in `from`, and one has
       fewer.
@@ -121,7 +121,7 @@ def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
       the reduction's identity besides:
       - All parts are boxes in a view common to `from` and `to`.
       - Each device that holds elements in `to` is in `from`.
-      - The box of each device that holds elements in `from` lies in its box
+      - The box of each device that holds elements in `from` is in its box
         in `to`.
       - Each device that holds elements in `to` has as many terms pending in
         both.
@@ -168,7 +168,7 @@ def Whale_BroadcastOp : Whale_Collective<"broadcast"> {
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
     - Nothing is partial.
-    - Each box in `to` lies in the box of one device in `from`.
+    - Each box in `to` is in the box of one device in `from`.
   }] # sharedConstraints;
 }
 
@@ -212,7 +212,7 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
     **Constraints:**
     - `from` is partial only if `to` is.
     - Where `to` isn't partial, and all parts are boxes in a common view, the
-      box of each device that holds elements in `to` lies in its box in `from`.
+      box of each device that holds elements in `to` is in its box in `from`.
   }] # sharedConstraints;
 }
 

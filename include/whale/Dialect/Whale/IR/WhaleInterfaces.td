@@ -25,8 +25,8 @@ def Whale_StrategyAttr : AttrInterface<"StrategyAttr"> {
     InterfaceMethod<"The scope's name, empty when it has none.",
                     "::llvm::StringRef", "getName">,
     InterfaceMethod<[{
-      A number that tells one entry of a scope from another; none for the
-      default strategy.
+      A number that distinguishes one entry of a scope from another; none for
+      the default strategy.
     }], "::std::optional<int64_t>", "getScope">,
   ];
 }
@@ -75,7 +75,7 @@ def Whale_InPlaceOp : OpInterface<"InPlaceOp"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      The results with the operands whose buffers they can take over, first
+      The results with the operands whose buffers they can reuse, first
       those that they must have.
     }], "::llvm::SmallVector<::whale::InPlacePair>", "getInPlacePairs">,
   ];

@@ -32,7 +32,7 @@ struct CommunicationResource
   llvm::StringRef getName() final { return "WhaleCommunication"; }
 };
 
-/// The ranks of the rank class that `op` stands in (the attribute
+/// The ranks of the rank class that `op` is in (the attribute
 /// `whale.ranks` of its function), or none outside of one.
 std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 
@@ -40,7 +40,7 @@ std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 /// are merged and some dimensions are split. Shapes without elements all do.
 bool regroups(llvm::ArrayRef<int64_t> first, llvm::ArrayRef<int64_t> second);
 
-/// A result that can take over the buffer of an operand.
+/// A result that can reuse the buffer of an operand.
 struct InPlacePair {
   unsigned result, operand;
   /// It starts from what the operand's buffer holds: where it has another one,

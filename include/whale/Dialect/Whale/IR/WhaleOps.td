@@ -67,7 +67,7 @@ def Whale_VirtualDeviceOp : Whale_Op<"virtual_device", [Symbol]> {
 
     **Constraints:**
     - There is at least one list, and no list is empty.
-    - No device id is negative or stands twice.
+    - No device id is negative or occurs twice.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Whale_DeviceGroups:$groups);
   let assemblyFormat = "$sym_name custom<DeviceGroups>($groups) attr-dict";
@@ -119,7 +119,7 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
     - `name` is not empty.
     - `flops` and `bytes` are not negative.
     - The virtual device is a `whale.virtual_device`.
-    - A task graph doesn't stand inside another.
+    - A task graph isn't inside another.
   }];
   let arguments = (ins StrAttr:$name, Whale_PhaseAttr:$phase,
       OptionalAttr<Whale_StrategyAttr>:$strategy,
@@ -208,7 +208,7 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
     - Operands, arguments, yielded values and results agree in number and type
       as said above.
     - Each dimension of `batch_dims` is one of the argument, or -1.
-    - It doesn't stand inside another `whale.micro_batches` or a task graph.
+    - It isn't inside another `whale.micro_batches` or a task graph.
     - If there is an `order`, no device has two lists in it, and their steps are
       of its moments. Each device of a task graph has a list, with the task
       graph's step for each moment of its region.

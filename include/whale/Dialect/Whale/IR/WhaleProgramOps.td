@@ -37,11 +37,11 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
 
     Two attributes say how buffers may be shared. Each has one entry for each
     result, an operand number or -1.
-    - `inplace`: the result may take over the buffer of that operand, because
+    - `inplace`: the result may reuse the buffer of that operand, because
       the kernel reads an element of it only to compute the same element of
       the result.
     - `updates`: the kernel writes only a part of the result, the rest is that
-      operand: the result takes over its buffer, or the buffer is copied to
+      operand: the result reuses its buffer, or the buffer is copied to
       that of the result before the launch. The kernel does not read the
       operand's own buffer.
 
