@@ -78,6 +78,10 @@ public:
   /// True from `abort` on; cheap.
   virtual bool aborted() const = 0;
 
+  /// After an abort, when no rank is inside: returns when the ranks' buffers
+  /// are not used any more.
+  virtual void settle() {}
+
   /// Makes ready for the next run; no rank is inside.
   virtual void reset() = 0;
 };

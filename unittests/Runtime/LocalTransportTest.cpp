@@ -27,17 +27,18 @@ Link slightLink(int64_t from, int64_t to) {
   return {1e-6 * static_cast<double>(from + to), 1e-9};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Local, TransportConformance,
-    testing::Values(TransportMaker([](const whale::format::Program &program) {
-      return createLocalTransport(program);
-    })));
+TransportMaker makeLocal(const Network &network) {
+  return [network](const whale::format::Program &program) {
+    return createLocalTransport(program, network);
+  };
+}
 
-INSTANTIATE_TEST_SUITE_P(
-    LocalWithNetwork, TransportConformance,
-    testing::Values(TransportMaker([](const whale::format::Program &program) {
-      return createLocalTransport(program, slightLink);
-    })));
+INSTANTIATE_TEST_SUITE_P(Local, TransportConformance,
+                         testing::Values(makeLocal(nullptr),
+                                         makeLocal(slightLink)));
+INSTANTIATE_TEST_SUITE_P(Local, StuckTransport,
+                         testing::Values(makeLocal(nullptr),
+                                         makeLocal(slightLink)));
 
 /// Latencies in milliseconds by the distance of the ranks; 10 ms for 8 bytes.
 Network slowNetwork() {

@@ -287,7 +287,7 @@ TEST_P(TransportConformance, TotalOrdersComputeWhatTheySay) {
   }
 }
 
-TEST_P(TransportConformance, OtherOrdersAreStuckWhereTheModelIs) {
+TEST_P(StuckTransport, OtherOrdersAreStuckWhereTheModelIs) {
   int stuck = 0, through = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

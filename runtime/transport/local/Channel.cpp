@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "transport/LinkTimes.h"
+#include "transport/Slices.h"
 #include "transport/local/Member.h"
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 namespace whale::runtime::local {
 
@@ -65,21 +65,6 @@ void Channel::addCells() {
   }
 }
 
-/// Elements [begin, end) of an all-reduce that member `position` reduces.
-/// Slices begin at cache lines, so that no two ranks write to one.
-static std::pair<int64_t, int64_t> sliceOf(int64_t count, int64_t members,
-                                           int64_t position) {
-  constexpr int64_t grain = 64;
-  int64_t grains = (count + grain - 1) / grain;
-  auto bound = [&](int64_t i) {
-    return std::min(grains / members * i + std::min(grains % members, i),
-                    grains) *
-           grain;
-  };
-  return {std::min(bound(position), count),
-          std::min(bound(position + 1), count)};
-}
-
 void Channel::addAllReduce() {
   std::set<int64_t> alone(collective.participants.begin(),
                           collective.participants.end());
@@ -102,8 +87,8 @@ void Channel::addGroup(const Group &group) {
     list.push_back(&self);
     self.peers = &list;
     int64_t count = elementCount(collective.dstShapes.at(self.rank));
-    std::tie(self.begin, self.end) = sliceOf(count, size, position);
-    int64_t own = self.end - self.begin;
+    self.slice = sliceOf(count, size, position);
+    int64_t own = self.slice.size();
     // It takes its slice from the others and gives them theirs, then gives them
     // the result and takes theirs.
     int64_t elements = own * (size - 1) + (count - own);

@@ -84,7 +84,7 @@ private:
 
   void reach(Rank &rank);
   void leave(Rank &rank);
-  void settle();
+  void followUp();
   void finishStage(Member &member);
   void progress(Lock &lock, Rank &rank);
   void block(Lock &lock, Rank &rank);
@@ -165,7 +165,7 @@ void LocalTransport::leave(Rank &rank) {
 }
 
 /// Follows up all changes, and wakes the ranks that can go on.
-void LocalTransport::settle() {
+void LocalTransport::followUp() {
   while (!changed.empty()) {
     Rank &rank = *changed.back();
     changed.pop_back();
@@ -211,7 +211,7 @@ void LocalTransport::finishStage(Member &self) {
     break;
   }
   changed.push_back(ranks[self.rank].get());
-  settle();
+  followUp();
 }
 
 void LocalTransport::progress(Lock &lock, Rank &rank) {
@@ -271,7 +271,7 @@ Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
   self.queue.push_back({&member, src, dst, now()});
   if (self.queue.size() == 1) {
     reach(self);
-    settle();
+    followUp();
   }
   return {channel, self.started++};
 }

@@ -53,23 +53,24 @@ void Member::pull() const {
 // reads, even where source and destination are one buffer.
 
 void Member::reduceSlice() const {
-  int64_t offset = begin * byteSize(collective->dtype);
+  int64_t offset = slice.begin * byteSize(collective->dtype);
   std::vector<const void *> parts;
   for (const Member *member : *peers)
     parts.push_back(static_cast<const char *>(member->src) + offset);
   reduce(collective->dtype, *collective->reduction,
-         static_cast<char *>(dst) + offset, parts, end - begin);
+         static_cast<char *>(dst) + offset, parts, slice.size());
 }
 
 void Member::copySlices() const {
   int64_t elementBytes = byteSize(collective->dtype);
   // A peer without a slice may have left already.
   for (const Member *member : *peers)
-    if (member != this && member->begin < member->end)
+    if (member != this && member->slice.size() > 0)
       std::copy_n(static_cast<const char *>(member->dst) +
-                      member->begin * elementBytes,
-                  (member->end - member->begin) * elementBytes,
-                  static_cast<char *>(dst) + member->begin * elementBytes);
+                      member->slice.begin * elementBytes,
+                  member->slice.size() * elementBytes,
+                  static_cast<char *>(dst) +
+                      member->slice.begin * elementBytes);
 }
 
 } // namespace whale::runtime::local

@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_TRANSPORT_LOCAL_MEMBER_H
 #define WHALE_RUNTIME_TRANSPORT_LOCAL_MEMBER_H
 
+#include "transport/Slices.h"
 #include "transport/Transport.h"
 
 #include <deque>
@@ -46,7 +47,7 @@ struct Member {
 
   // Of an all-reduce: the elements of its own slice, and how many members have
   // one that is not empty.
-  int64_t begin = 0, end = 0;
+  Slice slice;
   size_t slices = 0;
 
   // The transfer at hand.

@@ -1,0 +1,27 @@
+//===- MessageTransport.h - Ranks in several processes ----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TRANSPORT_MESSAGE_MESSAGETRANSPORT_H
+#define WHALE_RUNTIME_TRANSPORT_MESSAGE_MESSAGETRANSPORT_H
+
+#include "transport/Transport.h"
+#include "transport/message/Mover.h"
+
+namespace whale::runtime {
+
+/// A transport between the ranks of several processes, of which each has one.
+/// `processOfRank`: by rank; only the ranks of `process` are used here.
+/// `program` outlives the transport.
+std::unique_ptr<Transport>
+createMessageTransport(const format::Program &program,
+                       std::vector<int64_t> processOfRank, int64_t process,
+                       std::unique_ptr<Mover> mover);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_TRANSPORT_MESSAGE_MESSAGETRANSPORT_H

@@ -1,0 +1,159 @@
+//===- Part.cpp - A rank's messages in a channel --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/message/Part.h"
+
+#include <set>
+
+namespace whale::runtime::message {
+
+/// The first element of a box in a buffer of these extents if the box is one
+/// run of elements.
+static std::optional<int64_t> runOf(const Shape &extents, const Shape &start,
+                                    const Shape &size) {
+  int64_t first = 0;
+  // Dimensions before the first one that is longer than 1 in the box may be
+  // cut; those behind it may not.
+  bool isLong = false;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    first = first * extents[d] + start[d];
+    if (isLong && size[d] != extents[d])
+      return std::nullopt;
+    isLong |= size[d] != 1;
+  }
+  return first;
+}
+
+static constexpr int64_t alignment = 64;
+static int64_t aligned(int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+Part::Part(const Collective &collective, int64_t channel, int64_t rank)
+    : collective(collective), channel(channel), rank(rank) {
+  if (collective.isAllReduce())
+    addAllReduce();
+  else
+    addCells();
+}
+
+void Part::addAllReduce() {
+  group = {rank};
+  for (const Group &each : collective.groups)
+    if (std::ranges::count(each, rank))
+      group = each;
+  int64_t bytes = byteSize(collective.dtype);
+  int64_t count = elementCount(collective.dstShapes.at(rank));
+  auto members = static_cast<int64_t>(group.size());
+  for (int64_t i = 0; i < members; ++i) {
+    slices.push_back(sliceOf(count, members, i));
+    if (group[i] == rank)
+      position = i;
+    else
+      peers.push_back(group[i]);
+  }
+  int64_t own = slices[position].size();
+  traffic.sent = traffic.received =
+      (own * (members - 1) + (count - own)) * bytes;
+  if (own > 0)
+    stagingBytes = (members - 1) * chunksAtOnce *
+                   aligned(std::min(own * bytes, chunkBytes));
+}
+
+void Part::addCells() {
+  int64_t elementBytes = byteSize(collective.dtype);
+  std::set<int64_t> others;
+  std::map<int64_t, Message> from, to;
+  auto add = [&](std::map<int64_t, Message> &list, int64_t peer,
+                 const Shape &start, const Shape &size) {
+    if (elementCount(size) == 0)
+      return;
+    Message &message = list[peer];
+    message.peer = peer;
+    message.pieces.push_back({&start, &size, message.bytes});
+    message.bytes += elementCount(size) * elementBytes;
+    others.insert(peer);
+  };
+  for (const auto &[receiver, cells] : collective.cells)
+    for (const Cell &cell : *cells)
+      for (const Cell::Contribution &part : cell.from) {
+        if (part.peer == receiver)
+          continue;
+        if (receiver == rank)
+          add(from, part.peer, cell.dstStart, cell.size);
+        else if (part.peer == rank)
+          add(to, receiver, part.start, cell.size);
+      }
+  peers.assign(others.begin(), others.end());
+
+  auto finish = [&](std::map<int64_t, Message> &list, const Shape *extents,
+                    auto mayBeDirect) {
+    std::vector<Message> result;
+    for (auto &[peer, message] : list) {
+      if (message.pieces.size() == 1 && mayBeDirect(message))
+        if (auto first = runOf(*extents, *message.pieces[0].start,
+                               *message.pieces[0].size))
+          message.direct = *first * elementBytes;
+      if (!message.direct) {
+        message.staging = stagingBytes;
+        stagingBytes += aligned(message.bytes);
+      }
+      result.push_back(std::move(message));
+    }
+    return result;
+  };
+  auto extentsOf = [&](const std::map<int64_t, Shape> &shapes) {
+    auto it = shapes.find(rank);
+    return it == shapes.end() ? nullptr : &it->second;
+  };
+  auto own = collective.cells.find(rank);
+  // What is a term of a sum is not received into the result.
+  std::set<int64_t> terms;
+  if (own != collective.cells.end())
+    for (const Cell &cell : *own->second)
+      if (cell.from.size() != 1)
+        for (const Cell::Contribution &part : cell.from)
+          terms.insert(part.peer);
+  sends = finish(to, extentsOf(collective.srcShapes),
+                 [](const Message &) { return true; });
+  receives = finish(
+      from, extentsOf(collective.dstShapes),
+      [&](const Message &message) { return !terms.contains(message.peer); });
+  for (const Message &message : sends)
+    traffic.sent += message.bytes;
+  for (const Message &message : receives)
+    traffic.received += message.bytes;
+  if (own == collective.cells.end())
+    return;
+
+  std::map<int64_t, std::pair<const Message *, size_t>> read;
+  for (const Message &message : receives)
+    read[message.peer] = {&message, 0};
+  for (const Cell &cell : *own->second) {
+    Assembly assembly{&cell, {}};
+    bool isThere = cell.from.size() == 1;
+    for (const Cell::Contribution &part : cell.from) {
+      Source &source = assembly.sources.emplace_back();
+      source.start = &part.start;
+      if (part.peer == rank) {
+        isThere = false;
+        continue;
+      }
+      if (elementCount(cell.size) == 0)
+        continue;
+      auto &[message, next] = read.at(part.peer);
+      source.message = message;
+      source.offset = message->pieces[next++].offset;
+      isThere &= message->direct.has_value();
+    }
+    if (!isThere && elementCount(cell.size) > 0)
+      assemblies.push_back(std::move(assembly));
+  }
+}
+
+} // namespace whale::runtime::message

@@ -1,0 +1,86 @@
+//===- Part.h - A rank's messages in a channel ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TRANSPORT_MESSAGE_PART_H
+#define WHALE_RUNTIME_TRANSPORT_MESSAGE_PART_H
+
+#include "transport/Slices.h"
+#include "transport/Transport.h"
+
+namespace whale::runtime::message {
+
+/// What a rank sends and receives in one use of a channel; both sides of a
+/// message derive it from the program alone.
+struct Part {
+  /// A box of a buffer with the extents of the channel's cells, as a piece of
+  /// a message: its elements in row-major order, at `offset` bytes.
+  struct Piece {
+    const Shape *start;
+    const Shape *size;
+    int64_t offset;
+  };
+  /// All that goes from one rank to another one, in the order of the
+  /// receiver's cells.
+  struct Message {
+    int64_t peer;
+    std::vector<Piece> pieces;
+    int64_t bytes = 0;
+    /// Where it is in the buffer, if that has it in one piece; else it goes
+    /// through staging memory, at `staging`.
+    std::optional<int64_t> direct;
+    int64_t staging = 0;
+  };
+  /// One cell of the destination; `sources` say where its contributions are:
+  /// in a received message, or, without one, in the rank's own source.
+  struct Source {
+    const Message *message = nullptr;
+    int64_t offset = 0;
+    const Shape *start = nullptr;
+  };
+  struct Assembly {
+    const Cell *cell;
+    std::vector<Source> sources;
+  };
+
+  /// `collective` outlives the part.
+  Part(const Collective &collective, int64_t channel, int64_t rank);
+  Part(const Part &) = delete;
+  Part &operator=(const Part &) = delete;
+
+  const Collective &collective;
+  const int64_t channel, rank;
+  Traffic traffic;
+  /// All that the rank exchanges data with, itself apart.
+  std::vector<int64_t> peers;
+  int64_t stagingBytes = 0;
+
+  /// Unless it is an all-reduce.
+  std::vector<Message> sends, receives;
+  /// What is left to do once all messages are there.
+  std::vector<Assembly> assemblies;
+
+  /// Of an all-reduce: the group, by position the slices of its members, and
+  /// the rank's own position.
+  std::vector<int64_t> group;
+  std::vector<Slice> slices;
+  size_t position = 0;
+
+private:
+  void addAllReduce();
+  void addCells();
+};
+
+/// Bytes of a slice that are received from each member at a time: enough to
+/// hide the start of a message, and few enough to stay in the cache.
+inline constexpr int64_t chunkBytes = 256 << 10;
+/// Chunks that are on their way while one is reduced, and that one.
+inline constexpr int64_t chunksAtOnce = 2;
+
+} // namespace whale::runtime::message
+
+#endif // WHALE_RUNTIME_TRANSPORT_MESSAGE_PART_H

@@ -1,0 +1,347 @@
+//===- UcxMover.cpp - Bytes between processes by UCX ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One worker with an endpoint to each process, itself among them. Endpoints
+// report peers that die and links that break, found by UCX's keep-alive. A
+// thread that has nothing to do sleeps until the worker's descriptor, or that
+// of `wake`, becomes readable.
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/message/Mover.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <dlfcn.h>
+#include <poll.h>
+#include <set>
+#include <sys/eventfd.h>
+#include <ucp/api/ucp.h>
+#include <unistd.h>
+
+namespace whale::runtime {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// How long the end of a process waits for what others still have to receive,
+/// and an abort for the library.
+constexpr std::chrono::seconds patience(5);
+
+/// The functions of UCX. It is opened when it is first used: from then on it
+/// handles signals of errors and watches the allocation of memory, which
+/// programs that run in one process do without.
+struct Ucx {
+#define WHALE_UCX_FUNCTIONS(DO)                                                \
+  DO(ucp_init_version)                                                         \
+  DO(ucp_cleanup)                                                              \
+  DO(ucp_ep_close_nbx)                                                         \
+  DO(ucp_ep_create)                                                            \
+  DO(ucp_request_cancel)                                                       \
+  DO(ucp_request_check_status)                                                 \
+  DO(ucp_request_free)                                                         \
+  DO(ucp_tag_recv_nbx)                                                         \
+  DO(ucp_tag_send_nbx)                                                         \
+  DO(ucp_tag_send_sync_nbx)                                                    \
+  DO(ucp_worker_arm)                                                           \
+  DO(ucp_worker_create)                                                        \
+  DO(ucp_worker_destroy)                                                       \
+  DO(ucp_worker_flush_nbx)                                                     \
+  DO(ucp_worker_get_address)                                                   \
+  DO(ucp_worker_get_efd)                                                       \
+  DO(ucp_worker_progress)                                                      \
+  DO(ucp_worker_release_address)                                               \
+  DO(ucs_status_string)
+
+#define WHALE_DECLARE(name) decltype(&::name) name;
+  WHALE_UCX_FUNCTIONS(WHALE_DECLARE)
+#undef WHALE_DECLARE
+
+  Ucx() {
+    // ucp brings ucs with it.
+    void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_GLOBAL);
+    if (!library)
+      throw Error(std::string("cannot open UCX, which moves data between "
+                              "processes (Debian's libucx0): ") +
+                  dlerror());
+    auto find = [&](auto &function, const char *name) {
+      void *symbol = dlsym(RTLD_DEFAULT, name);
+      if (!symbol)
+        throw Error(std::string("UCX has no function ") + name);
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    };
+#define WHALE_FIND(name) find(name, #name);
+    WHALE_UCX_FUNCTIONS(WHALE_FIND)
+#undef WHALE_FIND
+#undef WHALE_UCX_FUNCTIONS
+  }
+
+  static const Ucx &get() {
+    static const Ucx functions;
+    return functions;
+  }
+};
+
+void check(ucs_status_t status, const char *what) {
+  if (status != UCS_OK)
+    throw Error(std::string("UCX: ") + what + ": " +
+                Ucx::get().ucs_status_string(status));
+}
+
+class UcxMover : public Mover {
+public:
+  explicit UcxMover(const Exchange &exchange);
+  ~UcxMover() override;
+
+  void send(int64_t process, Tag tag, const void *data, size_t bytes,
+            bool isSynchronous, int64_t &pending) override;
+  void receive(int64_t process, Tag tag, void *data, size_t bytes,
+               int64_t &pending) override;
+  bool progress() override { return ucx.ucp_worker_progress(worker) != 0; }
+  void sleep() override;
+  void wake() override;
+  const std::string &lossOf(int64_t process) const override {
+    return peers[process].loss;
+  }
+  void flush() override;
+  bool cancel() override;
+
+private:
+  struct Peer {
+    ucp_ep_h endpoint = nullptr;
+    std::string loss;
+  };
+  /// What UCX calls back with: one for each request on its way.
+  struct Call {
+    UcxMover *mover;
+    int64_t *pending;
+    void *request = nullptr;
+  };
+
+  void connect(const Exchange &exchange);
+  void track(ucs_status_ptr_t request, Call *call);
+  void complete(void *request, ucs_status_t status, Call *call);
+  bool progressUntil(const std::function<bool()> &isDone);
+  void destroy();
+
+  const Ucx &ucx = Ucx::get();
+  ucp_context_h context = nullptr;
+  ucp_worker_h worker = nullptr;
+  int workerEvents = -1, wakeEvents = -1;
+  std::vector<Peer> peers;
+  std::set<Call *> calls;
+  std::string error;
+};
+} // namespace
+
+UcxMover::UcxMover(const Exchange &exchange) {
+  try {
+    connect(exchange);
+  } catch (...) {
+    destroy();
+    throw;
+  }
+}
+
+void UcxMover::connect(const Exchange &exchange) {
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  check(ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, nullptr,
+                             &context),
+        "cannot start");
+  ucp_worker_params_t workerParams = {};
+  workerParams.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  workerParams.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(ucx.ucp_worker_create(context, &workerParams, &worker),
+        "cannot make a worker");
+  check(ucx.ucp_worker_get_efd(worker, &workerEvents),
+        "cannot wait for events");
+  wakeEvents = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wakeEvents < 0)
+    throw Error(std::string("cannot make an eventfd: ") + std::strerror(errno));
+
+  ucp_address_t *address = nullptr;
+  size_t length = 0;
+  check(ucx.ucp_worker_get_address(worker, &address, &length),
+        "has no address");
+  std::string mine(reinterpret_cast<const char *>(address), length);
+  ucx.ucp_worker_release_address(worker, address);
+  std::vector<std::string> addresses = exchange(mine);
+  // The vector keeps its memory from here on: UCX is given its elements.
+  peers.resize(addresses.size());
+  for (size_t i = 0; i < peers.size(); ++i) {
+    ucp_ep_params_t ep = {};
+    ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                    UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                    UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    ep.address = reinterpret_cast<const ucp_address_t *>(addresses[i].data());
+    ep.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    ep.err_handler.cb = [](void *peer, ucp_ep_h, ucs_status_t status) {
+      static_cast<Peer *>(peer)->loss = Ucx::get().ucs_status_string(status);
+    };
+    ep.err_handler.arg = &peers[i];
+    check(ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint),
+          "cannot connect to another process");
+  }
+}
+
+void UcxMover::destroy() {
+  for (Peer &peer : peers) {
+    if (!peer.endpoint)
+      continue;
+    ucp_request_param_t param = {};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    ucs_status_ptr_t request = ucx.ucp_ep_close_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) {
+      progressUntil([&] {
+        return ucx.ucp_request_check_status(request) != UCS_INPROGRESS;
+      });
+      ucx.ucp_request_free(request);
+    }
+  }
+  if (worker)
+    ucx.ucp_worker_destroy(worker);
+  if (context)
+    ucx.ucp_cleanup(context);
+  if (wakeEvents >= 0)
+    close(wakeEvents);
+}
+
+UcxMover::~UcxMover() {
+  // Memory that UCX still writes to must outlive it; so must UCX itself.
+  if (cancel())
+    destroy();
+}
+
+bool UcxMover::progressUntil(const std::function<bool()> &isDone) {
+  auto end = Clock::now() + patience;
+  while (!isDone()) {
+    if (ucx.ucp_worker_progress(worker))
+      continue;
+    if (Clock::now() > end)
+      return false;
+    usleep(50);
+  }
+  return true;
+}
+
+void UcxMover::complete(void *request, ucs_status_t status, Call *call) {
+  --*call->pending;
+  if (status != UCS_OK && status != UCS_ERR_CANCELED && error.empty())
+    error = ucx.ucs_status_string(status);
+  calls.erase(call);
+  delete call;
+  ucx.ucp_request_free(request);
+}
+
+/// Takes over what a call of UCX returned for `call`, which it calls back with
+/// unless it is done already.
+void UcxMover::track(ucs_status_ptr_t request, Call *call) {
+  if (UCS_PTR_IS_PTR(request)) {
+    call->request = request;
+    calls.insert(call);
+    return;
+  }
+  --*call->pending;
+  delete call;
+  if (UCS_PTR_IS_ERR(request))
+    check(UCS_PTR_STATUS(request), "cannot post a message");
+}
+
+void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
+                    bool isSynchronous, int64_t &pending) {
+  ++pending;
+  auto *call = new Call{this, &pending};
+  ucp_request_param_t param = {};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.user_data = call;
+  param.cb.send = [](void *request, ucs_status_t status, void *data) {
+    auto *call = static_cast<Call *>(data);
+    call->mover->complete(request, status, call);
+  };
+  ucp_ep_h endpoint = peers[process].endpoint;
+  track(isSynchronous
+            ? ucx.ucp_tag_send_sync_nbx(endpoint, data, bytes, tag, &param)
+            : ucx.ucp_tag_send_nbx(endpoint, data, bytes, tag, &param),
+        call);
+}
+
+void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
+                       int64_t &pending) {
+  ++pending;
+  auto *call = new Call{this, &pending};
+  ucp_request_param_t param = {};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.user_data = call;
+  param.cb.recv = [](void *request, ucs_status_t status,
+                     const ucp_tag_recv_info_t *, void *data) {
+    auto *call = static_cast<Call *>(data);
+    call->mover->complete(request, status, call);
+  };
+  track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tag, ~Tag(0), &param), call);
+}
+
+void UcxMover::sleep() {
+  ucs_status_t status = ucx.ucp_worker_arm(worker);
+  if (status == UCS_ERR_BUSY)
+    return;
+  check(status, "cannot wait for events");
+  // The limit lets the worker look after its keep-alive.
+  constexpr int milliseconds = 1000;
+  pollfd descriptors[] = {{workerEvents, POLLIN, 0}, {wakeEvents, POLLIN, 0}};
+  if (poll(descriptors, 2, milliseconds) > 0 && descriptors[1].revents) {
+    uint64_t count;
+    [[maybe_unused]] ssize_t got = read(wakeEvents, &count, sizeof(count));
+  }
+}
+
+void UcxMover::wake() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t put = write(wakeEvents, &one, sizeof(one));
+}
+
+void UcxMover::flush() {
+  ucp_request_param_t param = {};
+  ucs_status_ptr_t request = ucx.ucp_worker_flush_nbx(worker, &param);
+  if (!UCS_PTR_IS_PTR(request))
+    return;
+  progressUntil(
+      [&] { return ucx.ucp_request_check_status(request) != UCS_INPROGRESS; });
+  ucx.ucp_request_free(request);
+}
+
+bool UcxMover::cancel() {
+  for (Call *call : std::vector<Call *>(calls.begin(), calls.end()))
+    if (calls.contains(call))
+      ucx.ucp_request_cancel(worker, call->request);
+  // What is on its way to a peer ends only with the endpoint.
+  if (!progressUntil([&] { return calls.empty(); })) {
+    for (Peer &peer : peers) {
+      ucp_request_param_t param = {};
+      param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+      param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+      ucs_status_ptr_t request = ucx.ucp_ep_close_nbx(peer.endpoint, &param);
+      if (UCS_PTR_IS_PTR(request))
+        ucx.ucp_request_free(request);
+      peer.endpoint = nullptr;
+      peer.loss = "closed";
+    }
+    return progressUntil([&] { return calls.empty(); });
+  }
+  return true;
+}
+
+std::unique_ptr<Mover> createUcxMover(const Exchange &exchange) {
+  return std::make_unique<UcxMover>(exchange);
+}
+
+} // namespace whale::runtime

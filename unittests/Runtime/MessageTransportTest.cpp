@@ -1,0 +1,131 @@
+//===- MessageTransportTest.cpp - Ranks in several processes --------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/message/MessageTransport.h"
+#include "TransportConformance.h"
+#include "TransportScenario.h"
+
+#include <barrier>
+#include <filesystem>
+#include <thread>
+
+using namespace whale::runtime;
+using namespace whale::runtime::test;
+
+namespace {
+
+/// The transports of several processes, all in this one: each with a worker
+/// and a communication thread of its own.
+class Processes : public Transport {
+public:
+  Processes(const whale::format::Program &program, int64_t count) {
+    auto ranks = static_cast<int64_t>(program.ranks.size());
+    count = std::min(count, ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      processOfRank.push_back(rank * count / ranks);
+    std::vector<std::string> given(count);
+    std::barrier all(count);
+    transports.resize(count);
+    std::vector<std::thread> threads;
+    for (int64_t process = 0; process < count; ++process)
+      threads.emplace_back([&, process] {
+        auto exchange = [&](const std::string &mine) {
+          given[process] = mine;
+          all.arrive_and_wait();
+          return given;
+        };
+        transports[process] = createMessageTransport(
+            program, processOfRank, process, createUcxMover(exchange));
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+  Ticket start(int64_t rank, int64_t channel, const void *src,
+               void *dst) override {
+    return of(rank).start(rank, channel, src, dst);
+  }
+  bool test(int64_t rank, const Ticket &ticket) override {
+    return of(rank).test(rank, ticket);
+  }
+  Traffic wait(int64_t rank, const Ticket &ticket) override {
+    return of(rank).wait(rank, ticket);
+  }
+  void finish(int64_t rank) override { of(rank).finish(rank); }
+  void abort() override {
+    for (const auto &transport : transports)
+      transport->abort();
+  }
+  bool aborted() const override { return transports[0]->aborted(); }
+  void settle() override {
+    for (const auto &transport : transports)
+      transport->settle();
+  }
+  void reset() override {
+    for (const auto &transport : transports)
+      transport->reset();
+  }
+
+  Transport &of(int64_t rank) { return *transports[processOfRank[rank]]; }
+  void end(int64_t process) { transports[process].reset(); }
+
+private:
+  std::vector<int64_t> processOfRank;
+  std::vector<std::unique_ptr<Transport>> transports;
+};
+
+TransportMaker makeProcesses(int64_t count) {
+  return [count](const whale::format::Program &program) {
+    return std::make_unique<Processes>(program, count);
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Ucx, TransportConformance,
+                         testing::Values(makeProcesses(2), makeProcesses(16)));
+
+/// The elements of an all-reduce that takes many chunks of each slice.
+TEST(MessageTransport, ReducesManyChunks) {
+  constexpr int64_t ranks = 3, count = 1'000'003;
+  std::vector<int64_t> shares = {count, 0, 0};
+  whale::format::Program program =
+      programOf(ranks, {makeCollective("all_reduce", shares)});
+  for (bool inPlace : {false, true}) {
+    Processes transport(program, ranks);
+    std::vector<std::vector<int32_t>> src(ranks), dst(ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      dst[rank].resize(count);
+      for (int64_t i = 0; i < count; ++i)
+        src[rank].push_back(static_cast<int32_t>(i * (rank + 1)));
+    }
+    Outcome outcome = runRanks(transport, ranks, [&](int64_t rank) {
+      void *to = inPlace ? src[rank].data() : dst[rank].data();
+      run(transport, rank, 0, src[rank].data(), to);
+    });
+    EXPECT_EQ(outcome, Outcome());
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ((inPlace ? src : dst)[rank][i], static_cast<int32_t>(i * 6));
+  }
+}
+
+size_t openFiles() {
+  auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+TEST(MessageTransport, LeavesNothingOpen) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1})});
+  Processes(program, 2);
+  size_t before = openFiles();
+  for (int i = 0; i < 5; ++i)
+    Processes(program, 2);
+  EXPECT_EQ(openFiles(), before);
+}
+
+} // namespace
