@@ -117,6 +117,26 @@ Array Array::adopt(DType dtype, Shape shape, std::shared_ptr<const void> data) {
   return fromShards(dtype, std::move(shape), std::move(layout), {buffer});
 }
 
+/// Whether the shards of this process cover the tensor.
+static bool hasAll(const Layout &layout,
+                   const std::vector<std::shared_ptr<Buffer>> &shards) {
+  std::vector<std::optional<Box>> boxes = layout.boxes;
+  bool isLacking = false;
+  for (size_t i = 0; i < boxes.size(); ++i)
+    if (boxes[i] && !shards[i]) {
+      boxes[i].reset();
+      isLacking = true;
+    }
+  return !isLacking || covers(layout.view, boxes);
+}
+
+static void checkAll(const Layout &layout,
+                     const std::vector<std::shared_ptr<Buffer>> &shards) {
+  if (!hasAll(layout, shards))
+    throw Error("other processes have parts of the array: gather it first "
+                "(wh.gather)");
+}
+
 bool Array::isDonated() const { return !fate().empty(); }
 
 std::string Array::fate() const {
@@ -158,8 +178,14 @@ const void *Array::wholeData() const {
   return nullptr;
 }
 
+bool Array::isComplete() const {
+  auto shards = state->readShards();
+  return hasAll(*state->layout, shards);
+}
+
 void Array::toHost(void *out) const {
   auto shards = state->readShards();
+  checkAll(*state->layout, shards);
   const Layout &layout = *state->layout;
   Shape origin(layout.view.size(), 0);
   std::vector<const Box *> done;
@@ -211,10 +237,12 @@ assemble(const Box &box, const Layout &layout,
   return shard;
 }
 
-Array Array::relayout(const std::shared_ptr<const Layout> &layout) const {
+Array Array::relayout(const std::shared_ptr<const Layout> &layout,
+                      const std::vector<int64_t> *ranks) const {
   if (state->layout == layout || *state->layout == *layout)
     return *this;
   auto shards = state->readShards();
+  checkAll(*state->layout, shards);
   Layout host;
   const Layout *source = state->layout.get();
   if (source->view != layout->view) {
@@ -238,7 +266,8 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout) const {
   // may take a shard over and write to it.
   std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
   for (size_t i = 0; i < result.size(); ++i)
-    if (layout->boxes[i])
+    if (layout->boxes[i] &&
+        (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i))))
       result[i] =
           assemble(*layout->boxes[i], *source, shards, byteSize(state->dtype));
   return fromShards(state->dtype, state->shape, layout, std::move(result));
@@ -251,7 +280,8 @@ void Array::donate(std::string fate) const {
   unused.swap(state->value);
 }
 
-Array Array::share(const std::shared_ptr<const Layout> &layout) const {
+Array Array::share(const std::shared_ptr<const Layout> &layout,
+                   const std::vector<int64_t> *ranks) const {
   std::shared_ptr<Value> value = state->getValue();
   auto isBorrowed = [](const std::shared_ptr<Buffer> &shard) {
     return shard && !shard->writable;
@@ -259,7 +289,7 @@ Array Array::share(const std::shared_ptr<const Layout> &layout) const {
   // What a step computes is never borrowed.
   if (value->step || std::ranges::none_of(value->shards, isBorrowed))
     return make(state->dtype, state->shape, state->layout, std::move(value));
-  Array laidOut = relayout(layout);
+  Array laidOut = relayout(layout, ranks);
   if (laidOut.state != state)
     return laidOut;
   std::vector<std::shared_ptr<Buffer>> copies;

@@ -35,7 +35,21 @@ struct Program::Engine {
   Engine(const BoundProgram &bound, std::span<const char> constants,
          const LoadOptions &options)
       : executor(bound, constants, options.threadsPerRank, options.network,
-                 options.lateSeed) {}
+                 options.lateSeed, options.job) {}
+
+  /// The array in another layout, which may take it from other processes.
+  Array relayout(const Array &array,
+                 const std::shared_ptr<const Layout> &layout);
+  /// The first rank of this process without a shard that it should have.
+  std::optional<int64_t>
+  firstMissing(const Layout &layout,
+               std::span<const std::shared_ptr<Buffer>> shards) const;
+
+  /// The ranks of this process where there are others, else null.
+  const std::vector<int64_t> *localRanks() const {
+    const Ranks &ranks = executor.where();
+    return ranks.job ? &ranks.local : nullptr;
+  }
 
   Executor executor;
   /// Held by whoever uses the executor.
@@ -44,6 +58,40 @@ struct Program::Engine {
   // Last: its thread stops before what it uses goes.
   StepQueue queue;
 };
+
+Array Program::Engine::relayout(const Array &array,
+                                const std::shared_ptr<const Layout> &layout) {
+  if (array.layout() == *layout || array.isComplete())
+    return array.relayout(layout, localRanks());
+  size_t ranks = layout->boxes.size();
+  auto move = [&](const Array &from, const std::shared_ptr<const Layout> &to) {
+    std::vector<std::shared_ptr<Buffer>> shards;
+    for (size_t rank = 0; rank < ranks; ++rank)
+      shards.push_back(from.shard(rank));
+    return Array::fromShards(
+        from.dtype(), from.shape(), to,
+        executor.relayout(from.dtype(), from.layout(), *to, shards));
+  };
+  if (array.layout().boxes.size() != ranks)
+    throw Error("an array of another program is in other processes: gather it "
+                "first");
+  if (array.layout().view == layout->view)
+    return move(array, layout);
+  // Views that cut the tensor differently meet in the whole tensor.
+  auto whole = std::make_shared<Layout>();
+  whole->view = array.layout().view;
+  whole->boxes.assign(ranks, Box::whole(whole->view));
+  return move(array, whole).relayout(layout, localRanks());
+}
+
+std::optional<int64_t> Program::Engine::firstMissing(
+    const Layout &layout,
+    std::span<const std::shared_ptr<Buffer>> shards) const {
+  for (int64_t rank : executor.where().local)
+    if (layout.boxes[rank] && !shards[rank])
+      return rank;
+  return std::nullopt;
+}
 
 struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
@@ -212,6 +260,11 @@ Program::State::load(const std::filesystem::path &directory,
   if (options.threadsPerRank <= 0)
     state->options.threadsPerRank = threadsOfRanks(
         static_cast<int64_t>(state->bound->program.ranks.size()));
+  if (state->options.job)
+    state->options.job->agree(
+        {{"the program", format::Checksum::of(text->text())},
+         {"the number of threads of each rank",
+          std::to_string(state->options.threadsPerRank)}});
   try {
     state->getEngine();
   } catch (const std::exception &error) {
@@ -228,6 +281,25 @@ const std::vector<Parameter> &Program::arguments() const {
 const std::vector<Parameter> &Program::results() const {
   return state->bound->program.results;
 }
+int64_t Program::processOf(size_t rank) const {
+  return state->getEngine().executor.where().processOf[rank];
+}
+
+Array Program::gather(const Array &array) const {
+  Engine &engine = state->getEngine();
+  array.wait();
+  if (!array.isComplete() || engine.executor.where().job) {
+    auto first = std::make_shared<Layout>();
+    first->view = array.layout().view;
+    first->boxes.resize(rankCount());
+    first->boxes[0] = Box::whole(first->view);
+    std::lock_guard lock(engine.mutex);
+    Array whole = engine.relayout(array, first);
+    return engine.executor.where().isLocal(0) ? whole : Array();
+  }
+  return array;
+}
+
 const std::string &Program::plan() const { return state->bound->program.plan; }
 
 /// "arg3 (params['w'])".
@@ -337,9 +409,14 @@ Bindings Program::Work::compute() {
   Bindings inputs, outputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
     arguments[i].wait(isUnwanted);
-    Array array = arguments[i].relayout(program.arguments[i].layout);
+    Array array = engine.relayout(arguments[i], program.arguments[i].layout);
     arguments[i] = Array();
     inputs.push_back(array.release());
+    if (std::optional<int64_t> rank =
+            engine.firstMissing(*program.arguments[i].layout, inputs.back()))
+      throw Error(runtime::describe(program.arguments[i]) +
+                  ": this process has nothing of it for rank " +
+                  std::to_string(*rank));
   }
 
   std::lock_guard lock(engine.mutex);
@@ -347,7 +424,7 @@ Bindings Program::Work::compute() {
     auto &shards = outputs.emplace_back();
     for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
       const std::optional<Box> &box = result.layout->boxes[rank];
-      if (!box)
+      if (!box || !engine.executor.where().isLocal(rank))
         shards.emplace_back();
       else if (result.alias)
         shards.push_back(takeOver(inputs[*result.alias][rank]));
@@ -386,7 +463,8 @@ Submission Program::submit(std::span<const Array> arguments,
   std::vector<Array> donated;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter &parameter = program.arguments[i];
-    work->arguments.push_back(arguments[i].share(parameter.layout));
+    work->arguments.push_back(
+        arguments[i].share(parameter.layout, engine.localRanks()));
     before.push_back(work->arguments.back().step());
     if (options.donate && parameter.donated)
       donated.push_back(arguments[i]);

@@ -38,4 +38,25 @@ std::string Stats::json() const {
   return root.dump(2) + "\n";
 }
 
+void Stats::take(const std::string &json, const std::vector<size_t> &taken) {
+  nlohmann::json list = nlohmann::json::parse(json).at("ranks");
+  for (size_t rank : taken) {
+    const nlohmann::json &from = list.at(rank);
+    RankStats &to = ranks.at(rank);
+    to = RankStats();
+    to.peakBytes = from.at("peak_bytes");
+    to.argumentBytes = from.at("argument_bytes");
+    to.productFlops = from.at("flops").at("products");
+    to.kernelFlops = from.at("flops").at("kernels");
+    to.computeSeconds = from.at("compute_s");
+    to.communicationSeconds = from.at("communication_s");
+    to.waitingSeconds = from.at("waiting_s");
+    for (const auto &[kind, stats] : from.at("collectives").items())
+      to.collectives[kind] = {stats.at("count"), stats.at("bytes_sent"),
+                              stats.at("bytes_received")};
+    if (auto moved = from.find("moved_transfers"); moved != from.end())
+      to.movedTransfers = moved->get<int64_t>();
+  }
+}
+
 } // namespace whale::runtime

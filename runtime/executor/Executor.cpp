@@ -9,6 +9,8 @@
 #include "executor/Executor.h"
 
 #include "executor/DescribeProfile.h"
+#include "executor/Relayout.h"
+#include "transport/message/MessageTransport.h"
 
 #include <algorithm>
 #include <cassert>
@@ -20,27 +22,90 @@ static double secondsSince(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
 }
 
+Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
+  auto ranks = static_cast<int64_t>(count);
+  int64_t processes = job ? job->processes() : 1;
+  process = job ? job->process() : 0;
+  if (processes > ranks)
+    throw Error("there are " + std::to_string(processes) + " processes for " +
+                std::to_string(ranks) + " ranks");
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    processOf.push_back(rank * processes / ranks);
+    if (processOf.back() == process)
+      local.push_back(rank);
+  }
+  if (processes == 1)
+    job = nullptr;
+}
+
+static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
+                                                  const Network &network,
+                                                  const Ranks &place) {
+  if (!place.job)
+    return createLocalTransport(program.program, network);
+  Exchange exchange = [&](const std::string &mine) {
+    return place.job->allGather("addresses of UCX", mine);
+  };
+  return createMessageTransport(program.program, place.processOf, place.process,
+                                createUcxMover(exchange));
+}
+
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
                    int64_t threadsPerRank, const Network &network,
-                   std::optional<uint64_t> lateSeed)
+                   std::optional<uint64_t> lateSeed, std::shared_ptr<Job> job)
     : program(bound), constants(constants),
-      transport(
-          createLocalTransport(bound.program, lateSeed ? Network() : network)),
+      place(bound.program.ranks.size(), std::move(job)),
+      transport(createTransport(bound, lateSeed ? Network() : network, place)),
       ranks(bound.program.ranks.size()),
-      threads(static_cast<int64_t>(ranks.size())) {
+      threads(static_cast<int64_t>(place.local.size())) {
   std::vector<std::unique_ptr<Device>> late;
   if (lateSeed)
     late =
         createLateDevices(bound.program, threadsPerRank, *transport, *lateSeed);
-  for (size_t i = 0; i < ranks.size(); ++i)
-    ranks[i].device = lateSeed
-                          ? std::move(late[i])
-                          : createCpuDevice(threadsPerRank, transport.get(),
-                                            static_cast<int64_t>(i));
-  threads.run([&](int64_t rank) { ranks[rank].device->attachThread(); });
+  for (int64_t rank : place.local)
+    ranks[rank].device =
+        lateSeed ? std::move(late[rank])
+                 : createCpuDevice(threadsPerRank, transport.get(), rank);
+  threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
+  if (!place.job)
+    return;
+  failureListener =
+      place.job->onFailure([this](const std::string &what) { stop(what); });
+  place.job->reportProgress([this] { return progress(); });
+}
+
+Executor::~Executor() {
+  if (place.job)
+    place.job->reportProgress(nullptr);
+  failureListener.reset();
+}
+
+Progress Executor::progress() const {
+  Progress result;
+  result.isInStep = isInStep;
+  result.steps = steps;
+  result.slowestStep = slowestStep;
+  for (int64_t number : place.local) {
+    const Rank &rank = ranks[number];
+    result.count += rank.executed;
+    const Instruction *current = rank.current;
+    if (!current)
+      continue;
+    std::string text =
+        "rank " + std::to_string(number) + " is in '" + current->label + "'";
+    if (std::holds_alternative<Wait>(current->operation))
+      result.waiting = text;
+    else
+      result.busy = text;
+  }
+  return result;
 }
 
 void Executor::fail(const std::string &what) {
+  stop(place.job ? place.job->fail(what) : what);
+}
+
+void Executor::stop(const std::string &what) {
   {
     std::lock_guard lock(errorMutex);
     if (!firstError)
@@ -73,18 +138,26 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   throwIfInterrupted();
 
   auto begin = Clock::now();
-  firstError.reset();
+  {
+    std::lock_guard lock(errorMutex);
+    // A job that has failed does not go on.
+    if (place.job && firstError)
+      throw Error(*firstError);
+    firstError.reset();
+  }
   transport->reset();
-  for (Rank &rank : ranks)
-    rank.device->reset();
+  for (int64_t rank : place.local)
+    ranks[rank].device->reset();
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
   auto step = std::make_shared<Step>(
       Step{std::move(arguments), std::move(results), options.trace,
            options.profile != nullptr, options.slowdowns});
+  isInStep = true;
   threads.run(
-      [this, step](int64_t rank) {
+      [this, step](int64_t i) {
+        int64_t rank = place.local[i];
         try {
           runRank(rank, *step);
         } catch (const Aborted &) {
@@ -94,12 +167,16 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       },
       goOn);
   throwIfInterrupted();
+  isInStep = false;
+  transport->settle();
   {
     std::lock_guard lock(errorMutex);
     if (firstError)
       throw Error(*firstError);
   }
   std::chrono::duration<double> seconds = Clock::now() - begin;
+  ++steps;
+  slowestStep = std::max<double>(slowestStep, seconds.count());
   if (options.profile)
     addTo(*options.profile, seconds.count());
   if (options.stats) {
@@ -115,7 +192,7 @@ std::string Executor::describe(const Profile &profile) {
   threads.wait({});
   // Devices are alike, and what one can do takes a while to measure.
   return describeProfile(profile, program, [&](const Instruction &instruction) {
-    return leastSeconds(0, instruction);
+    return leastSeconds(place.local.front(), instruction);
   });
 }
 
@@ -143,6 +220,7 @@ void Executor::runRank(int64_t rank, const Step &step) {
   self.slow.wait();
   self.device->finish();
   transport->finish(rank);
+  self.current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
   self.stats.peakBytes = residentBytes(rank, step.arguments, step.results) +
@@ -241,6 +319,38 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
   return bytes;
 }
 
+std::vector<std::shared_ptr<Buffer>>
+Executor::relayout(DType dtype, const Layout &from, const Layout &to,
+                   const std::vector<std::shared_ptr<Buffer>> &shards) {
+  threads.wait({});
+  transport->reset();
+  int64_t channel = transport->addChannel(relayoutOf(dtype, from, to));
+  std::vector<std::shared_ptr<Buffer>> result(shards.size());
+  for (int64_t rank : place.local)
+    if (const std::optional<Box> &box = to.boxes[rank])
+      result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
+  threads.run([&](int64_t i) {
+    int64_t rank = place.local[i];
+    auto addressOf = [](const std::shared_ptr<Buffer> &buffer) {
+      return buffer ? buffer->data.get() : nullptr;
+    };
+    try {
+      transport->wait(rank,
+                      transport->start(rank, channel, addressOf(shards[rank]),
+                                       addressOf(result[rank])));
+      transport->finish(rank);
+    } catch (const Aborted &) {
+    } catch (const std::exception &error) {
+      fail("rank " + std::to_string(rank) + ": " + error.what());
+    }
+  });
+  transport->settle();
+  std::lock_guard lock(errorMutex);
+  if (firstError)
+    throw Error(*firstError);
+  return result;
+}
+
 double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
   if (instruction.flops <= 0 && instruction.bytes <= 0)
     return 0;
@@ -309,6 +419,7 @@ void Executor::execute(int64_t rank,
       execute(rank, instruction, table);
       continue;
     }
+    ranks[rank].current.store(&instruction, std::memory_order_relaxed);
     Trace::Clock::time_point begin;
     if (isTimed)
       begin = Trace::Clock::now();
@@ -319,6 +430,7 @@ void Executor::execute(int64_t rank,
     } catch (const std::exception &error) {
       throw Error("'" + instruction.label + "': " + error.what());
     }
+    ranks[rank].executed.fetch_add(1, std::memory_order_relaxed);
     if (isTimed)
       record(rank, instruction, begin, Trace::Clock::now());
   }

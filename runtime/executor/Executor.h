@@ -20,19 +20,44 @@ namespace whale::runtime {
 /// The shards of the arguments or the results: by parameter, then by rank.
 using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
-/// Walks each rank's instructions on a thread of its own.
+/// Which ranks run in this process.
+struct Ranks {
+  /// All ranks in one process.
+  explicit Ranks(size_t count) : Ranks(count, nullptr) {}
+  Ranks(size_t count, std::shared_ptr<Job> job);
+
+  bool isLocal(size_t rank) const { return processOf[rank] == process; }
+
+  /// Null where there is one process.
+  std::shared_ptr<Job> job;
+  int64_t process = 0;
+  /// By rank.
+  std::vector<int64_t> processOf;
+  std::vector<int64_t> local;
+};
+
+/// Walks each local rank's instructions on a thread of its own.
 class Executor {
 public:
   /// `program` and `constants` outlive the executor. With a seed, the devices
   /// are late ones.
   Executor(const BoundProgram &program, std::span<const char> constants,
            int64_t threadsPerRank, const Network &network,
-           std::optional<uint64_t> lateSeed = std::nullopt);
+           std::optional<uint64_t> lateSeed = std::nullopt,
+           std::shared_ptr<Job> job = nullptr);
+  ~Executor();
+
+  const Ranks &where() const { return place; }
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
   /// when a rank may still be in an instruction.
   Bindings run(Bindings arguments, Bindings results, const RunOptions &options);
+  /// Brings shards, by rank, from one layout to another. Collective where there
+  /// are several processes.
+  std::vector<std::shared_ptr<Buffer>>
+  relayout(DType dtype, const Layout &from, const Layout &to,
+           const std::vector<std::shared_ptr<Buffer>> &shards);
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy() { return threads.isBusy(); }
 
@@ -76,6 +101,10 @@ private:
     /// By number.
     std::vector<Transfer> transfers;
     SlowRank slow;
+    /// For the progress that the job watches: what has been executed, and what
+    /// is. Other threads read them.
+    std::atomic<uint64_t> executed = 0;
+    std::atomic<const Instruction *> current = nullptr;
   };
 
   void runRank(int64_t rank, const Step &step);
@@ -99,19 +128,28 @@ private:
   void wait(int64_t rank, const Wait &wait);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;
-  /// Keeps the first error of a run and stops all ranks.
+  /// Keeps the first error of a run and stops all ranks, in all processes.
   void fail(const std::string &what);
+  void stop(const std::string &what);
+  Progress progress() const;
 
   const BoundProgram &program;
   std::span<const char> constants;
+  const Ranks place;
   std::unique_ptr<Transport> transport;
+  /// Those of other processes have no device.
   std::vector<Rank> ranks;
+  std::atomic<bool> isInStep = false;
+  std::atomic<uint64_t> steps = 0;
+  std::atomic<double> slowestStep = 0;
 
   std::mutex errorMutex;
   std::optional<std::string> firstError;
 
   // Last: its threads stop before what they use goes.
   RankThreads threads;
+  /// Keeps the executor known to the job.
+  std::shared_ptr<void> failureListener;
 };
 
 } // namespace whale::runtime

@@ -54,6 +54,10 @@ class Transport {
 public:
   virtual ~Transport() = default;
 
+  /// A channel that the program does not have; no rank is inside. Where ranks
+  /// are in several processes, all of these call it in one order.
+  virtual int64_t addChannel(std::shared_ptr<const Collective> collective) = 0;
+
   /// Posts this rank's part of a channel and returns at once. Until it is done,
   /// nobody else writes `src` and nobody else uses `dst`; they may be one
   /// buffer in an all-reduce.
@@ -85,6 +89,9 @@ public:
   /// Makes ready for the next run; no rank is inside.
   virtual void reset() = 0;
 };
+
+/// The number of the first channel that a program does not have.
+int64_t firstFree(const format::Program &program);
 
 /// Ranks are threads of this process and read one another's buffers. `program`
 /// outlives the transport. With a network, a transfer is done when its time on

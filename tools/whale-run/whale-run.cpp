@@ -15,6 +15,7 @@
 #include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Io.h"
+#include "whale/Runtime/Job.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"
@@ -43,6 +44,9 @@ struct Options {
   int64_t steps = 1;
   int64_t threads = 0;
   bool profile = false;
+  std::string coordinator, node, logDirectory;
+  int64_t processes = 0;
+  std::optional<double> progressLimit;
 };
 
 /// The tensors of the two input files as arguments of a program.
@@ -295,7 +299,22 @@ static std::vector<double> parseSlowdowns(std::string_view text) {
   return factors;
 }
 
-static void run(const Options &options) {
+/// What all processes but the first have computed, for the first.
+static void gather(const Program &program, Job &job, Stats &stats,
+                   std::vector<Array> &results) {
+  for (Array &result : results)
+    result = program.gather(result);
+  std::vector<std::string> all = job.allGather("statistics", stats.json());
+  for (size_t process = 1; process < all.size(); ++process) {
+    std::vector<size_t> ranks;
+    for (size_t rank = 0; rank < program.rankCount(); ++rank)
+      if (program.processOf(rank) == static_cast<int64_t>(process))
+        ranks.push_back(rank);
+    stats.take(all[process], ranks);
+  }
+}
+
+static void run(const Options &options, const std::shared_ptr<Job> &job) {
   RunOptions runOptions;
   if (!options.slowdowns.empty())
     runOptions.slowdowns = parseSlowdowns(options.slowdowns);
@@ -306,6 +325,8 @@ static void run(const Options &options) {
     links = readNetwork(options.network);
   loadOptions.network = links.network;
   loadOptions.threadsPerRank = options.threads;
+  loadOptions.job = job;
+  bool isFirst = job->process() == 0;
   Program program = Program::load(options.program, loadOptions);
   if (links.network && links.devices != program.rankCount())
     throw Error(options.network + ": has " + std::to_string(links.devices) +
@@ -316,16 +337,17 @@ static void run(const Options &options) {
 
   // Opened first: a path that can't be written is said before the work. A pipe
   // is opened only once: its reader goes when it is closed.
-  FileWriter outputs(options.outputs);
-  std::unique_ptr<FileWriter> statsFile, traceFile;
-  if (!options.stats.empty())
+  std::unique_ptr<FileWriter> outputs, statsFile, traceFile;
+  if (isFirst)
+    outputs = std::make_unique<FileWriter>(options.outputs);
+  if (isFirst && !options.stats.empty())
     statsFile = std::make_unique<FileWriter>(options.stats);
   if (!options.trace.empty())
     traceFile = std::make_unique<FileWriter>(options.trace);
   Stats stats;
   Trace trace;
   Profile profile;
-  if (statsFile)
+  if (!options.stats.empty())
     runOptions.stats = &stats;
   if (traceFile)
     runOptions.trace = &trace;
@@ -346,14 +368,19 @@ static void run(const Options &options) {
     results = program.run(arguments, runOptions);
   }
 
+  if (job->processes() > 1)
+    gather(program, *job, stats, results);
+  if (!isFirst)
+    return;
+
   std::vector<TensorToWrite> tensors;
   for (size_t i = 0; i < results.size(); ++i)
     tensors.push_back({program.results()[i].name, program.results()[i].dtype,
                        program.results()[i].shape,
                        [&, i](void *out) { results[i].toHost(out); }});
   // All or nothing: a full disk is noticed before the first file is replaced.
-  std::vector<FileWriter *> files = {&outputs};
-  writeSafetensors(outputs, tensors);
+  std::vector<FileWriter *> files = {outputs.get()};
+  writeSafetensors(*outputs, tensors);
   if (statsFile)
     files.emplace_back(statsFile.get())->write(stats.json());
   if (traceFile)
@@ -364,6 +391,84 @@ static void run(const Options &options) {
     file->commit();
   if (options.profile)
     std::cout << program.describe(profile);
+}
+
+/// "HOST:PORT"; brackets go round the colons of an address.
+static std::pair<std::string, int> parseAddress(const std::string &text) {
+  size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon != std::string::npos) {
+    const char *begin = text.c_str() + colon + 1,
+               *end = text.c_str() + text.size();
+    auto [rest, error] = std::from_chars(begin, end, port);
+    if (error != std::errc() || rest != end || begin == end)
+      port = 0;
+  }
+  if (colon == 0 || port < 1 || port > 65535)
+    throw Error("--coordinator: '" + text + "' is no HOST:PORT");
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  return {host, port};
+}
+
+/// "I/K": node I, counted from 0, of K.
+static std::pair<int64_t, int64_t> parseNode(const std::string &text) {
+  int64_t node = -1, nodes = 0;
+  const char *end = text.c_str() + text.size();
+  auto [slash, error] = std::from_chars(text.c_str(), end, node);
+  if (error == std::errc() && slash != end && *slash == '/') {
+    auto [rest, other] = std::from_chars(slash + 1, end, nodes);
+    if (other == std::errc() && rest == end && node >= 0 && node < nodes)
+      return {node, nodes};
+  }
+  throw Error("--node: '" + text + "' is no I/K, node I (from 0) of K");
+}
+
+/// Starts the processes of this host, each with this one's arguments.
+static int runNode(const Options &options,
+                   const std::vector<std::string> &arguments) {
+  std::string host = "127.0.0.1";
+  int port = 0;
+  int64_t node = 0, nodes = 1;
+  if (options.coordinator.empty() != options.node.empty())
+    throw Error("--coordinator and --node belong together");
+  if (!options.coordinator.empty()) {
+    std::tie(host, port) = parseAddress(options.coordinator);
+    std::tie(node, nodes) = parseNode(options.node);
+  }
+  if (!options.logDirectory.empty())
+    std::filesystem::create_directories(options.logDirectory);
+  return runProcesses(node * options.processes, options.processes,
+                      nodes * options.processes, host, port, arguments,
+                      options.logDirectory);
+}
+
+/// Runs the program as a process of a job, of which this may be the only one.
+static void runProcess(const Options &options) {
+  JobOptions jobOptions = JobOptions::fromEnvironment().value_or(JobOptions());
+  jobOptions.progressLimit = options.progressLimit;
+  if (jobOptions.processes > 1)
+    for (const auto &[flag, given] :
+         {std::pair("--trace", !options.trace.empty()),
+          std::pair("--profile", options.profile),
+          std::pair("--network", !options.network.empty())})
+      if (given)
+        throw Error(std::string(flag) + " is for one process");
+  std::shared_ptr<Job> job = Job::join(jobOptions);
+  std::string error;
+  try {
+    run(options, job);
+    job->leave();
+    return;
+  } catch (const std::filesystem::filesystem_error &failure) {
+    error = failure.path1().string() + ": " + failure.code().message();
+  } catch (const std::bad_alloc &) {
+    error = "out of memory";
+  } catch (const std::exception &failure) {
+    error = failure.what();
+  }
+  throw Error(job->fail(error));
 }
 
 static void fail(std::string_view text) {
@@ -413,6 +518,23 @@ int main(int argc, char **argv) {
   app.add_option("--network", options.network,
                  "Cluster file whose links the ranks emulate: a transfer ends "
                  "when its time on them has passed, too; device i is rank i");
+  app.add_option("--nprocs", options.processes,
+                 "Run the ranks in so many processes, or so many on this host")
+      ->check(countUpTo(1 << 16));
+  app.add_option("--coordinator", options.coordinator,
+                 "With --nprocs on several hosts: where the first process "
+                 "listens, the same on all")
+      ->type_name("HOST:PORT");
+  app.add_option("--node", options.node,
+                 "With --coordinator: which of the hosts this is, from 0")
+      ->type_name("I/K");
+  app.add_option("--log-dir", options.logDirectory,
+                 "With --nprocs: a directory for what the other processes "
+                 "print");
+  app.add_option("--progress-limit", options.progressLimit,
+                 "Seconds without progress in a step that end the run; 0 for "
+                 "none (default: 20 times the slowest step, at least 10)")
+      ->check(CLI::Range(0.0, 1e9));
   app.footer("For tests: with WHALE_TEST_LATE=SEED in the environment "
              "transfers go on as\nlate, and in as odd an order, as the program "
              "allows; --stats counts them.");
@@ -420,7 +542,9 @@ int main(int argc, char **argv) {
                        "Print the versions of Whale and of its LLVM");
   try {
     app.parse(argc, argv);
-    run(options);
+    if (options.processes > 0 && !std::getenv("WHALE_PROCESSES"))
+      return runNode(options, {argv, argv + argc});
+    runProcess(options);
     if (std::cout.flush())
       return 0;
     std::fprintf(stderr, "error: cannot write the standard output\n");

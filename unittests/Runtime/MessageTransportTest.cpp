@@ -46,6 +46,12 @@ public:
       thread.join();
   }
 
+  int64_t addChannel(std::shared_ptr<const Collective> collective) override {
+    int64_t number = 0;
+    for (const auto &transport : transports)
+      number = transport->addChannel(collective);
+    return number;
+  }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override {
     return of(rank).start(rank, channel, src, dst);

@@ -90,15 +90,21 @@ public:
   /// The shard of a rank (null where it holds none); throws when donated.
   std::shared_ptr<Buffer> shard(size_t rank) const;
 
+  /// Whether this process has all of it.
+  bool isComplete() const;
+
   /// The whole tensor in memory if some rank holds all of it, else null. Valid
   /// while the array is.
   const void *wholeData() const;
 
-  /// Gathers the tensor, row-major, into `bytes()` bytes at `out`.
+  /// Gathers the tensor, row-major, into `bytes()` bytes at `out`. Throws Error
+  /// where other processes have parts of it.
   void toHost(void *out) const;
 
-  /// The same tensor in another layout: itself if it is so already.
-  Array relayout(const std::shared_ptr<const Layout> &layout) const;
+  /// The same tensor in another layout: itself if it is so already. Else only
+  /// `ranks` get shards, where given. Throws as `toHost`.
+  Array relayout(const std::shared_ptr<const Layout> &layout,
+                 const std::vector<int64_t> *ranks = nullptr) const;
 
   /// Drops the shards for all handles; reading is an Error from then on, which
   /// says what has become of the array.
@@ -107,8 +113,9 @@ public:
   // For what runs steps.
 
   /// Another array of these shards, which a donation of this one leaves as it
-  /// is; of borrowed memory, a copy in a layout.
-  Array share(const std::shared_ptr<const Layout> &layout) const;
+  /// is; of borrowed memory, a copy in a layout, for `ranks` as in `relayout`.
+  Array share(const std::shared_ptr<const Layout> &layout,
+              const std::vector<int64_t> *ranks = nullptr) const;
   /// Gives up the shards: those that no other array has are the caller's alone.
   std::vector<std::shared_ptr<Buffer>> release();
   /// Gives a result its shards, before its step is known to have ended.

@@ -11,6 +11,7 @@
 
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Array.h"
+#include "whale/Runtime/Job.h"
 #include "whale/Runtime/Network.h"
 #include "whale/Runtime/Profile.h"
 #include "whale/Runtime/Stats.h"
@@ -41,6 +42,10 @@ struct LoadOptions {
   /// their starts and waits allow, in an order that the seed decides
   /// (docs/runtime.md). Without `network`.
   std::optional<uint64_t> lateSeed;
+  /// The processes that run the program together, one after the other with
+  /// equal shares of the ranks; without it this one runs all ranks. Loading and
+  /// submitting are collective then. Without `network`.
+  std::shared_ptr<Job> job;
 };
 
 struct StepOptions {
@@ -98,6 +103,8 @@ public:
 
   const std::string &name() const;
   size_t rankCount() const;
+  /// The process of the job that runs a rank.
+  int64_t processOf(size_t rank) const;
   const std::vector<Parameter> &arguments() const;
   const std::vector<Parameter> &results() const;
 
@@ -120,6 +127,10 @@ public:
   /// Hands a step over, waits for it, and throws its Error.
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
+
+  /// The whole of an array that a step of this program gave, in the first
+  /// process; an empty handle in the others. Collective.
+  Array gather(const Array &array) const;
 
   /// Where the time of a step went, for people: what each rank computed, sent
   /// and waited, and the lines of the user's program that took longest, with

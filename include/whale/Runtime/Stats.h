@@ -59,6 +59,9 @@ struct Stats {
   /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on late devices
   /// also "moved_transfers": n.
   std::string json() const;
+
+  /// Takes some of the ranks from what another process has written.
+  void take(const std::string &json, const std::vector<size_t> &ranks);
 };
 
 } // namespace whale::runtime

@@ -42,6 +42,7 @@ class LocalTransport : public Transport {
 public:
   LocalTransport(const format::Program &program, const Network &network);
 
+  int64_t addChannel(std::shared_ptr<const Collective> collective) override;
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -111,6 +112,9 @@ private:
   std::atomic<bool> stopped = false;
   Clock::time_point origin;
   std::unordered_map<int64_t, Channel> channels;
+  /// Those that were added: by number, from `firstAdded` on.
+  std::vector<std::shared_ptr<const Collective>> added;
+  const int64_t firstAdded;
   std::vector<std::unique_ptr<Rank>> ranks;
   /// Ranks that are running or sleeping.
   size_t awake = 0;
@@ -119,9 +123,13 @@ private:
 };
 } // namespace
 
+int64_t firstFree(const format::Program &program) {
+  return program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
+}
+
 LocalTransport::LocalTransport(const format::Program &program,
                                const Network &network)
-    : hasNetwork(network != nullptr) {
+    : hasNetwork(network != nullptr), firstAdded(firstFree(program)) {
   for (size_t i = 0; i < program.ranks.size(); ++i)
     ranks.push_back(std::make_unique<Rank>());
   for (const auto &[number, collective] : program.channels)
@@ -252,6 +260,14 @@ void LocalTransport::sleep(Lock &lock, Rank &rank, double end) {
       lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(left),
       [&] { return stopped || rank.state != State::Sleeping; });
   rank.state = State::Running;
+}
+
+int64_t
+LocalTransport::addChannel(std::shared_ptr<const Collective> collective) {
+  int64_t number = firstAdded + static_cast<int64_t>(added.size());
+  channels.try_emplace(number, *collective, nullptr);
+  added.push_back(std::move(collective));
+  return number;
 }
 
 Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,

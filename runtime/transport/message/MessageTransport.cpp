@@ -314,6 +314,7 @@ public:
                    std::unique_ptr<Mover> mover);
   ~MessageTransport() override;
 
+  int64_t addChannel(std::shared_ptr<const Collective> collective) override;
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -353,6 +354,8 @@ private:
   void fail(const std::string &what);
 
   const format::Program &program;
+  /// Channels that the program does not have.
+  std::vector<std::shared_ptr<const Collective>> added;
   const std::vector<int64_t> processOfRank;
   const std::unique_ptr<Mover> mover;
 
@@ -377,9 +380,7 @@ MessageTransport::MessageTransport(const format::Program &program,
                                    std::unique_ptr<Mover> givenMover)
     : program(program), processOfRank(std::move(given)),
       mover(std::move(givenMover)) {
-  auto last = program.channels.rbegin();
-  if (processOfRank.size() >> rankBits ||
-      (last != program.channels.rend() && last->first >> channelBits))
+  if (processOfRank.size() >> rankBits || firstFree(program) >> channelBits)
     throw Error("the program has more ranks or channels than messages name");
   for (int64_t where : processOfRank)
     ranks.push_back(where == process
@@ -396,9 +397,22 @@ MessageTransport::~MessageTransport() {
 
 const Part &MessageTransport::partOf(int64_t rank, int64_t channel) {
   std::unique_ptr<Part> &part = ranks[rank]->parts[channel];
-  if (!part)
-    part = std::make_unique<Part>(*program.channels.at(channel), channel, rank);
+  if (!part) {
+    int64_t other = channel - firstFree(program);
+    const Collective &collective =
+        other < 0 ? *program.channels.at(channel) : *added.at(other);
+    part = std::make_unique<Part>(collective, channel, rank);
+  }
   return *part;
+}
+
+int64_t
+MessageTransport::addChannel(std::shared_ptr<const Collective> collective) {
+  added.push_back(std::move(collective));
+  int64_t last = firstFree(program) + static_cast<int64_t>(added.size()) - 1;
+  if (last >> channelBits)
+    throw Error("there are more channels than messages name");
+  return last;
 }
 
 Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,

@@ -1,0 +1,114 @@
+//===- Job.h - The processes that run a program together --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A job is one or more processes, on one host or several. One of them, the
+// first, coordinates: all others are connected with it. The connections carry
+// what the processes tell each other before they exchange data, and errors;
+// data go another way (runtime/transport). docs/clusters.md has the protocol.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_JOB_H
+#define WHALE_RUNTIME_JOB_H
+
+#include "whale/Runtime/Types.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace whale::runtime {
+
+/// How a process finds the others.
+struct JobOptions {
+  int64_t process = 0;
+  int64_t processes = 1;
+  /// Where the first process listens: a name or address, and a port.
+  std::string host = "127.0.0.1";
+  int port = 0;
+  /// Of the first process: a socket that listens already, or -1.
+  int listener = -1;
+  /// Seconds until all processes must have joined.
+  double joinLimit = 300;
+  /// Seconds without progress that end the job; 0 for none, by default from
+  /// the time of the slowest step.
+  std::optional<double> progressLimit;
+
+  /// From the variables of whale-run --nprocs, else of torchrun (RANK,
+  /// WORLD_SIZE, MASTER_ADDR and WHALE_PORT or MASTER_PORT + 1); nothing
+  /// without them. Throws Error where they are incomplete or wrong.
+  static std::optional<JobOptions> fromEnvironment();
+};
+
+/// What a process reports about its steps.
+struct Progress {
+  bool isInStep = false;
+  /// Counts instructions of all ranks of the process.
+  uint64_t count = 0;
+  /// Steps that have ended, and the seconds of the slowest.
+  uint64_t steps = 0;
+  double slowestStep = 0;
+  /// Which instruction a rank is in that waits for no other; empty if all wait.
+  std::string busy;
+  /// What a rank waits for.
+  std::string waiting;
+};
+
+/// All functions may be called by any thread, collective ones by one thread of
+/// each process in one order.
+class Job {
+public:
+  /// Collective: returns when all processes have joined. Throws Error.
+  static std::shared_ptr<Job> join(const JobOptions &options);
+  virtual ~Job() = default;
+
+  virtual int64_t process() const = 0;
+  virtual int64_t processes() const = 0;
+
+  /// Collective: what each process has given, by process. Calls that meet have
+  /// one name, or all throw Error.
+  virtual std::vector<std::string> allGather(const std::string &name,
+                                             const std::string &mine) = 0;
+
+  /// Collective: throws one Error in all processes, which names the field and
+  /// two values of it, unless all have given the same.
+  void agree(const std::vector<std::pair<std::string, std::string>> &fields);
+
+  /// Ends the job with an error. Returns the job's first error, which may be
+  /// another one.
+  virtual std::string fail(const std::string &what) = 0;
+  /// Called once, by a thread of the job, when the job has failed; at once if
+  /// it has. The destructor of what is returned waits for a call of it.
+  virtual std::shared_ptr<void>
+  onFailure(std::function<void(const std::string &error)> callback) = 0;
+
+  /// What is reported from now on; called every second.
+  virtual void reportProgress(std::function<Progress()> progress) = 0;
+
+  /// Collective: the process ends in order. Throws the job's Error.
+  virtual void leave() = 0;
+};
+
+/// Starts `count` processes of this program on this host, each with the
+/// arguments `arguments` and variables for `JobOptions::fromEnvironment`, and
+/// waits for them. Processes `first` to `first + count` of `total`. The output
+/// of the first process goes where this one's goes; that of the others into
+/// files of `logDirectory`, where given. Returns the exit status: 0 if all have
+/// ended well.
+int runProcesses(int64_t first, int64_t count, int64_t total,
+                 const std::string &host, int port,
+                 const std::vector<std::string> &arguments,
+                 const std::string &logDirectory);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_JOB_H

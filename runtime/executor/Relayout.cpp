@@ -1,0 +1,79 @@
+//===- Relayout.cpp - An array in another layout --------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/Relayout.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace whale::runtime {
+
+/// The part `common` of the box `to`, from the box `from` of a rank.
+static Cell cellOf(const Box &common, const Box &to, const Box &from,
+                   int64_t rank) {
+  Cell cell{common.start, common.size, {{rank, common.start}}};
+  for (size_t d = 0; d < common.start.size(); ++d) {
+    cell.dstStart[d] -= to.start[d];
+    cell.from[0].start[d] -= from.start[d];
+  }
+  return cell;
+}
+
+static std::vector<Cell> cellsOf(const Box &to, const Layout &from,
+                                 size_t self) {
+  std::vector<size_t> order(from.boxes.size());
+  std::iota(order.begin(), order.end(), 0);
+  // The rank itself first.
+  std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(self),
+              order.begin() + static_cast<ptrdiff_t>(self) + 1);
+  std::vector<Cell> parts;
+  std::vector<Box> done;
+  for (size_t rank : order) {
+    if (!from.boxes[rank])
+      continue;
+    const Box &box = *from.boxes[rank];
+    std::optional<Box> common = intersect(to, box);
+    if (!common)
+      continue;
+    Cell cell = cellOf(*common, to, box, static_cast<int64_t>(rank));
+    if (*common == to)
+      return {cell};
+    if (std::ranges::find(done, *common) != done.end())
+      continue;
+    done.push_back(*common);
+    parts.push_back(std::move(cell));
+  }
+  return parts;
+}
+
+std::shared_ptr<const Collective> relayoutOf(DType dtype, const Layout &from,
+                                             const Layout &to) {
+  assert(from.view == to.view && from.boxes.size() == to.boxes.size() &&
+         "views and ranks agree");
+  auto collective = std::make_shared<Collective>();
+  collective->kind = "relayout";
+  collective->dtype = dtype;
+  Group all;
+  for (size_t rank = 0; rank < from.boxes.size(); ++rank) {
+    auto number = static_cast<int64_t>(rank);
+    all.push_back(number);
+    if (from.boxes[rank])
+      collective->srcShapes[number] = from.boxes[rank]->size;
+    if (!to.boxes[rank])
+      continue;
+    collective->dstShapes[number] = to.boxes[rank]->size;
+    collective->cells[number] = std::make_shared<std::vector<Cell>>(
+        cellsOf(*to.boxes[rank], from, rank));
+  }
+  collective->participants = all;
+  collective->groups.insert(all);
+  return collective;
+}
+
+} // namespace whale::runtime

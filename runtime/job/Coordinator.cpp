@@ -1,0 +1,507 @@
+//===- Coordinator.cpp - What connects the processes of a job -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the connections of all processes. Out: frames that all of them get (all
+// have joined, what all have given, the first error, all have ended).
+//
+// One thread in a poll loop; it computes nothing that takes time. Whoever
+// connects is a stranger until it has proved that it has the secret: a stranger
+// that sends anything else, too much, or nothing for some seconds, is
+// disconnected and changes nothing for the others. A process whose connection
+// closes before it has said that it ends has died: an error for all others. One
+// that is silent, or whose ranks do not go on in a step, is one after the
+// limit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "job/Coordinator.h"
+
+#include "job/Frames.h"
+#include "job/Secret.h"
+#include "whale/Version.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <list>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace whale::runtime::job {
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+int listenOn(const std::string &host, int port) {
+  addrinfo hints = {}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  std::string service = std::to_string(port);
+  if (int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                              service.c_str(), &hints, &list))
+    throw Error("cannot listen on " + host + ": " + gai_strerror(error));
+  std::string what = "no address";
+  for (addrinfo *each = list; each; each = each->ai_next) {
+    int socket = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0)
+      continue;
+    int on = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(socket, each->ai_addr, each->ai_addrlen) == 0 &&
+        listen(socket, SOMAXCONN) == 0) {
+      freeaddrinfo(list);
+      return socket;
+    }
+    what = std::strerror(errno);
+    close(socket);
+  }
+  freeaddrinfo(list);
+  throw Error("cannot listen on port " + service +
+              (host.empty() ? "" : " of " + host) + ": " + what);
+}
+
+namespace {
+/// How long a stranger may take to prove that it has the secret, and the others
+/// to take the last error.
+constexpr double strangersLimit = 10, farewellLimit = 5;
+
+struct Connection {
+  int socket = -1;
+  std::string in, out;
+  Clock::time_point since = Clock::now();
+  /// What it has said first, and the challenge that it got.
+  std::string hello, challenge;
+  std::optional<int64_t> process;
+  bool isMember = false, isClosed = false;
+};
+
+struct Member {
+  Connection *connection = nullptr;
+  /// "process 1 (host b, pid 77)".
+  std::string name;
+  Clock::time_point heard = Clock::now(), advanced = Clock::now();
+  Progress progress;
+  bool hasLeft = false;
+  std::optional<std::pair<std::string, std::string>> given;
+};
+
+class Server : public Coordinator {
+public:
+  Server(const JobOptions &options, const std::string &secret, int listener,
+         int first);
+  ~Server() override;
+
+private:
+  void work();
+  void poll();
+  void accept();
+  void read(Connection &connection);
+  void write(Connection &connection);
+  void handle(Connection &connection, const Frame &frame);
+  void greet(Connection &connection, const Frame &frame);
+  void join(Connection &connection);
+  void gather();
+  void lose(Connection &connection);
+  void watch();
+  double limit() const;
+  void fail(const std::string &what);
+  void sendAll(Kind kind, const std::string &fields);
+  std::string missing() const;
+
+  const JobOptions options;
+  const std::string secret;
+  int listener;
+  int wakePipe[2] = {-1, -1};
+  std::list<Connection> connections;
+  std::vector<Member> members;
+  Clock::time_point begin = Clock::now();
+  Clock::time_point failed;
+  bool isComplete = false, hasFailed = false, isOver = false;
+  std::atomic<bool> isEnding = false;
+  std::thread thread;
+};
+} // namespace
+
+Server::Server(const JobOptions &options, const std::string &secret,
+               int listener, int first)
+    : options(options), secret(secret), listener(listener),
+      members(options.processes) {
+  if (pipe2(wakePipe, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  fcntl(listener, F_SETFL, O_NONBLOCK);
+  fcntl(first, F_SETFL, O_NONBLOCK);
+  Connection &own = connections.emplace_back();
+  own.socket = first;
+  own.process = 0;
+  members[0].name = "process 0";
+  join(own);
+  thread = std::thread([this] { work(); });
+}
+
+Server::~Server() {
+  isEnding = true;
+  [[maybe_unused]] ssize_t put = ::write(wakePipe[1], "", 1);
+  thread.join();
+  for (Connection &connection : connections)
+    close(connection.socket);
+  for (int file : {listener, wakePipe[0], wakePipe[1]})
+    close(file);
+}
+
+void Server::work() {
+  while (true) {
+    bool isSent = std::ranges::all_of(connections, [](const Connection &each) {
+      return each.isClosed || each.out.empty();
+    });
+    if (isEnding &&
+        (isSent || (hasFailed && secondsSince(failed) > farewellLimit)))
+      return;
+    poll();
+    watch();
+    connections.remove_if([](const Connection &each) {
+      if (each.isClosed)
+        close(each.socket);
+      return each.isClosed;
+    });
+  }
+}
+
+void Server::poll() {
+  std::vector<pollfd> files = {{listener, POLLIN, 0}, {wakePipe[0], POLLIN, 0}};
+  std::vector<Connection *> order;
+  for (Connection &each : connections) {
+    short events = POLLIN;
+    if (!each.out.empty())
+      events |= POLLOUT;
+    files.push_back({each.socket, events, 0});
+    order.push_back(&each);
+  }
+  constexpr int milliseconds = 250;
+  if (::poll(files.data(), files.size(), isEnding ? 10 : milliseconds) <= 0)
+    return;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (files[i + 2].revents & (POLLIN | POLLHUP | POLLERR))
+      read(*order[i]);
+    if (!order[i]->isClosed && (files[i + 2].revents & POLLOUT))
+      write(*order[i]);
+  }
+  if (files[0].revents)
+    accept();
+}
+
+void Server::accept() {
+  // More strangers than that at a time wait in the socket's queue.
+  size_t strangers = std::ranges::count_if(
+      connections, [](const Connection &each) { return !each.isMember; });
+  if (strangers > 64 + members.size())
+    return;
+  int socket =
+      accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (socket >= 0)
+    connections.emplace_back().socket = socket;
+}
+
+void Server::read(Connection &connection) {
+  char buffer[65536];
+  while (!connection.isClosed) {
+    ssize_t size = recv(connection.socket, buffer, sizeof(buffer), 0);
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return;
+    if (size <= 0)
+      return lose(connection);
+    connection.in.append(buffer, size);
+    bool isWrong = false;
+    while (auto frame = decode(
+               connection.in,
+               connection.isMember ? membersBytes : strangersBytes, isWrong)) {
+      handle(connection, *frame);
+      if (connection.isClosed)
+        return;
+    }
+    if (isWrong)
+      return lose(connection);
+  }
+}
+
+void Server::write(Connection &connection) {
+  while (!connection.out.empty()) {
+    ssize_t size = send(connection.socket, connection.out.data(),
+                        connection.out.size(), MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return;
+    if (size < 0)
+      return lose(connection);
+    connection.out.erase(0, size);
+  }
+}
+
+void Server::sendAll(Kind kind, const std::string &fields) {
+  std::string bytes = encode(kind, fields);
+  for (Member &member : members)
+    if (member.connection) {
+      member.connection->out += bytes;
+      write(*member.connection);
+    }
+}
+
+void Server::fail(const std::string &what) {
+  if (hasFailed || isOver)
+    return;
+  hasFailed = true;
+  failed = Clock::now();
+  sendAll(Kind::Fail, FieldWriter().text(what).take());
+}
+
+/// Who is connected is gone.
+void Server::lose(Connection &connection) {
+  connection.isClosed = true;
+  if (!connection.isMember)
+    return;
+  Member &member = members[*connection.process];
+  member.connection = nullptr;
+  if (!member.hasLeft)
+    fail(member.name + " has ended unexpectedly");
+}
+
+void Server::greet(Connection &connection, const Frame &frame) {
+  auto refuse = [&](const std::string &what) {
+    connection.out += encode(Kind::Fail, FieldWriter().text(what).take());
+    write(connection);
+    lose(connection);
+  };
+  if (frame.kind == Kind::Hello && connection.hello.empty()) {
+    FieldReader fields(frame.fields);
+    std::string version = fields.text();
+    uint64_t process = fields.number(), processes = fields.number();
+    fields.text();
+    fields.text(); // nonce and host
+    fields.number(); // its process id
+    if (!fields.isComplete())
+      return lose(connection);
+    connection.hello = frame.fields;
+    connection.challenge = makeNonce();
+    if (version == WHALE_VERSION_TEXT && process < members.size() &&
+        processes == members.size())
+      connection.process = static_cast<int64_t>(process);
+    connection.out +=
+        encode(Kind::Challenge,
+               FieldWriter()
+                   .text(connection.challenge)
+                   .text(prove(secret, "coordinator", connection.hello,
+                               connection.challenge))
+                   .take());
+    return write(connection);
+  }
+  if (frame.kind != Kind::Proof || connection.hello.empty())
+    return lose(connection);
+  FieldReader fields(frame.fields);
+  std::string proof = fields.text();
+  if (!fields.isComplete() ||
+      !isEqual(proof, prove(secret, "process", connection.hello,
+                            connection.challenge)))
+    return refuse("this process has another WHALE_SECRET than the first one");
+  // From here on it is one of ours: what is wrong with it is an error for all.
+  FieldReader hello(connection.hello);
+  std::string version = hello.text();
+  uint64_t process = hello.number(), processes = hello.number();
+  hello.text();
+  std::string host = hello.text();
+  std::string name = "process " + std::to_string(process) + " (host " + host +
+                     ", pid " + std::to_string(hello.number()) + ")";
+  std::string what;
+  if (version != WHALE_VERSION_TEXT)
+    what = name + " is of another version: " + version +
+           ", the first process "
+           "is " +
+           WHALE_VERSION_TEXT;
+  else if (!connection.process)
+    what = name + " is one of " + std::to_string(processes) +
+           " processes, the first process is one of " +
+           std::to_string(members.size());
+  else if (members[*connection.process].connection ||
+           members[*connection.process].hasLeft)
+    what = "two processes are process " + std::to_string(process) + ": " +
+           members[*connection.process].name + " and " + name;
+  if (!what.empty()) {
+    refuse(what);
+    return fail(what);
+  }
+  members[*connection.process].name = name;
+  join(connection);
+}
+
+void Server::join(Connection &connection) {
+  connection.isMember = true;
+  Member &member = members[*connection.process];
+  member.connection = &connection;
+  member.heard = member.advanced = Clock::now();
+  isComplete = std::ranges::all_of(
+      members, [](const Member &each) { return each.connection != nullptr; });
+  if (isComplete)
+    sendAll(Kind::Welcome, "");
+}
+
+void Server::handle(Connection &connection, const Frame &frame) {
+  if (!connection.isMember)
+    return greet(connection, frame);
+  Member &member = members[*connection.process];
+  member.heard = Clock::now();
+  FieldReader fields(frame.fields);
+  if (frame.kind == Kind::Gather) {
+    std::string name = fields.text();
+    member.given = {name, fields.text()};
+    gather();
+  } else if (frame.kind == Kind::Fail) {
+    fail(fields.text());
+  } else if (frame.kind == Kind::Beat) {
+    Progress next;
+    next.isInStep = fields.number() != 0;
+    next.count = fields.number();
+    next.steps = fields.number();
+    next.slowestStep = static_cast<double>(fields.number()) * 1e-6;
+    next.busy = fields.text();
+    next.waiting = fields.text();
+    if (!next.isInStep || next.count != member.progress.count)
+      member.advanced = Clock::now();
+    member.progress = next;
+  } else if (frame.kind == Kind::Bye) {
+    member.hasLeft = true;
+    gather();
+    if (std::ranges::all_of(members,
+                            [](const Member &each) { return each.hasLeft; })) {
+      sendAll(Kind::Bye, "");
+      isOver = true;
+    }
+  } else {
+    return lose(connection);
+  }
+  if (fields.isWrong())
+    lose(connection);
+}
+
+/// Answers once all processes have given something.
+void Server::gather() {
+  const Member *given = nullptr, *gone = nullptr;
+  for (const Member &member : members) {
+    if (member.given)
+      given = &member;
+    else if (member.hasLeft)
+      gone = &member;
+    else
+      return;
+  }
+  if (!given)
+    return;
+  if (gone)
+    return fail(gone->name + " has ended, where " + given->name +
+                " exchanges " + given->given->first);
+  FieldWriter fields;
+  fields.text(given->given->first);
+  for (Member &member : members) {
+    if (member.given->first != given->given->first)
+      return fail(member.name + " exchanges " + member.given->first +
+                  ", where " + given->name + " exchanges " +
+                  given->given->first);
+    fields.text(member.given->second);
+  }
+  for (Member &member : members)
+    member.given.reset();
+  sendAll(Kind::Gathered, fields.take());
+}
+
+std::string Server::missing() const {
+  std::string list;
+  size_t count = 0;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (!members[i].connection && ++count <= 8)
+      list += (list.empty() ? "" : ", ") + std::to_string(i);
+  return (count == 1 ? "process " : "processes ") + list +
+         (count > 8 ? " and others" : "") + " of " +
+         std::to_string(members.size()) + (count == 1 ? " has" : " have");
+}
+
+/// Seconds that the job may stand still inside a step.
+double Server::limit() const {
+  if (options.progressLimit)
+    return *options.progressLimit;
+  constexpr double least = 10, factor = 20, first = 120;
+  double slowest = 0;
+  uint64_t steps = ~uint64_t(0);
+  for (const Member &member : members) {
+    slowest = std::max(slowest, member.progress.slowestStep);
+    steps = std::min(steps, member.progress.steps);
+  }
+  return steps == 0 ? first : std::max(least, factor * slowest);
+}
+
+void Server::watch() {
+  for (Connection &each : connections)
+    if (!each.isMember && !each.isClosed &&
+        secondsSince(each.since) > strangersLimit)
+      lose(each);
+  if (hasFailed || isOver)
+    return;
+  if (!isComplete) {
+    if (secondsSince(begin) > options.joinLimit)
+      fail(missing() + " not joined within " +
+           std::to_string(static_cast<int64_t>(options.joinLimit)) +
+           " seconds");
+    return;
+  }
+  double limit = this->limit();
+  if (limit <= 0)
+    return;
+  auto within =
+      " for " + std::to_string(static_cast<int64_t>(limit)) + " seconds";
+  std::string waiting;
+  for (const Member &member : members)
+    if (waiting.empty() && !member.progress.waiting.empty())
+      waiting = "; " + member.progress.waiting + " (" + member.name + ")";
+  for (const Member &member : members)
+    if (!member.hasLeft && secondsSince(member.heard) > limit)
+      return fail(member.name + " has given no sign of life" + within +
+                  ": it was stopped, or its host cannot be reached" + waiting);
+  // In a step all wait for the slowest: it is one that waits for none.
+  const Member *stuck = nullptr;
+  for (const Member &member : members) {
+    if (!member.progress.isInStep || secondsSince(member.advanced) <= limit)
+      continue;
+    if (!stuck ||
+        (stuck->progress.busy.empty() && !member.progress.busy.empty()))
+      stuck = &member;
+  }
+  bool isMoving = std::ranges::any_of(members, [&](const Member &member) {
+    return !member.hasLeft && secondsSince(member.advanced) <= limit;
+  });
+  if (stuck && !isMoving)
+    fail(stuck->name + " has made no progress" + within +
+         (stuck->progress.busy.empty() ? "" : ": " + stuck->progress.busy) +
+         waiting);
+}
+
+std::unique_ptr<Coordinator> Coordinator::create(const JobOptions &options,
+                                                 const std::string &secret,
+                                                 int listener, int first) {
+  return std::make_unique<Server>(options, secret, listener, first);
+}
+
+} // namespace whale::runtime::job

@@ -1,0 +1,83 @@
+//===- Frames.h - Messages of the control connection ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A frame is the length of what follows (4 bytes, little-endian), its kind (1
+// byte) and its fields. Numbers are 8 bytes, little-endian; a text is its
+// length as a number and its bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_JOB_FRAMES_H
+#define WHALE_RUNTIME_JOB_FRAMES_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace whale::runtime::job {
+
+enum class Kind : uint8_t {
+  Hello = 1, ///< version, process, processes, nonce, host, process id
+  Challenge, ///< nonce, proof of the coordinator
+  Proof,     ///< proof of the process
+  Welcome,   ///< all have joined
+  Gather,    ///< name, text
+  Gathered,  ///< name, texts
+  Fail,      ///< text
+  Beat,      ///< progress
+  Bye,       ///< from a process: it ends; to it: all do
+};
+
+struct Frame {
+  Kind kind = Kind::Hello;
+  std::string fields;
+};
+
+/// Most bytes of a frame before and after a process has proved that it knows
+/// the secret.
+inline constexpr size_t strangersBytes = 4096;
+inline constexpr size_t membersBytes = size_t(1) << 30;
+
+/// Writes fields.
+class FieldWriter {
+public:
+  FieldWriter &number(uint64_t value);
+  FieldWriter &text(std::string_view value);
+  std::string take() { return std::move(bytes); }
+
+private:
+  std::string bytes;
+};
+
+/// Reads fields; nothing once they are not what was asked for.
+class FieldReader {
+public:
+  explicit FieldReader(std::string_view bytes) : bytes(bytes) {}
+  uint64_t number();
+  std::string text();
+  /// Whether all fields were read, and no others are there.
+  bool isComplete() const { return isRight && bytes.empty(); }
+  bool isWrong() const { return !isRight; }
+
+private:
+  std::string_view bytes;
+  bool isRight = true;
+};
+
+std::string encode(Kind kind, std::string_view fields);
+
+/// Takes a complete frame from the front of `bytes`; nothing if it is not
+/// complete. `isWrong` is set where the bytes are no frame, or one of more than
+/// `most` bytes.
+std::optional<Frame> decode(std::string &bytes, size_t most, bool &isWrong);
+
+} // namespace whale::runtime::job
+
+#endif // WHALE_RUNTIME_JOB_FRAMES_H

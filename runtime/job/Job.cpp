@@ -1,0 +1,450 @@
+//===- Job.cpp - A process of a job ---------------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A process has one connection with the coordinator, and a thread that reads
+// it. Who calls a collective function sends a frame and sleeps until the thread
+// has read the answer, or the job has failed. The first process also runs the
+// coordinator, and is connected with it by a pair of sockets.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Job.h"
+
+#include "job/Coordinator.h"
+#include "job/Frames.h"
+#include "job/Secret.h"
+#include "whale/Version.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <fcntl.h>
+#include <mutex>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace whale::runtime {
+
+using namespace job;
+using Clock = std::chrono::steady_clock;
+using Lock = std::unique_lock<std::mutex>;
+
+namespace {
+/// A job of one process.
+class Alone : public Job {
+public:
+  int64_t process() const override { return 0; }
+  int64_t processes() const override { return 1; }
+  std::vector<std::string> allGather(const std::string &,
+                                     const std::string &mine) override {
+    return {mine};
+  }
+  std::string fail(const std::string &what) override { return what; }
+  std::shared_ptr<void>
+  onFailure(std::function<void(const std::string &)>) override {
+    return nullptr;
+  }
+  void reportProgress(std::function<Progress()>) override {}
+  void leave() override {}
+};
+
+class Joined : public Job {
+public:
+  explicit Joined(const JobOptions &options);
+  ~Joined() override;
+
+  int64_t process() const override { return options.process; }
+  int64_t processes() const override { return options.processes; }
+  std::vector<std::string> allGather(const std::string &name,
+                                     const std::string &mine) override;
+  std::string fail(const std::string &what) override;
+  std::shared_ptr<void>
+  onFailure(std::function<void(const std::string &)> callback) override;
+  void reportProgress(std::function<Progress()> progress) override;
+  void leave() override;
+
+private:
+  using Callback = std::function<void(const std::string &)>;
+  struct Listener {
+    std::mutex mutex;
+    Callback callback;
+  };
+
+  void meet();
+  void stop();
+  void connect();
+  void authenticate();
+  Frame read(Clock::time_point end);
+  void send(Kind kind, const std::string &fields);
+  void work();
+  void take(const Frame &frame);
+  void setError(const std::string &what);
+  void beat();
+
+  const JobOptions options;
+  const std::string secret;
+  int socket = -1;
+  int wakePipe[2] = {-1, -1};
+  std::unique_ptr<Coordinator> coordinator;
+
+  std::mutex sendMutex, mutex;
+  std::condition_variable changed;
+  // Guarded by `mutex`.
+  bool isWelcome = false, isOver = false, isEnding = false;
+  std::optional<std::vector<std::string>> gathered;
+  std::optional<std::string> error;
+  std::vector<std::weak_ptr<Listener>> listeners;
+  std::function<Progress()> progress;
+
+  /// Bytes of frames that are not complete; of the thread.
+  std::string in;
+  std::thread thread;
+};
+} // namespace
+
+Joined::Joined(const JobOptions &options)
+    : options(options), secret(readSecret()) {
+  if (pipe2(wakePipe, O_CLOEXEC) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  try {
+    meet();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+/// Joins the others, or throws Error.
+void Joined::meet() {
+  if (options.process == 0) {
+    int listener = options.listener;
+    if (listener < 0)
+      listener = listenOn(options.host, options.port);
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      throw Error(std::string("cannot make a pair of sockets: ") +
+                  std::strerror(errno));
+    socket = pair[0];
+    coordinator = Coordinator::create(options, secret, listener, pair[1]);
+  } else {
+    connect();
+    authenticate();
+  }
+  thread = std::thread([this] { work(); });
+  Lock lock(mutex);
+  changed.wait(lock, [&] { return isWelcome || error; });
+  if (error)
+    throw Error(*error);
+}
+
+Joined::~Joined() { stop(); }
+
+void Joined::stop() {
+  {
+    Lock lock(mutex);
+    isEnding = true;
+  }
+  [[maybe_unused]] ssize_t put = write(wakePipe[1], "", 1);
+  if (thread.joinable())
+    thread.join();
+  coordinator.reset();
+  for (int *file : {&socket, &wakePipe[0], &wakePipe[1]})
+    if (*file >= 0)
+      close(std::exchange(*file, -1));
+}
+
+void Joined::connect() {
+  auto end = Clock::now() + std::chrono::duration<double>(options.joinLimit);
+  std::string what;
+  std::chrono::milliseconds pause(20);
+  while (true) {
+    addrinfo hints = {}, *list = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    int error =
+        getaddrinfo(options.host.c_str(), std::to_string(options.port).c_str(),
+                    &hints, &list);
+    what = error ? gai_strerror(error) : "";
+    for (addrinfo *each = list; each && socket < 0; each = each->ai_next) {
+      int file = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (file >= 0 && ::connect(file, each->ai_addr, each->ai_addrlen) == 0) {
+        socket = file;
+        break;
+      }
+      what = std::strerror(errno);
+      if (file >= 0)
+        close(file);
+    }
+    if (list)
+      freeaddrinfo(list);
+    if (socket >= 0)
+      break;
+    if (Clock::now() > end)
+      throw Error("process " + std::to_string(options.process) +
+                  " cannot reach the first process at " + options.host + ":" +
+                  std::to_string(options.port) + ": " + what);
+    // The first process may start later.
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(500));
+  }
+  int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+/// The next frame of the coordinator. Throws Error.
+Frame Joined::read(Clock::time_point end) {
+  while (true) {
+    bool isWrong = false;
+    if (auto frame = decode(in, membersBytes, isWrong))
+      return *frame;
+    if (isWrong)
+      throw Error("what listens at " + options.host + ":" +
+                  std::to_string(options.port) + " is no process of Whale");
+    pollfd file = {socket, POLLIN, 0};
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - Clock::now());
+    if (left.count() <= 0 ||
+        poll(&file, 1, static_cast<int>(left.count())) == 0)
+      throw Error("the first process does not answer at " + options.host + ":" +
+                  std::to_string(options.port));
+    char buffer[65536];
+    ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size <= 0)
+      throw Error("the first process at " + options.host + ":" +
+                  std::to_string(options.port) + " has closed the connection");
+    in.append(buffer, size);
+  }
+}
+
+void Joined::authenticate() {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  std::string hello = FieldWriter()
+                          .text(WHALE_VERSION_TEXT)
+                          .number(options.process)
+                          .number(options.processes)
+                          .text(makeNonce())
+                          .text(host)
+                          .number(getpid())
+                          .take();
+  send(Kind::Hello, hello);
+  constexpr std::chrono::seconds limit(10);
+  Frame frame = read(Clock::now() + limit);
+  FieldReader fields(frame.fields);
+  std::string challenge = fields.text(), proof = fields.text();
+  if (frame.kind != Kind::Challenge || !fields.isComplete() ||
+      !isEqual(proof, prove(secret, "coordinator", hello, challenge)))
+    throw Error("the first process, at " + options.host + ":" +
+                std::to_string(options.port) +
+                ", has another secret: export the same WHALE_SECRET for all "
+                "(mpirun -x WHALE_SECRET)");
+  send(Kind::Proof,
+       FieldWriter().text(prove(secret, "process", hello, challenge)).take());
+}
+
+void Joined::send(Kind kind, const std::string &fields) {
+  std::string bytes = encode(kind, fields);
+  std::lock_guard lock(sendMutex);
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    ssize_t size =
+        ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size <= 0)
+      return; // The thread sees that the connection is closed, too.
+    sent += size;
+  }
+}
+
+void Joined::setError(const std::string &what) {
+  std::vector<std::weak_ptr<Listener>> called;
+  {
+    Lock lock(mutex);
+    if (error || isOver)
+      return;
+    error = what;
+    called = listeners;
+    changed.notify_all();
+  }
+  for (const std::weak_ptr<Listener> &each : called)
+    if (auto listener = each.lock()) {
+      std::lock_guard lock(listener->mutex);
+      if (listener->callback)
+        std::exchange(listener->callback, nullptr)(what);
+    }
+}
+
+void Joined::take(const Frame &frame) {
+  FieldReader fields(frame.fields);
+  if (frame.kind == Kind::Fail)
+    return setError(fields.text());
+  Lock lock(mutex);
+  if (frame.kind == Kind::Welcome) {
+    isWelcome = true;
+  } else if (frame.kind == Kind::Gathered) {
+    fields.text();
+    std::vector<std::string> list;
+    for (int64_t i = 0; i < options.processes; ++i)
+      list.push_back(fields.text());
+    gathered = std::move(list);
+  } else if (frame.kind == Kind::Bye) {
+    isOver = true;
+  }
+  changed.notify_all();
+}
+
+void Joined::beat() {
+  std::function<Progress()> ask;
+  {
+    Lock lock(mutex);
+    ask = progress;
+  }
+  Progress now = ask ? ask() : Progress();
+  send(Kind::Beat, FieldWriter()
+                       .number(now.isInStep)
+                       .number(now.count)
+                       .number(now.steps)
+                       .number(static_cast<uint64_t>(now.slowestStep * 1e6))
+                       .text(now.busy)
+                       .text(now.waiting)
+                       .take());
+}
+
+void Joined::work() {
+  constexpr std::chrono::seconds interval(1);
+  auto nextBeat = Clock::now();
+  while (true) {
+    bool isWrong = false;
+    while (auto frame = decode(in, membersBytes, isWrong))
+      take(*frame);
+    if (isWrong)
+      setError("the connection with the first process carries nonsense");
+    {
+      Lock lock(mutex);
+      if (isEnding)
+        return;
+    }
+    if (Clock::now() >= nextBeat) {
+      beat();
+      nextBeat = Clock::now() + interval;
+    }
+    pollfd files[] = {{socket, POLLIN, 0}, {wakePipe[0], POLLIN, 0}};
+    if (poll(files, 2, 1000) < 0 || !files[0].revents)
+      continue;
+    char buffer[65536];
+    ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size <= 0) {
+      setError("process 0, which coordinates the others, has ended "
+               "unexpectedly");
+      // Only `isEnding` ends the thread.
+      Lock lock(mutex);
+      changed.wait(lock, [&] { return isEnding; });
+      return;
+    }
+    in.append(buffer, size);
+  }
+}
+
+std::vector<std::string> Joined::allGather(const std::string &name,
+                                           const std::string &mine) {
+  send(Kind::Gather, FieldWriter().text(name).text(mine).take());
+  Lock lock(mutex);
+  changed.wait(lock, [&] { return gathered || error; });
+  if (error)
+    throw Error(*error);
+  return *std::exchange(gathered, std::nullopt);
+}
+
+std::string Joined::fail(const std::string &what) {
+  send(Kind::Fail, FieldWriter().text(what).take());
+  // Another process may have been first.
+  constexpr std::chrono::seconds patience(2);
+  {
+    Lock lock(mutex);
+    if (isOver)
+      return what;
+    changed.wait_for(lock, patience, [&] { return error.has_value(); });
+  }
+  setError(what);
+  Lock lock(mutex);
+  return error ? *error : what;
+}
+
+std::shared_ptr<void> Joined::onFailure(Callback callback) {
+  auto listener = std::make_shared<Listener>();
+  listener->callback = std::move(callback);
+  std::optional<std::string> already;
+  {
+    Lock lock(mutex);
+    already = error;
+    if (!already)
+      listeners.push_back(listener);
+  }
+  if (already)
+    std::exchange(listener->callback, nullptr)(*already);
+  // Who lets go of it waits for a call.
+  return std::shared_ptr<void>(listener.get(), [listener](void *) {
+    std::lock_guard lock(listener->mutex);
+    listener->callback = nullptr;
+  });
+}
+
+void Joined::reportProgress(std::function<Progress()> given) {
+  Lock lock(mutex);
+  progress = std::move(given);
+}
+
+void Joined::leave() {
+  send(Kind::Bye, "");
+  Lock lock(mutex);
+  changed.wait(lock, [&] { return isOver || error; });
+  if (!isOver)
+    throw Error(*error);
+}
+
+void Job::agree(
+    const std::vector<std::pair<std::string, std::string>> &fields) {
+  FieldWriter writer;
+  for (const auto &[name, value] : fields)
+    writer.text(value);
+  std::vector<std::string> all = allGather("what must be equal", writer.take());
+  // All see the same texts, and so find the same difference.
+  std::vector<FieldReader> readers(all.begin(), all.end());
+  for (const auto &[name, value] : fields) {
+    std::string first = readers[0].text();
+    for (size_t i = 1; i < all.size(); ++i)
+      if (std::string other = readers[i].text(); other != first)
+        throw Error(name + " differs: process 0 has " + first + ", process " +
+                    std::to_string(i) + " has " + other);
+  }
+}
+
+std::shared_ptr<Job> Job::join(const JobOptions &options) {
+  if (options.processes == 1)
+    return std::make_shared<Alone>();
+  bool isLocal = options.host == "localhost" || options.host == "::1" ||
+                 options.host.starts_with("127.");
+  if (!isLocal && options.listener < 0 && readSecret().empty())
+    throw Error("processes on several hosts need a secret: export the same "
+                "WHALE_SECRET for all (mpirun -x WHALE_SECRET)");
+  return std::make_shared<Joined>(options);
+}
+
+} // namespace whale::runtime

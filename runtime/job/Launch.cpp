@@ -1,0 +1,230 @@
+//===- Launch.cpp - Starting the processes of a job -----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "job/Coordinator.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <limits>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace whale::runtime {
+
+static int64_t readNumber(const char *name, const char *text, int64_t most) {
+  int64_t value = -1;
+  const char *end = text + std::strlen(text);
+  if (auto result = std::from_chars(text, end, value);
+      result.ec != std::errc() || result.ptr != end || value < 0 ||
+      value > most)
+    throw Error(std::string(name) + ": '" + text +
+                "' is no whole number from 0 to " + std::to_string(most));
+  return value;
+}
+
+/// Reads the variable of a launcher; throws where it is missing.
+static int64_t readVariable(const char *name, const char *because,
+                            int64_t most) {
+  const char *text = std::getenv(name);
+  if (!text)
+    throw Error(std::string(name) + " is not set, where " + because + " is");
+  return readNumber(name, text, most);
+}
+
+std::optional<JobOptions> JobOptions::fromEnvironment() {
+  constexpr int64_t most = 1 << 20, mostPort = 65535;
+  JobOptions options;
+  if (std::getenv("WHALE_PROCESSES")) {
+    const char *given = "WHALE_PROCESSES";
+    options.processes = readVariable(given, given, most);
+    options.process = readVariable("WHALE_PROCESS", given, most);
+    options.port =
+        static_cast<int>(readVariable("WHALE_PORT", given, mostPort));
+    if (const char *host = std::getenv("WHALE_HOST"))
+      options.host = host;
+    if (options.process == 0 && std::getenv("WHALE_LISTENER")) {
+      options.listener =
+          static_cast<int>(readVariable("WHALE_LISTENER", given, most));
+      fcntl(options.listener, F_SETFD, FD_CLOEXEC);
+    }
+  } else if (std::getenv("WORLD_SIZE")) {
+    const char *given = "WORLD_SIZE";
+    options.processes = readVariable(given, given, most);
+    options.process = readVariable("RANK", given, most);
+    if (const char *host = std::getenv("MASTER_ADDR"))
+      options.host = host;
+    else if (options.processes > 1)
+      throw Error("MASTER_ADDR is not set, where WORLD_SIZE is");
+    if (std::getenv("WHALE_PORT"))
+      options.port =
+          static_cast<int>(readVariable("WHALE_PORT", given, mostPort));
+    else if (options.processes > 1)
+      // The launcher itself listens on MASTER_PORT.
+      options.port = static_cast<int>(
+          readVariable("MASTER_PORT", given, mostPort - 1) + 1);
+  } else {
+    return std::nullopt;
+  }
+  if (options.processes < 1 || options.process >= options.processes)
+    throw Error("process " + std::to_string(options.process) + " is none of " +
+                std::to_string(options.processes));
+  return options;
+}
+
+namespace {
+/// Ended by signals that this process passes on.
+volatile sig_atomic_t endingSignal = 0;
+
+struct Child {
+  pid_t pid;
+  int64_t process;
+  int status = 0;
+  bool isRunning = true;
+};
+} // namespace
+
+static pid_t start(int64_t process, int64_t total, const std::string &host,
+                   int port, int listener,
+                   const std::vector<std::string> &arguments,
+                   const std::string &logDirectory) {
+  std::vector<char *> words;
+  for (const std::string &argument : arguments)
+    words.push_back(const_cast<char *>(argument.c_str()));
+  words.push_back(nullptr);
+  std::string log = logDirectory.empty() ? "/dev/null"
+                                         : logDirectory + "/process-" +
+                                               std::to_string(process) + ".log";
+  pid_t parent = getpid();
+  pid_t pid = fork();
+  if (pid != 0)
+    return pid;
+  // No child outlives the process that watches it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(1);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    std::signal(signal, SIG_DFL);
+  setenv("WHALE_PROCESSES", std::to_string(total).c_str(), 1);
+  setenv("WHALE_PROCESS", std::to_string(process).c_str(), 1);
+  setenv("WHALE_HOST", host.c_str(), 1);
+  setenv("WHALE_PORT", std::to_string(port).c_str(), 1);
+  unsetenv("WHALE_LISTENER");
+  if (process == 0 && listener >= 0) {
+    setenv("WHALE_LISTENER", std::to_string(listener).c_str(), 1);
+    fcntl(listener, F_SETFD, 0);
+  }
+  if (process != 0) {
+    int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file >= 0) {
+      dup2(file, STDOUT_FILENO);
+      dup2(file, STDERR_FILENO);
+    }
+  }
+  execv("/proc/self/exe", words.data());
+  _exit(127);
+}
+
+int runProcesses(int64_t first, int64_t count, int64_t total,
+                 const std::string &host, int port,
+                 const std::vector<std::string> &arguments,
+                 const std::string &logDirectory) {
+  int listener = -1;
+  if (first == 0) {
+    // Listening before anybody is started, so that no port is guessed.
+    listener = job::listenOn(host, port);
+    sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    getsockname(listener, reinterpret_cast<sockaddr *>(&address), &size);
+    port = ntohs(address.ss_family == AF_INET6
+                     ? reinterpret_cast<sockaddr_in6 &>(address).sin6_port
+                     : reinterpret_cast<sockaddr_in &>(address).sin_port);
+  }
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) { endingSignal = signal; };
+    sigaction(signal, &action, nullptr);
+  }
+  std::vector<Child> children;
+  for (int64_t i = 0; i < count; ++i) {
+    pid_t pid =
+        start(first + i, total, host, port, listener, arguments, logDirectory);
+    if (pid < 0) {
+      for (const Child &child : children)
+        kill(child.pid, SIGKILL);
+      throw Error(std::string("cannot start a process: ") +
+                  std::strerror(errno));
+    }
+    children.push_back({pid, first + i});
+  }
+  if (listener >= 0)
+    close(listener);
+
+  using Clock = std::chrono::steady_clock;
+  // The others end by themselves, with the error, once one has.
+  constexpr std::chrono::seconds grace(10);
+  constexpr std::chrono::milliseconds pause(20);
+  std::optional<Clock::time_point> failed;
+  const Child *firstFailed = nullptr;
+  size_t running = children.size();
+  int passedOn = 0;
+  while (running > 0) {
+    for (Child &child : children) {
+      if (!child.isRunning ||
+          waitpid(child.pid, &child.status, WNOHANG) != child.pid)
+        continue;
+      child.isRunning = false;
+      --running;
+      if (child.status != 0 && !firstFailed) {
+        firstFailed = &child;
+        failed = Clock::now();
+      }
+    }
+    if (endingSignal && !passedOn) {
+      passedOn = endingSignal;
+      failed = Clock::now();
+      for (const Child &child : children)
+        if (child.isRunning)
+          kill(child.pid, passedOn);
+    }
+    if (failed && Clock::now() - *failed > grace)
+      for (const Child &child : children)
+        if (child.isRunning)
+          kill(child.pid, SIGKILL);
+    if (running > 0)
+      std::this_thread::sleep_for(pause);
+  }
+  if (passedOn) {
+    std::signal(passedOn, SIG_DFL);
+    raise(passedOn);
+  }
+  if (!firstFailed)
+    return 0;
+  // The first process has printed the job's error, unless it was killed.
+  const Child &printer = children.front();
+  if (printer.process != 0 || WIFSIGNALED(printer.status))
+    std::cerr << "error: process " << firstFailed->process
+              << (WIFSIGNALED(firstFailed->status)
+                      ? std::string(" was ended by signal ") +
+                            std::to_string(WTERMSIG(firstFailed->status))
+                      : " has ended with status " +
+                            std::to_string(WEXITSTATUS(firstFailed->status)))
+              << "\n";
+  return 1;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,74 @@
+//===- Secret.cpp - Who may join a job ------------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "job/Secret.h"
+
+#include "job/Frames.h"
+#include "whale/Runtime/Types.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+
+namespace whale::runtime::job {
+
+std::string readSecret() {
+  if (const char *secret = std::getenv("WHALE_SECRET"))
+    return secret;
+  const char *path = std::getenv("WHALE_SECRET_FILE");
+  if (!path)
+    return "";
+  std::string name = std::string("WHALE_SECRET_FILE: ") + path;
+  struct stat status;
+  std::ifstream file(path);
+  if (stat(path, &status) != 0 || !file)
+    throw Error(name + ": cannot be read");
+  if (status.st_mode & 077)
+    throw Error(name + ": others may read it: chmod 600");
+  std::string secret((std::istreambuf_iterator<char>(file)),
+                     std::istreambuf_iterator<char>());
+  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r'))
+    secret.pop_back();
+  if (secret.empty())
+    throw Error(name + ": is empty");
+  return secret;
+}
+
+std::string makeNonce() {
+  std::string nonce(32, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char *>(nonce.data()),
+                 static_cast<int>(nonce.size())) != 1)
+    throw Error("OpenSSL has no random numbers");
+  return nonce;
+}
+
+std::string prove(const std::string &secret, const std::string &side,
+                  const std::string &hello, const std::string &challenge) {
+  std::string text =
+      FieldWriter().text(side).text(hello).text(challenge).take();
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  // An empty key is one, too: everybody has it.
+  if (!HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+            reinterpret_cast<const unsigned char *>(text.data()), text.size(),
+            digest, &size))
+    throw Error("OpenSSL cannot compute an HMAC");
+  return {reinterpret_cast<const char *>(digest), size};
+}
+
+bool isEqual(const std::string &a, const std::string &b) {
+  return a.size() == b.size() &&
+         CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+} // namespace whale::runtime::job

@@ -1,0 +1,33 @@
+//===- Secret.h - Who may join a job ----------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_JOB_SECRET_H
+#define WHALE_RUNTIME_JOB_SECRET_H
+
+#include <string>
+
+namespace whale::runtime::job {
+
+/// The secret of WHALE_SECRET, else of the file that WHALE_SECRET_FILE names,
+/// which nobody but its owner may read; empty without both. Throws Error.
+std::string readSecret();
+
+/// 32 random bytes.
+std::string makeNonce();
+
+/// What proves that one end of a connection has the secret: an HMAC-SHA256.
+/// `side` differs by end, so that no end can send the other's proof back.
+std::string prove(const std::string &secret, const std::string &side,
+                  const std::string &hello, const std::string &challenge);
+
+/// Compares in a time that does not depend on where they differ.
+bool isEqual(const std::string &a, const std::string &b);
+
+} // namespace whale::runtime::job
+
+#endif // WHALE_RUNTIME_JOB_SECRET_H
