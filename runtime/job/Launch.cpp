@@ -176,7 +176,7 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
 
   using Clock = std::chrono::steady_clock;
   // The others end by themselves, with the error, once one has.
-  constexpr std::chrono::seconds grace(10);
+  constexpr std::chrono::seconds grace(8);
   constexpr std::chrono::milliseconds pause(20);
   std::optional<Clock::time_point> failed;
   const Child *firstFailed = nullptr;

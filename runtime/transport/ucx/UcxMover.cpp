@@ -31,8 +31,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long the end of a process waits for what others still have to receive,
-/// and an abort for the library.
-constexpr std::chrono::seconds patience(5);
+/// and an abort for the library: what was sent to a dead process may never end.
+constexpr std::chrono::seconds flushLimit(5);
+constexpr std::chrono::milliseconds cancelLimit(500);
 
 /// The functions of UCX. It is opened when it is first used: from then on it
 /// handles signals of errors and watches the allocation of memory, which
@@ -127,8 +128,9 @@ private:
 
   void connect(const Exchange &exchange);
   void track(ucs_status_ptr_t request, Call *call);
-  void complete(void *request, ucs_status_t status, Call *call);
-  bool progressUntil(const std::function<bool()> &isDone);
+  void complete(void *request, Call *call);
+  bool progressUntil(const std::function<bool()> &isDone,
+                     Clock::duration limit);
   void destroy();
 
   const Ucx &ucx = Ucx::get();
@@ -137,7 +139,7 @@ private:
   int workerEvents = -1, wakeEvents = -1;
   std::vector<Peer> peers;
   std::set<Call *> calls;
-  std::string error;
+  bool isCancelled = false;
 };
 } // namespace
 
@@ -202,9 +204,11 @@ void UcxMover::destroy() {
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
     ucs_status_ptr_t request = ucx.ucp_ep_close_nbx(peer.endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) {
-      progressUntil([&] {
-        return ucx.ucp_request_check_status(request) != UCS_INPROGRESS;
-      });
+      progressUntil(
+          [&] {
+            return ucx.ucp_request_check_status(request) != UCS_INPROGRESS;
+          },
+          flushLimit);
       ucx.ucp_request_free(request);
     }
   }
@@ -217,13 +221,15 @@ void UcxMover::destroy() {
 }
 
 UcxMover::~UcxMover() {
-  // Memory that UCX still writes to must outlive it; so must UCX itself.
-  if (cancel())
+  // After an abort the process is about to end. Until then, what is on its way
+  // to and from others may still use memory, and UCX with it.
+  if (!isCancelled)
     destroy();
 }
 
-bool UcxMover::progressUntil(const std::function<bool()> &isDone) {
-  auto end = Clock::now() + patience;
+bool UcxMover::progressUntil(const std::function<bool()> &isDone,
+                             Clock::duration limit) {
+  auto end = Clock::now() + limit;
   while (!isDone()) {
     if (ucx.ucp_worker_progress(worker))
       continue;
@@ -234,10 +240,8 @@ bool UcxMover::progressUntil(const std::function<bool()> &isDone) {
   return true;
 }
 
-void UcxMover::complete(void *request, ucs_status_t status, Call *call) {
+void UcxMover::complete(void *request, Call *call) {
   --*call->pending;
-  if (status != UCS_OK && status != UCS_ERR_CANCELED && error.empty())
-    error = ucx.ucs_status_string(status);
   calls.erase(call);
   delete call;
   ucx.ucp_request_free(request);
@@ -264,9 +268,9 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
-  param.cb.send = [](void *request, ucs_status_t status, void *data) {
+  param.cb.send = [](void *request, ucs_status_t, void *data) {
     auto *call = static_cast<Call *>(data);
-    call->mover->complete(request, status, call);
+    call->mover->complete(request, call);
   };
   ucp_ep_h endpoint = peers[process].endpoint;
   track(isSynchronous
@@ -282,10 +286,10 @@ void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
-  param.cb.recv = [](void *request, ucs_status_t status,
-                     const ucp_tag_recv_info_t *, void *data) {
+  param.cb.recv = [](void *request, ucs_status_t, const ucp_tag_recv_info_t *,
+                     void *data) {
     auto *call = static_cast<Call *>(data);
-    call->mover->complete(request, status, call);
+    call->mover->complete(request, call);
   };
   track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tag, ~Tag(0), &param), call);
 }
@@ -315,29 +319,17 @@ void UcxMover::flush() {
   if (!UCS_PTR_IS_PTR(request))
     return;
   progressUntil(
-      [&] { return ucx.ucp_request_check_status(request) != UCS_INPROGRESS; });
+      [&] { return ucx.ucp_request_check_status(request) != UCS_INPROGRESS; },
+      flushLimit);
   ucx.ucp_request_free(request);
 }
 
 bool UcxMover::cancel() {
+  isCancelled = true;
   for (Call *call : std::vector<Call *>(calls.begin(), calls.end()))
     if (calls.contains(call))
       ucx.ucp_request_cancel(worker, call->request);
-  // What is on its way to a peer ends only with the endpoint.
-  if (!progressUntil([&] { return calls.empty(); })) {
-    for (Peer &peer : peers) {
-      ucp_request_param_t param = {};
-      param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-      param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-      ucs_status_ptr_t request = ucx.ucp_ep_close_nbx(peer.endpoint, &param);
-      if (UCS_PTR_IS_PTR(request))
-        ucx.ucp_request_free(request);
-      peer.endpoint = nullptr;
-      peer.loss = "closed";
-    }
-    return progressUntil([&] { return calls.empty(); });
-  }
-  return true;
+  return progressUntil([&] { return calls.empty(); }, cancelLimit);
 }
 
 std::unique_ptr<Mover> createUcxMover(const Exchange &exchange) {
