@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call runs its segment where the buffers lie that it has there. Calls that
-// have theirs in the same places do the same, so that is done once for them.
+// Checks calls: runs the segment in the buffers that the call passes. Calls
+// with the same buffers behave the same, so each combination is run once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ void BufferVerifier::eraseLocals(unsigned segment) {
     erase(BufferSpace::Arena, 0, begin, end);
 }
 
-// What differs by call is where the buffers of the segment lie. What lies
-// outside the arena, only some of them being the same can matter.
+// Calls differ in the locations of the segment's buffers. In the arena the
+// offsets matter; outside it, only which of the buffers are equal.
 bool BufferVerifier::call(const BufferInstr &instr) {
   const SegmentPlan &segment = *function.segments[instr.callee];
   if (!updates(instr, segment.inPlace))
@@ -52,7 +52,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
     operands.push_back(plan.bufferOf[operand]);
   for (const InPlace &pair : segment.inPlace)
     operands[pair.operand] = plan.bufferOf[instr.results[pair.result]];
-  // The copies may have overwritten what others hold.
+  // Copies to the operands' buffers may have overwritten other operands.
   for (auto [value, buffer] : llvm::zip_equal(instr.operands, operands))
     if (buffer == plan.bufferOf[value] && !read(value, "a call reads"))
       return false;
@@ -82,12 +82,12 @@ bool BufferVerifier::call(const BufferInstr &instr) {
       else if (b.space == BufferSpace::Result)
         b = plan.buffers[plan.bufferOf[instr.results[b.index]]];
       else
-        // Apart from constants that are passed.
+        // Index after the function's constants, which may be passed too.
         b.index += function.values.size();
       if (b.bytes != bytes)
         return fail("a call passes a buffer of another size");
       if (!isInside(b))
-        return fail("a local lies outside the arena");
+        return fail("a local is outside the arena");
     }
     if (auto wrong = BufferVerifier(*segment.function, there).runCall())
       return fail("in a call of segment " + llvm::Twine(instr.callee) + ": " +

@@ -88,8 +88,8 @@ struct StageLoad {
   /// Between this stage and the previous ones, in both directions.
   double bytesIn = 0;
   int64_t stateBytes = 0;
-  /// By how much the fullest device is over its memory with all its stages, as
-  /// far as is known before buffers are planned; 0 where all fits.
+  /// By how much the fullest device exceeds its memory with all its stages, as
+  /// far as can be estimated before buffers are planned; 0 if everything fits.
   int64_t lacksBytes = 0;
 };
 

@@ -38,7 +38,7 @@ struct VirtualDeviceOptions {
   bool wholeCluster = false;
   /// Devices that remain after the last whole group form a smaller one.
   bool unevenReplicas = false;
-  /// The TaskGraphs are stages of a pipeline: those in front keep more
+  /// The TaskGraphs are stages of a pipeline: earlier stages keep more
   /// micro-batches and get the devices of a group that have more memory.
   bool pipeline = false;
   /// Set if that didn't fit: bytes that a device of each stage needs. The stage
