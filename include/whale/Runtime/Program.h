@@ -48,8 +48,9 @@ struct StepOptions {
   bool donate = true;
   /// Whether StepCosts has a profile.
   bool isProfiled = false;
-  /// If not empty, a factor for each rank, at least 1, by which its instructions
-  /// take longer than its thread works; not applied to communication.
+  /// If not empty, a factor for each rank, at least 1, by which its
+  /// instructions take longer than its thread works; not applied to
+  /// communication.
   std::vector<double> slowdowns;
   /// Requesting a stop, from any thread, ends the run with an Error before its
   /// next instruction. Needed for loops that never end.
