@@ -457,7 +457,7 @@ LogicalResult WaitOp::verify() {
           ? !getResult() || getResult().getType() != getReceived().getType()
           : bool(getResult()))
     return emitOpError(
-        "must have a result exactly if it has 'for', of its type");
+        "expects a result of the type of 'for', and none without it");
   Value sent = collective.getInput();
   if (isa<AllReduceOp>(collective.getOperation()) && collective.getOutput())
     sent = {};

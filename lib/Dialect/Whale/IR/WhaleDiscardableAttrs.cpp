@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace whale;
 
 namespace {
-/// What has an attribute; a bit set in the table.
+/// The kind of entity that an attribute is on; sets of them are bit masks.
 enum Owner : unsigned {
   kOnModule = 1,
   kOnFunction = 2,
