@@ -1,4 +1,4 @@
-//===- Oracle.cpp - Proves that steps do what they should -----------------===//
+//===- Oracle.cpp - Verify tables of cells --------------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -49,7 +49,7 @@ public:
   std::optional<std::string> run() {
     if (step.from.hasWindows())
       return "a value is taken from windows";
-    if (!checkDevices() || !placeCells() || !paint() || !checkValues())
+    if (!checkDevices() || !locateCells() || !paint() || !checkValues())
       return message;
     return std::nullopt;
   }
@@ -66,12 +66,12 @@ private:
   std::vector<const Node *> valueOf;
 
   /// A cell in global coordinates.
-  struct Placed {
+  struct GlobalCell {
     unsigned leaf;
     Box box;
     const Cell *cell;
   };
-  std::vector<Placed> placed;
+  std::vector<GlobalCell> globalCells;
   /// Per dimension, where any box starts or ends. The elements between two
   /// neighbours are in the same boxes, so only the first of them is checked.
   SmallVector<std::vector<int64_t>> cuts;
@@ -162,7 +162,7 @@ private:
 
   /// Converts each cell to global coordinates and checks that its contributions
   /// are the same elements.
-  bool placeCells() {
+  bool locateCells() {
     cuts.resize(extents().size());
     auto cut = [&](const Box &box) {
       for (unsigned d = 0; d != cuts.size(); ++d) {
@@ -208,7 +208,7 @@ private:
             if (!checkSource(receiver, contribution, offset, global, sources))
               return false;
           cut(global);
-          placed.push_back({unsigned(leaf), std::move(global), &cell});
+          globalCells.push_back({unsigned(leaf), std::move(global), &cell});
         }
       }
     }
@@ -317,7 +317,7 @@ private:
     written.assign(to.shards().size(),
                    std::vector<const Cell *>(points, nullptr));
     std::optional<std::pair<unsigned, size_t>> twice;
-    for (const Placed &cell : placed)
+    for (const GlobalCell &cell : globalCells)
       forEachPoint(cell.box, [&](size_t index) {
         const Cell *&slot = written[cell.leaf][index];
         if (slot && !twice)

@@ -1,4 +1,4 @@
-//===- CheckTransfers.cpp - Proofs about a program's transfers --*- C++ -*-===//
+//===- CheckTransfers.cpp - Check a program's transfers ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -144,9 +144,9 @@ void MemoryCheck::useAll(const Instruction &instruction) {
     use(run->operands[i], written.contains(static_cast<int64_t>(i)));
   for (BufferIndex index : run->results)
     use(index, true);
-  const std::vector<Range> &places = locals[run->function];
-  for (size_t i = 0; i < places.size(); ++i)
-    use(places[i], true, "local", static_cast<int64_t>(i));
+  const std::vector<Range> &ranges = locals[run->function];
+  for (size_t i = 0; i < ranges.size(); ++i)
+    use(ranges[i], true, "local", static_cast<int64_t>(i));
 }
 
 std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
@@ -155,8 +155,8 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
     const Instruction &instruction = list[i];
     std::string here = at(path, i);
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-      // A transfer in a queue ends after the earlier ones in it; a local one is
-      // not in a queue.
+      // A transfer in a queue runs after the earlier ones in it, which may use
+      // the same buffers. A local one is in no queue and runs at once.
       if (isLocal(program, *start))
         useAll(instruction);
       Active transfer{start->transfer, {}, {}};

@@ -9,8 +9,8 @@
 // Assigns offsets by greedy best fit: one buffer after the other goes into the
 // smallest gap between the buffers that are alive at the same time. Tries up to
 // three orders: the largest first; if that wastes memory, the largest and
-// longest-lived first, then the earliest first. Cost: pairs of buffers that
-// overlap in time.
+// longest-lived first, then the earliest first. Cost: quadratic in the number
+// of buffers, for each order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -259,18 +259,18 @@ int64_t Packer::packInOrder(int64_t limit,
                             std::vector<int64_t> &offsets) const {
   int64_t size = 0;
   // Buffers with offsets, in ascending order of offset.
-  struct Placed {
+  struct Packed {
     int64_t offset;
     int64_t bytes;
     int64_t begin, end;
     size_t request;
   };
-  std::vector<Placed> placed;
+  std::vector<Packed> packed;
   for (size_t r : order) {
     int64_t bytes = llvm::alignTo(requests[r].bytes, bufferAlignment);
     int64_t begin = spans[r].first.first, end = spans[r].end;
     int64_t top = 0, best = -1, bestGap = 0;
-    for (const Placed &other : placed) {
+    for (const Packed &other : packed) {
       // A buffer that ends below the top doesn't change the gaps.
       if (other.offset + other.bytes <= top || other.end <= begin ||
           end <= other.begin || !together(r, other.request))
@@ -288,11 +288,11 @@ int64_t Packer::packInOrder(int64_t limit,
     size = std::max(size, best + bytes);
     if (size >= limit)
       return size;
-    auto at = llvm::upper_bound(placed, best,
-                                [](int64_t offset, const Placed &other) {
+    auto at = llvm::upper_bound(packed, best,
+                                [](int64_t offset, const Packed &other) {
                                   return offset < other.offset;
                                 });
-    placed.insert(at, {best, bytes, begin, end, r});
+    packed.insert(at, {best, bytes, begin, end, r});
   }
   return size;
 }

@@ -431,9 +431,11 @@ BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
   return std::move(plan);
 }
 
-/// Returns pairs of operands and results that are updates of them in place.
-/// Loop-carried chains come first, then all other in-place operations. The
-/// caller then needn't copy the operand.
+/// Returns pairs of an operand and a result that is computed from it in place:
+/// through updates and loop-carried values first, then through other in-place
+/// operations. An operand whose live range merely ends before that of a result
+/// starts isn't paired with it: whether they share a buffer is decided by the
+/// callers, which then needn't copy it.
 std::vector<Alias>
 Planner::findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const {
   llvm::IntEqClasses related(function.values.size());

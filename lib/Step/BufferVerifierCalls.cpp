@@ -59,7 +59,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
   std::vector<unsigned> passed = operands;
   for (unsigned result : instr.results)
     passed.push_back(plan.bufferOf[result]);
-  std::vector<int64_t> places{instr.callee};
+  std::vector<int64_t> locations{instr.callee};
   std::map<std::pair<BufferSpace, unsigned>, int64_t> others;
   for (unsigned number : passed) {
     const PlannedBuffer &b = plan.buffers[number];
@@ -67,10 +67,10 @@ bool BufferVerifier::call(const BufferInstr &instr) {
     BufferSpace space = part ? BufferSpace::Argument : b.space;
     int64_t other =
         others.try_emplace({space, b.index}, others.size()).first->second;
-    places.push_back(space == BufferSpace::Arena ? b.offset
-                                                 : -1 - 2 * other - part);
+    locations.push_back(space == BufferSpace::Arena ? b.offset
+                                                    : -1 - 2 * other - part);
   }
-  if (ran.insert(std::move(places)).second) {
+  if (ran.insert(std::move(locations)).second) {
     BufferPlan there = segment.plan;
     there.alias = plan.alias;
     for (PlannedBuffer &b : there.buffers) {
@@ -82,7 +82,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
       else if (b.space == BufferSpace::Result)
         b = plan.buffers[plan.bufferOf[instr.results[b.index]]];
       else
-        // Index after the function's constants, which may be passed too.
+        // Distinct from the caller's constants, which may be passed.
         b.index += function.values.size();
       if (b.bytes != bytes)
         return fail("a call passes a buffer of another size");

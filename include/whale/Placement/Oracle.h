@@ -1,4 +1,4 @@
-//===- Oracle.h - Proves that steps do what they should ---------*- C++ -*-===//
+//===- Oracle.h - Verify tables of cells ------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

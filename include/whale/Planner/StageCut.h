@@ -32,7 +32,7 @@ struct CutUnit {
   /// Whether it has enough work for a stage: each stage gets at least one such
   /// unit.
   bool counts = false;
-  /// Parameters and optimizer state that no earlier unit uses.
+  /// Parameters and optimizer state of which this unit is the first user.
   int64_t stateBytes = 0;
   /// Their gradients.
   int64_t gradientBytes = 0;

@@ -1,4 +1,4 @@
-//===- CheckTransfers.h - Proofs about a program's transfers ----*- C++ -*-===//
+//===- CheckTransfers.h - Check a program's transfers -----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -81,7 +81,7 @@ public:
 
   // For the code that runs the step.
 
-  /// Whether its results are no longer needed.
+  /// Whether the step need not continue: it was abandoned or has ended.
   bool isUnwanted() const { return isGivenUp || hasEnded(); }
   /// Makes the step run after another one, too.
   void follow(const std::shared_ptr<Step> &other);

@@ -89,14 +89,14 @@ public:
     bool holds = keptError >= 0 && held >= 0 && dup2(held, STDERR_FILENO) >= 0;
     bool isRight =
         llvm::cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs());
-    std::string said;
+    std::string captured;
     if (holds) {
       dup2(keptError, STDERR_FILENO);
       char buffer[4096];
       off_t offset = 0;
       ssize_t count;
       while ((count = pread(held, buffer, sizeof(buffer), offset)) > 0) {
-        said.append(buffer, count);
+        captured.append(buffer, count);
         offset += count;
       }
     }
@@ -105,10 +105,10 @@ public:
         close(descriptor);
     keptError = -1;
     if (isRight) {
-      llvm::errs() << said;
+      llvm::errs() << captured;
       return true;
     }
-    llvm::StringRef tool = llvm::sys::path::filename(argv[0]), rest = said;
+    llvm::StringRef tool = llvm::sys::path::filename(argv[0]), rest = captured;
     std::string text;
     while (!rest.empty()) {
       auto [line, after] = rest.split('\n');
@@ -141,13 +141,13 @@ private:
   static void reportFatalError(void *tool, const char *reason, bool) {
     // Memory runs out for all threads at once: only the first that fails
     // reports it.
-    static std::atomic_flag said;
-    static thread_local bool isSaying = false;
-    if (isSaying)
+    static std::atomic_flag isReported;
+    static thread_local bool isReporting = false;
+    if (isReporting)
       failWithoutMemory();
-    while (said.test_and_set())
+    while (isReported.test_and_set())
       pause();
-    isSaying = true;
+    isReporting = true;
     // Frees memory for printing the message; other threads may still take it.
     std::free(reserve);
     const std::string &output = static_cast<LLVMTool *>(tool)->output;

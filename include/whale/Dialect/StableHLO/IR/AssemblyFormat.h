@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Print and parse functions of the custom<...> directives in the formats of
+// attributes and operations. Each comment shows the text form.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_ASSEMBLYFORMAT_H
 #define WHALE_DIALECT_STABLEHLO_IR_ASSEMBLYFORMAT_H

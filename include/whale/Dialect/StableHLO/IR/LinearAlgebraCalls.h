@@ -1,5 +1,4 @@
-//===- LinearAlgebraCalls.h - JAX's calls of LAPACK ------------- -*- C++
-//-*-===//
+//===- LinearAlgebraCalls.h - JAX's calls of LAPACK -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
