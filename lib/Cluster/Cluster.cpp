@@ -28,7 +28,7 @@ std::string_view whale::stringifyOpClass(OpClass opClass) {
   case OpClass::Other:
     return "other";
   }
-  std::abort(); // no class of operations
+  std::abort(); // not an OpClass
 }
 
 double DeviceKind::peakFlops(std::string_view dtype) const {

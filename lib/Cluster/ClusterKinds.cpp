@@ -6,18 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Peaks are dense (no structured sparsity), at boost clock; those of f16, bf16,
-// tf32 and narrower types are of the tensor cores where there are any. Memory
-// counts GiB, as a cluster file would.
+// The table of built-in kinds. Peaks are dense (no structured sparsity), at
+// boost clock; those of f16, bf16, tf32 and narrower types are of the tensor
+// cores where there are any. Memory is in GiB.
 //
 // Sources, all by NVIDIA: "Tesla P100 GPU accelerator" data sheets (PCIe and
 // SXM2, 2016), "Tesla V100" data sheet (2020; with V100S), "T4 70W low profile
 // PCIe GPU accelerator" product brief (2020), "A100 80GB" data sheet (2022) and
 // "A100 Tensor Core GPU architecture" (2020), "H100 Tensor Core GPU" data
 // sheets (2023, 2024; with NVL), "H200 Tensor Core GPU" data sheet (2024). The
-// A800 and H800 are the A100 and H100 with slower NVLink, the H800 with little
-// f64; the H20 by its published specification (2023). `cpu` is a round figure
-// for one socket of a server, of use only where all devices are CPUs.
+// A800 and H800 are the A100 and H100 with slower NVLink, and the H800 has a
+// low f64 peak; the H20 follows its published specification (2023). `cpu` is a
+// rough figure for one socket of a server, useful only where all devices are
+// CPUs.
 //
 
 #include "whale/Cluster/Cluster.h"
@@ -36,7 +37,7 @@ struct Row {
 };
 } // namespace
 
-// Among the forms that a short name fits, the first counts.
+// If a short name fits several rows, the first of them is used.
 static constexpr Row kRows[] = {
     // name             f64   f32   tf32   f16    bf16   f8      i8      GiB
     {"cpu", 0.5, 1.0, 0, 0, 0, 0, 0, 256, 100},
@@ -68,7 +69,7 @@ static constexpr Row kRows[] = {
     {"H200-NVL-141GB", 30, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 141, 4800},
 };
 
-/// The parts of a name between its dashes.
+/// Splits a name at its dashes.
 static std::vector<std::string_view> components(std::string_view name) {
   std::vector<std::string_view> parts;
   for (size_t dash; (dash = name.find('-')) != name.npos;
@@ -85,8 +86,9 @@ static bool equalsIgnoringCase(std::string_view first,
   return std::ranges::equal(first, second, {}, lower, lower);
 }
 
-/// Whether `name` is the model of `full` and some of its other components, in
-/// order; SXM matches any SXM generation, GB sizes and PCIe as written.
+/// Whether `name` consists of the model of `full` and some of its other
+/// components, in order. `SXM` matches any SXM generation; GB sizes and PCIe
+/// match as written.
 static bool fits(std::string_view name, std::string_view full) {
   std::vector<std::string_view> want = components(name),
                                 have = components(full);

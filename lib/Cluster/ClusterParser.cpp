@@ -6,8 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns the text of a cluster file into a Cluster. Every error names the field
-// by its path from the top of the file.
+// Parses the text of a cluster file into a validated Cluster. Every error names
+// the field by its path from the top of the file, and its line and column. The
+// JSON library does not keep the position of a value, so an error's position is
+// found by counting values up to the offending one. Linear in the length of the
+// text.
 //
 
 #include "whale/Cluster/Cluster.h"
@@ -29,7 +32,7 @@ static constexpr std::string_view kDTypes[] = {
     "i32",           "i64",       "ui2",      "ui4",          "ui8",
     "ui16",          "ui32",      "ui64",     "complex<f32>", "complex<f64>"};
 
-/// The names, with a comma between them.
+/// Joins names with commas.
 template <typename Names>
 static std::string joined(const Names &names) {
   std::string text;
@@ -45,7 +48,7 @@ struct Problem {
   const Json *where = nullptr;
 };
 
-/// A value with its path from the top of the file.
+/// A JSON value with its path from the top of the file.
 class Field {
 public:
   Field(const Json &json, std::string path)
@@ -57,7 +60,7 @@ public:
 
   const Json &value() const { return json; }
 
-  /// The value is an object with no fields but these.
+  /// Checks that the value is an object with no fields but these.
   const Field &object(const std::vector<std::string_view> &known) const {
     if (!json.is_object())
       fail("expected an object, found " + describe());
@@ -68,7 +71,7 @@ public:
     return *this;
   }
 
-  /// The elements of a list with at least one.
+  /// Returns the elements of a list, which must not be empty.
   std::vector<Field> list() const {
     if (!json.is_array())
       fail("expected a list, found " + describe());
@@ -80,7 +83,7 @@ public:
     return fields;
   }
 
-  /// The members of an object, with their names.
+  /// Returns the members of an object with their names.
   std::vector<std::pair<std::string, Field>> members() const {
     if (!json.is_object())
       fail("expected an object, found " + describe());
@@ -125,7 +128,7 @@ public:
     return value;
   }
 
-  /// A whole number of bytes.
+  /// Returns a whole number of bytes.
   int64_t bytes() const {
     double value = within(kMemoryRange);
     if (value != std::floor(value))
@@ -133,7 +136,7 @@ public:
     return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
   }
 
-  /// A whole number from 1 up to `max`, perhaps written as 16e9.
+  /// Returns a whole number from 1 to `max`; forms such as 16e9 are accepted.
   int64_t count(int64_t max) const {
     double value = number();
     if (value != std::floor(value))
@@ -151,7 +154,7 @@ private:
     return Field(member, prefix.append(key));
   }
 
-  /// The number as a file would have it: 1e24, 0.5, 1e-6.
+  /// Formats a number the way a file would write it: 1e24, 0.5, 1e-6.
   static std::string shortest(double number) {
     char buffer[32];
     std::snprintf(buffer, sizeof(buffer), "%g", number);
@@ -167,7 +170,7 @@ private:
     return text;
   }
 
-  /// The value as an error message shows it.
+  /// Describes the value for an error message.
   std::string describe() const {
     if (json.is_number_float() && !std::isfinite(json.get<double>()))
       return "a number that is not finite";
@@ -255,7 +258,7 @@ unsigned Reader::kindIndex(const Field &field) {
       return i;
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   if (!builtin) {
-    // A cluster may describe a built-in kind anew.
+    // A cluster may redefine a built-in kind, so names can repeat.
     std::vector<std::string_view> known;
     for (const DeviceKind &kind : cluster.kinds)
       known.push_back(kind.name);
@@ -338,8 +341,8 @@ Cluster Reader::read(const Field &file) {
   return cluster;
 }
 
-/// Parses JSON; throws Problem where an object has a key twice, which the
-/// library would ignore.
+/// Parses JSON. Throws Problem if an object repeats a key, which the library
+/// would ignore.
 static Json parseJson(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   auto callback = [&](int, Json::parse_event_t event, Json &value) {
@@ -355,7 +358,7 @@ static Json parseJson(std::string_view text) {
   return Json::parse(text.begin(), text.end(), callback);
 }
 
-/// How many values start before `where` in the text of `root`.
+/// Returns how many values start before `where` in the text of `root`.
 static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
   std::vector<const Json *> stack = {&root};
   for (size_t ordinal = 0; !stack.empty(); ++ordinal) {
@@ -370,7 +373,8 @@ static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
   return std::nullopt;
 }
 
-/// Where the value after `ordinal` others starts in a valid JSON text.
+/// Returns the offset at which the value after `ordinal` others starts in a
+/// valid JSON text.
 static size_t offsetOf(std::string_view text, size_t ordinal) {
   constexpr std::string_view spaces = " \t\r\n";
   for (size_t at = 0; at < text.size();) {
@@ -404,7 +408,7 @@ static size_t offsetOf(std::string_view text, size_t ordinal) {
   throw ClusterError(std::string(message), line, column);
 }
 
-/// What comes after the first `separator`.
+/// Returns the part of the text after the first `separator`.
 static std::string_view after(std::string_view text,
                               std::string_view separator) {
   size_t at = text.find(separator);
@@ -412,7 +416,7 @@ static std::string_view after(std::string_view text,
 }
 
 Cluster Cluster::parse(std::string_view text) {
-  // The parser takes it for the end.
+  // The JSON library treats a zero byte as the end of the text.
   if (size_t zero = text.find('\0'); zero != text.npos)
     failAt(text, zero, "a zero byte");
   Json json;

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Boxes and their conversion between views of one tensor. The idea: the
+// coarsest common refinement of two views is found by dividing factors off both
+// from the minor end; a box is refined to it dimension by dimension and
+// coarsened to the other view. Linear in the number of dimensions.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Box.h"
 #include "llvm/ADT/STLExtras.h"
@@ -76,8 +83,8 @@ std::optional<CommonView> whale::commonRefinement(ArrayRef<int64_t> first,
   }
   if (volumeOf(first) != volumeOf(second) || volumeOf(first) == 0)
     return std::nullopt;
-  // Factors are taken off both views from the minor end; runs are counted from
-  // there too and turned round at the end.
+  // Factors are divided off both views from the minor end; runs are counted
+  // from there too and reversed at the end.
   struct Side {
     ArrayRef<int64_t> view;
     SmallVector<std::pair<unsigned, unsigned>, 4> runs;
@@ -138,8 +145,8 @@ std::optional<CommonView> whale::commonRefinement(ArrayRef<int64_t> first,
   return common;
 }
 
-/// Writes [start, start + size) of the product of `extents` as a box of them;
-/// appends to `box`.
+/// Converts [start, start + size) of the product of `extents` to a box of these
+/// extents; appends it to `box`.
 static bool refineInterval(int64_t start, int64_t size,
                            ArrayRef<int64_t> extents, Box &box) {
   for (unsigned d = 0, e = extents.size(); d != e; ++d) {
@@ -162,8 +169,8 @@ static bool refineInterval(int64_t start, int64_t size,
   return true;
 }
 
-/// The inverse: the interval of the product that the part [begin, end) of `box`
-/// covers, if it is one.
+/// The inverse: returns the interval of the product that the part [begin, end)
+/// of `box` covers, if it is one.
 static std::optional<std::pair<int64_t, int64_t>>
 coarsenInterval(const Box &box, ArrayRef<int64_t> view, unsigned begin,
                 unsigned end) {
@@ -193,8 +200,8 @@ std::optional<Box> whale::convertBox(const Box &box, ArrayRef<int64_t> from,
   }
   std::optional<CommonView> common = commonRefinement(from, to);
   if (!common) {
-    // The views interleave; only what is one interval in memory can be a box
-    // in both.
+    // The views interleave; a box of one can be a box of the other only if it
+    // is one interval in memory.
     auto flat = coarsenInterval(box, from, 0, from.size());
     Box result;
     if (!flat || !refineInterval(flat->first, flat->second, to, result))
@@ -210,8 +217,8 @@ std::optional<Box> whale::convertBox(const Box &box, ArrayRef<int64_t> from,
             refined))
       return std::nullopt;
   }
-  // Dimensions that belong to no dimension of `from` have extent 1 and lie
-  // between the runs; a run is never empty, so lengths show which they are.
+  // Dimensions that belong to no dimension of `from` have extent 1 and are
+  // between the runs; a run is never empty, so the run lengths identify them.
   if (refined.start.size() != common->extents.size()) {
     Box padded = Box::whole(common->extents);
     unsigned next = 0;

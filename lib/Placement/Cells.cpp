@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The public functions on steps: tables, groups, kinds and amounts of elements.
+// They bring the two placements into common coordinates (Flow.h) and call the
+// table builder or the matchers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Cells.h"
 #include "Flow.h"
@@ -43,8 +49,8 @@ raw_ostream &whale::operator<<(raw_ostream &os, const Step &step) {
 // Amounts
 //===----------------------------------------------------------------------===//
 
-/// Of an all-reduce of `elements` among `members`, what member `index` receives
-/// (and, the other way round, sends).
+/// Returns the elements that member `index` receives (and sends) in an
+/// all-reduce of `elements` among `members`.
 static std::pair<int64_t, int64_t>
 allReduceVolume(int64_t elements, int64_t members, int64_t index) {
   int64_t own = Placement::evenSizes(elements, members)[index];
@@ -52,7 +58,7 @@ allReduceVolume(int64_t elements, int64_t members, int64_t index) {
   return {(members - 1) * own + others, others + (members - 1) * own};
 }
 
-/// Received and sent by `device` in the groups of an all-reduce.
+/// Elements received and sent by `device` in the groups of an all-reduce.
 static std::pair<int64_t, int64_t> allReduceVolume(const CellTable &table,
                                                    DeviceId device) {
   for (const SmallVector<DeviceId> &group : table.groups) {

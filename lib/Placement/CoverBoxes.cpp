@@ -1,4 +1,4 @@
-//===- CoverBoxes.cpp - Whether boxes cover the same ----------------------===//
+//===- CoverBoxes.cpp - Compare what lists of boxes cover -----------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

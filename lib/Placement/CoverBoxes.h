@@ -1,4 +1,4 @@
-//===- CoverBoxes.h - Whether boxes cover the same --------------*- C++ -*-===//
+//===- CoverBoxes.h - Compare what lists of boxes cover ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,7 +16,7 @@ namespace whale {
 /// Whether two lists of boxes cover every element equally often.
 bool coverAlike(llvm::ArrayRef<const Box *> a, llvm::ArrayRef<const Box *> b);
 
-/// Whether boxes cover `whole`, each element once.
+/// Whether the boxes cover `whole`, each element once.
 inline bool tiles(llvm::ArrayRef<const Box *> parts, const Box &whole) {
   return coverAlike(parts, {&whole});
 }

@@ -103,7 +103,8 @@ std::vector<std::pair<int64_t, int64_t>> whale::runsOf(const Box &box,
   std::vector<std::pair<int64_t, int64_t>> runs;
   if (box.empty())
     return runs;
-  // The dimensions from `inner` on are one interval for each point before.
+  // Dimensions from `inner` on form one interval for each point of the earlier
+  // dimensions.
   unsigned inner = view.size();
   int64_t length = 1;
   while (inner != 0) {

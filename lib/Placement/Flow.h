@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to this folder: the trees of two placements of one tensor, prepared
-// for questions about single elements, and the groups of a step between them.
+// Private to this folder: the trees of two placements of one tensor, indexed
+// for queries about single elements, and the groups of a step between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@
 
 namespace whale {
 
-/// A placement's tree with the leaves below each node as a range, so that
-/// "is this device below that node" is one comparison.
+/// A placement's tree that stores the leaves below each node as a range, so
+/// that "is this device below that node" is one comparison.
 class FlowTree {
 public:
   struct Node {
     const PlacementNode *node;
     unsigned firstLeaf, endLeaf;
-    /// Of a split: where each part starts and ends along the dimension, in the
-    /// view.
+    /// Split only: where each part starts and ends along the dimension, in
+    /// coordinates of the view.
     Extents begins, ends;
     std::vector<Node> children;
     bool hasPartial = false;
@@ -37,9 +37,9 @@ public:
     bool covers(unsigned leaf) const {
       return firstLeaf <= leaf && leaf < endLeaf;
     }
-    /// Of a split without windows: the child that holds the element.
+    /// Split without windows only: returns the child that holds the element.
     const Node &childAt(llvm::ArrayRef<int64_t> point) const;
-    /// The child that has the leaf below it.
+    /// Returns the child that has the leaf below it.
     unsigned childOf(unsigned leaf) const;
   };
 
@@ -47,7 +47,7 @@ public:
 
   const Node &root() const { return top; }
   llvm::ArrayRef<Shard> shards() const { return placement.shards(); }
-  /// The leaf of a device, or -1.
+  /// Returns the leaf of a device, or -1.
   int leafOf(DeviceId device) const;
   bool holds(unsigned leaf, llvm::ArrayRef<int64_t> point) const;
 
@@ -60,7 +60,8 @@ private:
 };
 
 /// `from` and `to` in a common view, so that elements with the same owners on
-/// both sides form boxes; where there is none (`flat`), each in its own.
+/// both sides form boxes. If there is no common view (`flat`), each is in its
+/// own.
 struct Flow {
   Flow(const Placement &from, const Placement &to);
 
@@ -74,26 +75,26 @@ struct Match {
   std::vector<llvm::SmallVector<DeviceId>> groups;
 };
 
-/// The best single collective from `flow.from` to `flow.to`.
+/// Returns the best single collective from `flow.from` to `flow.to`.
 Match matchStep(const Flow &flow, const Topology &topology);
 
-/// The same by which devices exchange elements: for values that stay partial,
-/// and sides without a common view.
+/// The same, recognized by which devices exchange elements: for values that
+/// stay partial, and sides without a common view.
 Match matchTraffic(const Flow &flow, const Topology &topology);
 
-/// Whether a table may have so many pieces that building it takes too long.
+/// Whether a table may have too many pieces to be built in reasonable time.
 bool isTableLarge(const Flow &flow);
 
-/// The table's receivers, one after the other, until `fn` returns false.
-/// Returns whether it never did.
+/// Calls `fn` with the table's receivers, one after the other, until it returns
+/// false. Returns whether it never did.
 bool buildReceivers(const Flow &flow, const Topology &topology,
                     llvm::ArrayRef<llvm::SmallVector<DeviceId>> groups,
                     llvm::function_ref<bool(Receiver)> fn);
 
-/// What the table's devices send from.
+/// Returns the table's senders.
 std::vector<Sender> buildSenders(const Flow &flow);
 
-/// The table, with owners in the receiver's group preferred.
+/// Returns the table; owners in the receiver's group are preferred.
 CellTable buildTable(const Flow &flow, const Topology &topology,
                      std::vector<llvm::SmallVector<DeviceId>> groups,
                      StepKind kind);

@@ -1,4 +1,4 @@
-//===- Groups.cpp - Which collective a step is ----------------------------===//
+//===- Groups.cpp - Recognize the collective of a step --------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Recognises collectives by what devices hold before and after, not by how the
-// trees are written: devices are put in buckets by their boxes, and a bucket is
-// a group if the parts tile the whole. Replicas of a group run side by side.
+// Finds the collective that performs a step, and its groups. Collectives are
+// recognized by the boxes that devices hold before and after, not by the shape
+// of the trees: devices are put in buckets by their boxes, and a bucket is a
+// group if its parts tile the whole. Replicas of a group run side by side.
+// Cost: sorting the devices of each node of the tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +27,8 @@ using Kind = PlacementNode::Kind;
 using Group = SmallVector<DeviceId>;
 
 namespace {
-/// A device that is in `from`, with its boxes; `to` is empty if it is not there
-/// afterwards.
+/// A device of `from` with its boxes before and after; `to` is empty if the
+/// device is not in the placement after the step.
 struct Member {
   DeviceId device;
   unsigned node;
@@ -40,7 +42,7 @@ struct BoxLess {
 };
 } // namespace
 
-/// All empty boxes become one, so that boxes can be compared.
+/// Makes all empty boxes equal, so that boxes can be compared.
 static Box normalized(Box box) {
   if (box.empty()) {
     box.start.assign(box.start.size(), 0);
@@ -49,8 +51,8 @@ static Box normalized(Box box) {
   return box;
 }
 
-/// Sorts replicas so that those with the same position in lists of several
-/// parts are in one node where possible.
+/// Sorts the replicas of each part so that replicas at the same position in the
+/// lists of several parts are in one node where possible.
 static void sortByNode(std::vector<const Member *> &members) {
   // Members are in the order of the leaves.
   llvm::sort(members, [](const Member *a, const Member *b) {
@@ -58,7 +60,7 @@ static void sortByNode(std::vector<const Member *> &members) {
   });
 }
 
-/// Makes groups of the i-th members of all lists; false if lengths differ.
+/// Makes group i of the i-th members of all lists; false if lengths differ.
 static bool deal(std::vector<std::vector<const Member *>> &lists,
                  std::vector<std::vector<const Member *>> &groups) {
   size_t count = lists.front().size();
@@ -76,7 +78,7 @@ static bool deal(std::vector<std::vector<const Member *>> &lists,
 }
 
 namespace {
-/// Recognition over the devices below one node of `from`.
+/// Recognizes the collective of the devices below one node of `from`.
 class Matcher {
 public:
   Matcher(const Flow &flow, const Topology &topology) : from(flow.from) {
@@ -90,15 +92,15 @@ public:
     }
   }
 
-  /// nullopt: no collective. A match without groups that is no LocalSlice:
-  /// nothing to do.
+  /// Returns nullopt if there is no collective. A match without groups whose
+  /// kind is not LocalSlice means that nothing is to be done.
   std::optional<Match> run() {
     Box region = Box::whole(from.rootView());
     return matchNode(from.root(), region);
   }
 
 private:
-  /// FlowTree with the view at hand.
+  /// A FlowTree with its view.
   struct Tree : FlowTree {
     Extents view;
     explicit Tree(const Placement &placement)
@@ -139,7 +141,7 @@ private:
     return matchChildren(node, region);
   }
 
-  /// Children that need nothing of each other.
+  /// Matches children that exchange nothing with each other.
   std::optional<Match> matchChildren(const Node &node, Box &region) {
     Match all;
     std::optional<StepKind> kind;
@@ -170,7 +172,7 @@ private:
     return all;
   }
 
-  /// All devices that need one box hold parts that tile it.
+  /// All-gather: all devices that need one box hold parts that tile it.
   std::optional<Match> matchGather(ArrayRef<Member> range) {
     MapVector<const Box *, std::vector<const Member *>> buckets;
     std::map<Box, const Box *, BoxLess> names;
@@ -216,7 +218,7 @@ private:
     return match;
   }
 
-  /// The devices that hold a region exchange parts of it.
+  /// All-to-all: the devices that hold a region exchange parts of it.
   std::optional<Match> matchExchange(ArrayRef<Member> range,
                                      const Box &region) {
     // Members with the same boxes before and after are replicas.
@@ -241,7 +243,7 @@ private:
         lists.emplace_back();
       lists[it->second].push_back(&member);
     }
-    // Boxes that cover the region and are as large together overlap nowhere.
+    // Boxes that cover the region and have its volume in total do not overlap.
     if (volume != region.volume())
       return std::nullopt;
     EquivalenceClasses<unsigned> classes;
@@ -263,7 +265,7 @@ private:
           own.push_back(lists[j]);
           before.push_back(&lists[j].front()->from);
           after.push_back(&lists[j].front()->to);
-          // A part that two members share belongs to no exchange of parts.
+          // A part that two members share rules out an exchange of parts.
           if (!before.back()->empty() &&
               !parts.try_emplace(*before.back(), true).second)
             return std::nullopt;
@@ -277,8 +279,8 @@ private:
     return match;
   }
 
-  /// The partial node above a leaf, if there is one, and the child of it that
-  /// the leaf is below.
+  /// The partial node above a leaf, if any, and the child of it that the leaf
+  /// is below.
   struct Term {
     const Node *partial = nullptr;
     unsigned child = 0;
@@ -300,7 +302,8 @@ private:
     return true;
   }
 
-  /// Devices that hold the terms of one box end with it or with parts of it.
+  /// Reductions: devices that hold the terms of one box end with it or with
+  /// parts of it.
   std::optional<Match> matchReduce(const Node &node) {
     std::vector<Term> termOfLeaf;
     if (!collectTerms(node, {}, termOfLeaf))
@@ -360,7 +363,7 @@ private:
 };
 } // namespace
 
-/// Holders of whole boxes give them to devices that hold nothing.
+/// Broadcast: owners of whole boxes send them to devices that hold nothing.
 static std::optional<Match> matchBroadcast(const Flow &flow,
                                            const Topology &topology) {
   std::map<Box, std::vector<DeviceId>, BoxLess> holders;
@@ -398,15 +401,15 @@ static std::optional<Match> matchBroadcast(const Flow &flow,
     match.groups[it->second].push_back(shard.device);
     kept |= flow.to.holds(root) || match.groups[it->second].size() > 2;
   }
-  // One sender and one receiver each is a message, not a broadcast.
+  // One sender with one receiver is a message, not a broadcast.
   if (!kept)
     return std::nullopt;
   return match;
 }
 
 Match whale::matchStep(const Flow &flow, const Topology &topology) {
-  // A scalar has no empty box for a device that has nothing of it; its view [1]
-  // has.
+  // The view of a scalar has no empty box for a device that holds nothing; the
+  // view [1] has one.
   if (flow.from.rank() == 0 && flow.to.rank() == 0)
     return matchStep(Flow(*flow.from.withView({1}), *flow.to.withView({1})),
                      topology);
@@ -419,8 +422,8 @@ Match whale::matchStep(const Flow &flow, const Topology &topology) {
     if (std::optional<Match> match = Matcher(flow, topology).run()) {
       if (match->groups.empty())
         match->kind = StepKind::LocalSlice;
-      // Terms of no elements: a slice reduces nothing, so it is the batch of no
-      // messages.
+      // Terms without elements: a slice reduces nothing, so this becomes a
+      // batch of no messages.
       if (match->kind == StepKind::LocalSlice && flow.from.isPartial())
         match->kind = StepKind::SendRecv;
       return *match;

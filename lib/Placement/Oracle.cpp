@@ -1,8 +1,18 @@
-//===- Oracle.cpp - Proves that steps do what they should -----------------===//
+//===- Oracle.cpp - Verify tables of cells --------------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Verifies a table of cells against the placements of its step. In: the step
+// and its table. Out: nullopt, or the first error. The idea: along each
+// dimension, elements between two neighbouring starts or ends of boxes are in
+// the same boxes, so one element of each such piece is checked: that it is
+// written once, from devices that hold it, and that its terms make up the
+// value. Uses the trees alone, none of the code that builds tables. Cost: the
+// number of pieces, times the number of devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +27,15 @@ using namespace whale;
 using Kind = PlacementNode::Kind;
 
 namespace {
-/// A rectangle of global elements and where it starts in a shard.
+/// A rectangle of global elements and its start in a shard.
 struct Piece {
   Box global;
   Extents local;
 };
 
-/// Terms that an element has on a device: how often each node of the source
-/// tree. The key is the node whose value the term is: the root or a child of a
-/// partial node.
+/// The terms of an element on a device, with multiplicity. The key is the node
+/// of the source tree whose value the term is: the root or a child of a partial
+/// node.
 using Terms = std::map<const FlowTree::Node *, int>;
 
 class Oracle {
@@ -39,7 +49,7 @@ public:
   std::optional<std::string> run() {
     if (step.from.hasWindows())
       return "a value is taken from windows";
-    if (!checkDevices() || !placeCells() || !paint() || !checkValues())
+    if (!checkDevices() || !locateCells() || !paint() || !checkValues())
       return message;
     return std::nullopt;
   }
@@ -52,18 +62,18 @@ private:
   Flow flow;
   FlowTree from, to;
   std::string message;
-  /// For each leaf of `from`, the node whose value it has.
+  /// For each leaf of `from`, the node whose value the leaf holds.
   std::vector<const Node *> valueOf;
 
   /// A cell in global coordinates.
-  struct Placed {
+  struct GlobalCell {
     unsigned leaf;
     Box box;
     const Cell *cell;
   };
-  std::vector<Placed> placed;
+  std::vector<GlobalCell> globalCells;
   /// Per dimension, where any box starts or ends. The elements between two
-  /// neighbours are treated alike, so only the first of them is checked.
+  /// neighbours are in the same boxes, so only the first of them is checked.
   SmallVector<std::vector<int64_t>> cuts;
   /// The cell that writes each such element of each leaf of `to`.
   std::vector<std::vector<const Cell *>> written;
@@ -118,7 +128,7 @@ private:
     return flow.flat ? Extents{shard.box.volume()} : shard.box.size;
   }
 
-  /// The point of a placement's own view that a global point means.
+  /// Converts a global point to coordinates of a placement's own view.
   Extents pointIn(const Placement &placement, ArrayRef<int64_t> point) const {
     if (!flow.flat)
       return Extents(point);
@@ -150,9 +160,9 @@ private:
     return true;
   }
 
-  /// Writes each cell in global coordinates and checks that its contributions
-  /// mean the same elements.
-  bool placeCells() {
+  /// Converts each cell to global coordinates and checks that its contributions
+  /// are the same elements.
+  bool locateCells() {
     cuts.resize(extents().size());
     auto cut = [&](const Box &box) {
       for (unsigned d = 0; d != cuts.size(); ++d) {
@@ -198,7 +208,7 @@ private:
             if (!checkSource(receiver, contribution, offset, global, sources))
               return false;
           cut(global);
-          placed.push_back({unsigned(leaf), std::move(global), &cell});
+          globalCells.push_back({unsigned(leaf), std::move(global), &cell});
         }
       }
     }
@@ -236,7 +246,7 @@ private:
               os << " another element of device " << contribution.peer;
             });
         }
-        // In the flat case the pieces follow each other.
+        // In the flat case the pieces are consecutive.
         if (flow.flat) {
           rest.start[0] += local->size[0];
           rest.size[0] -= local->size[0];
@@ -307,7 +317,7 @@ private:
     written.assign(to.shards().size(),
                    std::vector<const Cell *>(points, nullptr));
     std::optional<std::pair<unsigned, size_t>> twice;
-    for (const Placed &cell : placed)
+    for (const GlobalCell &cell : globalCells)
       forEachPoint(cell.box, [&](size_t index) {
         const Cell *&slot = written[cell.leaf][index];
         if (slot && !twice)
@@ -357,8 +367,8 @@ private:
     terms[value] += whole;
   }
 
-  /// The terms that the devices below a node of `to` hold together; nullopt if
-  /// replicas differ.
+  /// Returns the terms that the devices below a node of `to` hold together;
+  /// nullopt if replicas differ.
   std::optional<Terms> termsAt(const Node &node, size_t index,
                                ArrayRef<int64_t> source,
                                ArrayRef<int64_t> target) {
@@ -391,8 +401,8 @@ private:
     return terms;
   }
 
-  /// Each window that has the element must have all of its value; an element
-  /// that no window has needs no check.
+  /// Each window that contains the element must have its whole value; an
+  /// element outside all windows needs no check.
   std::optional<Terms> windowTermsAt(const Node &node, size_t index,
                                      ArrayRef<int64_t> source,
                                      ArrayRef<int64_t> target) {
@@ -419,8 +429,8 @@ private:
     return true;
   }
 
-  /// Names the device that holds something else than the whole element, or,
-  /// where terms stay apart, the element alone.
+  /// Prints the device that does not hold the whole element; if the value stays
+  /// partial, prints the element alone.
   void blame(raw_ostream &os, size_t index, const Extents &point,
              const Extents &source, const Extents &target) {
     Terms whole{{&from.root(), 1}};
@@ -460,7 +470,8 @@ std::optional<std::string> whale::verifySteps(ArrayRef<Step> steps,
                ? std::nullopt
                : std::optional<std::string>("no steps between " + from.str() +
                                             " and " + to.str());
-  // Each step starts from what the one before was proved to give.
+  // Each step starts from the placement that the previous one was proved to
+  // produce.
   const Placement *held = &from;
   for (const Step &step : steps) {
     if (step.from != *held)

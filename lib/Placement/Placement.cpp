@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Construction, validation and queries of placements. Validation walks the tree
+// once and stores the box of each device; the queries read these. Rewriting is
+// in PlacementRewrite.cpp, printing and parsing in PlacementText.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Placement.h"
 #include "llvm/ADT/DenseMap.h"
@@ -175,7 +181,8 @@ struct Placement::Storage {
 };
 
 namespace {
-/// Walks a tree once: checks it, drops nodes of one child, notes the shards.
+/// Walks a tree once: checks it, drops nodes with one child, records the
+/// shards.
 struct Builder {
   ArrayRef<int64_t> view;
   std::vector<Shard> shards;
@@ -219,8 +226,8 @@ struct Builder {
     return Error::success();
   }
 
-  /// Windows must ascend; those that don't overlap and have no gaps are written
-  /// as parts.
+  /// Checks that windows ascend; windows without overlaps and gaps become
+  /// parts.
   Error checkWindows(PlacementNode &node, int64_t extent) {
     if (node.starts.empty())
       return Error::success();

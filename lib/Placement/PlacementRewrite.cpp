@@ -1,8 +1,15 @@
-//===- PlacementRewrite.cpp - Placements made from placements -------------===//
+//===- PlacementRewrite.cpp - Derive placements from placements -----------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions of Placement that return a changed placement: without windows
+// or partial nodes, in another view, with other dimensions or devices. Each
+// walks the tree recursively and, where sizes change, tracks the box of each
+// node before and after. Linear in the size of the tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +54,7 @@ Placement Placement::withoutPartial() const {
   return get(view(), std::move(node));
 }
 
-/// Turns windows into parts: `node` held `box`, and is to hold `part`.
+/// Turns windows into parts: `node` held `box` and is changed to hold `part`.
 static void cutWindows(Node &node, Box &box, Box &part) {
   if (node.kind != Kind::Split) {
     for (Node &child : node.children)
@@ -100,9 +107,9 @@ static bool sameShape(const Node &a, const Node &b) {
                     sameShape);
 }
 
-/// Sinks partial nodes to the leaves and takes them off. Each leaf of the
-/// result represents the devices `groups[leaf.device]` that hold terms of one
-/// box. False if children of a partial node differ in shape.
+/// Moves partial nodes down to the leaves and removes them. Each leaf of the
+/// result represents the devices `groups[leaf.device]`, which hold terms of one
+/// box. Returns false if children of a partial node differ in shape.
 static bool sinkPartial(const Node &node, Node &result,
                         std::vector<SmallVector<DeviceId>> &groups) {
   if (node.isLeaf()) {
@@ -179,8 +186,9 @@ static std::optional<Node> changeView(const Node &node, const Box &region,
     copy.children = std::move(children);
     return copy;
   }
-  // The dimension there is the one along which the boxes of the parts differ
-  // from the whole; parts that are empty or everything say nothing about it.
+  // The dimension in the new view is the one along which the boxes of the parts
+  // differ from the whole; parts that are empty or equal to the whole don't
+  // determine it.
   Box part = region;
   SmallVector<Box> boxes;
   std::optional<unsigned> dim;
@@ -203,8 +211,8 @@ static std::optional<Node> changeView(const Node &node, const Box &region,
     }
   }
   if (!dim) {
-    // One part has everything, or there is nothing: any dimension will do that
-    // can hold the sizes. The first of positive extent, else the first.
+    // One part is the whole, or all are empty: any dimension that can hold the
+    // sizes is right. Take the first of positive extent, else the first.
     if (to.empty())
       return std::nullopt;
     dim = 0;
@@ -298,8 +306,8 @@ Placement::mapDevices(function_ref<DeviceId(DeviceId)> rename) const {
                 }));
 }
 
-/// Merges nodes nested in their like: split in split of one dimension, and so
-/// on.
+/// Merges directly nested nodes of the same kind: split in split of one
+/// dimension, and so on.
 static Node mergeNested(const Node &node) {
   if (node.isLeaf())
     return node;

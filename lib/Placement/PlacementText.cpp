@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// Prints and parses the text of a placement:
+//
 //   placement ::= `[` list `]` node
 //   node      ::= axis* `on` `[` list `]` | axis+ `{` node (`,` node)* `}`
 //   axis      ::= `split` int `(` list `)` | `replicate` int
@@ -13,8 +15,9 @@
 //   list      ::= (item (`,` item)*)?
 //   item      ::= int | int `x` int (count and value) | int `to` int
 //
-// Axes before `on` form a regular tree over the devices; axes before `{` one
-// whose innermost parts are the nodes in braces, in order.
+// Axes before `on` form a regular tree over the devices. Axes before `{` form
+// one whose innermost parts are the nodes in braces, in order. Linear in the
+// length of the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -164,8 +167,8 @@ public:
   }
 
 private:
-  /// Deeper trees are refused: a tree has one level for each use of a device
-  /// group, and the parser is recursive.
+  /// Deeper trees are rejected because the parser is recursive. A tree has one
+  /// level for each use of a device group.
   static constexpr unsigned maxDepth = 64;
   /// More parts than any cluster has.
   static constexpr int64_t maxParts = int64_t(1) << 20;
@@ -308,7 +311,7 @@ private:
     return Error::success();
   }
 
-  /// The tree of `axes` over `parts`, which it takes.
+  /// Builds the tree of `axes` over `parts`, which are moved from.
   static Node build(ArrayRef<PlacementAxis> axes, MutableArrayRef<Node> parts) {
     if (axes.empty())
       return std::move(parts.front());

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One collective if there is one; else the cheapest of a few plans of two or
-// three steps, by the bytes that the busiest device receives in each step; else
-// one batch of messages.
+// Chooses the steps from one placement to another: one collective if there is
+// one; else the cheapest of a few plans of two or three steps, by the bytes
+// that the busiest device receives in each step; else one batch of messages.
+// Cost: a plan is priced by building its tables, unless they are too large.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +25,14 @@ using Node = PlacementNode;
 using Kind = PlacementNode::Kind;
 
 namespace {
-/// Elements received: of the busiest device summed over the steps, of all.
+/// Elements received: by the busiest device, summed over the steps; by all.
 struct Cost {
   int64_t busiest = 0, total = 0;
   size_t steps = 0;
   auto operator<=>(const Cost &other) const = default;
 };
 
-/// A plan and what it costs.
+/// A plan and its cost.
 struct Plan {
   Cost cost;
   std::vector<Step> steps;
@@ -56,7 +57,7 @@ static Cost costOf(const Flow &step, const Match &match,
       match.kind == StepKind::ReduceScatter) {
     for (ArrayRef<DeviceId> group : match.groups) {
       int64_t members = group.size();
-      // All of a group hold the same box before an all-reduce and after it.
+      // In an all-reduce all members hold the same box before and after.
       Extents parts;
       if (match.kind == StepKind::AllReduce && members != 0)
         parts = Placement::evenSizes(volumeOf(step.to.localView(group.front())),
@@ -73,7 +74,7 @@ static Cost costOf(const Flow &step, const Match &match,
     }
     return cost;
   }
-  // No plan: it is taken only where there is no other.
+  // Too large to be priced: chosen only if there is no other plan.
   if (isTableLarge(step))
     return {std::numeric_limits<int64_t>::max() / 16,
             std::numeric_limits<int64_t>::max() / 16, 1};
@@ -93,8 +94,8 @@ static Cost costOf(const Flow &step, const Match &match,
 // Placements between
 //===----------------------------------------------------------------------===//
 
-/// The tree that gives each device its box of `region`, if cuts through the
-/// whole region, one dimension after the other, lead to it.
+/// Returns the tree that gives each device its box of `region`, if the boxes
+/// result from cuts through the whole region, one dimension after the other.
 static std::optional<Node> treeOf(const Box &region, ArrayRef<Shard> shards) {
   if (shards.size() == 1)
     return shards.front().box == region
@@ -107,7 +108,7 @@ static std::optional<Node> treeOf(const Box &region, ArrayRef<Shard> shards) {
     return Node::replicate(devices);
   }
   for (unsigned d = 0, e = region.start.size(); d != e; ++d) {
-    // Cut wherever no box goes on.
+    // Cut at each position that no box crosses.
     std::vector<const Shard *> order;
     for (const Shard &shard : shards)
       order.push_back(&shard);
@@ -146,8 +147,8 @@ static std::optional<Node> treeOf(const Box &region, ArrayRef<Shard> shards) {
   return std::nullopt;
 }
 
-/// Each device of `to` with what it needs and holds already, if that is a
-/// placement.
+/// Returns the placement in which each device of `to` has the elements that it
+/// needs and already holds; nullopt if that is not a placement.
 static std::optional<Placement> keptPart(const Placement &from,
                                          const Placement &to) {
   std::vector<Shard> shards;
@@ -177,7 +178,7 @@ static void replicateToPartial(Node &node) {
     replicateToPartial(child);
 }
 
-/// Every split of `dim` below gets empty parts.
+/// Makes all parts empty in every split of `dim` below.
 static void starve(Node &node, int64_t dim) {
   if (node.kind == Kind::Split && node.dim == dim)
     node.sizes.assign(node.sizes.size(), 0);
@@ -185,7 +186,8 @@ static void starve(Node &node, int64_t dim) {
     starve(child, dim);
 }
 
-/// Of replicas with different trees, the one with the most terms keeps all.
+/// Among replicas with different trees, gives all elements to the one with the
+/// most terms in `from`.
 static void keepOneReplica(Node &node, Box &box, int64_t dim,
                            const Placement &from) {
   if (node.kind == Kind::Split) {
@@ -223,8 +225,9 @@ static void keepOneReplica(Node &node, Box &box, int64_t dim,
   node.sizes = sizes;
 }
 
-/// `to` with its replicas turned into parts along `dim`, so that each element
-/// has one owner: among replicas those that hold terms in `from`, or all.
+/// Returns `to` with its replicas turned into parts along `dim`, so that each
+/// element has one owner: among the replicas that hold terms in `from`, or
+/// among all.
 static Placement withUniqueOwners(const Placement &to, int64_t dim,
                                   const Placement &from) {
   Node node = to.root();
@@ -267,7 +270,7 @@ public:
   Plan resolve(const Placement &from, const Placement &to) const {
     if (from.isEquivalent(to))
       return {};
-    // Reduced once, then to all windows that have it.
+    // Reduce once, then send to all windows that contain the element.
     if (from.isPartial() && to.hasWindows()) {
       Placement parts = to.withoutWindows();
       return between(append(resolve(from, parts), single(parts, to)), from, to);
@@ -284,7 +287,7 @@ public:
     if (!from.isPartial())
       return sliceAndGather(flow, step, match);
     if (flow.from.rank() == 0) {
-      // A scalar has no dimension to give to one owner; its view [1] has.
+      // A scalar has no dimension to split among owners; its view [1] has.
       flow.from = *flow.from.withView({1});
       flow.to = *flow.to.withView({1});
     }
@@ -312,8 +315,8 @@ private:
     return plan;
   }
 
-  /// Makes consecutive steps agree: a plan that was made in another view, or
-  /// from an equivalent placement, is rewritten to the caller's placements.
+  /// Makes consecutive steps agree: a plan that was computed in another view,
+  /// or from an equivalent placement, is rewritten to the caller's placements.
   static Plan between(Plan plan, const Placement &from, const Placement &to) {
     if (!plan.steps.empty()) {
       plan.steps.front().from = from;
@@ -322,7 +325,7 @@ private:
     return plan;
   }
 
-  /// Parts that are kept, then gathered: the same bytes as messages.
+  /// Keeps parts, then gathers them: moves the same bytes as messages would.
   Plan sliceAndGather(const Flow &flow, const Step &step,
                       const Match &match) const {
     Plan direct{costOf(flow, match, topology), {step}};
@@ -337,13 +340,13 @@ private:
                    step.to);
   }
 
-  /// A partial value that no collective turns into `to`: reduced to some
-  /// placement of unique owners, and sent from there.
+  /// For a partial value that no collective turns into `to`: reduces it to a
+  /// placement with unique owners and sends it from there.
   Plan reduceFirst(const Flow &flow, const Step &step,
                    const Match &match) const {
     Plan best{costOf(flow, match, topology), {step}};
     auto consider = [&](const Placement &middle) {
-      // The reduction itself is one step, so a value is rounded once.
+      // The reduction is a single step, so a value is rounded once.
       Plan first = single(flow.from, middle);
       if (first.cost.busiest > best.cost.busiest)
         return;
@@ -364,14 +367,14 @@ private:
     return best;
   }
 
-  /// An all-reduce over nodes of slow links between them: reduce-scatter inside
-  /// nodes, all-reduce of the parts across, all-gather inside.
+  /// An all-reduce over nodes with slow links between them: reduce-scatter
+  /// inside nodes, all-reduce of the parts across, all-gather inside.
   std::optional<Plan> allReduceByNode(const Flow &flow, const Step &step,
                                       const Match &match) const {
     if (!options.hierarchical || !topology.networkIsSlower())
       return std::nullopt;
-    // Members of each group by node; all nodes must have equally many, two at
-    // least.
+    // Members of each group by node; all nodes must have the same number, at
+    // least two.
     std::map<DeviceId, unsigned> groupOf;
     std::vector<std::vector<SmallVector<DeviceId>>> groups;
     for (ArrayRef<DeviceId> group : match.groups) {
@@ -390,7 +393,7 @@ private:
         members.push_back(devices);
       }
     }
-    // The dimension that cuts best; the parts of one box hold its largest.
+    // The largest dimension of a part's box: its cuts are the most even.
     std::optional<int64_t> dim;
     for (int64_t d : llvm::reverse(llvm::seq<int64_t>(0, flow.from.rank())))
       if (!dim || flow.from.shards().front().box.size[d] >=

@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Cuts each receiver's box where the source's owners change, and decides for
-// one element of each piece which terms it needs and which devices send them.
+// Builds the receivers of a step's table from its flow. Cuts each receiver's
+// box where the source's owners change, and decides for one element of each
+// piece which terms it needs and which devices send them. Cost: the number of
+// contributions, times the depth of the trees.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,19 +59,19 @@ public:
 private:
   using Node = FlowTree::Node;
   using Kind = PlacementNode::Kind;
-  /// A value of the source that is whole on each of several devices.
+  /// A node of the source whose whole value each of several devices holds.
   using Term = const Node *;
 
   const Flow &flow;
   const Topology &topology;
   FlowTree from, to;
   DenseMap<DeviceId, unsigned> groupOf;
-  /// Elements that each leaf of `from` sends to others, so far.
+  /// The number of elements that each leaf of `from` sends to others so far.
   std::vector<int64_t> sent;
   std::vector<int64_t> breaks;
 
   //===--------------------------------------------------------------------===//
-  // What one element of one device becomes
+  // Terms and owners of one element of one device
   //===--------------------------------------------------------------------===//
 
   static bool partialAt(const Node &node, Point point) {
@@ -82,8 +84,8 @@ private:
     });
   }
 
-  /// Calls `fn` with the leaves that hold the element below a node without
-  /// partial values there.
+  /// Calls `fn` with the leaves that hold the element below a node; that
+  /// subtree must have no partial values there.
   template <typename Fn>
   static void forEachOwner(const Node &node, ArrayRef<int64_t> point, Fn &&fn) {
     if (node.isLeaf())
@@ -94,7 +96,7 @@ private:
       forEachOwner(child, point, fn);
   }
 
-  /// How many devices below `source` hold the element and need it below
+  /// Returns how many devices below `source` hold the element and need it below
   /// `target`.
   unsigned localOwners(const Node &source, const Node &target, Point point) {
     unsigned count = 0;
@@ -105,9 +107,9 @@ private:
     return count;
   }
 
-  /// The terms whose reduction is the element's value, in the order of leaves.
-  /// Of replicas that are themselves partial one is taken, for all that is
-  /// below `target`: their terms must not be mixed.
+  /// Collects the terms whose reduction is the element's value, in the order of
+  /// leaves. Of replicas that are themselves partial one is chosen for
+  /// everything below `target`: their terms must not be mixed.
   void chooseTerms(const Node &source, const Node &target, Point point,
                    SmallVectorImpl<Term> &terms) {
     switch (source.kind()) {
@@ -140,14 +142,15 @@ private:
   }
 
   /// Keeps of `terms` those that child `wanted` of a partial target node holds:
-  /// a term goes to a child that owns it, else to one whose devices do, else
-  /// to the one with the fewest terms. A function of the element alone, so that
-  /// all receivers agree.
+  /// a term goes to a child that owns it, else to one whose devices own it,
+  /// else to the one with the fewest terms. The result depends on the element
+  /// alone, so that all receivers agree.
   void distribute(const Node &target, unsigned wanted, Point point,
                   SmallVectorImpl<Term> &terms) {
     SmallVector<unsigned> load(target.children.size(), 0);
     SmallVector<Term> kept;
-    // The few children that own the term, with the number of their owners.
+    // The children that own the term, usually few, with the number of their
+    // owners.
     SmallVector<std::pair<unsigned, std::pair<unsigned, unsigned>>> scores;
     for (Term term : terms) {
       scores.clear();
@@ -176,7 +179,7 @@ private:
     terms.assign(kept.begin(), kept.end());
   }
 
-  /// The terms of the element that leaf `leaf` of the target holds.
+  /// Returns the terms of the element that leaf `leaf` of the target holds.
   SmallVector<Term> termsOf(unsigned leaf, Point point) {
     SmallVector<Term> terms;
     bool chosen = false;
@@ -196,7 +199,7 @@ private:
     return terms;
   }
 
-  /// The leaf of `from` that `device` takes the element of `term` from.
+  /// Returns the leaf of `from` that sends the element of `term` to `device`.
   unsigned chooseOwner(Term term, DeviceId device, Point point) {
     int own = from.leafOf(device);
     if (own >= 0 && term->covers(own) && from.holds(own, point.from))
@@ -219,7 +222,8 @@ private:
     return *best;
   }
 
-  /// The cell of an element and of the `volume` - 1 others like it.
+  /// Returns the cell of an element and of the `volume` - 1 others with the
+  /// same owners.
   template <typename StartFn>
   Cell makeCell(unsigned leaf, Point point, int64_t volume, StartFn &&start) {
     Cell cell;
@@ -238,7 +242,7 @@ private:
   // Which elements have the same owners
   //===--------------------------------------------------------------------===//
 
-  /// Notes where the parts of splits that meet `box` end inside it.
+  /// Records where the parts of splits that overlap `box` end inside it.
   static void collectCuts(const Node &node, const Box &box,
                           MutableArrayRef<SmallVector<int64_t>> cuts) {
     if (node.kind() != Kind::Split) {
@@ -344,7 +348,8 @@ private:
     }
   }
 
-  /// Adds an interval, to the last one if that goes on there and on all peers.
+  /// Adds a cell; merges it with the last one if the two are contiguous in the
+  /// shard and on all peers.
   static void append(std::vector<Cell> &cells, Cell cell) {
     if (!cells.empty()) {
       Cell &last = cells.back();
@@ -364,7 +369,7 @@ private:
 } // namespace
 
 bool whale::isTableLarge(const Flow &flow) {
-  // Every receiver may need a term of every sender.
+  // The bound on contributions: every receiver may need a term of every sender.
   constexpr size_t kMostPairs = size_t(1) << 25;
   return flow.from.shards().size() * flow.to.shards().size() > kMostPairs;
 }

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Recognises collectives by which devices exchange elements, for values that
+// Recognizes collectives by which devices exchange elements, for values that
 // stay partial or whose two sides have no common view. Devices that exchange
-// anything are a group; every group must be the same collective.
+// elements, directly or through others, are a group; every group must be the
+// same collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ using namespace whale;
 using Group = SmallVector<DeviceId>;
 
 namespace {
-/// What devices that exchange elements hold before and after, and the number of
-/// contributions to each of their cells.
+/// The boxes that a group of devices that exchange elements holds before and
+/// after, and the least and greatest number of contributions to their cells.
 struct Traffic {
   Group group;
   SmallVector<const Box *> before, after;
@@ -36,7 +37,7 @@ static bool areAlike(ArrayRef<const Box *> boxes) {
                       [&](const Box *box) { return *box == *boxes.front(); });
 }
 
-/// The collective that a group alone would be.
+/// Returns the collective that a group alone performs.
 static std::optional<StepKind> kindOf(const Traffic &traffic) {
   const auto &[group, before, after, fewest, most] = traffic;
   if (fewest != most)
@@ -55,7 +56,7 @@ static std::optional<StepKind> kindOf(const Traffic &traffic) {
   return std::nullopt;
 }
 
-/// Nothing moves between devices.
+/// Matches steps in which nothing moves between devices.
 static Match matchLocal(const Flow &flow, const CellTable &table) {
   if (flow.from.isPartial() && !flow.to.isPartial())
     return {};
@@ -66,9 +67,9 @@ static Match matchLocal(const Flow &flow, const CellTable &table) {
   return {StepKind::LocalSlice, {}};
 }
 
-/// The devices that exchange elements with `first`, directly or through others;
-/// nothing where what they hold before is not on the devices that hold it
-/// after.
+/// Returns the devices that exchange elements with `first`, directly or through
+/// others; nullopt if the devices that hold the elements before are not those
+/// that hold them after.
 static std::optional<Traffic>
 findTraffic(const Flow &flow, const CellTable &table,
             const EquivalenceClasses<DeviceId> &classes, DeviceId first) {

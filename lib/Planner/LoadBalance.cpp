@@ -6,11 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Handing out grains one by one, each to the device that would finish it
-// first, minimises the largest finish time for any nondecreasing costs. After
-// all grains that finish by a time T are handed out, device i has the most
-// grains that it finishes by T; so a binary search over T replaces all but the
-// last round of handing out.
+// Computes shares as described in LoadBalance.h. Assigning grains one by one,
+// each to the device that would finish it first, minimizes the largest finish
+// time for any nondecreasing costs. When all grains that finish by a time T are
+// assigned, device i has the largest number of grains that it finishes by T; so
+// a binary search over T replaces all but the last round. Cost: some 64 steps
+// of the search over T, each with a binary search over the grains for each
+// device.
 //
 
 #include "whale/Planner/LoadBalance.h"
@@ -28,7 +30,7 @@ struct Problem {
   std::vector<int64_t> caps;
   llvm::function_ref<double(size_t, int64_t)> seconds;
 
-  /// The most grains of device i that finish by `time`.
+  /// Returns the largest number of grains of device i that finish by `time`.
   int64_t within(size_t i, double time) const {
     int64_t low = 0, high = std::min(caps[i], grains);
     while (low < high) {
@@ -48,7 +50,7 @@ struct Problem {
     return counts;
   }
 
-  /// When the last of these grains finishes.
+  /// Returns when the last of these grains finishes.
   double last(llvm::ArrayRef<int64_t> counts) const {
     double time = 0;
     for (auto [i, count] : llvm::enumerate(counts))
@@ -57,7 +59,8 @@ struct Problem {
     return time;
   }
 
-  /// When the first grain finishes that isn't among these; infinity if all are.
+  /// Returns when the first of the remaining grains finishes; infinity if none
+  /// remain.
   double next(llvm::ArrayRef<int64_t> counts) const {
     double time = std::numeric_limits<double>::infinity();
     for (auto [i, count] : llvm::enumerate(counts))
@@ -68,7 +71,7 @@ struct Problem {
 };
 } // namespace
 
-/// The sum, or `limit` where it is larger.
+/// Returns the sum, but at most `limit`.
 static int64_t sumUpTo(llvm::ArrayRef<int64_t> counts, int64_t limit) {
   int64_t sum = 0;
   for (int64_t count : counts)
@@ -76,8 +79,8 @@ static int64_t sumUpTo(llvm::ArrayRef<int64_t> counts, int64_t limit) {
   return sum;
 }
 
-/// Hands out `rest` grains that all finish at the same time: one to each device
-/// that has room, in order, again and again.
+/// Assigns `rest` grains that all finish at the same time: one in turn to each
+/// device below its limit, repeatedly.
 static void handOutTies(std::vector<int64_t> &counts,
                         llvm::ArrayRef<int64_t> most, int64_t rest) {
   auto room = [&](size_t i) { return most[i] - counts[i]; };
@@ -104,9 +107,10 @@ static void handOutTies(std::vector<int64_t> &counts,
 }
 
 static std::vector<int64_t> solve(const Problem &problem) {
-  // Non-negative doubles are ordered as their bits are. Invariant: by the time
-  // `late`, when a grain finishes, the `most` are done, which are enough; by
-  // `early` the `counts`, which are too few, and by the next double more.
+  // Non-negative doubles are ordered like their bits. Invariant: at time
+  // `late`, when a grain finishes, the `most` grains are done, which are
+  // enough; at `early` the `counts` are done, which are too few, and one double
+  // later more.
   auto bitsOf = [](double time) {
     return std::bit_cast<int64_t>(std::abs(time)); // no negative zero
   };
@@ -132,7 +136,8 @@ static std::vector<int64_t> solve(const Problem &problem) {
   return counts;
 }
 
-/// The most grains that fit a device's memory; up to `grains`.
+/// Returns the largest number of grains that fits a device's memory, at most
+/// `grains`.
 static int64_t capOf(const ShareDevice &device, int64_t grain, int64_t grains) {
   if (device.bytesPerUnit == 0)
     return grains;
@@ -169,8 +174,9 @@ static llvm::Error check(int64_t total, int64_t grain,
   return llvm::Error::success();
 }
 
-/// Names the device that memory keeps furthest from its balanced share, and
-/// what it would need to take all that the others can't.
+/// Returns an error that names the device whose memory limits it furthest below
+/// its balanced share, and the memory that it would need to take all grains
+/// that the others can't.
 static llvm::Error outOfMemory(const Problem &problem, int64_t grain,
                                llvm::ArrayRef<ShareDevice> devices) {
   Problem unlimited = problem;

@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Names of schedules, and the choice of one: makes and simulates the schedule
+// of each kind and compares makespans and peak memory. Cost: one simulation for
+// each kind.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/Schedule.h"
 #include "Fail.h"
@@ -60,7 +66,7 @@ std::vector<int64_t> ScheduleProblem::taskGraphsOf(int64_t stage) const {
   return result;
 }
 
-/// What a device of the stage has.
+/// The memory of a device of the stage.
 static int64_t memoryOf(const ScheduleProblem &problem, int64_t stage) {
   int64_t bytes = std::numeric_limits<int64_t>::max();
   for (int64_t taskGraph : problem.taskGraphsOf(stage))
@@ -68,8 +74,8 @@ static int64_t memoryOf(const ScheduleProblem &problem, int64_t stage) {
   return bytes;
 }
 
-/// By how much the stage that is furthest over its memory is over it; the stage
-/// and the bytes, which are 0 or less where all fits.
+/// Returns the stage that exceeds its memory by the most bytes, and these
+/// bytes; 0 or less if everything fits.
 static std::pair<int64_t, int64_t> worstLack(const ScheduleProblem &problem,
                                              const Timeline &timeline) {
   std::pair<int64_t, int64_t> worst = {0, std::numeric_limits<int64_t>::min()};
@@ -92,7 +98,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
                       llvm::ArrayRef<ScheduleKind> among) {
   std::optional<ScheduleChoice> best;
   int64_t bestLack = 0;
-  // In bytes, or where nothing is known of these, in micro-batches.
+  // In bytes or, if these are unknown, in micro-batches.
   std::pair<int64_t, int64_t> bestPeak;
   std::vector<std::pair<ScheduleKind, std::vector<int64_t>>> heldOf;
   std::string others, misfit;
@@ -116,7 +122,7 @@ whale::chooseSchedule(const ScheduleProblem &problem,
         *llvm::max_element(timeline->peakBytes),
         *llvm::max_element(timeline->peakMicroBatches)};
     heldOf.push_back({entry.kind, timeline->peakMicroBatches});
-    // Sums of the same costs in another order are equal.
+    // The same costs summed in another order count as equal.
     double slack = best ? best->timeline.makespan * 1e-9 : 0;
     if (best && lack != bestLack) {
       if (lack > bestLack)

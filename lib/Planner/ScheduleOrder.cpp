@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Checks a pipeline and lists the steps of each stage for each kind of
+// schedule. GPipe, 1F1B and Megatron-LM's interleaved order have closed forms;
+// the other orders are found by simulation (ScheduleReady.cpp,
+// ScheduleZeroBubble.cpp).
+//
+//===----------------------------------------------------------------------===//
 
 #include "ScheduleOrder.h"
 #include "Fail.h"
@@ -41,9 +48,9 @@ llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
   return llvm::Error::success();
 }
 
-/// `count` forwards and as many backwards: first `warmup` forwards, then a
-/// forward and a backward in turn, then the backwards that are left. The k-th
-/// of either is what the functions say.
+/// Returns `count` forwards and as many backwards: first `warmup` forwards,
+/// then a forward and a backward alternately, then the remaining backwards. The
+/// functions return the k-th forward and backward.
 static std::vector<ScheduleStep>
 inTurn(int64_t count, int64_t warmup,
        llvm::function_ref<ScheduleStep(int64_t)> forward,
@@ -62,8 +69,8 @@ inTurn(int64_t count, int64_t warmup,
   return steps;
 }
 
-/// Forwards of a TaskGraph before its first pair of a forward and a backward,
-/// where `later` others follow it in the pipeline.
+/// Returns the number of forwards of a TaskGraph before its first pair of a
+/// forward and a backward, if `later` TaskGraphs follow it in the pipeline.
 static int64_t warmupOf(ScheduleKind kind, int64_t later) {
   return kind == ScheduleKind::BackwardOptimizer && later > 0 ? later + 1
                                                               : later;
@@ -84,7 +91,7 @@ static std::vector<ScheduleStep> forwardsFirst(const ScheduleProblem &problem,
   return steps;
 }
 
-/// A backward as soon as there is one, in a stage of one TaskGraph.
+/// Runs each backward as soon as possible, in a stage with one TaskGraph.
 static std::vector<ScheduleStep> backwardsInTurn(ScheduleKind kind,
                                                  const ScheduleProblem &problem,
                                                  int64_t stage) {
@@ -94,8 +101,8 @@ static std::vector<ScheduleStep> backwardsInTurn(ScheduleKind kind,
       [](int64_t k) { return ScheduleStep{ScheduleStep::Backward, 0, k}; });
 }
 
-/// The order of Megatron-LM: groups of as many micro-batches as there are
-/// stages pass the stage's TaskGraphs one after the other.
+/// The order of Megatron-LM: groups of micro-batches, each with as many as
+/// there are stages, pass the stage's TaskGraphs one after the other.
 static std::vector<ScheduleStep>
 interleavedOrder(const ScheduleProblem &problem, int64_t stage) {
   int64_t stages = problem.stages, chunks = problem.chunks;

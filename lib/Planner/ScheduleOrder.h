@@ -14,34 +14,35 @@
 
 namespace whale {
 
-/// Fails where a count or cost is out of range.
+/// Fails if a count or cost is out of range.
 llvm::Error checkProblem(const ScheduleProblem &problem);
 
-/// What a step waits for besides the step before it on its stage: the step of
-/// a TaskGraph, and the seconds from its end until what it sent is there.
+/// The step that another step waits for, besides the previous step of its
+/// stage: a TaskGraph's step, and the seconds from its end until its results
+/// arrive.
 struct ScheduleNeed {
   ScheduleStep::Kind kind;
   int64_t taskGraph, microBatch;
   double delay;
 };
 
-/// What the TaskGraph's step of this kind waits for; none for the first
-/// forward.
+/// Returns the step that the TaskGraph's step of this kind waits for; nullopt
+/// for the first forward.
 std::optional<ScheduleNeed> needOf(const ScheduleProblem &problem,
                                    ScheduleStep::Kind kind, int64_t taskGraph,
                                    int64_t microBatch);
 
-/// A backward as soon as there is one, else a forward; of several TaskGraphs
-/// the last in the pipeline. Each keeps at most `limitOf(it)` micro-batches in
-/// flight. For any sequence of TaskGraphs.
+/// Returns a schedule that prefers backwards to forwards and, among several
+/// TaskGraphs, the last in the pipeline. Each keeps at most `limitOf(it)`
+/// micro-batches in flight. Works for any sequence of TaskGraphs.
 Schedule
 backwardsAsReady(const ScheduleProblem &problem,
                  llvm::function_ref<int64_t(int64_t taskGraph)> limitOf);
 
-/// Adds the gradients of the weights to a schedule of forwards and backwards:
-/// where a stage would wait, and where there would be more micro-batches in
-/// flight than there are stages or than memory allows. Never later than with
-/// each right after its backward.
+/// Inserts the gradients of the weights into a schedule of forwards and
+/// backwards: where a stage would wait, and where otherwise more micro-batches
+/// would be in flight than there are stages or than memory allows. The result
+/// never takes longer than with each gradient right after its backward.
 llvm::Expected<Schedule> fillBubbles(const ScheduleProblem &problem,
                                      const Schedule &schedule);
 

@@ -1,4 +1,4 @@
-//===- ScheduleReady.cpp - Backwards as soon as there are any -------------===//
+//===- ScheduleReady.cpp - Schedules that prefer backwards ----------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Where the devices of a stage hold several TaskGraphs, what is ready first
-// depends on how long each takes, so that the order is found by simulation.
-// The oldest micro-batch is within every limit, so there is always a step.
+// If the devices of a stage hold several TaskGraphs, the step that is ready
+// first depends on their durations, so the order is found by simulation. The
+// oldest micro-batch is within every limit, so a step can always be taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ public:
       table.resize(problem.getNumTaskGraphs());
   }
 
-  /// Always takes the step that starts first, so that no step that is found
-  /// later could have started before it.
+  /// Always takes the step that starts first, so that no step that becomes
+  /// ready later could have started before it.
   Schedule run() {
     while (true) {
       std::optional<Choice> first;
@@ -54,13 +54,13 @@ private:
     ScheduleStep step;
     double start;
 
-    /// Backwards before forwards; else the first that was found.
+    /// Backwards before forwards; otherwise the first in order.
     std::pair<double, bool> rank() const {
       return {start, step.kind == ScheduleStep::Forward};
     }
   };
 
-  /// The TaskGraph's next step of the kind, if it can be taken.
+  /// Returns the TaskGraph's next step of the kind, if it can be taken.
   std::optional<Choice> choose(int64_t stage, size_t chunk,
                                ScheduleStep::Kind kind) {
     int64_t taskGraph = chunksOf[stage][chunk];
@@ -92,7 +92,7 @@ private:
   const ScheduleProblem &problem;
   llvm::function_ref<int64_t(int64_t)> limitOf;
   std::vector<std::vector<int64_t>> chunksOf;
-  /// From when on each stage can take another step.
+  /// When each stage can take its next step.
   std::vector<double> free;
   /// When each TaskGraph's forwards and backwards ended.
   std::vector<std::vector<double>> ends[2];

@@ -1,8 +1,15 @@
-//===- ScheduleTimeline.cpp - When a schedule does what -------------------===//
+//===- ScheduleTimeline.cpp - Simulation of a schedule --------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Checks and simulates a schedule. Stages take steps in order; a step whose
+// inputs have not been computed blocks its stage until they are. Records the
+// times of all steps and the peak memory of each stage. Cost: linear in the
+// number of steps, and sorting them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +33,7 @@ std::optional<ScheduleNeed> whale::needOf(const ScheduleProblem &problem,
                                           int64_t microBatch) {
   int64_t last = problem.getNumTaskGraphs() - 1;
   auto send = [&](int64_t from) {
-    // On one stage's devices there is nothing to send.
+    // Nothing is sent between TaskGraphs on the same devices.
     bool stays = problem.stageOf(from) == problem.stageOf(from + 1);
     return stays ? 0 : problem.costs[from].send;
   };
@@ -82,7 +89,8 @@ public:
             std::max(timeline.makespan, timeline.steps[stage].back().end);
       addPeaks(stage, timeline);
     }
-    // A step comes after what it needs, also where both start at one time.
+    // Also among steps that start at the same time, a step is after those it
+    // needs.
     std::vector<std::tuple<double, size_t, Timeline::Position>> byStart;
     for (const Timeline::Position &at : timeline.order)
       byStart.emplace_back(timeline.steps[at.stage][at.step].start,
@@ -113,7 +121,7 @@ private:
     return ends[kind][taskGraph * problem.microBatches + microBatch];
   }
 
-  /// Each step once, and none that the problem doesn't have.
+  /// Checks that the schedule has each step of the problem once, and no others.
   llvm::Error check() {
     if (int64_t(schedule.size()) != problem.stages)
       return fail("a schedule for " + llvm::Twine(schedule.size()) +
@@ -165,7 +173,7 @@ private:
     llvm_unreachable("unknown kind of step");
   }
 
-  /// Takes the stage's next step if all it needs has been computed.
+  /// Takes the stage's next step if all its inputs have been computed.
   bool advance(int64_t stage, Timeline &timeline) {
     std::vector<Timeline::Interval> &done = timeline.steps[stage];
     if (done.size() == schedule[stage].size())
@@ -179,7 +187,7 @@ private:
         return false;
       start = std::max(start, end + need->delay);
     }
-    // A backward reads what its own forward kept.
+    // A backward reads what the forward of the same micro-batch kept.
     if (step.kind == ScheduleStep::Backward &&
         endOf(ScheduleStep::Forward, taskGraph, step.microBatch) == kUndone)
       return false;
@@ -217,9 +225,9 @@ private:
   const ScheduleProblem &problem;
   const Schedule &schedule;
   std::vector<std::vector<int64_t>> chunksOf;
-  /// When each step ended, by kind, TaskGraph and micro-batch.
+  /// The end of each step, by kind, TaskGraph and micro-batch.
   std::vector<double> ends[3];
-  /// Which TaskGraphs compute the gradients of their weights apart.
+  /// Whether each TaskGraph has separate weight gradients.
   std::vector<bool> splits;
 };
 

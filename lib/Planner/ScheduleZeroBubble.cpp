@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Inserts weight gradients into a schedule of forwards and backwards (ZB-H1).
+// In: the pipeline and a schedule. Out: the schedule with a WeightGradient step
+// for each backward. The idea: simulate; where a stage would wait, it computes
+// a weight gradient instead. Tries a few variants and keeps the fastest. Cost:
+// a simulation for each.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ScheduleOrder.h"
 #include "llvm/ADT/DenseMap.h"
@@ -15,11 +23,11 @@ using namespace whale;
 
 namespace {
 
-/// Adds the gradients of the weights to a schedule, in the order of time.
+/// Inserts the gradients of the weights into a schedule by simulating it.
 class Filler {
 public:
-  /// A `patient` stage rather waits for a step that is due before the gradient
-  /// of the weights would be done.
+  /// A `patient` stage waits for a step that is due before the weight gradient
+  /// would be done.
   Filler(const ScheduleProblem &problem, const Schedule &schedule, bool patient)
       : problem(problem), schedule(schedule), patient(patient),
         stages(problem.stages), result(problem.stages) {
@@ -32,8 +40,8 @@ public:
     }
   }
 
-  /// Always takes the step that starts first, so that no step that is found
-  /// later could have started before it.
+  /// Always takes the step that starts first, so that no step that becomes
+  /// ready later could have started before it.
   Schedule run() {
     while (true) {
       std::optional<Choice> first;
@@ -55,7 +63,7 @@ private:
     std::vector<int64_t> chunks;
     size_t next = 0;
     double free = 0;
-    /// Micro-batches of which activations are kept.
+    /// Number of micro-batches whose activations are kept.
     int64_t held = 0, limit = 0;
     std::deque<ScheduleStep> weights;
   };
@@ -72,9 +80,9 @@ private:
     return ends[kind][taskGraph * problem.microBatches + m];
   }
 
-  /// How many micro-batches a stage may hold: as many as the first stage holds
-  /// anyway, or as memory allows, but at least as many as without waiting
-  /// gradients.
+  /// Returns how many micro-batches a stage may hold: as many as the first
+  /// stage holds anyway, or as memory allows, but at least as many as without
+  /// separate weight gradients.
   int64_t limitOf(int64_t stage) const {
     int64_t held = 0, most = 0, room = problem.getNumTaskGraphs();
     int64_t bytes = 0, memory = std::numeric_limits<int64_t>::max();
@@ -93,7 +101,7 @@ private:
     return std::max(most, room);
   }
 
-  /// What the stage does next, and when.
+  /// Returns the stage's next step and its start.
   std::optional<Choice> choose(int64_t stage) {
     Stage &state = stages[stage];
     std::optional<Choice> next, weight;
@@ -160,7 +168,7 @@ private:
 
 } // namespace
 
-/// The gradients of the weights each right after its backward.
+/// Returns the schedule with each weight gradient right after its backward.
 static Schedule atOnce(const Schedule &schedule) {
   Schedule result(schedule.size());
   for (auto [from, to] : llvm::zip_equal(schedule, result))
@@ -177,7 +185,7 @@ llvm::Expected<Schedule> whale::fillBubbles(const ScheduleProblem &problem,
                                             const Schedule &schedule) {
   Schedule best;
   std::optional<double> makespan;
-  // Filling is greedy; what it delays may cost more than it gains.
+  // Filling is greedy; the steps that it delays may cost more than it gains.
   for (const Schedule &candidate :
        {atOnce(schedule), Filler(problem, schedule, false).run(),
         Filler(problem, schedule, true).run()}) {

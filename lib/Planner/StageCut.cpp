@@ -1,4 +1,4 @@
-//===- StageCut.cpp - Where to cut a step into stages ---------------------===//
+//===- StageCut.cpp - Cutting a step into stages --------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A dynamic program finds the best cut where every stage has devices of its
-// own. Where stages share devices, a device's time and memory are sums over
-// stages that need not be neighbours. Then the program starts from stages that
-// each have their part of a device, and boundaries are moved as long as that
-// makes the sums better.
+// Finds the cut that StageCut.h describes. If no stages share devices, a
+// dynamic program finds the best one. If stages share devices, a device's time
+// and memory are sums over stages that need not be neighbours. The dynamic
+// program then assumes that each stage has its part of a device, and boundaries
+// are moved as long as that improves the sums. Cost: stages times the square of
+// the positions, of which there are at most some hundreds.
 //
 
 #include "whale/Planner/StageCut.h"
@@ -29,8 +30,8 @@ namespace {
 
 using Cuts = std::vector<int64_t>;
 
-/// How good a stage is to the dynamic program: less is better, the first member
-/// that differs decides.
+/// The score of a stage in the dynamic program: lower is better, compared
+/// lexicographically.
 struct Score {
   double lacks = 0, slowest = 0, squares = 0;
 
@@ -44,7 +45,7 @@ struct Score {
   }
 };
 
-/// Finds cuts at some positions of a program.
+/// Finds cuts at given positions of a program.
 class Cutter {
 public:
   Cutter(const CutProblem &problem, const CutLoads &loads,
@@ -53,7 +54,7 @@ public:
         crossings(problem, positions) {}
 
   std::optional<Cuts> findBest();
-  /// Moves boundaries of a cut as long as it gets better. All of them must be
+  /// Moves boundaries of a cut as long as it improves. All of them must be
   /// among the positions.
   Cuts improve(llvm::ArrayRef<int64_t> cuts);
   std::vector<StageLoad> loadsOf(llvm::ArrayRef<int64_t> cuts);
@@ -95,15 +96,15 @@ private:
   const CutLoads &loads;
   llvm::ArrayRef<int64_t> positions;
   Crossings crossings;
-  /// Of the cut that is being improved.
+  /// The stages of the cut that is being improved.
   std::vector<StagePart> parts;
   CutScore score;
 };
 
 } // namespace
 
-/// A stage by itself, which has its part of the devices that it shares. None if
-/// its state doesn't fit.
+/// Returns the score of a stage that has its part of the devices that it
+/// shares; nullopt if its state doesn't fit.
 std::optional<Score> Cutter::aloneOf(size_t stage, size_t first,
                                      size_t last) const {
   StagePart part = partOf(stage, first, last);
@@ -122,8 +123,8 @@ std::optional<Score> Cutter::aloneOf(size_t stage, size_t first,
   return score;
 }
 
-/// The best cut, by dynamic programming over stages and positions; none if no
-/// cut gives every stage a unit that counts and room for its state.
+/// Finds the best cut by dynamic programming over stages and positions; nullopt
+/// if no cut gives every stage a unit that counts and memory for its state.
 std::optional<Cuts> Cutter::findBest() {
   size_t count = problem.stages.size();
   std::vector<std::optional<Score>> before(positions.size());
@@ -134,7 +135,7 @@ std::optional<Cuts> Cutter::findBest() {
     double sharers = loads.sharersOf(stage);
     for (size_t end = 1; end < positions.size(); ++end)
       for (size_t begin = end; begin-- > 0;) {
-        // Longer stages only take longer.
+        // A longer stage only takes longer.
         if (best[end] && best[end]->lacks == 0 &&
             sharers * loads.computeSeconds(stage, positions[begin],
                                            positions[end]) >
@@ -162,8 +163,8 @@ std::optional<Cuts> Cutter::findBest() {
   return cutsOf(result);
 }
 
-/// Moves the boundaries from `first` to `last` by so many positions, if that
-/// makes the cut better.
+/// Moves the boundaries from `first` to `last` by `by` positions, if that
+/// improves the cut.
 bool Cutter::tryMove(Indices &cuts, size_t first, size_t last, int64_t by) {
   auto moved = [&](size_t boundary) {
     bool isMoved = boundary >= first && boundary <= last;
@@ -198,8 +199,8 @@ Cuts Cutter::improve(llvm::ArrayRef<int64_t> start) {
   parts = partsOf(cuts);
   score = loads.scoreOf(parts);
   size_t boundaries = cuts.size() - 2;
-  // Several boundaries together move what a stage takes from one stage to
-  // another that isn't its neighbour.
+  // Moving several boundaries together moves load between stages that aren't
+  // neighbours.
   constexpr size_t kMoves = 1024;
   size_t most =
       loads.hasSharedDevices() ? kMoves / std::max<size_t>(boundaries, 1) : 0;
@@ -232,7 +233,7 @@ std::vector<StageLoad> Cutter::loadsOf(llvm::ArrayRef<int64_t> cuts) {
   return result;
 }
 
-/// Bytes that cross each position between two units.
+/// Returns the bytes that cross each position between two units.
 static std::vector<double> bytesOver(const CutProblem &problem) {
   std::vector<double> bytes(problem.units.size() + 1, 0);
   for (const CutValue &value : problem.values)
@@ -245,9 +246,9 @@ static std::vector<double> bytesOver(const CutProblem &problem) {
   return bytes;
 }
 
-/// Positions to search, in order: between each two units that count the one
-/// that the fewest bytes cross; where these are too many, the best in each of
-/// so many equal parts of the program's time.
+/// Returns the positions to search, in order: between any two consecutive units
+/// that count, the position that the fewest bytes cross. If these are too many,
+/// the best one in each of several equal parts of the program's time.
 static std::vector<int64_t> cutPositions(const CutProblem &problem,
                                          const CutLoads &loads) {
   constexpr size_t kPositions = 256;
@@ -272,7 +273,7 @@ static std::vector<int64_t> cutPositions(const CutProblem &problem,
     for (size_t i = 0, part = 0; i < between.size(); ++part) {
       double limit = total * double(part + 1) / double(positions);
       int64_t best = between[i];
-      // By time; by number where nothing takes any.
+      // By time; by index if no unit takes time.
       size_t least = (part + 1) * between.size() / positions / 2;
       for (; i < between.size() && (loads.secondsBefore(between[i]) <= limit ||
                                     i < least || part + 1 == positions);
@@ -287,7 +288,7 @@ static std::vector<int64_t> cutPositions(const CutProblem &problem,
   return {chosen.begin(), chosen.end()};
 }
 
-/// The boundaries of a cut and the units around them.
+/// Returns the boundaries of a cut and the units around them.
 static std::vector<int64_t> positionsAround(llvm::ArrayRef<int64_t> cuts) {
   constexpr int64_t kPositions = 256;
   int64_t reach = std::max<int64_t>(kPositions / int64_t(cuts.size()) / 2, 1);
@@ -308,7 +309,7 @@ std::vector<int64_t> whale::proportionalCut(const CutProblem &problem) {
   std::vector<int64_t> cuts = {0};
   for (int64_t stage = 1; stage < count; ++stage) {
     double wanted = loads.flopsOf(0, units) * capacity[stage] / capacity.back();
-    // This stage and those after it need a counted unit each.
+    // This stage and each later one need a counted unit.
     auto allowed = [&](int64_t cut) {
       return loads.countBefore(cut) > loads.countBefore(cuts.back()) &&
              loads.countBefore(units) - loads.countBefore(cut) >= count - stage;

@@ -1,8 +1,15 @@
-//===- StageCutLoads.cpp - What a cut asks of the devices -----------------===//
+//===- StageCutLoads.cpp - Loads of the devices under a cut ---------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Seconds, bytes and scores of stages and devices under a cut. In: the units,
+// values and stages of a problem. Sums over prefixes of the program make the
+// load of a stage a difference of two of them. Cost: linear in the units to
+// prepare, and quadratic in the positions for the crossings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +27,7 @@ using namespace whale;
 
 Crossings::Crossings(const CutProblem &problem, llvm::ArrayRef<int64_t> cuts)
     : size(cuts.size()), in(size * size), out(size * size) {
-  // The piece between two neighbouring cuts that a unit is in.
+  // The piece between two neighbouring cuts that each unit is in.
   std::vector<int64_t> pieceOf(problem.units.size());
   for (size_t p = 0; p + 1 < size; ++p)
     std::fill(pieceOf.begin() + cuts[p], pieceOf.begin() + cuts[p + 1], p);
@@ -31,7 +38,7 @@ Crossings::Crossings(const CutProblem &problem, llvm::ArrayRef<int64_t> cuts)
         users.push_back(pieceOf[user]);
     add(value.bytes, pieceOf[value.producer], users);
   }
-  // From what one more piece adds to the sums over several.
+  // Each entry so far is the increment for one more piece: sum them up.
   for (size_t begin = 0; begin < size; ++begin)
     for (size_t end = begin + 1; end < size; ++end) {
       in[begin * size + end] += in[begin * size + end - 1];
@@ -43,14 +50,15 @@ void Crossings::add(double bytes, int64_t producer,
                     llvm::ArrayRef<int64_t> users) {
   if (users.empty() || users.back() == producer)
     return;
-  // A stage that begins after the producer receives it for its first user.
+  // A stage that begins after the producer receives the value for its first
+  // user.
   auto user = users.begin();
   for (int64_t begin = producer + 1; begin <= users.back(); ++begin) {
     while (*user < begin)
       ++user;
     in[begin * size + *user + 1] += bytes;
   }
-  // A stage with the producer sends it unless it holds all users too.
+  // A stage with the producer sends the value unless it also has all users.
   for (int64_t begin = 0; begin <= producer; ++begin) {
     out[begin * size + producer + 1] += bytes;
     out[begin * size + users.back() + 1] -= bytes;
@@ -150,7 +158,7 @@ StagePart CutLoads::partOf(size_t index, int64_t begin, int64_t end,
   if (index + 1 < problem.stages.size())
     send(problem.stages[index + 1], bytesOut);
 
-  // As many micro-batches as 1F1B keeps.
+  // 1F1B keeps this many micro-batches.
   int64_t later = problem.stages.size() - index;
   double kept = double(std::min(later, problem.microBatches)) /
                 double(problem.microBatches);

@@ -1,4 +1,4 @@
-//===- StageCutLoads.h - What a cut asks of the devices ---------*- C++ -*-===//
+//===- StageCutLoads.h - Loads of the devices under a cut -------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -38,28 +38,28 @@ private:
   std::vector<double> in, out;
 };
 
-/// How good a cut is: less is better, the first member that differs decides.
+/// The score of a cut: lower is better, compared lexicographically.
 struct CutScore {
-  /// By how much the fullest device is over its memory; with what must be
-  /// there, parameters and optimizer state, alone, then with all.
+  /// By how much the fullest device exceeds its memory: with parameters and
+  /// optimizer state alone, then with everything.
   double lacksState = 0, lacks = 0;
-  /// Seconds of the device that takes the longest.
+  /// Seconds of the slowest device.
   double slowest = 0;
   /// Sums of the squared seconds of devices, and of stages.
   double squares = 0, stageSquares = 0;
 
-  /// By more than sums of the same numbers in another order differ.
+  /// Ignores differences as small as those of sums in another order.
   bool isLessThan(const CutScore &other) const;
 };
 
-/// What a stage asks of its devices.
+/// The load of a stage on its devices.
 struct StagePart {
   struct Bytes {
     double state, working;
   };
-  /// Of each of them, communication included.
+  /// Seconds of each device, including communication.
   double seconds = 0;
-  /// Of one device of each of the stage's kinds.
+  /// Bytes of one device of each of the stage's kinds.
   llvm::SmallVector<Bytes, 2> bytes;
 };
 
@@ -67,23 +67,25 @@ class CutLoads {
 public:
   explicit CutLoads(const CutProblem &problem);
 
-  /// Devices that are alike and have the same stages.
+  /// Equal devices that have the same stages.
   struct Kind {
     CutDevice device;
-    /// How many, and in how many stages.
+    /// Number of devices, and of stages that they have.
     double count = 0, stages = 0;
   };
 
-  /// The stage of these units, which sends and receives so many bytes.
+  /// Returns the load of the stage of units [begin, end), which sends and
+  /// receives `bytesIn`.
   StagePart partOf(size_t stage, int64_t begin, int64_t end, double bytesIn,
                    double bytesOut) const;
-  /// Seconds of its computation alone.
+  /// Seconds of the stage's computation alone.
   double computeSeconds(size_t stage, int64_t begin, int64_t end) const {
     return 1 / rateOf(stage, begin, end);
   }
-  /// Of all stages together.
+  /// Returns the score of all stages together.
   CutScore scoreOf(llvm::ArrayRef<StagePart> parts) const;
-  /// By how much the fullest device of a stage is over its memory; 0 if none.
+  /// By how much the fullest device of a stage exceeds its memory; 0 if none
+  /// does.
   double lackOf(size_t stage, llvm::ArrayRef<StagePart> parts) const;
 
   const Kind &getKind(size_t index) const { return kinds[index]; }
@@ -94,7 +96,7 @@ public:
   llvm::ArrayRef<unsigned> kindsOf(size_t stage) const {
     return kindsOfStage[stage];
   }
-  /// The most stages that one of a stage's devices has.
+  /// The largest number of stages that one of a stage's devices has.
   double sharersOf(size_t stage) const { return sharers[stage]; }
   bool hasSharedDevices() const { return isShared; }
 
@@ -104,15 +106,16 @@ public:
   double stateOf(int64_t begin, int64_t end) const {
     return state[end] - state[begin];
   }
-  /// How many units that count come before a unit.
+  /// The number of units that count before a unit.
   int64_t countBefore(int64_t unit) const { return counts[unit]; }
-  /// Seconds of all before a unit, on a device of the first class.
+  /// Seconds of all units before a unit, on a device of the first class.
   double secondsBefore(int64_t unit) const { return seconds[0][unit]; }
-  /// The part of the units' work that all devices of a stage do in a second.
+  /// The fraction of the units' work that all devices of a stage do in a
+  /// second.
   double rateOf(size_t stage, int64_t begin, int64_t end) const;
 
 private:
-  /// What a device of a kind does in all its stages.
+  /// The load of a device of a kind in all its stages.
   struct Sum {
     double seconds = 0, state = 0, working = 0;
     double bytes() const { return state + working; }
@@ -122,7 +125,7 @@ private:
   void findKinds();
 
   const CutProblem &problem;
-  /// Sums over the units before each unit.
+  /// Prefix sums: over the units before each unit.
   std::vector<std::vector<double>> seconds;
   std::vector<double> flops = {0}, state = {0}, gradient = {0},
                       activation = {0};

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Assigns the devices of a cluster to TaskGraphs. In: the requests and the
+// devices. Out: for each TaskGraph one list of devices for each repetition of
+// the group, or an error that lists the sizes that fit. Cost: linear in devices
+// times TaskGraphs.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
 #include "Fail.h"
@@ -18,8 +25,8 @@
 
 using namespace whale;
 
-/// Hands out `group` in turn and wrapping round, wants[i] devices to the i-th
-/// TaskGraph.
+/// Assigns the devices of `group` consecutively and wrapping round, wants[i] to
+/// the i-th TaskGraph.
 static void handOut(llvm::ArrayRef<int64_t> wants,
                     llvm::ArrayRef<int64_t> group,
                     std::vector<VirtualDevice> &result) {
@@ -31,14 +38,13 @@ static void handOut(llvm::ArrayRef<int64_t> wants,
   }
 }
 
-/// The devices for one TaskGraph, taken out of those of its group that are
-/// left.
+/// Takes the devices of one TaskGraph from the remaining devices of its group.
 static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
                                      const Cluster &cluster, bool sameMemory) {
   auto memoryOf = [&](int64_t device) {
     return cluster.kindOf(device).memoryBytes;
   };
-  // The next in order, unless one node has as many with as much memory.
+  // The next ones in order, unless one node has as many with as much memory.
   std::vector<int64_t> taken(left.begin(), left.begin() + want);
   auto inOneNode = [&](llvm::ArrayRef<int64_t> devices) {
     return llvm::all_of(devices, [&](int64_t device) {
@@ -69,7 +75,7 @@ static std::vector<int64_t> takeNear(int64_t want, std::vector<int64_t> &left,
   return taken;
 }
 
-/// Hands out a group whose TaskGraphs have devices of their own.
+/// Assigns a group's devices to TaskGraphs that don't share them.
 static void handOutNear(llvm::ArrayRef<int64_t> wants,
                         llvm::ArrayRef<int64_t> group, const Cluster &cluster,
                         const VirtualDeviceOptions &options,
@@ -94,8 +100,8 @@ static void handOutNear(llvm::ArrayRef<int64_t> wants,
         takeNear(wants[stage], left, cluster, options.pipeline));
 }
 
-/// What the TaskGraphs get of `rest` devices, in proportion to what they get of
-/// a whole group of `size`.
+/// Returns how many of `rest` devices each TaskGraph gets, in proportion to its
+/// part of a whole group of `size`.
 static llvm::SmallVector<int64_t>
 scale(llvm::ArrayRef<int64_t> wants, int64_t size, int64_t rest, bool shared) {
   llvm::SmallVector<int64_t> scaled;
@@ -103,10 +109,11 @@ scale(llvm::ArrayRef<int64_t> wants, int64_t size, int64_t rest, bool shared) {
     scaled.push_back(std::max<int64_t>(1, want * rest / size));
   if (shared)
     return scaled;
-  // What rounding leaves goes to the largest remainders, the first of equals.
+  // Devices that rounding leaves go to the largest remainders, the first of
+  // equals.
   int64_t left =
       rest - std::accumulate(scaled.begin(), scaled.end(), int64_t(0));
-  // One device for each may be more than the shares of the small ones.
+  // One device for each TaskGraph may exceed the shares of the small ones.
   for (; left < 0; ++left)
     --*llvm::max_element(scaled);
   llvm::SmallVector<size_t> order(wants.size());
@@ -121,7 +128,7 @@ scale(llvm::ArrayRef<int64_t> wants, int64_t size, int64_t rest, bool shared) {
   return scaled;
 }
 
-/// The error for a group that isn't repeated a whole number of times.
+/// Returns the error for a group that isn't repeated a whole number of times.
 static llvm::Error doesNotDivide(llvm::ArrayRef<DeviceRequest> requests,
                                  llvm::ArrayRef<int64_t> wants, int64_t size,
                                  int64_t count, bool shared) {
@@ -182,7 +189,7 @@ group(llvm::ArrayRef<DeviceRequest> requests, llvm::ArrayRef<int64_t> devices,
   for (int64_t start = 0; start + size <= count; start += size)
     add(wants, devices.slice(start, size), shared);
   if (rest != 0) {
-    // With fewer devices than TaskGraphs they have to share the rest.
+    // With fewer remaining devices than TaskGraphs, these must share them.
     bool sharedRest = shared || rest < int64_t(wants.size());
     add(scale(wants, size, rest, sharedRest), devices.take_back(rest),
         sharedRest);
@@ -206,7 +213,7 @@ whale::virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
   return group(requests, devices, options, &cluster);
 }
 
-/// One list of a TaskGraph that may have others already.
+/// Adds one list to a TaskGraph, which may already have others.
 static llvm::Error addList(const DeviceRequest &request, size_t index,
                            const std::vector<int64_t> &list, int64_t count,
                            VirtualDevice &result) {

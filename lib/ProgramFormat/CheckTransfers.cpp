@@ -1,8 +1,15 @@
-//===- CheckTransfers.cpp - Proofs about a program's transfers --*- C++ -*-===//
+//===- CheckTransfers.cpp - Check a program's transfers ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two checks of a program. MemoryCheck walks the instructions of each class and
+// compares the buffers of each with those of the transfers in progress.
+// OrderCheck simulates the queues of all classes until all transfers are over
+// or none can proceed. Cost: instructions times transfers in progress.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +27,7 @@ std::string at(const std::string &list, size_t index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
-/// Transfers that a rank doesn't exchange with others have no queue.
+/// Transfers that a rank doesn't exchange with others are in no queue.
 bool isLocal(const Program &program, const Start &start) {
   return program.channels.at(start.channel)->kind == "local_slice";
 }
@@ -29,7 +36,7 @@ bool isLocal(const Program &program, const Start &start) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Looks for instructions that use what a transfer is using.
+/// Finds instructions that use the buffers of a transfer in progress.
 class MemoryCheck {
 public:
   MemoryCheck(const Program &program, const RankClass &rankClass);
@@ -53,19 +60,19 @@ private:
 
   const Program &program;
   const RankClass &rankClass;
-  /// Of each function that the class runs: where its locals lie, and which of
-  /// its operands it writes.
+  /// For each function that the class runs: the ranges of its locals, and the
+  /// operands that it writes.
   std::map<int64_t, std::vector<Range>> locals;
   std::map<int64_t, std::set<int64_t>> writtenOperands;
-  /// Those that go on.
+  /// The transfers in progress.
   std::vector<Active> active;
-  /// What is wrong with the instruction at hand.
+  /// The fault of the current instruction.
   std::string fault;
 };
 
 } // namespace
 
-/// The operands that instructions of a function may write.
+/// Collects the operands that instructions of a function may write.
 static void findWritten(const Program &program, const Function &function,
                         const std::vector<Instruction> &list,
                         std::set<int64_t> &written) {
@@ -102,7 +109,7 @@ void MemoryCheck::use(BufferIndex index, bool isWritten) {
   use(rangeOf(index), isWritten, "buffer", index);
 }
 
-/// `number` says which buffer or local it is.
+/// `number` is the number of the buffer or local.
 void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
                       int64_t number) {
   if (!fault.empty())
@@ -137,9 +144,9 @@ void MemoryCheck::useAll(const Instruction &instruction) {
     use(run->operands[i], written.contains(static_cast<int64_t>(i)));
   for (BufferIndex index : run->results)
     use(index, true);
-  const std::vector<Range> &places = locals[run->function];
-  for (size_t i = 0; i < places.size(); ++i)
-    use(places[i], true, "local", static_cast<int64_t>(i));
+  const std::vector<Range> &ranges = locals[run->function];
+  for (size_t i = 0; i < ranges.size(); ++i)
+    use(ranges[i], true, "local", static_cast<int64_t>(i));
 }
 
 std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
@@ -148,8 +155,8 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
     const Instruction &instruction = list[i];
     std::string here = at(path, i);
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-      // A rank's transfers go on one after the other, but what is exchanged
-      // with nobody is at once.
+      // A transfer in a queue runs after the earlier ones in it, which may use
+      // the same buffers. A local one is in no queue and runs at once.
       if (isLocal(program, *start))
         useAll(instruction);
       Active transfer{start->transfer, {}, {}};
@@ -189,9 +196,9 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
 namespace {
 
 /// Runs the starts and waits of all classes. The ranks of a class have the same
-/// list, so that a class stands for them. Which class comes first makes no
-/// difference: a start never blocks, and a transfer that is at the head of all
-/// queues stays there until it is over.
+/// list, so each class is simulated as one participant. The order in which
+/// classes proceed makes no difference: a start never blocks, and a transfer
+/// that is at the head of all queues stays there until it is over.
 class OrderCheck {
 public:
   explicit OrderCheck(const Program &program) : program(program) {}
@@ -207,7 +214,7 @@ private:
   struct Class {
     std::vector<Event> events;
     size_t next = 0;
-    /// Of transfers, by their channels.
+    /// Channels and transfers.
     std::deque<std::pair<int64_t, int64_t>> queue;
     std::vector<bool> isOver;
   };
@@ -220,7 +227,7 @@ private:
 
   const Program &program;
   std::vector<Class> classes;
-  /// By channel: how many classes take part.
+  /// By channel: the number of classes that take part.
   std::map<int64_t, size_t> participants;
 };
 
@@ -248,7 +255,7 @@ void OrderCheck::collect(Class &c, const std::vector<Instruction> &list,
   }
 }
 
-/// Goes on to the next wait that isn't over.
+/// Proceeds to the next wait for a transfer that isn't over.
 bool OrderCheck::advance(Class &c) {
   size_t before = c.next;
   for (; c.next < c.events.size(); ++c.next) {
@@ -279,14 +286,14 @@ bool OrderCheck::endTransfers() {
   return moved;
 }
 
-/// What a class that can't go on waits for.
+/// Describes the wait that blocks a class.
 Fault OrderCheck::describe(size_t number) const {
   const Class &blocked = classes[number];
   const Event &event = blocked.events[blocked.next];
   std::string what = "waits for transfer " + std::to_string(event.transfer);
   int64_t channel = blocked.queue.front().first;
   what += ", and channel " + std::to_string(channel) +
-          " is next in its queue: not all that take part ever have it next";
+          " is next in its queue: not all participants ever have it next";
   for (size_t other = 0; other < classes.size(); ++other) {
     const Class &c = classes[other];
     if (other == number || c.queue.empty() || c.next == c.events.size())

@@ -1,8 +1,16 @@
-//===- CheckValues.cpp - Is what is read what was written there? ----------===//
+//===- CheckValues.cpp - Check reads against writes -----------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the instructions of each class on symbols. The state maps ranges of
+// bytes to the write that produced them; each read must find a write of the
+// same range through a matching buffer. Loops are run twice, the states after
+// branches are intersected. Cost: a map look-up for each read and write of each
+// run of a function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +21,8 @@
 namespace whale::format {
 namespace {
 
-/// The bytes that an instruction reads or writes, and through which buffer: one
-/// of the class, or a local of the function in a run (counted from 1).
+/// The bytes that an instruction reads or writes, and the buffer: one of the
+/// class, or a local of the function in a run (counted from 1).
 struct Access {
   Range range;
   BufferIndex buffer = 0;
@@ -22,18 +30,18 @@ struct Access {
   bool operator==(const Access &) const = default;
 };
 
-/// The values in memory, each by the write that made it. No two have bytes in
-/// common: what is written over in part is lost as a whole.
+/// The values in memory, each identified by its write. Ranges don't overlap: a
+/// value that is partly overwritten is removed.
 class State {
 public:
-  /// A value that has some of the bytes; null if there is none.
+  /// Returns a value that overlaps the range; null if there is none.
   const Access *find(const Range &range) const;
   void write(const Access &access);
-  /// Keeps what is the same where the other way to this point was taken.
+  /// Keeps the values that are equal in both states.
   void intersect(const State &other);
 
 private:
-  /// Of the first byte.
+  /// Space, index, first byte.
   using Key = std::tuple<Space, int64_t, int64_t>;
   static Key keyOf(const Range &range) {
     return {range.space, range.index, range.begin};
@@ -48,17 +56,17 @@ public:
   std::optional<Fault> check();
 
 private:
-  /// `name`: of the list in what it is a part of, for messages.
+  /// `name` is the path of the list within its parent, for messages.
   void walk(const std::vector<Instruction> &list, const std::string &name);
   void step(const Instruction &instruction);
   void runFunction(const Run &run);
   void runLoop(const While &loop);
   void runBranches(const Case &choice);
-  /// Reads and writes of one instruction.
+  /// Checks the reads and writes of one instruction.
   void use(const Instruction &instruction);
   void read(BufferIndex buffer);
   void write(BufferIndex buffer, const std::vector<BufferIndex> &inputs);
-  /// Of a buffer of the class, or of the function that is run.
+  /// Returns the access to a buffer of the class, or of the function being run.
   Access accessOf(BufferIndex buffer) const;
   bool isSameValue(const Access &a, const Access &b) const;
   void fail(BufferIndex buffer, const std::string &what) {
@@ -69,10 +77,10 @@ private:
   const Program &program;
   const RankClass *rankClass = nullptr;
   State state;
-  /// Null in the list of the class.
+  /// The run of the current function; null in the list of the class.
   const Run *frame = nullptr;
   int64_t runs = 0;
-  /// The second turn of a loop.
+  /// Whether this is the second iteration of a loop.
   bool isAgain = false;
   std::optional<Fault> fault;
 };
@@ -129,8 +137,8 @@ Access ValueCheck::accessOf(BufferIndex buffer) const {
   return {rangeOf(program, *rankClass, buffer), buffer};
 }
 
-/// Of two accesses to the same bytes. A value that is used as several types has
-/// a buffer for each.
+/// Whether two accesses to the same bytes are to the same value. A value that
+/// is used as several types has a buffer for each.
 bool ValueCheck::isSameValue(const Access &a, const Access &b) const {
   if (a.run != b.run || a.buffer == b.buffer)
     return a.run == b.run;
@@ -149,7 +157,7 @@ void ValueCheck::read(BufferIndex buffer) {
   Space space = access.range.space;
   if (!value) {
     if (space == Space::Arena || space == Space::Result)
-      fail(buffer, "is read where no value lies");
+      fail(buffer, "is read where no value is");
   } else if (value->range != access.range || !isSameValue(*value, access)) {
     fail(buffer, "is read where " +
                      (value->run ? "a local of a function"
@@ -195,9 +203,9 @@ void ValueCheck::runFunction(const Run &run) {
   frame = nullptr;
 }
 
-/// The second turn finds what the first one has left. In it, a loop inside runs
-/// its body and its condition once each: so time grows with how deep loops
-/// nest, and no faster.
+/// The second iteration starts from the state after the first. Within it, an
+/// inner loop runs its body and its condition once each, so that the time is
+/// linear, not exponential, in the nesting depth.
 void ValueCheck::runLoop(const While &loop) {
   bool wasAgain = isAgain;
   if (!wasAgain) {
@@ -228,7 +236,7 @@ void ValueCheck::runBranches(const Case &choice) {
 void ValueCheck::step(const Instruction &instruction) {
   if (const auto *loop = std::get_if<While>(&instruction.operation))
     runLoop(*loop);
-  // What a loop reads is its predicate.
+  // The read of a loop instruction itself is that of its predicate.
   use(instruction);
   if (const auto *run = std::get_if<Run>(&instruction.operation))
     runFunction(*run);

@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Implements Field. The path of a value is not stored; it is found by searching
+// the document when an error is reported.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Field.h"
 
@@ -15,8 +20,8 @@
 
 namespace whale::format {
 
-/// Appends the path from `from` to `to`, if `to` is in it. Nothing keeps the
-/// way to a value: it is looked for once, when something is wrong with it.
+/// Appends the path from `from` to `to`, if `to` is in `from`. Values don't
+/// store their paths: this search runs only when an error is reported.
 static bool findPath(const nlohmann::json &from, const nlohmann::json *to,
                      std::string &path) {
   if (&from == to)
@@ -82,7 +87,7 @@ std::vector<std::pair<std::string, Field>> Field::members() const {
   return result;
 }
 
-/// The integer that `value` holds, if it is one that fits.
+/// Returns the integer in `value`, if it is one and fits.
 static std::optional<int64_t> asInteger(const nlohmann::json &value) {
   if (value.is_number_unsigned()) {
     uint64_t number = value.get<uint64_t>();
@@ -178,7 +183,7 @@ std::pair<DType, Shape> Field::tensorType() const {
       std::optional<int64_t> number = parseDecimal(std::string(extent));
       bool isLast = extent.size() == rest.size();
       rest.remove_prefix(isLast ? rest.size() : extent.size() + 1);
-      // Nothing follows a comma.
+      // An element or "]" must follow a comma.
       if (!number || (!isLast && rest.empty()))
         dtype.reset();
       else
@@ -204,7 +209,7 @@ std::optional<int64_t> parseDecimal(const std::string &text) {
   int64_t number = 0;
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number);
-  // The one spelling of each number, so that no two keys mean the same.
+  // Accept only one spelling of each number, so that no two keys are equal.
   if (error != std::errc() || number < 0 || std::to_string(number) != text)
     return std::nullopt;
   return number;

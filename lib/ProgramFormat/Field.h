@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A value of a JSON document, so that what is wrong with it is reported with
-// its path: "manifest.json: classes[0].buffers[3].offset: must be ...".
+// A value of a JSON document. Errors are reported with its path:
+// "manifest.json: classes[0].buffers[3].offset: must be ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,12 @@
 namespace whale::format {
 
 struct Document {
-  /// For errors.
+  /// Path of the file, for errors.
   std::string file;
   nlohmann::json root;
 };
 
-/// Refers to the document, which outlives it.
+/// A reference into the document, which must outlive it.
 class Field {
 public:
   static constexpr int64_t maximum = std::numeric_limits<int64_t>::max();
@@ -45,29 +45,29 @@ public:
 
   const nlohmann::json &json() const { return *value; }
 
-  /// The member `key` of this object, which must be there.
+  /// Returns the member `key` of this object; fails if it is missing.
   Field at(const std::string &key) const;
-  /// The same, or nothing where it is missing or null.
+  /// The same, but nullopt if it is missing or null.
   std::optional<Field> find(const std::string &key) const;
-  /// The number of elements of this list.
+  /// Returns the number of elements of this list.
   size_t size() const;
   Field operator[](size_t index) const;
-  /// The members of this object.
+  /// Returns the members of this object.
   std::vector<std::pair<std::string, Field>> members() const;
 
-  /// An integer in [low, high].
+  /// Returns an integer in [low, high].
   int64_t integer(int64_t low = 0, int64_t high = maximum) const;
   double number() const;
-  /// A number, rounded; the nearest there is to one that is too large.
+  /// Returns a number rounded to an integer, saturated.
   int64_t rounded() const;
   bool boolean() const;
   const std::string &text() const;
   std::vector<int64_t> integers(int64_t low = 0, int64_t high = maximum) const;
-  /// Extents of at most 32 dimensions whose product, zeros left out, is below
-  /// 2^56.
+  /// Returns a shape of at most 32 dimensions; the product of its extents other
+  /// than 0 is below 2^56.
   Shape shape() const;
   DType dtype() const;
-  /// An element type and a shape in one text, as tensorType prints them.
+  /// Returns the type and shape in a text such as tensorType prints.
   std::pair<DType, Shape> tensorType() const;
 
 private:
@@ -79,7 +79,7 @@ private:
   const nlohmann::json *value;
 };
 
-/// The rank or channel that a decimal key names, or nothing.
+/// Returns the rank or channel that a decimal key denotes, or nullopt.
 std::optional<int64_t> parseDecimal(const std::string &text);
 
 } // namespace whale::format

@@ -1,4 +1,4 @@
-//===- JsonText.cpp - JSON as people like to read it ------------*- C++ -*-===//
+//===- JsonText.cpp - Readable JSON -----------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,14 +16,13 @@ std::string printLine(const Json &json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Whether there are more values in it than in a line that is read at a glance,
-/// `room` of them.
-static bool exceeds(const Json &json, int &room) {
-  return --room < 0 ||
+/// Whether `json` contains more than `budget` values, too many for one line.
+static bool exceeds(const Json &json, int &budget) {
+  return --budget < 0 ||
          (json.is_structured() &&
           std::any_of(
               json.begin(), json.end(),
-              [&](const Json &element) { return exceeds(element, room); }));
+              [&](const Json &element) { return exceeds(element, budget); }));
 }
 
 void JsonLines::next(const std::string &key) {
@@ -45,9 +44,9 @@ void printJson(std::string &out, const Json &json, int depth, int indent) {
                 std::any_of(json.begin(), json.end(), [](const Json &element) {
                   return element.is_structured();
                 });
-  // Each value takes two characters of a line of 120.
-  int room = 60;
-  if (!nested || !exceeds(json, room)) {
+  // A value takes at least two characters of a line of 120.
+  int budget = 60;
+  if (!nested || !exceeds(json, budget)) {
     std::string line = printLine(json);
     if (!nested || line.size() + indent <= 120) {
       out += line;

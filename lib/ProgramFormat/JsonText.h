@@ -1,4 +1,4 @@
-//===- JsonText.h - JSON as people like to read it --------------*- C++ -*-===//
+//===- JsonText.h - Readable JSON -------------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,14 +15,14 @@
 
 namespace whale::format {
 
-/// Keeps the order in which fields are written.
+/// JSON that keeps the order in which fields are written.
 using Json = nlohmann::ordered_json;
 
-/// Text of one line.
+/// Returns the text on one line.
 std::string printLine(const Json &json);
 
-/// Lists and objects that hold others and would be longer than a line get one
-/// line for each element, down to `depth`.
+/// Appends the text to `out`. Lists and objects that are nested and longer than
+/// a line get one line for each element, down to `depth`.
 void printJson(std::string &out, const Json &json, int depth, int indent = 0);
 
 /// Prints a list or object with a line for each element.
@@ -33,8 +33,8 @@ public:
     out += isList ? "[" : "{";
   }
 
-  /// What is appended to `out` next is an element of the list, or the value of
-  /// this key.
+  /// Starts the next element; the caller then appends the element, or the value
+  /// of `key`, to `out`.
   void next(const std::string &key = "");
   void end();
 

@@ -44,7 +44,7 @@ std::optional<Box> intersect(const Box &a, const Box &b) {
   return common;
 }
 
-/// Appends what is left of `region` without `hole`, as disjoint boxes.
+/// Appends `region` minus `hole` to `rest`, as disjoint boxes.
 static void subtract(Box region, const Box &hole, std::vector<Box> &rest) {
   std::optional<Box> common = intersect(region, hole);
   if (!common) {
@@ -73,7 +73,7 @@ static void subtract(Box region, const Box &hole, std::vector<Box> &rest) {
 bool covers(const Shape &view, std::span<const std::optional<Box>> boxes) {
   if (elementCount(view) == 0)
     return true;
-  // Replicas repeat the same few boxes; subtracting one twice is idle work.
+  // Replicas have equal boxes; each needs to be subtracted only once.
   std::vector<const Box *> distinct;
   for (const std::optional<Box> &box : boxes)
     if (box)
@@ -93,7 +93,8 @@ bool covers(const Shape &view, std::span<const std::optional<Box>> boxes) {
     for (Box &region : uncovered)
       subtract(std::move(region), *box, rest);
     std::swap(uncovered, rest);
-    // Boxes of real placements leave few pieces; only crafted ones explode.
+    // Boxes of real placements leave few pieces; only crafted input exceeds
+    // this.
     if (uncovered.size() > 100'000)
       throw Error("the boxes are too fragmented");
   }

@@ -1,4 +1,4 @@
-//===- Memory.cpp - Where the buffers of a class lie ------------*- C++ -*-===//
+//===- Memory.cpp - Memory ranges of a class's buffers ----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Memory.h - Where the buffers of a class lie --------------*- C++ -*-===//
+//===- Memory.h - Memory ranges of a class's buffers ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,7 +13,7 @@
 
 namespace whale::format {
 
-/// Bytes of one block of a rank's memory.
+/// A range of bytes of one block of a rank's memory.
 struct Range {
   Space space = Space::Arena;
   int64_t index = 0;
@@ -26,8 +26,8 @@ struct Range {
   }
 };
 
-/// A buffer of a class; a result shares the memory of the argument that it is
-/// an alias of.
+/// Returns the memory of a buffer of a class; a result that is an alias has the
+/// memory of its argument.
 Range rangeOf(const Program &program, const RankClass &rankClass,
               BufferIndex number);
 

@@ -1,4 +1,4 @@
-//===- Printable.cpp - Texts of others in diagnostics ---------------------===//
+//===- Printable.cpp - Quoted texts in diagnostics ------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,9 +13,9 @@
 
 namespace whale::format {
 
-/// A word that is longer than `limit` bytes keeps `head` at its beginning and
-/// `tail` at its end; likewise a whole line. File names of a few directories
-/// stay whole, and so does the sentence around a name.
+/// A word longer than `limit` bytes is cut to `head` bytes at its beginning and
+/// `tail` at its end; likewise a whole line. The limits keep file names of a
+/// few directories, and the sentence around a name, whole.
 struct Lengths {
   size_t limit, head, tail;
 };
@@ -24,7 +24,8 @@ static constexpr Lengths lineLengths = {4000, 2000, 1000};
 
 static bool isContinuation(char c) { return (c & 0xC0) == 0x80; }
 
-/// The first character of a text; no bytes where it doesn't begin with one.
+/// The first character of a text; `bytes` is 0 if the text doesn't start with a
+/// valid one.
 struct Character {
   uint32_t point = 0;
   size_t bytes = 0;
@@ -43,7 +44,7 @@ static Character firstCharacter(std::string_view text) {
       return {};
     point = point << 6 | (text[i] & 0x3F);
   }
-  // Written with more bytes than it needs, one half of a pair, or too large.
+  // An overlong encoding, a surrogate, or too large.
   constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (point < least[bytes] || (point >= 0xD800 && point < 0xE000) ||
       point > 0x10FFFF)
@@ -51,7 +52,7 @@ static Character firstCharacter(std::string_view text) {
   return {point, bytes};
 }
 
-/// Whether it would do something to a terminal instead of being shown.
+/// Whether a terminal would interpret the character instead of displaying it.
 static bool isControl(uint32_t point) {
   return point < 0x20 || (point >= 0x7F && point < 0xA0) ||
          (point >= 0x200B && point <= 0x200F) ||
@@ -80,7 +81,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// Between characters of UTF-8.
+/// Shortens a text, cutting between UTF-8 characters.
 static std::string shortened(std::string_view text, const Lengths &lengths) {
   if (text.size() <= lengths.limit)
     return std::string(text);

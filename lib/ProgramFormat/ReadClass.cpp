@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decodes the buffers and locals of a rank class: types, offsets, per-rank
+// constants. Checks that each buffer is inside its memory and that shards match
+// the boxes of the class's ranks. Linear in the size of the text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Reader.h"
 #include "whale/ProgramFormat/Error.h"
@@ -50,7 +56,7 @@ struct EncodeNumber {
           field.fail("does not fit in its element type");
       } else {
         element = Element<T>::store(static_cast<Compute>(field.number()));
-        // A number too large became an infinity or NaN.
+        // A number that is too large became an infinity or NaN.
         if (!std::isfinite(std::real(Element<T>::load(element))))
           field.fail("does not fit in its element type");
       }
@@ -58,7 +64,7 @@ struct EncodeNumber {
     }
   }
 
-  /// std::cmp_equal takes no bool.
+  /// std::cmp_equal doesn't accept bool.
   template <typename C>
   static auto widen(C value) {
     if constexpr (std::is_same_v<C, bool>)
@@ -119,7 +125,7 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
 }
 
 int64_t readOffset(const Field &field, const BufferInfo &buffer) {
-  // Far from where sums of offsets and sizes overflow.
+  // The limit is low enough that sums of offsets and sizes don't overflow.
   int64_t offset = field.integer(0, int64_t(1) << 60);
   if (offset % byteSize(buffer.dtype))
     field.fail("must be a multiple of the element size");

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decodes communicators and channels. In: their JSON, and the buffers that
+// classes use for each channel. Checks that ranks are participants, that cells
+// are inside the buffers and don't overlap, and that data moves only within a
+// group. Lists of cells that ranks share are decoded and checked once. Cost:
+// linear in the cells, and sorting them.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Reader.h"
 #include "whale/ProgramFormat/Error.h"
@@ -36,7 +44,7 @@ static Reduction readReduction(const Field &field, DType dtype) {
   return *reduction;
 }
 
-/// The rank that a key of an object by rank means.
+/// Returns the rank that a key of an object by rank denotes.
 static int64_t participantOf(const Field &field, const std::string &key,
                              const Collective &collective) {
   auto rank = parseDecimal(key);
@@ -47,7 +55,7 @@ static int64_t participantOf(const Field &field, const std::string &key,
 }
 
 namespace {
-/// Checks that ranks take only from those of their group.
+/// Checks that ranks receive only from ranks of their group.
 class PeerCheck {
 public:
   explicit PeerCheck(const Collective &collective) {
@@ -56,11 +64,11 @@ public:
         groupOf[rank] = &group;
   }
 
-  /// A peer that the rank exchanges no data with, if there is one.
+  /// Returns a peer outside the rank's group, if there is one.
   std::optional<int64_t> findStranger(int64_t rank,
                                       const std::vector<Cell> &cells) {
     const Group *group = find(rank);
-    // Many ranks may have one list.
+    // Several ranks may share one list.
     if (group && !checked.emplace(group, &cells).second)
       return std::nullopt;
     for (const Cell &cell : cells)
@@ -107,7 +115,7 @@ static Cell readCell(const Field &field, const Collective &collective) {
   return cell;
 }
 
-/// The lists of cells of a collective, each read once.
+/// The lists of cells of a collective; each is decoded once.
 class CellReader {
 public:
   using Table = Shared<std::vector<Cell>>;
@@ -115,8 +123,8 @@ public:
   CellReader(const Field &cells, const Collective &collective)
       : cells(cells), collective(collective) {}
 
-  /// What `field`, a rank's entry, stands for: a list of its own, that of
-  /// another rank, or that with its sources moved.
+  /// Decodes the entry of a rank: a list, the number of a rank with the same
+  /// list, or that number and an offset of the sources.
   Table read(const Field &field) {
     if (field.json().is_number())
       return readList(listOf(field));
@@ -126,7 +134,7 @@ public:
   }
 
 private:
-  /// The list of the rank that `field` names.
+  /// Returns the list of the rank that `field` contains.
   Field listOf(const Field &field) {
     auto other = cells.find(std::to_string(field.integer()));
     if (!other || !other->json().is_array())
@@ -204,7 +212,7 @@ void ProgramReader::readGroups(const Field &list,
       if (!std::ranges::binary_search(collective.participants, rank))
         list.fail(message + " is no participant");
       if (!seen.insert(rank).second)
-        list.fail(message + " is in another one, too");
+        list.fail(message + " is in another communicator, too");
     }
     collective.groups.insert(group);
   }
@@ -282,7 +290,7 @@ void ProgramReader::readChannels() {
   }
 }
 
-/// Whether [start, start + size) is in `shape`, of as many dimensions.
+/// Whether [start, start + size) is inside `shape`; all have the same rank.
 static bool inside(const Shape &start, const Shape &size, const Shape &shape) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (start[i] > shape[i] || size[i] > shape[i] - start[i])
@@ -290,7 +298,7 @@ static bool inside(const Shape &start, const Shape &size, const Shape &shape) {
   return true;
 }
 
-/// Completes the extents of one side from the buffers.
+/// Adds extents of one side that are not given, from the buffers.
 static void completeShapes(const Field &field, const std::string &name,
                            std::map<int64_t, Shape> &shapes, int64_t rank,
                            const std::optional<Shape> &buffer) {
@@ -309,7 +317,7 @@ static void completeShapes(const Field &field, const std::string &name,
                toString(*buffer));
 }
 
-/// What is wrong with a cell of a receiver, if anything.
+/// Returns the fault of a receiver's cell, or an empty string.
 static std::string faultOf(const Cell &cell, int64_t rank, const Shape &dst,
                            const std::map<int64_t, Shape> &srcShapes) {
   std::string dimensions = "has " + std::to_string(cell.size.size()) +
@@ -342,13 +350,13 @@ static bool meet(const Cell &a, const Cell &b) {
   return true;
 }
 
-/// Whether two cells have an element of the destination in common. They have
-/// all as many dimensions.
+/// Whether two cells overlap in the destination. All have the same number of
+/// dimensions.
 static bool anyMeet(const std::vector<Cell> &cells) {
   if (cells.empty() || cells[0].size.empty())
     return false;
-  // Sorted along the dimension in which they start at the most places, few
-  // neighbours can meet.
+  // Sorted along the dimension with the most distinct starts, a cell can
+  // overlap only few neighbours.
   size_t dim = 0, most = 0;
   for (size_t i = 0; i < cells[0].size.size(); ++i) {
     std::vector<int64_t> starts;
@@ -379,7 +387,7 @@ static bool anyMeet(const std::vector<Cell> &cells) {
 
 static void checkCells(const Field &field, const Collective &collective) {
   PeerCheck peers(collective);
-  // Ranks that share a list and see it in the same extents.
+  // Checked lists: several ranks may have the same list and extents.
   std::set<std::pair<const std::vector<Cell> *, Shape>> checked;
   for (const auto &[rank, cells] : collective.cells) {
     Field given = field.at(std::to_string(rank));
@@ -408,7 +416,7 @@ static void checkCells(const Field &field, const Collective &collective) {
   }
 }
 
-/// Checks that the buffers of each group of an all-reduce are of one size.
+/// Checks that the buffers of each group of an all-reduce have equal sizes.
 void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
                                  const Collective &collective) const {
   std::map<int64_t, int64_t> firsts;
@@ -427,8 +435,8 @@ void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
   }
 }
 
-/// Adds to the given extents those of the buffers, and checks that all is in
-/// them.
+/// Adds the extents of the buffers to the given ones, and checks that all cells
+/// are inside.
 void ProgramReader::complete(const Channel &described, const Uses &uses,
                              Collective &collective) {
   const Field &field = described.field;
@@ -461,7 +469,7 @@ void ProgramReader::finishChannels() {
     if (channel.described == number)
       continue;
     const Channel &described = channels.at(channel.described);
-    // Extents that are not given are those of each channel's own buffers.
+    // If extents are not given, each channel takes those of its own buffers.
     program.channels[number] = channel.uses == described.uses
                                    ? program.channels.at(channel.described)
                                    : finish(described, channel.uses);

@@ -13,7 +13,7 @@
 
 namespace whale::format {
 
-/// Reads where the dimensions of one tensor stand: a permutation of them all.
+/// Reads the positions of one tensor's dimensions: a permutation of all.
 static Convolution::Dimensions readDimensions(const Field &numbers,
                                               const std::string &first,
                                               const std::string &second,
@@ -68,7 +68,8 @@ static void readWindows(const Field &field, Convolution &convolution) {
   });
 }
 
-/// An extent after dilation; bounded operands keep it far from overflow.
+/// Returns an extent after dilation; the operands are bounded, so that it
+/// doesn't overflow.
 static int64_t dilated(const Field &field, int64_t extent, int64_t dilation) {
   int64_t result;
   if (extent == 0)

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decodes functions, the offsets of their locals in classes, and runs of them.
+// A function's checks give the sizes of its operands, results and locals and
+// the pairs of them that must not overlap; each run is checked against these.
+// Linear in the size of the text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Reader.h"
 #include "whale/ProgramFormat/Error.h"
@@ -21,7 +28,7 @@ std::string ProgramReader::describe(Slot slot) {
   return std::string(name(slot.space)) + " " + std::to_string(slot.index);
 }
 
-/// `count`: how many buffers the function has.
+/// `count` is the number of buffers of the function.
 BufferInfo ProgramReader::readBuffer(const Field &field,
                                      const Function &function, int64_t count) {
   BufferInfo buffer = readTensor(
@@ -41,7 +48,7 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 void ProgramReader::readFunction(const Field &field, size_t number) {
   Function &function = program.functions[number];
   Field buffers = field.at("buffers");
-  // Each has a buffer, so that its size is known.
+  // Every operand, result and local has a buffer, which gives its size.
   auto most = static_cast<int64_t>(buffers.size());
   function.operands = field.at("operands").integer(0, most);
   function.results = field.at("results").integer(0, most);
@@ -86,7 +93,7 @@ void ProgramReader::readFunctions() {
 }
 
 //===----------------------------------------------------------------------===//
-// What a class gives them
+// Operands, results and locals of runs
 //===----------------------------------------------------------------------===//
 
 Range ProgramReader::rangeOf(const RankClass &rankClass, const Run &run,
@@ -130,7 +137,7 @@ void ProgramReader::readLocals(const Field &field, RankClass &rankClass) {
   }
 }
 
-/// Reads the buffers for a function's operands or results.
+/// Reads the buffers of a run's operands or results.
 void InstructionReader::readGiven(const Field &list, const char *what,
                                   const std::vector<Extent> &extents,
                                   const std::function<bool(int64_t)> &isWritten,
@@ -156,7 +163,7 @@ void InstructionReader::readGiven(const Field &list, const char *what,
       add(item, readBuffer(item));
       continue;
     }
-    // The first of buffers with consecutive numbers, and how many.
+    // A range of buffers: the number of the first, and how many.
     if (item.size() != 2)
       item.fail("must be [first buffer, number of buffers]");
     BufferIndex first = readBuffer(item[0]);

@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decodes the instructions of a class or function and checks each against its
+// buffers: sizes, types, strides, overlap, and that each started transfer is
+// waited for. Linear in the size of the text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Reader.h"
 #include "whale/ProgramFormat/Error.h"
@@ -118,9 +124,9 @@ static void checkReach(const Field &field, const BufferInfo &buffer,
                std::to_string(elementCount(buffer.shape)));
 }
 
-/// Whether every index has an element of its own. Sorted by stride, each must
-/// step over all that the ones before it reach: true of every permuted or
-/// sliced dense tensor.
+/// Whether different indices always give different elements. Sufficient
+/// condition: sorted by stride, each stride exceeds the largest offset of the
+/// dimensions before it. True for every permuted or sliced dense tensor.
 static bool isInjective(std::vector<std::pair<int64_t, int64_t>> strides) {
   std::sort(strides.begin(), strides.end(),
             [](auto a, auto b) { return a.second < b.second; });
@@ -141,9 +147,9 @@ void checkProduct(const Field &field, const BufferInfo &lhs,
     if (!hasArithmetic(dtype))
       field.fail("there is no product of " + std::string(name(dtype)));
   if ((isComplex(lhs.dtype) || isComplex(rhs.dtype)) && !isComplex(out.dtype))
-    field.fail("the product of complex numbers is complex");
+    field.fail("the product of complex numbers must be complex");
   if (isInteger(out.dtype) && (!isInteger(lhs.dtype) || !isInteger(rhs.dtype)))
-    field.fail("the product of floating-point numbers is one");
+    field.fail("the product of floating-point numbers must be floating-point");
 }
 
 std::tuple<BufferIndex, BufferIndex, BufferIndex>
@@ -205,7 +211,7 @@ Matmul InstructionReader::readMatmul(const Field &field) {
                            [](auto dim) { return dim.first == 0; });
   if (!empty && !isInjective(outReach))
     field.fail("the strides of out give two indices one element");
-  // Broadcast operands can ask for any amount of work from few elements.
+  // With broadcast operands, a few elements can require any amount of work.
   double work = static_cast<double>(matmul.k);
   for (auto [size, stride] : outReach)
     work *= static_cast<double>(size);
@@ -279,12 +285,12 @@ Start InstructionReader::readStart(const Field &field) {
   if (start.dst)
     checkWritable(field.at("dst"), *start.dst);
   if (start.src && start.dst && overlap(*start.src, *start.dst)) {
-    // An all-reduce in place reads and writes the very same elements.
+    // An all-reduce in place reads and writes exactly the same elements.
     if (!collective.isAllReduce() || rangeOf(*start.src) != rangeOf(*start.dst))
       field.fail("src and dst overlap");
   }
   checkParticipation(channelField, start.channel, collective);
-  // Micro-batches use a channel once each.
+  // Several micro-batches may use a channel, but with equal buffers.
   if (it->second.uses.emplace(number, use).first->second != use)
     channelField.fail("the class uses channel " +
                       std::to_string(start.channel) + " in two ways");

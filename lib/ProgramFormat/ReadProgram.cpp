@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decodes the top level of a manifest: arguments, results, ranks, origins and
+// the files that hold tables; then calls the readers of channels, functions and
+// classes. Checks the depth of the JSON before parsing it, and the hash of each
+// table file. Linear in the size of the text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/ReadProgram.h"
 
@@ -18,7 +25,7 @@
 
 namespace whale::format {
 
-/// A box of `view`; every index below is inside it from here on.
+/// Reads a box of `view`; checks that it is inside.
 static Box readBox(const Field &field, const Shape &view) {
   if (field.size() != 2)
     field.fail("must be [start, size]");
@@ -32,7 +39,7 @@ static Box readBox(const Field &field, const Shape &view) {
   return box;
 }
 
-/// The layout of the argument or result that was read before under that name.
+/// Returns the layout of the earlier argument or result with that name.
 static Shared<Layout> findLayout(const Field &boxes, const Program &program,
                                  const Shape &view) {
   for (const auto *list : {&program.arguments, &program.results})
@@ -75,7 +82,7 @@ static Shared<Layout> readLayout(const Field &field, const Shape &shape,
   } catch (const Error &error) {
     boxes.fail(error.what());
   }
-  // An argument that nobody reads need not be anywhere.
+  // An argument that no rank reads need not be held by any.
   if (held && !covered)
     boxes.fail("must cover the whole view " + toString(layout->view));
   return layout;
@@ -215,7 +222,7 @@ readSignatures(const Field &field) {
   return result;
 }
 
-/// How deep lists and objects nest in a JSON text.
+/// Returns the nesting depth of lists and objects in a JSON text.
 static size_t nestingDepth(std::string_view text) {
   size_t depth = 0, deepest = 0;
   bool quoted = false;
@@ -233,9 +240,9 @@ static size_t nestingDepth(std::string_view text) {
   return deepest;
 }
 
-/// The value of the last member `key` of the object that the text of a document
-/// is, without spaces; empty if there is none. A parsed object has lost the
-/// order of its members.
+/// Returns the text, without spaces, of the last member `key` of the top-level
+/// object; empty if there is none. Read from the text because a parsed object
+/// loses the order of its members.
 static std::string findMember(std::string_view text, std::string_view key) {
   std::string value;
   std::string_view name;
@@ -316,13 +323,13 @@ void ProgramReader::read() {
 }
 
 static Document parse(std::string_view text, const std::string &file) {
-  // Loops and cases nest far less deep; the plan, which is for people, is
-  // parsed and written by recursive functions.
+  // Loops and cases nest far less deeply; the limit protects the recursive
+  // functions that parse and write the plan, which has no schema.
   constexpr size_t deepest = 512;
   if (nestingDepth(text) > deepest)
     throw Error(file + ": lists nest more than " + std::to_string(deepest) +
                 " deep");
-  // The parser takes a zero byte for the end.
+  // The parser treats a zero byte as the end.
   if (size_t zero = text.find('\0'); zero != text.npos)
     throw Error(file + ": not valid JSON: byte " + std::to_string(zero) +
                 " is zero");
@@ -335,7 +342,7 @@ static Document parse(std::string_view text, const std::string &file) {
   return document;
 }
 
-/// The path of another file in the directory of `file`.
+/// Returns the path of another file in the directory of `file`.
 static std::string beside(const std::string &file, const std::string &name) {
   return file.substr(0, file.rfind('/') + 1) + name;
 }

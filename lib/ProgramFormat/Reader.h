@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Private to this folder: the classes that decode a program. ProgramReader
+// decodes the manifest part by part, in an order in which each part's
+// references are known; InstructionReader decodes a list of instructions.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_LIB_PROGRAMFORMAT_READER_H
 #define WHALE_LIB_PROGRAMFORMAT_READER_H
@@ -21,7 +27,7 @@
 
 namespace whale::format {
 
-/// State of reading one program.
+/// The state of reading one program.
 class ProgramReader {
 public:
   ProgramReader(const Document &document, const ReadFile &readFile,
@@ -34,8 +40,8 @@ public:
 private:
   friend class InstructionReader;
 
-  /// The names of a table's elements, empty in a list, and the elements,
-  /// wherever they stand.
+  /// The elements of a table, in the manifest or in a file, with their names
+  /// (empty in a list).
   using Table = std::vector<std::pair<std::string, Field>>;
   Table readTable(const Field &field, bool isList);
   void readRanks();
@@ -43,9 +49,9 @@ private:
   void readCommunicators();
   /// Shapes, boxes and roles of "arguments" and "results".
   void readParameters();
-  /// "channels", without what depends on the buffers of their users.
+  /// Reads "channels", except for what depends on the buffers of their users.
   void readChannels();
-  /// After what kernels agree with.
+  /// Called after the kernel signatures have been read.
   void readFunctions();
   void readFunction(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const Function &function,
@@ -55,11 +61,11 @@ private:
   void readLocals(const Field &field, RankClass &rankClass);
   Collective readCollective(const Field &field) const;
   void readGroups(const Field &list, Collective &collective) const;
-  /// After all classes: that each channel has its participants, and its cells
-  /// are in their buffers.
+  /// Called after all classes have been read: checks that all participants use
+  /// their channel and that cells are inside the buffers.
   void finishChannels();
 
-  /// A `start` instruction's buffers in a class: their shapes.
+  /// The shapes of a `start` instruction's buffers in a class.
   struct Use {
     std::optional<Shape> src, dst;
     bool operator==(const Use &) const = default;
@@ -67,15 +73,15 @@ private:
   /// By class.
   using Uses = std::map<int64_t, Use>;
 
-  /// A channel as it is given.
+  /// A channel as written in the file.
   struct Channel {
     Field field;
-    /// The number of the channel that describes it, perhaps its own.
+    /// The number of the channel that describes it; may be its own.
     int64_t described;
-    /// Of a described one.
+    /// Set if this channel is described by itself.
     Collective collective;
     Uses uses;
-    /// Of the starts that do not say it.
+    /// The origin of starts without one.
     std::optional<int64_t> origin;
   };
 
@@ -89,11 +95,12 @@ private:
   static std::string describe(Slot slot);
   Range rangeOf(const RankClass &rankClass, const Run &run, Slot slot) const;
 
-  /// What a function asks of the memory that it is given.
+  /// The requirements of a function on the memory that is passed to it.
   struct FunctionNeeds {
     std::vector<Extent> operands, results, locals;
-    /// What must not overlap, since an instruction writes one and uses the
-    /// other: of locals alone, which are in one place in a class, and others.
+    /// Pairs that must not overlap because an instruction writes one and uses
+    /// the other: pairs of locals, whose offsets are fixed in a class, and all
+    /// other pairs.
     Slots localsApart, apart;
     /// The operands that instructions write.
     std::set<int64_t> written;
@@ -108,12 +115,12 @@ private:
   const Field root;
   const ReadFile &openFile;
   Program &program;
-  /// The files that hold tables.
+  /// The files that contain tables.
   std::deque<Document> documents;
   Table classes;
   std::vector<Group> communicators;
   std::map<int64_t, Channel> channels;
-  /// By number.
+  /// By function number.
   std::vector<FunctionNeeds> needs;
   /// By argument: whether a result is an alias of it.
   std::vector<bool> aliased;
@@ -130,7 +137,7 @@ public:
                     size_t number)
       : reader(reader), number(static_cast<int64_t>(number)), body(function) {}
 
-  /// What the class runs, before its instructions.
+  /// Reads the runs of a class, before its instructions.
   void readRuns(const Field &list);
   std::vector<Instruction> readList(const Field &list);
 
@@ -153,15 +160,16 @@ private:
   Case readCase(const Field &field);
 
   BufferIndex readBuffer(const Field &field) const;
-  /// A buffer that may be written, apart from all of `inputs`.
+  /// Reads a buffer that may be written and doesn't overlap any of `inputs`.
   BufferIndex readOutput(const Field &field,
                          const std::vector<BufferIndex> &inputs);
   const BufferInfo &info(BufferIndex index) const {
     return body.buffers[index];
   }
   void checkWritable(const Field &field, BufferIndex index) const;
-  /// Whether two buffers share memory. In a function that may depend on what
-  /// it is given: then no run of it may give it the same memory for both.
+  /// Whether two buffers share memory. In a function this may depend on the
+  /// operands and results: then records that no run may pass the same memory
+  /// for both.
   bool overlap(BufferIndex input, BufferIndex output);
   Range rangeOf(BufferIndex index) const {
     return format::rangeOf(reader.program, *rankClass, index);
@@ -178,29 +186,28 @@ private:
   /// Null in a function.
   const RankClass *const rankClass = nullptr;
   const Body &body;
-  /// The collectives that all ranks of the class take part in, as found so far.
+  /// The collectives found so far that all ranks of the class take part in.
   std::set<const Collective *> joined;
   int64_t starts = 0;
-  /// The transfers of the list at hand that were not waited for yet.
+  /// The transfers of the current list without a wait so far.
   std::set<int64_t> open;
   std::vector<Run> runs;
   int depth = 0;
 };
 
-/// Reads which of the `spaces` a buffer is in and its type, and with that its
-/// bytes.
+/// Reads the space of a buffer, one of `spaces`, and its type and bytes.
 BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces);
 
 int64_t readOrigin(const Field &field, const Program &program);
 
-/// An offset that is aligned for the buffer's elements.
+/// Reads an offset that is aligned for the buffer's elements.
 int64_t readOffset(const Field &field, const BufferInfo &buffer);
 
-/// Checks that there are products of elements of these types.
+/// Checks that products of elements of these types are supported.
 void checkProduct(const Field &field, const BufferInfo &lhs,
                   const BufferInfo &rhs, const BufferInfo &out);
 
-/// Decodes a convolution and checks that the shapes fit (ReadConvolution.cpp).
+/// Decodes a convolution and checks its shapes (ReadConvolution.cpp).
 Convolution decodeConvolution(const Field &field, const BufferInfo &lhs,
                               const BufferInfo &rhs, const BufferInfo &out);
 

@@ -1,4 +1,4 @@
-//===- Uses.h - What instructions read and write ----------------*- C++ -*-===//
+//===- Uses.h - Buffers that instructions read and write --------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,9 +13,10 @@
 
 namespace whale::format {
 
-/// Calls `use` with each buffer that an instruction names, and whether it may
-/// write it: not of those in loops and cases, nor what runs are given. What a
-/// transfer does counts as done by its start.
+/// Calls `use` with each buffer of an instruction, and whether the instruction
+/// may write it. Excludes instructions inside loops and cases, and operands and
+/// results of runs. The reads and writes of a transfer are reported for its
+/// start.
 template <typename Use>
 void forEachUse(const Program &program, const Instruction &instruction,
                 Use use) {

@@ -5,12 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Converts instructions to JSON. Ranges of consecutive buffers are written as
+// [first, count]; an origin that most starts of a channel share is left out.
+// Linear in the number of instructions.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Writer.h"
 
 namespace whale::format {
 
-/// A list of buffers in which [first, count] stands for many with consecutive
+/// Writes a list of buffers; [first, count] denotes several consecutive
 /// numbers.
 static Json rangesToJson(const std::vector<BufferIndex> &buffers) {
   Json list = Json::array();
@@ -29,7 +35,7 @@ static Json rangesToJson(const std::vector<BufferIndex> &buffers) {
 }
 
 namespace {
-/// Says what the operation is.
+/// Adds the fields of an operation.
 struct AddOperation {
   InstructionWriter &out;
   Json &json;

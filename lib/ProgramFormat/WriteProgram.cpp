@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Prints a program as manifest.json and table files. Elements of tables are
+// printed independently, possibly on several threads (ForEach). Shared
+// collectives, layouts and lists of cells are recognized by address and written
+// once. Linear in the size of the program, except for comparing lists of cells
+// with a few others.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/WriteProgram.h"
 
@@ -59,10 +67,10 @@ private:
   Json toJson(const Parameter &parameter);
   void writeParameters();
   void writeOrigins();
-  /// Before the channels, which name them.
+  /// Must run before the channels are printed, which refer to communicators.
   void writeCommunicators();
 
-  /// What may be in files of its own: a list, or an object whose keys are
+  /// A field that may go to separate files: a list, or an object whose keys are
   /// numbers.
   struct Table {
     const char *name;
@@ -70,33 +78,34 @@ private:
     std::vector<std::string> elements = {};
     std::vector<int64_t> keys = {};
   };
-  /// Prints the elements of a list, each on its own.
+  /// Prints the elements of a list separately.
   Table printList(const char *name, size_t count,
                   const std::function<Json(size_t)> &element);
   Table printFunctions();
   Table printClasses();
   Table printChannels();
-  /// With elements for lines of that indent.
+  /// Prints all tables; the elements are indented by `indent`.
   std::vector<Table> printTables(int indent);
   std::string printElement(const Json &json) const {
     std::string out;
     printJson(out, json, /*depth=*/6, elementIndent);
     return out;
   }
-  /// A part of a table.
+  /// Appends a part of a table.
   static void append(std::string &out, const Table &table, size_t begin,
                      size_t end, int indent);
   void writeToFiles(const Table &table);
   void writeTables();
   void writeHashes();
 
-  /// A collective, where it is described, and how each class takes part there.
+  /// A collective: the number of the channel that describes it, and the start
+  /// of each class there.
   struct Described {
     int64_t number;
     std::map<int64_t, const Start *> uses = {};
     std::string printed = {};
   };
-  /// Of the starts of a class; also where those of each channel come from.
+  /// Records the starts of a class, and their origins by channel.
   void addUses(int64_t number, const std::vector<Instruction> &instructions);
   const Shape *ownShape(const Described &described, int64_t rank,
                         std::optional<BufferIndex> Start::*side) const;
@@ -110,9 +119,9 @@ private:
   const Program &program;
   const ForEach &forEach;
   const size_t mostBytes;
-  /// With their indices.
+  /// The communicators with their indices.
   std::map<Group, int64_t, LargerFirst> communicators;
-  /// The first argument or result of a layout.
+  /// The first argument or result with each layout.
   std::map<const Layout *, std::string> namedLayouts;
   std::map<const Collective *, Described> described;
   ChannelOrigins channelOrigins;
@@ -124,7 +133,7 @@ private:
 } // namespace
 
 Json ProgramWriter::toJson(const Parameter &parameter) {
-  // On many ranks a list is long, and the same for many tensors.
+  // On many ranks a list of boxes is long, and many tensors have the same one.
   constexpr size_t manyRanks = 16;
   Json json = {{"name", parameter.name},
                {"label", parameter.label},
@@ -163,7 +172,7 @@ void ProgramWriter::writeParameters() {
   field("results", results);
 }
 
-/// The elements of a dense tensor, as numbers.
+/// Returns the elements of a dense tensor as numbers.
 static Json numbersToJson(DType dtype, const std::vector<uint8_t> &bytes) {
   return dispatch(dtype, [&]<typename T>() {
     Json list = Json::array();
@@ -195,7 +204,7 @@ static bool isWhole(const BufferInfo &buffer, const Parameter &parameter,
       });
 }
 
-/// Of a class; null for a function's buffers.
+/// Converts a buffer of a class; `rankClass` is null for a function's buffers.
 static Json toJson(const BufferInfo &buffer, const Program &program,
                    const RankClass *rankClass) {
   Json json;
@@ -317,7 +326,8 @@ void ProgramWriter::addUses(int64_t number,
   }
 }
 
-/// The shape of a rank's buffer on one side of a channel; null if it has none.
+/// Returns the shape of a rank's buffer on one side of a channel; null if it
+/// has none.
 const Shape *
 ProgramWriter::ownShape(const Described &described, int64_t rank,
                         std::optional<BufferIndex> Start::*side) const {
@@ -351,8 +361,8 @@ static Json toJson(const std::vector<Cell> &cells) {
   return list;
 }
 
-/// How much further on in their sources than the cells of `base` those of
-/// `list` begin, if that is all they differ in.
+/// If the cells of `list` differ from those of `base` only by a common offset
+/// of their sources, returns that offset.
 static std::optional<Shape> findMove(const std::vector<Cell> &base,
                                      const std::vector<Cell> &list) {
   std::optional<Shape> move;
@@ -377,18 +387,19 @@ static std::optional<Shape> findMove(const std::vector<Cell> &base,
   return move;
 }
 
-/// The cells of each rank. In an all-to-all of n ranks there are n times n,
-/// and what differs between two ranks is mostly one number.
+/// Writes the cells of each rank. An all-to-all of n ranks has n * n cells, and
+/// two ranks mostly differ in one number, so a list may be written as a
+/// reference and an offset.
 static Json cellsToJson(const Collective &collective) {
-  // Where shares are uneven there are some kinds of lists. Comparing with more
-  // would take longer than it can win.
+  // Uneven shares lead to a few kinds of lists. Comparing with more of them
+  // would cost more time than it saves.
   constexpr size_t mostBases = 4;
   Json cells = Json::object();
-  std::map<const std::vector<Cell> *, int64_t> told;
+  std::map<const std::vector<Cell> *, int64_t> firstRanks;
   std::vector<std::pair<int64_t, const std::vector<Cell> *>> bases;
   for (const auto &[rank, list] : collective.cells) {
     Json entry;
-    auto [it, isNew] = told.try_emplace(list.get(), rank);
+    auto [it, isNew] = firstRanks.try_emplace(list.get(), rank);
     if (!isNew) {
       entry = it->second;
     } else {
@@ -398,7 +409,7 @@ static Json cellsToJson(const Collective &collective) {
                                     [](int64_t by) { return by == 0; });
           entry =
               isSame ? Json(other) : Json{{"like", other}, {"moved", *move}};
-          told.erase(it);
+          firstRanks.erase(it);
           break;
         }
       if (entry.is_null()) {
@@ -436,17 +447,17 @@ Json ProgramWriter::toJson(const Collective &collective,
 }
 
 ProgramWriter::Table ProgramWriter::printChannels() {
-  std::vector<std::pair<const Collective *const, Described> *> told;
+  std::vector<std::pair<const Collective *const, Described> *> entries;
   for (auto &entry : described)
-    told.push_back(&entry);
+    entries.push_back(&entry);
   auto print = [&](int64_t number, Json json) {
     auto origin = channelOrigins.find(number);
     if (origin != channelOrigins.end() && origin->second)
       json["origin"] = *origin->second;
     return printElement(json);
   };
-  forEach(told.size(), [&](size_t i) {
-    auto &[collective, channel] = *told[i];
+  forEach(entries.size(), [&](size_t i) {
+    auto &[collective, channel] = *entries[i];
     channel.printed = print(channel.number, toJson(*collective, channel));
   });
   Table table = {"channels", /*isList=*/false};

@@ -18,19 +18,19 @@
 
 namespace whale::format {
 
-/// Appends a member that the object does not have, without looking for it.
+/// Appends a member whose key the object does not have yet, without a look-up.
 void addMember(Json &object, const std::string &key, Json value);
 
-/// Null where there is no value.
+/// Returns null if there is no value.
 template <typename T>
 Json toJson(const std::optional<T> &value) {
   return value ? Json(*value) : Json();
 }
 
-/// The runs of a class, each once.
+/// The distinct runs of a class.
 class RunTable {
 public:
-  /// The number of a run.
+  /// Returns the number of a run; adds it if it is new.
   int64_t add(const Run &run);
   Json list = Json::array();
 
@@ -41,7 +41,7 @@ private:
       numbers;
 };
 
-/// By channel, what most of its starts come from.
+/// By channel, the origin of most of its starts.
 using ChannelOrigins = std::map<int64_t, std::optional<int64_t>>;
 
 /// Prints the instructions of one class or function.

@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One buffer after the other, each into the smallest gap between the buffers
-// that are alive at the same time: the largest first or, where that wastes
-// memory, the largest and longest-lived first, or the earliest.
+// Assigns offsets by greedy best fit: one buffer after the other goes into the
+// smallest gap between the buffers that are alive at the same time. Tries up to
+// three orders: the largest first; if that wastes memory, the largest and
+// longest-lived first, then the earliest first. Cost: quadratic in the number
+// of buffers, for each order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +28,7 @@
 namespace whale {
 namespace {
 
-/// A part of the time of the caller, in slots of equal length: 256 bits.
+/// A part of the caller's time, as 256 slots of equal length.
 class Slots {
 public:
   void set(int64_t begin, int64_t end) {
@@ -45,15 +47,16 @@ private:
   std::array<uint64_t, count / 64> words = {};
 };
 
-/// A request in the time of the caller.
+/// The live range of a request in the caller's time.
 struct Span {
   /// The first interval, and the end of the last.
   std::pair<int64_t, int64_t> first;
   int64_t end;
-  /// The slots in which it is alive at some time, and those, of a caller's
-  /// value, in which it is at all times.
+  /// The slots in which it is alive at some time; for a caller's value also
+  /// those in which it is alive all the time.
   Slots touched = {}, covered = {};
-  /// Of a caller's value by segment: when in its own time, at any call.
+  /// For a caller's value, by segment: when it is alive in the segment's time,
+  /// at any call.
   std::vector<TimeIntervals> within = {};
 };
 
@@ -69,13 +72,15 @@ bool overlap(const TimeIntervals &a, const TimeIntervals &b) {
   return false;
 }
 
-/// What of the time of a segment `intervals` cover at any of its calls.
+/// Returns the part of a segment's time that `intervals` cover at any of its
+/// calls.
 TimeIntervals findWithin(const TimeIntervals &intervals,
                          const ArenaCalls &calls) {
   TimeIntervals found;
   for (auto [begin, end] : intervals) {
-    // The call that is going on at the beginning, and the next. If that is not
-    // the last one that is met, it is met as a whole.
+    // The call in progress at the beginning, and the next one. If the next one
+    // isn't the last that overlaps the interval, the interval covers it as a
+    // whole.
     const int64_t *call = llvm::lower_bound(calls.begins, begin);
     if (call != calls.begins.begin() && call[-1] + calls.duration > begin)
       found.push_back(
@@ -127,7 +132,7 @@ private:
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
   std::vector<Span> spans;
-  /// The requests that need a place, the first one to place first.
+  /// The requests that need an offset, in the order in which they get one.
   std::vector<size_t> order;
 };
 
@@ -144,7 +149,7 @@ Packer::Packer(const std::vector<ArenaRequest> &requests,
   fillSlots();
 }
 
-/// Most pairs of requests are distinguished or together by slots of time,
+/// For most pairs of requests, comparing slots decides whether they overlap,
 /// without a walk over their intervals.
 void Packer::fillSlots() {
   int64_t end = 1;
@@ -184,10 +189,10 @@ bool Packer::together(size_t a, size_t b) const {
   return overlap(x.intervals, y.intervals);
 }
 
-/// Bytes that are alive from a time on.
+/// The number of live bytes from each time on.
 using Profile = std::vector<std::pair<int64_t, int64_t>>;
 
-/// The changes, as a profile.
+/// Sums up changes to a profile.
 Profile sumUp(Profile changes) {
   llvm::sort(changes);
   int64_t alive = 0;
@@ -196,9 +201,10 @@ Profile sumUp(Profile changes) {
   return changes;
 }
 
-/// The most bytes that are alive at once: no arena is smaller.
+/// Returns the largest number of bytes alive at once: a lower bound of the
+/// arena.
 int64_t Packer::mostAlive() const {
-  // Of callers' values, and of locals in the time of their segments.
+  // Callers' values, and locals in the time of their segments.
   Profile callers;
   std::vector<Profile> locals(segments.size());
   for (const ArenaRequest &request : requests)
@@ -217,7 +223,8 @@ int64_t Packer::mostAlive() const {
     profile = sumUp(std::move(profile));
     for (int64_t begin : segment.begins) {
       calls.push_back({begin, begin + segment.duration, &profile});
-      // Nothing changes, but what is between two times is in one call.
+      // A change of 0 bytes, so that the time between two entries is in one
+      // call.
       callers.push_back({begin, 0});
       callers.push_back({begin + segment.duration, 0});
     }
@@ -236,7 +243,7 @@ int64_t Packer::mostAlive() const {
       continue;
     int64_t begin = time - call->begin,
             end = callers[i + 1].first - call->begin;
-    // What is alive on arrival, and what comes to it.
+    // Locals that are alive at `begin`, and the changes until `end`.
     auto step = llvm::upper_bound(*call->locals, std::pair(begin, INT64_MAX));
     if (begin < end && step != call->locals->begin())
       most = std::max(most, alive + std::prev(step)->second);
@@ -246,25 +253,25 @@ int64_t Packer::mostAlive() const {
   return most;
 }
 
-/// Places the requests in this order; returns the size of the arena, or one
-/// that is at least `limit` as soon as that is reached.
+/// Assigns offsets in this order. Returns the size of the arena; as soon as
+/// `limit` is reached, stops and returns a size of at least `limit`.
 int64_t Packer::packInOrder(int64_t limit,
                             std::vector<int64_t> &offsets) const {
   int64_t size = 0;
-  // What is placed, by ascending offset.
-  struct Placed {
+  // Buffers with offsets, in ascending order of offset.
+  struct Packed {
     int64_t offset;
     int64_t bytes;
     int64_t begin, end;
     size_t request;
   };
-  std::vector<Placed> placed;
+  std::vector<Packed> packed;
   for (size_t r : order) {
     int64_t bytes = llvm::alignTo(requests[r].bytes, bufferAlignment);
     int64_t begin = spans[r].first.first, end = spans[r].end;
     int64_t top = 0, best = -1, bestGap = 0;
-    for (const Placed &other : placed) {
-      // What ends below the top changes nothing.
+    for (const Packed &other : packed) {
+      // A buffer that ends below the top doesn't change the gaps.
       if (other.offset + other.bytes <= top || other.end <= begin ||
           end <= other.begin || !together(r, other.request))
         continue;
@@ -281,11 +288,11 @@ int64_t Packer::packInOrder(int64_t limit,
     size = std::max(size, best + bytes);
     if (size >= limit)
       return size;
-    auto at = llvm::upper_bound(placed, best,
-                                [](int64_t offset, const Placed &other) {
+    auto at = llvm::upper_bound(packed, best,
+                                [](int64_t offset, const Packed &other) {
                                   return offset < other.offset;
                                 });
-    placed.insert(at, {best, bytes, begin, end, r});
+    packed.insert(at, {best, bytes, begin, end, r});
   }
   return size;
 }
@@ -313,7 +320,7 @@ std::vector<int64_t> Packer::run(int64_t &size) {
       size = bytes;
       best = offsets;
     }
-    // What another order could win is not worth its time.
+    // At most 0.25 % above the lower bound: another order isn't worth its time.
     if (size - least <= least / 400)
       break;
   }

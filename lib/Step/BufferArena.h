@@ -13,23 +13,23 @@
 
 namespace whale {
 
-/// A buffer that needs `bytes` while any of its intervals lasts. The times of a
-/// local of a segment are those of each of its calls.
+/// A buffer that needs `bytes` during its intervals. The times of a local of a
+/// segment are relative to each of its calls.
 struct ArenaRequest {
   int64_t bytes;
   TimeIntervals intervals;
   std::optional<unsigned> segment = std::nullopt;
 };
 
-/// When a segment runs: calls, one after the other, of one duration.
+/// The calls of a segment, one after the other, of one duration.
 struct ArenaCalls {
   int64_t duration;
   llvm::ArrayRef<int64_t> begins;
 };
 
-/// Returns an aligned offset for each request such that those alive at once
-/// don't overlap; `size` is set to the bytes that the arena needs. No two calls
-/// overlap in time, of whatever segments.
+/// Returns an aligned offset for each request such that requests alive at the
+/// same time don't overlap; sets `size` to the bytes of the arena. No two calls
+/// overlap in time, also of different segments.
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
                                int64_t &size);

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Finds when each value is alive. In: a function. Out: for each value its root
+// (the value whose content it has) and for each root its live intervals, with
+// the pairs of values that may share a buffer. One walk over the function
+// forward and one backward; cost linear in uses, times the depth of loops.
+//
+//===----------------------------------------------------------------------===//
 
 #include "BufferLiveness.h"
 
@@ -17,7 +24,7 @@
 namespace whale {
 
 //===----------------------------------------------------------------------===//
-// Content: which values are one
+// Content: which values are equal
 //===----------------------------------------------------------------------===//
 
 unsigned BufferLiveness::root(unsigned value) const {
@@ -26,8 +33,8 @@ unsigned BufferLiveness::root(unsigned value) const {
   return value;
 }
 
-// Makes the values that never differ one root. Inner regions come first, so a
-// value that passes unchanged through nested loops is found.
+// Gives values that are always equal one root. Inner regions are visited first,
+// so that a value that passes unchanged through nested loops is found.
 void BufferLiveness::unite(const BufferRegion &region,
                            const BufferFunction &function) {
   for (const BufferInstr &instr : region.instrs) {
@@ -69,8 +76,8 @@ void BufferLiveness::unite(const BufferRegion &region,
 // Time
 //===----------------------------------------------------------------------===//
 
-/// One walk backward over a function. `open` holds what is alive at the current
-/// point and until when; `point` counts down.
+/// One walk backward over a function. `open` maps each value that is alive at
+/// the current point to the end of its interval; `point` counts down.
 class LivenessWalk {
 public:
   LivenessWalk(BufferLiveness &out, const BufferFunction &function)
@@ -112,8 +119,8 @@ private:
   int64_t point = 0;
 };
 
-// What is alive beyond the current point is so for longer, unless the same call
-// reads it at another place.
+// A value that is already alive beyond the current point keeps its end, unless
+// the same call reads it later.
 void LivenessWalk::use(unsigned value, int64_t end) {
   auto keep = [&](unsigned root) {
     int64_t &known = open.try_emplace(root, end).first->second;
@@ -125,7 +132,7 @@ void LivenessWalk::use(unsigned value, int64_t end) {
     keep(part->argument);
 }
 
-// A value begins where it is written, at least for that point.
+// A value is alive from its write on, at least for that point.
 void LivenessWalk::define(unsigned value) {
   unsigned root = out.root(value);
   if (root != value)
@@ -140,7 +147,8 @@ LivenessWalk::Count LivenessWalk::count(const BufferRegion &region) const {
   Count total;
   for (const BufferInstr &instr : region.instrs) {
     ++total.instrs;
-    // Entry, and for structured instructions the end of each region and exit.
+    // Points: the entry and, for structured instructions, the end of each
+    // region and the exit.
     if (instr.kind == BufferInstr::Call)
       total.points += function.segments[instr.callee]->duration / 2;
     else
@@ -174,7 +182,7 @@ void LivenessWalk::run() {
   assert(point == 0 && "points were miscounted");
   for (unsigned value : body.args)
     define(value);
-  // Constants have memory of their own, whenever they are read.
+  // Constants have separate memory, so their intervals don't matter.
   for (auto &[root, end] : open)
     alive(root, 0, end);
   for (std::vector<int64_t> &begins : out.calls)
@@ -185,8 +193,8 @@ void LivenessWalk::run() {
     });
     std::vector<LiveInterval> merged;
     for (const LiveInterval &interval : list) {
-      // Intervals that only touch stay apart: between them the buffer may be
-      // handed over.
+      // Intervals that only touch aren't merged: between them another value may
+      // take the buffer.
       if (!merged.empty() && interval.begin < merged.back().end)
         merged.back().end = std::max(merged.back().end, interval.end);
       else
@@ -197,7 +205,7 @@ void LivenessWalk::run() {
 }
 
 void LivenessWalk::walk(const BufferRegion &region, Ids ids, unsigned depth) {
-  // Preorder numbers of the instructions, found going forward.
+  // Preorder numbers of the instructions, assigned in a forward walk.
   std::vector<Ids> numbers;
   Ids next{ids.instr, ids.region + 1};
   for (const BufferInstr &instr : region.instrs) {
@@ -232,7 +240,8 @@ void LivenessWalk::walk(const BufferRegion &region, Ids ids, unsigned depth) {
   }
 }
 
-// Exit, then the body with its end, the condition with its end, the entry.
+// Visits the exit, the body with its end, the condition with its end, the
+// entry.
 void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
                              unsigned depth) {
   const BufferRegion &cond = instr.regions[0], &body = instr.regions[1];
@@ -242,7 +251,7 @@ void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
   for (auto [i, result] : llvm::enumerate(instr.results))
     if (varies(i))
       define(result);
-  // What comes from outside stays alive until the last iteration is over.
+  // A value from outside stays alive until the last iteration is over.
   std::set<unsigned> defined, used;
   freeUses(cond, defined, used);
   freeUses(body, defined, used);
@@ -271,7 +280,7 @@ void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
   walk(body, bodyIds, depth + 1);
 
   // The carried values must outlive the condition: the next iteration or the
-  // results take them over.
+  // results use their buffers.
   for (unsigned yield : cond.yields)
     use(yield);
   std::vector<int64_t> condEnd(body.args.size());
@@ -306,8 +315,8 @@ void LivenessWalk::walkWhile(const BufferInstr &instr, Ids ids,
   --point;
 }
 
-// Exit, then the branches from the last to the first with their ends, the
-// entry. What one branch alone reads is not alive in the others.
+// Visits the exit, the branches from the last to the first with their ends, the
+// entry. A value that only one branch reads is not alive in the others.
 void LivenessWalk::walkCase(const BufferInstr &instr, Ids ids, unsigned depth) {
   std::vector<bool> varies(instr.results.size());
   for (auto [i, result] : llvm::enumerate(instr.results)) {
@@ -357,8 +366,8 @@ void LivenessWalk::walkCase(const BufferInstr &instr, Ids ids, unsigned depth) {
   --point;
 }
 
-// The segment's own time, moved to the call. What it updates in place is handed
-// over on entry.
+// Shifts the segment's own time to the call. An operand that it updates in
+// place passes its buffer to the result on entry.
 void LivenessWalk::walkCall(const BufferInstr &instr, unsigned depth) {
   const SegmentPlan &segment = *function.segments[instr.callee];
   int64_t last = 2 * point + 2, begin = last - segment.duration;
@@ -399,7 +408,7 @@ void LivenessWalk::freeUses(const BufferRegion &region,
     used.insert(out.root(value));
 }
 
-// A result may take an operand's buffer only if every position at which the
+// A result may use an operand's buffer only if every position at which the
 // instruction reads that content allows it.
 void LivenessWalk::permit(const BufferInstr &instr,
                           llvm::ArrayRef<InPlace> pairs, unsigned depth) {

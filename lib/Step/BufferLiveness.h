@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to the buffer plan. Time is a sequence of points: an instruction is
-// one point; a loop has one for its entry, the end of its condition, the end of
-// its body and its exit; a branch one for its entry, the end of each branch and
-// its exit; a call all those of its segment. Point p covers the half-open
-// interval [2p, 2p + 2): what p reads is alive up to its end, what it writes
-// from its start, so both are in conflict unless the pair is permitted.
+// Private to the buffer plan: the live intervals of values. Time is a sequence
+// of points: an instruction is one point; a loop has one for its entry, the end
+// of its condition, the end of its body and its exit; a branch has one for its
+// entry, the end of each branch and its exit; a call has all points of its
+// segment. Point p covers the half-open interval [2p, 2p + 2): values that p
+// reads are alive up to its end, values that it writes from its start, so both
+// conflict unless the pair is permitted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,38 +43,38 @@ class BufferLiveness {
 public:
   explicit BufferLiveness(const BufferFunction &function);
 
-  /// The value whose content `value` is: through views, loop-carried values
-  /// that no iteration changes and branches that agree.
+  /// Returns the value whose content `value` has, through views, loop-carried
+  /// values that no iteration changes and branches that agree.
   unsigned root(unsigned value) const;
 
-  /// Where each root is alive, in ascending order, disjoint.
+  /// Returns when a root is alive: ascending, disjoint intervals.
   const std::vector<LiveInterval> &intervals(unsigned root) const {
     return live[root];
   }
 
-  /// Whether `written`, defined at point p, may take the buffer that `read`
-  /// holds up to p.
+  /// Whether `written`, defined at point p, may use the buffer that `read` has
+  /// up to p.
   bool permitted(int64_t point, unsigned written, unsigned read) const {
     return permits.count({point, written, read});
   }
 
-  /// Some bytes of an argument, which is alive as long as they are.
+  /// A range of an argument's bytes. The argument is alive at least as long.
   struct Part {
     unsigned argument;
     int64_t offset;
   };
-  /// Null if the root is no part of another.
+  /// Returns null if the root is not a part of an argument.
   const Part *part(unsigned root) const {
     auto it = parts.find(root);
     return it == parts.end() ? nullptr : &it->second;
   }
 
-  /// The end of time.
+  /// The end of the last point.
   int64_t end = 0;
-  /// By segment the beginnings of its calls, in ascending order.
+  /// By segment the starts of its calls, in ascending order.
   std::vector<std::vector<int64_t>> calls;
 
-  /// Pairs to coalesce, by kind; `depth` counts the loops around.
+  /// Pairs of values to merge, by kind; `depth` is the number of loops around.
   struct Wish {
     unsigned a;
     unsigned b;
@@ -84,7 +85,7 @@ public:
   /// a loop-carried value.
   std::vector<std::pair<unsigned, unsigned>> fixed;
 
-  /// Moves before instruction i, at the end of region i, and their points.
+  /// Moves before instruction i and at the end of region i, with their points.
   std::vector<std::vector<CarryMove>> before, atEnd;
   std::vector<int64_t> pointBefore, pointAtEnd;
 

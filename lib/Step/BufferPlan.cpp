@@ -1,4 +1,4 @@
-//===- BufferPlan.cpp - Which value lives where -----------------*- C++ -*-===//
+//===- BufferPlan.cpp - Memory of values ------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Values are merged into classes that share a buffer, in the order of what a
-// copy would cost: results in donated arguments, partial updates, loop-carried
-// values, then whatever may be done in place. Classes that are left without a
-// place get one in the arena, where those that calls of one segment make take
-// turns. What could not be merged becomes copies.
+// Merges values into classes that share a buffer, in descending order of the
+// cost of a copy: results in donated arguments, partial updates, loop-carried
+// values, then all other operations that can run in place. The remaining
+// classes get an offset in the arena; results of several calls of one segment
+// share a few buffers in turn. Values that could not be merged are copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@
 namespace whale {
 namespace {
 
-/// An argument, and the result that is wanted in its buffer.
+/// An argument, and the result that should be in its buffer.
 using Alias = std::pair<unsigned, unsigned>;
 
 /// Roots that share a buffer; `intervals` ascend.
@@ -42,7 +42,7 @@ struct SharedBuffer {
   unsigned index = 0;
   int64_t offset = 0;
 
-  /// The intervals without what they hand over.
+  /// The intervals, shortened where one member passes the buffer to the next.
   TimeIntervals times() const;
 };
 
@@ -76,7 +76,7 @@ private:
   const BufferFunction &function;
   BufferLiveness liveness;
   std::vector<Alias> aliases;
-  /// By root: the class, and by class its contents.
+  /// By root: its class; by class: its buffer.
   std::vector<unsigned> classes;
   std::vector<SharedBuffer> shared;
   std::vector<std::vector<unsigned>> members;
@@ -133,15 +133,15 @@ void Planner::makeClasses() {
   }
 }
 
-// Whether two classes are ever alive at once, but for the points at which one
-// member reuses another's buffer.
+// Whether two classes are ever alive at once, except at points at which a
+// member of one is permitted to use the other's buffer.
 bool Planner::conflict(const SharedBuffer &a, const SharedBuffer &b) const {
   auto handsOver = [&](const LiveInterval &from, const LiveInterval &to) {
     return to.begin % 2 == 0 && from.end == to.begin + 2 &&
            liveness.permitted(to.begin / 2, to.root, from.root);
   };
-  // The begins of a class ascend, so the intervals of `b` that meet one of `a`
-  // are a window that moves on.
+  // The starts of a class's intervals ascend, so the intervals of `b` that
+  // overlap one of `a` form a sliding window.
   size_t first = 0;
   for (const LiveInterval &x : a.intervals) {
     while (first < b.intervals.size() && b.intervals[first].end <= x.begin)
@@ -169,7 +169,7 @@ bool Planner::merge(unsigned a, unsigned b, bool always) {
         x.bytes != y.bytes || x.type != y.type || conflict(x, y))
       return false;
   }
-  // Mostly one class is over when the other begins.
+  // The common case: one class ends before the other begins.
   auto earlier = [](const LiveInterval &l, const LiveInterval &r) {
     return l.begin < r.begin;
   };
@@ -196,7 +196,7 @@ bool Planner::merge(unsigned a, unsigned b, bool always) {
   return true;
 }
 
-// Inner loops first: their copies would run the most often.
+// Inner loops first: their copies would run most often.
 void Planner::mergeWishes(const std::vector<BufferLiveness::Wish> &wishes) {
   std::map<unsigned, std::vector<BufferLiveness::Wish>, std::greater<>> byDepth;
   for (const BufferLiveness::Wish &wish : wishes)
@@ -220,13 +220,13 @@ void Planner::placeResults() {
   }
 }
 
-// What one result of a segment is at different calls differs in time alone:
-// such values take turns in as few buffers as their lives allow, the first one
-// that is free. So the arena is not packed anew for each call.
+// The values of one result of a segment at different calls differ only in time:
+// they share as few buffers as their live ranges allow; each takes the first
+// free one. This avoids packing the arena separately for each call.
 void Planner::takeTurns() {
   if (function.segments.empty())
     return;
-  // Whether a call, its segment or group, and which result.
+  // Whether it is a call, its segment or group, and the index of the result.
   using Use = std::tuple<bool, unsigned, size_t>;
   std::vector<std::pair<unsigned, Use>> users;
   std::vector<bool> known(shared.size());
@@ -286,7 +286,7 @@ unsigned Planner::bufferOfClass(unsigned c) {
 
 void Planner::assignBuffers() {
   plan.bufferOf.resize(function.values.size());
-  // Arguments lead the list, so that their numbers are plain to see.
+  // Arguments come first, so that buffer i is argument i.
   for (unsigned arg : function.body.args)
     bufferOfClass(classOf(arg));
   for (size_t v = 0; v < function.values.size(); ++v)
@@ -306,8 +306,8 @@ void Planner::assignBuffers() {
   }
 }
 
-// Orders parallel copies so that none overwrites what a later one reads; a
-// cycle goes through a buffer of its own.
+// Orders parallel copies so that none overwrites a source of a later one; a
+// cycle is broken with a temporary buffer.
 std::vector<BufferCopy> Planner::sequence(llvm::ArrayRef<CarryMove> moves,
                                           int64_t point) {
   std::vector<BufferCopy> pending, ordered;
@@ -340,7 +340,7 @@ std::vector<BufferCopy> Planner::sequence(llvm::ArrayRef<CarryMove> moves,
   return ordered;
 }
 
-// A partial update that did not get its operand's buffer starts from a copy.
+// A partial update without its operand's buffer starts from a copy.
 void Planner::updateCopies(const BufferRegion &region, unsigned &next) {
   for (const BufferInstr &instr : region.instrs) {
     unsigned id = next++;
@@ -376,7 +376,7 @@ void Planner::copies() {
   }
 }
 
-// Everything but the offsets in the arena.
+// Computes the whole plan except for offsets in the arena.
 void Planner::assign(llvm::ArrayRef<Alias> wanted) {
   aliases = wanted.vec();
   makeClasses();
@@ -388,13 +388,14 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
     bool taken =
         llvm::is_contained(plan.alias, std::optional<unsigned>(argument));
     unsigned value = function.body.yields[result];
-    // Of an empty share nothing is written, whatever the result is made of.
+    // An empty share is never written, so any result may alias it.
     bool isEmpty =
         function.values[value].bytes == 0 && function.values[arg].bytes == 0;
     if (!taken && !plan.alias[result] && (isEmpty || merge(arg, value)))
       plan.alias[result] = argument;
   }
-  // The caller keeps an argument that no result reuses: it is not written.
+  // An argument whose buffer no result reuses belongs to the caller: never
+  // write it.
   for (auto [argument, result] : aliases)
     if (!llvm::is_contained(plan.alias, std::optional<unsigned>(argument)))
       shared[classOf(function.body.args[argument])].readOnly = true;
@@ -430,8 +431,11 @@ BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
   return std::move(plan);
 }
 
-/// Operands with the results that come of them in place. What only ends in time
-/// for a result is left to its callers, which needn't copy it then.
+/// Returns pairs of an operand and a result that is computed from it in place:
+/// through updates and loop-carried values first, then through other in-place
+/// operations. An operand whose live range merely ends before that of a result
+/// starts isn't paired with it: whether they share a buffer is decided by the
+/// callers, which then needn't copy it.
 std::vector<Alias>
 Planner::findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const {
   llvm::IntEqClasses related(function.values.size());
@@ -473,13 +477,13 @@ SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
     segment.operandEnd.push_back(liveness.intervals(argument).back().end);
   for (auto [k, value] : llvm::enumerate(function.body.yields)) {
     bool there = plan.resultBuffer[k] == plan.bufferOf[value];
-    // What is elsewhere is copied in the end.
+    // Values in other buffers are copied to the result at the end.
     segment.resultAlive.push_back(
         there ? shared[classOf(value)].times()
               : TimeIntervals{{segment.duration - 2, segment.duration}});
     if (!plan.alias[k])
       continue;
-    // Handed over as the call begins.
+    // The buffer passes to the result when the call begins.
     segment.operandEnd[*plan.alias[k]] = 2;
     segment.inPlace.push_back({unsigned(k), *plan.alias[k], true});
   }

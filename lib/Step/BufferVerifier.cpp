@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An instruction finds its operands in memory and replaces what its results
-// overlap. A loop is run once, from what every iteration finds: what no
-// iteration overwrites, and the carried values in their places. After a branch
-// only what all its ways left intact is known.
+// Checks a buffer plan by running it on symbols. An instruction reads its
+// operands from memory; its results replace all values that they overlap. A
+// loop is run once, from a state that holds before every iteration: values that
+// no iteration overwrites, and the carried values in their buffers. After a
+// branch only values are known that all its regions leave intact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,7 @@ bool BufferVerifier::checkBuffers() {
       return fail("the buffer of value " + llvm::Twine(v) +
                   " is not of its size");
   if (plan.locals.size() != function.segments.size())
-    return fail("not every segment has a place for its locals");
+    return fail("not every segment has offsets for its locals");
   for (auto [s, segment] : llvm::enumerate(function.segments))
     if (plan.locals[s].size() != segment->locals.size())
       return fail("not every local of segment " + llvm::Twine(s) +
@@ -91,7 +92,7 @@ bool BufferVerifier::read(unsigned value, const char *what) {
               " does not hold");
 }
 
-// Whatever overlaps the written range is lost.
+// Forgets all values that overlap the written range.
 bool BufferVerifier::write(unsigned buffer, std::set<unsigned> values) {
   const PlannedBuffer &b = plan.buffers[buffer];
   if (b.bytes == 0)
@@ -151,8 +152,8 @@ bool BufferVerifier::copyAll(const std::vector<BufferCopy> &copies) {
   return true;
 }
 
-// Records that the memory that holds from[i] holds to[i] from now on, in the
-// buffer of to[i]; older copies of to[i] are of an earlier iteration.
+// Records that the memory of from[i] now holds to[i], in the buffer of to[i];
+// older copies of to[i] belong to an earlier iteration.
 bool BufferVerifier::rename(llvm::ArrayRef<unsigned> from,
                             llvm::ArrayRef<unsigned> to) {
   std::vector<Held *> holders;
@@ -170,7 +171,7 @@ bool BufferVerifier::rename(llvm::ArrayRef<unsigned> from,
       if (holders.back())
         continue;
       return fail("value " + llvm::Twine(f) + " is not in the buffer of " +
-                  llvm::Twine(t) + ", which takes it over");
+                  llvm::Twine(t) + ", which continues it");
     }
   }
   if (llvm::any_of(to, [&](unsigned t) { return named[t]; }))
@@ -185,7 +186,7 @@ bool BufferVerifier::rename(llvm::ArrayRef<unsigned> from,
   return true;
 }
 
-// What a region defines is of one run of it only.
+// Values that a region defines are valid in one run of it only.
 void BufferVerifier::forget(const BufferRegion &region) {
   std::set<unsigned> defined;
   for (const BufferInstr &instr : region.instrs)
@@ -225,7 +226,7 @@ bool BufferVerifier::instruction(const BufferInstr &instr, Ids ids) {
     return loop(instr, ids);
   if (instr.kind == BufferInstr::Call)
     return call(instr);
-  // Results may only take buffers that the instruction allows.
+  // Results may only use operands' buffers that the instruction permits.
   for (auto [r, result] : llvm::enumerate(instr.results)) {
     if (function.values[result].constant)
       continue;
@@ -260,7 +261,7 @@ bool BufferVerifier::results(const BufferInstr &instr) {
     if (!function.values[result].constant &&
         !write(plan.bufferOf[result], {result}))
       return false;
-  // Two results may not share a buffer either.
+  // Two results must not share a buffer either.
   for (unsigned result : instr.results)
     if (!read(result, "another result overwrites"))
       return false;
@@ -313,7 +314,7 @@ bool BufferVerifier::loop(const BufferInstr &instr, Ids ids) {
   Ids bodyIds = skip(cond, condIds);
   if (!rename(instr.operands, body.args))
     return false;
-  // What an iteration leaves of what was there before the loop.
+  // Forget everything from before the loop that an iteration overwrites.
   lose(cond, condIds);
   lose(body, bodyIds);
   for (unsigned arg : body.args)

@@ -30,14 +30,13 @@ public:
       : function(function), plan(plan), named(function.values.size()) {}
 
   std::optional<std::string> run();
-  /// Runs a segment whose buffers are those of a call; checks no more than what
-  /// may differ from call to call.
+  /// Runs a segment in the buffers of a call. Only checks that depend on the
+  /// call are repeated. Returns an error or nullopt.
   std::optional<std::string> runCall();
 
 private:
   /// Space, index, first byte. Parts of arguments, which are never written, are
-  /// things of their own, distinguished from each other by the number of the
-  /// buffer.
+  /// separate ranges, identified by the number of the buffer.
   using Address = std::tuple<BufferSpace, unsigned, int64_t>;
   struct Held {
     int64_t end;
@@ -87,11 +86,11 @@ private:
   const BufferFunction &function;
   const BufferPlan &plan;
   Memory memory;
-  /// By value: whether some memory has come to hold it under another's name.
+  /// By value: whether it became the content of a buffer by renaming.
   std::vector<bool> named;
-  /// By segment: what its locals take of the arena.
+  /// By segment: the byte ranges of its locals in the arena.
   std::vector<TimeIntervals> localRanges;
-  /// The places of the buffers of calls that were run.
+  /// The buffers of calls that have been checked; equal calls are checked once.
   std::set<std::vector<int64_t>> ran;
   /// By buffer: the constants that it holds.
   std::map<unsigned, std::set<unsigned>> constants;

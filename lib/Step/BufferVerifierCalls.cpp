@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call runs its segment where the buffers are that it has there. Calls that
-// have theirs in the same places do the same, so that is done once for them.
+// Checks calls: runs the segment in the buffers that the call passes. Calls
+// with the same buffers behave the same, so each combination is run once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ void BufferVerifier::eraseLocals(unsigned segment) {
     erase(BufferSpace::Arena, 0, begin, end);
 }
 
-// What differs by call is where the buffers of the segment lie. What is
-// outside the arena, only some of them being the same can matter.
+// Calls differ in the locations of the segment's buffers. In the arena the
+// offsets matter; outside it, only which of the buffers are equal.
 bool BufferVerifier::call(const BufferInstr &instr) {
   const SegmentPlan &segment = *function.segments[instr.callee];
   if (!updates(instr, segment.inPlace))
@@ -52,14 +52,14 @@ bool BufferVerifier::call(const BufferInstr &instr) {
     operands.push_back(plan.bufferOf[operand]);
   for (const InPlace &pair : segment.inPlace)
     operands[pair.operand] = plan.bufferOf[instr.results[pair.result]];
-  // The copies may have overwritten what others hold.
+  // Copies to the operands' buffers may have overwritten other operands.
   for (auto [value, buffer] : llvm::zip_equal(instr.operands, operands))
     if (buffer == plan.bufferOf[value] && !read(value, "a call reads"))
       return false;
   std::vector<unsigned> passed = operands;
   for (unsigned result : instr.results)
     passed.push_back(plan.bufferOf[result]);
-  std::vector<int64_t> places{instr.callee};
+  std::vector<int64_t> locations{instr.callee};
   std::map<std::pair<BufferSpace, unsigned>, int64_t> others;
   for (unsigned number : passed) {
     const PlannedBuffer &b = plan.buffers[number];
@@ -67,10 +67,10 @@ bool BufferVerifier::call(const BufferInstr &instr) {
     BufferSpace space = part ? BufferSpace::Argument : b.space;
     int64_t other =
         others.try_emplace({space, b.index}, others.size()).first->second;
-    places.push_back(space == BufferSpace::Arena ? b.offset
-                                                 : -1 - 2 * other - part);
+    locations.push_back(space == BufferSpace::Arena ? b.offset
+                                                    : -1 - 2 * other - part);
   }
-  if (ran.insert(std::move(places)).second) {
+  if (ran.insert(std::move(locations)).second) {
     BufferPlan there = segment.plan;
     there.alias = plan.alias;
     for (PlannedBuffer &b : there.buffers) {
@@ -82,7 +82,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
       else if (b.space == BufferSpace::Result)
         b = plan.buffers[plan.bufferOf[instr.results[b.index]]];
       else
-        // Apart from constants that are passed.
+        // Distinct from the caller's constants, which may be passed.
         b.index += function.values.size();
       if (b.bytes != bytes)
         return fail("a call passes a buffer of another size");

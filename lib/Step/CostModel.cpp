@@ -1,8 +1,15 @@
-//===- CostModel.cpp - How long things take -------------------------------===//
+//===- CostModel.cpp - Time of operations and transfers -------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The roofline model. In: the cluster, an operation or a set of exchanges. Out:
+// seconds. Exchanges add their bytes to the links of devices and to the network
+// of nodes; the busiest one determines the time. Cost: linear in the devices of
+// each exchange.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +29,7 @@ struct Traffic {
   double worst() const { return std::max(in, out); }
 };
 
-/// The part of a group that is in one node.
+/// The members of a group that are in one node.
 struct Members {
   int64_t count = 0;
   double bytes = 0;
@@ -38,7 +45,7 @@ private:
   const Cluster &cluster;
 };
 
-/// Adds up what links and networks carry.
+/// Sums up the bytes that links and networks carry.
 class Loads {
 public:
   explicit Loads(const Cluster &cluster) : cluster(cluster) {}
@@ -150,8 +157,8 @@ void Loads::addRing(const Exchange &exchange) {
     const Members &node = members[nodeOf(device)];
     double own = allReduce ? total / double(count) : exchange.bytes[i];
     double nodeBytes = allReduce ? own * double(node.count) : node.bytes;
-    // What comes in over the network goes straight to one device, and from it
-    // to the others of the node.
+    // Bytes from the network arrive at one device, which forwards them to the
+    // others of the node.
     double byLink = total - own - (total - nodeBytes) / double(node.count);
     byLink = node.count > 1 ? std::max(byLink, 0.0) * rounds : 0;
     links[device].in += byLink;
@@ -199,7 +206,8 @@ void Loads::addBroadcast(const Exchange &exchange) {
                                        cluster.network.latency);
 }
 
-/// The same as the messages between every two devices, without a list of them.
+/// Adds the same bytes as messages between any two devices would, without a
+/// list of them.
 void Loads::addAllToAll(const Exchange &exchange) {
   double count = double(exchange.devices.size());
   double total = 0;

@@ -17,15 +17,15 @@ MemoryRoom::Peak MemoryRoom::peakOf(const MeshShares &shares,
   auto [it, isNew] = peaks.try_emplace({shares, scale});
   Peak &peak = it->second;
   if (isNew)
-    forEachMoment(shares, scale, [&](unsigned position, double bytes) {
+    forEachChange(shares, scale, [&](unsigned position, double bytes) {
       if (bytes > peak.bytes)
         peak = {bytes, position};
     });
   return peak;
 }
 
-/// The bytes before each operation at which they change.
-void MemoryRoom::forEachMoment(
+/// Calls `fn` with the bytes before each operation at which they change.
+void MemoryRoom::forEachChange(
     const MeshShares &shares, double scale,
     llvm::function_ref<void(unsigned, double)> visit) {
   double now = 0;
@@ -40,8 +40,8 @@ void MemoryRoom::forEachMoment(
     visit(position, now += change);
 }
 
-/// How a device's need before one operation depends on its share of the
-/// mini-batch, or inside of its group.
+/// Returns a device's bytes before one operation as a linear function of its
+/// share of the mini-batch, or inside its group.
 MemoryRoom::Slope MemoryRoom::slopeAt(const MeshShares &shares, double scale,
                                       const MeshLoad *load, bool inner,
                                       unsigned at) const {
@@ -79,8 +79,8 @@ double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
   return it->second;
 }
 
-/// The need is the largest of linear ones, of which the first, the last and
-/// that of the present share are looked at.
+/// The peak is the maximum of linear functions. Only the first, the last and
+/// the one at the present share are considered.
 double MemoryRoom::findRoom(const MeshShares &present, double scale,
                             double memory, const MeshLoad *load,
                             bool inner) const {
@@ -117,7 +117,7 @@ LoopBytes MemoryRoom::loopBytes(int64_t device,
                                 std::pair<unsigned, unsigned> range) const {
   LoopBytes bytes;
   double scale = scaleOf(device), entering = 0;
-  forEachMoment(shares[device], scale, [&](unsigned position, double now) {
+  forEachChange(shares[device], scale, [&](unsigned position, double now) {
     bool isInside = position >= range.first && position <= range.second;
     double &most = isInside ? bytes.inside : bytes.outside;
     most = std::max(most, now);

@@ -1,4 +1,4 @@
-//===- MeshLoad.cpp - What the devices of a mesh have to do ---------------===//
+//===- MeshLoad.cpp - Time and memory of the devices of a mesh ------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

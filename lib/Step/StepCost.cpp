@@ -1,4 +1,4 @@
-//===- StepCost.cpp - What a resolver step costs --------------------------===//
+//===- StepCost.cpp - Time of a resolver step -----------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,7 +11,8 @@
 
 using namespace whale;
 
-/// All messages of a step, those between the same two devices as one.
+/// Returns all messages of a step; those between the same two devices are
+/// merged.
 static Exchange transfersOf(const Step &step, int64_t elementBytes,
                             const Topology &topology) {
   llvm::MapVector<std::pair<DeviceId, DeviceId>, double> bytes;
@@ -29,12 +30,12 @@ static Exchange transfersOf(const Step &step, int64_t elementBytes,
   return exchange;
 }
 
-/// What the groups of a step exchange, for elements of so many bytes. Only
-/// messages need the table, which is large on many devices.
+/// Returns the exchanges of a step's groups, for elements of `elementBytes`
+/// bytes. Only messages need the table, which is large on many devices.
 static std::vector<Exchange> exchangesOf(const Step &step, int64_t elementBytes,
                                          const Topology &topology) {
   std::optional<Exchange::Kind> kind;
-  // Which side's shards the exchange is counted in.
+  // The placement whose shards determine the bytes of the exchange.
   const Placement *side = &step.from;
   switch (step.kind) {
   case StepKind::LocalSlice:

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Simulates the classes side by side. A class computes its instructions in
+// order and blocks where it needs a transfer that isn't over; a transfer is
+// ready when the last of its senders is, and starts when the queues of all
+// participants are empty. The order in which transfers become ready is the
+// result.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Step/TransferOrder.h"
 
@@ -20,8 +28,8 @@
 namespace whale {
 namespace {
 
-/// Lets all classes compute side by side. A transfer is ready when the last of
-/// its senders is.
+/// Simulates all classes side by side. A transfer is ready when the last of its
+/// senders is.
 class Simulation {
 public:
   Simulation(const std::vector<ClassTimeline> &classes,
@@ -33,33 +41,34 @@ public:
 private:
   struct Transfer {
     double seconds = 0;
-    /// How many classes must come before it is ready.
+    /// How many classes must still reach it before it is ready.
     size_t missing = 0;
     double ready = 0;
     std::optional<double> end;
-    /// Class and use.
+    /// The participants: class and use.
     std::vector<std::pair<size_t, size_t>> uses;
     std::vector<size_t> waiters;
   };
   struct Class {
     const ClassTimeline *timeline;
-    /// The instruction that comes next and when, at the earliest.
+    /// The next instruction, and the earliest time at which it can start.
     size_t next = 0;
     double clock = 0;
-    /// When each instruction began, and the end.
+    /// When each instruction began; the last entry is the end.
     std::vector<double> begins;
-    /// Uses by `ready`; how many of them, and of those by `needed`, are over.
+    /// Uses by `ready`; `sent` counts those that are ready, `passed` the uses,
+    /// ordered by `needed`, that are over.
     std::vector<size_t> byReady;
     size_t sent = 0, passed = 0;
-    /// Whether it has come to the fixed use that is next.
-    bool hasCome = false;
-    /// When the queue is empty, as far as is known.
+    /// Whether the class has reached its next fixed use.
+    bool reachedFixed = false;
+    /// When the queue becomes empty, as far as simulated.
     double queueEnd = 0;
-    /// By use: the instruction that was next when the transfer became ready.
+    /// By use: the next instruction when the transfer became ready.
     std::vector<size_t> nextAtReady;
   };
 
-  void come(size_t transfer, double time);
+  void markReady(size_t transfer, double time);
   void begin(size_t transfer);
   bool passUses(size_t number);
   void advance(size_t number);
@@ -100,8 +109,8 @@ Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
   }
 }
 
-/// One of a transfer's senders is ready.
-void Simulation::come(size_t number, double time) {
+/// Records that one sender (or fixed participant) of a transfer is ready.
+void Simulation::markReady(size_t number, double time) {
   Transfer &transfer = transfers[number];
   transfer.ready = std::max(transfer.ready, time);
   if (--transfer.missing == 0)
@@ -123,16 +132,16 @@ void Simulation::begin(size_t number) {
     push(c);
 }
 
-/// Whether the class has all that its next instruction needs; else it comes
-/// back when something has changed.
+/// Whether the class has everything that its next instruction needs. Otherwise
+/// the class is queued again when this may have changed.
 bool Simulation::passUses(size_t number) {
   Class &c = classes[number];
   const std::vector<TransferUse> &uses = c.timeline->uses;
   for (; c.passed < uses.size() && uses[c.passed].needed == c.next;
        ++c.passed) {
     const TransferUse &use = uses[c.passed];
-    if (use.isFixed && !std::exchange(c.hasCome, true))
-      come(use.transfer, c.clock);
+    if (use.isFixed && !std::exchange(c.reachedFixed, true))
+      markReady(use.transfer, c.clock);
     Transfer &transfer = transfers[use.transfer];
     if (!transfer.end) {
       transfer.waiters.push_back(number);
@@ -143,7 +152,7 @@ bool Simulation::passUses(size_t number) {
       push(number);
       return false;
     }
-    c.hasCome = false;
+    c.reachedFixed = false;
   }
   return true;
 }
@@ -153,7 +162,7 @@ void Simulation::advance(size_t number) {
   const ClassTimeline &timeline = *c.timeline;
   while (c.sent < c.byReady.size() &&
          *timeline.uses[c.byReady[c.sent]].ready <= c.next)
-    come(timeline.uses[c.byReady[c.sent++]].transfer, c.clock);
+    markReady(timeline.uses[c.byReady[c.sent++]].transfer, c.clock);
   if (!passUses(number))
     return;
   c.begins[c.next] = c.clock;
@@ -190,7 +199,7 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
     return rank[uses[a].transfer] < rank[uses[b].transfer];
   });
   std::vector<TransferTimes> times(uses.size());
-  // As early as the order allows: no start before that of an earlier transfer.
+  // As early as the order allows: not before the start of an earlier transfer.
   size_t earliest = 0;
   for (size_t index : sorted) {
     const TransferUse &use = uses[index];
@@ -200,9 +209,9 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
     times[index].start = start;
     earliest = use.isFixed ? start + 1 : start;
   }
-  // What is only received takes memory from its start on: it starts when it is
-  // sent, and when the one before it on its channel has been used, unless
-  // something behind it has to start sooner.
+  // A transfer that is only received uses memory from its start on. So it
+  // starts when it is sent and the previous one on its channel has been used,
+  // unless a later transfer in the order has to start sooner.
   std::map<size_t, size_t> usedAt;
   std::vector<size_t> wanted(uses.size());
   for (size_t index : sorted) {
@@ -219,7 +228,7 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
         std::max(start, std::min({wanted[index], latest, uses[index].needed}));
     latest = start;
   }
-  // A wait for what is sent comes no sooner than the next start: the receivers
+  // A wait for a sent value is not before the next start, because the receivers
   // may be late.
   for (size_t i = 0; i < sorted.size(); ++i) {
     const TransferUse &use = uses[sorted[i]];

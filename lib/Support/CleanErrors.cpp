@@ -24,7 +24,7 @@ int CleanErrors::kept = -1;
 int CleanErrors::child = -1;
 int CleanErrors::control = -1;
 
-/// Prints a line, or what there is of the last one.
+/// Prints a line, or the beginning of the last line.
 static void print(std::string_view line) {
   bool isWhole = line.ends_with('\n');
   line.remove_suffix(isWhole);
@@ -37,17 +37,17 @@ static void print(std::string_view line) {
   }
 }
 
-/// Copies lines from a pipe to standard error until that ends, or until
-/// `control` does and there is nothing more.
+/// Copies lines from a pipe to standard error until the pipe ends, or until
+/// `control` is closed and the pipe is empty.
 [[noreturn]] static void copyLines(int from, int control) {
-  // The end of the other process is what ends this one.
+  // This process must outlive the main process to print its last lines.
   for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGPIPE})
     std::signal(signal, SIG_IGN);
   std::string held;
   while (true) {
     pollfd ends[] = {{from, POLLIN, 0}, {control, POLLIN, 0}};
     if (poll(ends, 2, -1) < 0)
-      continue; // A signal.
+      continue; // interrupted by a signal
     char buffer[4096];
     ssize_t count = 0;
     if (ends[0].revents)

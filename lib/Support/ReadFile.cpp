@@ -31,7 +31,7 @@ static Error failTooLarge(int64_t limit) {
   return fail("it has more than " + Twine(limit >> 20) + " MiB");
 }
 
-/// Reads to the end what `text` begins.
+/// Reads the rest of the input; `text` holds its beginning.
 static Expected<Buffer> readStream(int descriptor, StringRef path,
                                    int64_t limit, SmallString<0> text) {
   constexpr size_t kStep = size_t(1) << 20;

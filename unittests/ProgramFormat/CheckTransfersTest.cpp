@@ -170,7 +170,7 @@ TEST(CheckTransfers, StartsInOtherOrdersAreFound) {
   builder.wait(1, 1);
   EXPECT_EQ(builder.fault(),
             "classes[0].instructions[2]: waits for transfer 0, and channel 4 "
-            "is next in its queue: not all that take part ever have it next; "
+            "is next in its queue: not all participants ever have it next; "
             "classes[1].instructions[2] waits too, where channel 7 is next");
   std::swap(builder.list(1)[0].operation, builder.list(1)[1].operation);
   EXPECT_EQ(builder.fault(), "");

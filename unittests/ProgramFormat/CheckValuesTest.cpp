@@ -54,7 +54,7 @@ TEST(CheckValues, WhatIsReadWasGivenOrWritten) {
   EXPECT_EQ(builder.fault(), "");
   builder.copy(2, 1);
   EXPECT_EQ(builder.fault(), "classes[0].instructions[2]: buffer 2 is read "
-                             "where no value lies");
+                             "where no value is");
 }
 
 TEST(CheckValues, WhatIsWrittenOverIsNotRead) {
@@ -205,7 +205,7 @@ TEST(CheckValues, EachBranchMayBeTaken) {
   EXPECT_EQ(faultOf({makeCopy(0, 1)}, {makeCopy(0, 2)}), "");
   EXPECT_EQ(faultOf({makeCopy(8, 9), makeCopy(8, 0)}, {makeCopy(0, 2)}), "");
   const std::string lost =
-      "classes[0].instructions[3]: buffer 0 is read where no value lies";
+      "classes[0].instructions[3]: buffer 0 is read where no value is";
   EXPECT_EQ(faultOf({makeCopy(8, 9)}, {makeCopy(0, 2)}), lost);
   EXPECT_EQ(faultOf({makeCopy(0, 2)}, {makeCopy(8, 9)}).empty(), false);
 }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a cluster file says: kinds of devices, nodes that hold them, the links
-// inside a node and the network between nodes. `docs/cluster.md` describes the
-// file. Without LLVM, so that the runtime reads a cluster file as the compiler
-// does.
+// The contents of a cluster file: kinds of devices, nodes that hold them, the
+// links inside a node and the network between nodes. `docs/cluster.md`
+// describes the file. Does not use LLVM, so that the runtime and the compiler
+// share it.
 //
 
 #ifndef WHALE_CLUSTER_CLUSTER_H
@@ -34,7 +34,7 @@ inline constexpr size_t kNumOpClasses = 5;
 /// The name of an operation class in the cluster file.
 std::string_view stringifyOpClass(OpClass opClass);
 
-/// What all devices of one kind have in common.
+/// The properties that all devices of one kind share.
 struct DeviceKind {
   std::string name;
   /// Peak FLOP/s by element type, as StableHLO writes it (`f32`, `bf16`).
@@ -42,17 +42,18 @@ struct DeviceKind {
   int64_t memoryBytes = 0;
   /// Bytes per second between the device and its memory.
   double memoryBandwidth = 0;
-  /// The part of the peak that an operation class reaches (ClusterRanges.h).
+  /// The fraction of the peak that each operation class reaches
+  /// (ClusterRanges.h).
   std::array<double, kNumOpClasses> efficiency = {1, 1, 1, 1, 1};
 
-  /// Peak FLOP/s for an element type. A type that isn't listed runs like f32;
-  /// where that isn't listed either, at the lowest peak that is.
+  /// Returns the peak FLOP/s for an element type. A type that isn't listed runs
+  /// at the f32 peak; if f32 isn't listed either, at the lowest listed peak.
   double peakFlops(std::string_view dtype) const;
 
   bool operator==(const DeviceKind &other) const = default;
 };
 
-/// A path for bytes; by default one that costs nothing.
+/// A link between devices or nodes; the default has no cost.
 struct Link {
   /// Bytes per second, in each direction.
   double bandwidth = std::numeric_limits<double>::infinity();
@@ -71,12 +72,12 @@ struct HostMemory {
   bool operator==(const HostMemory &other) const = default;
 };
 
-/// Equal devices with neighbouring numbers in a node.
+/// Equal devices with consecutive ids in a node.
 struct DeviceGroup {
   /// Index into Cluster::kinds.
   unsigned kind = 0;
   int64_t count = 1;
-  /// How many times slower than its kind each of them runs, at least 1.
+  /// How many times slower than its kind each device runs, at least 1.
   double slowdown = 1;
 
   bool operator==(const DeviceGroup &other) const = default;
@@ -87,7 +88,7 @@ struct NodeGroup {
   std::string name;
   int64_t count = 1;
   std::vector<DeviceGroup> devices;
-  /// Of each device, to the others of its node.
+  /// From each device to the others of its node.
   Link link;
   std::optional<HostMemory> host;
 
@@ -98,22 +99,22 @@ struct NodeGroup {
 struct Device {
   /// Index into Cluster::kinds.
   unsigned kind;
-  /// Which node it is in: nodes are numbered in the file's order, each
-  /// repetition of a node group counting.
+  /// The device's node. Nodes are numbered in the file's order; each repetition
+  /// of a node group counts as one node.
   unsigned node;
   double slowdown;
 
   bool operator==(const Device &other) const = default;
 };
 
-/// What is wrong with a cluster file. The message begins with the field's path
-/// (`nodes[0].count: ...`) unless the text is no JSON.
+/// An error in a cluster file. The message begins with the field's path
+/// (`nodes[0].count: ...`) unless the text is not valid JSON.
 class ClusterError : public std::runtime_error {
 public:
   ClusterError(const std::string &message, unsigned line, unsigned column)
       : std::runtime_error(message), line(line), column(column) {}
 
-  /// Where, counting from 1.
+  /// The position of the error, counted from 1.
   unsigned getLine() const { return line; }
   unsigned getColumn() const { return column; }
 
@@ -126,23 +127,24 @@ struct Cluster {
   /// The kinds that the nodes use and those that the file defines.
   std::vector<DeviceKind> kinds;
   std::vector<NodeGroup> nodes;
-  /// Of each node, shared by its devices.
+  /// The network link of each node, shared by its devices.
   Link network;
   /// All devices in the file's order; follows from `nodes`.
   std::vector<Device> devices;
 
-  /// Reads the text of a cluster file, or a number of CPU ranks. Throws
+  /// Parses the text of a cluster file, or a number of CPU ranks. Throws
   /// ClusterError.
   static Cluster parse(std::string_view text);
-  /// `count` CPU ranks of one node whose communication is free; at least 1 and
-  /// at most kMostDevices.
+  /// Returns a cluster of one node with `count` CPU ranks whose communication
+  /// is free; `count` is at least 1 and at most kMostDevices.
   static Cluster ofRanks(int64_t count);
-  /// The built-in kind of this name or form (`V100`, `V100-PCIe-16GB`).
+  /// Returns the built-in kind with this full or short name (`V100`,
+  /// `V100-PCIe-16GB`).
   static std::optional<DeviceKind> builtinKind(std::string_view name);
   /// The full names of all built-in kinds.
   static std::vector<std::string_view> builtinKindNames();
 
-  /// The cluster as the text of a cluster file; parse() gives it back.
+  /// Returns the cluster as the text of a cluster file; parse() reads it back.
   std::string toJson() const;
 
   const DeviceKind &kindOf(int64_t device) const {
@@ -153,7 +155,7 @@ struct Cluster {
   bool sameNode(int64_t first, int64_t second) const {
     return devices[first].node == devices[second].node;
   }
-  /// The link between two devices: that of their node, or the network.
+  /// The link between two devices: that of their common node, or the network.
   const Link &linkBetween(int64_t first, int64_t second) const {
     return sameNode(first, second) ? nodeOf(first).link : network;
   }

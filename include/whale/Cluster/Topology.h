@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the choice of a route needs to know of a cluster.
+// The part of a cluster that the resolver uses to choose routes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,14 @@ struct Cluster;
 /// Global rank of a device, as the cluster numbers them; never negative.
 using DeviceId = int64_t;
 
-/// Nodes of the devices and the speed of their links. The default is one node.
+/// The node of each device and the speeds of the links. The default is one
+/// node.
 struct Topology {
   /// The node of each device; devices beyond the end are in node 0.
   std::vector<unsigned> node;
   /// Bytes per second between devices of one node: that of the slowest node.
   double linkBandwidth = std::numeric_limits<double>::infinity();
-  /// Bytes per second of each node to the others.
+  /// Bytes per second between each node and the others.
   double networkBandwidth = std::numeric_limits<double>::infinity();
 
   static Topology of(const Cluster &cluster);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The rectangle of a tensor that a device holds, and the row-major views in
-// which such rectangles are written.
+// whose coordinates such rectangles are given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,9 +42,10 @@ struct Box {
 
   int64_t volume() const { return volumeOf(size); }
   bool empty() const { return volume() == 0; }
-  /// Whether every element of `other` is in this box; an empty box is in any.
+  /// Whether every element of `other` is in this box; an empty box is in any
+  /// box.
   bool contains(const Box &other) const;
-  /// The common elements; nullopt if there are none.
+  /// Returns the common elements; nullopt if there are none.
   std::optional<Box> intersect(const Box &other) const;
   /// Whether there are common elements.
   bool overlaps(const Box &other) const;
@@ -66,9 +67,9 @@ struct CommonView {
 std::optional<CommonView> commonRefinement(llvm::ArrayRef<int64_t> first,
                                            llvm::ArrayRef<int64_t> second);
 
-/// The same elements as a box of another view of the tensor; nullopt where they
-/// are no box there. An empty box stays empty, anywhere, except in the
-/// view of a scalar, where it is none.
+/// Returns the same elements as a box of another view of the tensor; nullopt if
+/// they do not form a box there. An empty box stays empty. The view of a scalar
+/// has no empty box, so the result is nullopt there.
 std::optional<Box> convertBox(const Box &box, llvm::ArrayRef<int64_t> from,
                               llvm::ArrayRef<int64_t> to);
 

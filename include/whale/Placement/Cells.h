@@ -6,8 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step of communication and its table of cells, which a transport carries
-// out and the oracle checks.
+// Describes one step of communication and computes its table of cells: for each
+// receiver, which boxes it gets from which devices. A transport executes the
+// table and the oracle verifies it. In: a Step (placement before and after) and
+// the topology. Out: a CellTable. The idea: a cell is a box whose elements all
+// have the same senders. Cost: see `cells`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +23,15 @@
 
 namespace whale {
 
-/// What a step is, named after the collective that does it. Several groups of
-/// devices may do the same side by side.
+/// The kind of a step, named after the collective that performs it. Several
+/// groups of devices may perform the same collective side by side.
 enum class StepKind {
   /// No bytes move: each device keeps a part of what it holds, or fills a new
   /// partial term with the reduction's identity.
   LocalSlice,
   /// Each member of a group holds a term of one box and ends with its value.
   AllReduce,
-  /// The same, but each member ends with its own part of the box.
+  /// Like AllReduce, but each member ends with its own part of the box.
   ReduceScatter,
   /// Each member holds a part of one box and ends with all of it.
   AllGather,
@@ -41,8 +44,8 @@ enum class StepKind {
   SendRecv,
 };
 
-/// `local_slice`, `all_reduce`, `reduce_scatter`, `all_gather`, `all_to_all`,
-/// `broadcast`, `send_recv`.
+/// Returns the name: `local_slice`, `all_reduce`, `reduce_scatter`,
+/// `all_gather`, `all_to_all`, `broadcast`, `send_recv`.
 llvm::StringRef stringifyStepKind(StepKind kind);
 
 /// One step of a reshard: the value's placement before and after it.
@@ -55,59 +58,59 @@ struct Step {
 
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Step &step);
 
-/// A box of the sender's shard, of the size of the cell.
+/// A box of the sender's shard, of the same size as the cell.
 struct Contribution {
   DeviceId peer;
   Extents start;
   bool operator==(const Contribution &other) const = default;
 };
 
-/// A box of a receiver's shard and what it becomes: a copy of one contribution,
-/// the reduction of several in their order, or the reduction's identity where
-/// there is none.
+/// A box of a receiver's shard and its new contents: a copy of one
+/// contribution, the reduction of several in their order, or the reduction's
+/// identity if there are no contributions.
 struct Cell {
   Box box;
   llvm::SmallVector<Contribution, 1> contributions;
   bool operator==(const Cell &other) const = default;
 };
 
-/// What one device receives.
+/// All data that one device receives.
 struct Receiver {
   DeviceId device;
-  /// Extents in which the boxes of this device's new shard are written: the
-  /// row-major shard itself, its dimensions refined or all flattened.
+  /// Extents in which the boxes of this device's new shard are given: those of
+  /// the row-major shard, those of a refinement of it, or one flat extent.
   Extents shape;
-  /// Cover the shard, each element once, in row-major order.
+  /// These cover the shard, each element once, in row-major order.
   std::vector<Cell> cells;
   bool operator==(const Receiver &other) const = default;
 };
 
-/// What one device sends from.
+/// The shard that one device sends from.
 struct Sender {
   DeviceId device;
-  /// The same of this device's old shard.
+  /// Extents in which the boxes of this device's old shard are given.
   Extents shape;
   bool operator==(const Sender &other) const = default;
 };
 
-/// A step, element for element.
+/// A step, element by element.
 struct CellTable {
-  /// Of cells that have several contributions or none.
+  /// The reduction of cells that have several contributions or none.
   std::optional<Reduction> reduction;
   /// All devices of the step's `to`, in the order of its leaves.
   std::vector<Receiver> receivers;
   /// All devices of the step's `from`, in the order of its leaves.
   std::vector<Sender> senders;
-  /// Members of the collectives that run side by side, empty for LocalSlice and
-  /// SendRecv; devices that take no part are in none. With AllReduce, where
-  /// every member ends with the reduction of its shard over the group's in
-  /// order, a transport needs the groups alone, not the cells.
+  /// Members of the collectives that run side by side; empty for LocalSlice and
+  /// SendRecv. Devices that take no part are in no group. In an AllReduce every
+  /// member ends with the reduction of the group's shards in order, so a
+  /// transport needs only the groups, not the cells.
   std::vector<llvm::SmallVector<DeviceId>> groups;
   StepKind kind = StepKind::SendRecv;
 
-  /// Elements that a device takes from others, and gives to others. In a group
-  /// of p that all-reduces n elements, member i is taken to reduce part i of
-  /// them and to collect the others' parts.
+  /// The number of elements that a device receives from others, and sends to
+  /// others. If a group of p all-reduces n elements, member i is assumed to
+  /// reduce part i of them and to collect the other parts.
   int64_t elementsReceived(DeviceId device) const;
   int64_t elementsSent(DeviceId device) const;
   int64_t bytesReceived(DeviceId device, int64_t elementBytes) const {
@@ -119,36 +122,38 @@ struct CellTable {
   bool operator==(const CellTable &other) const = default;
 };
 
-/// The table of a step. Pure and deterministic; the same topology must be given
-/// everywhere, as it decides between equal owners: local, in the same group, in
-/// the same node, with the least to send so far, the lowest id. Terms of a
-/// reduction come in the order of the leaves of `step.from`. Cost: the number
-/// of contributions, times the depth of the trees.
+/// Returns the table of a step. Pure and deterministic. All callers must pass
+/// the same topology, because it breaks ties between owners of the same
+/// elements: the device itself, then one in the same group, in the same node,
+/// with the fewest elements to send so far, with the lowest id. Terms of a
+/// reduction are in the order of the leaves of `step.from`. Cost: the number of
+/// contributions, times the depth of the trees.
 CellTable cells(const Step &step, const Topology &topology = {});
 
-/// Calls `fn` with what each device of the step's `to` receives, one after the
-/// other as in the table, until it returns false: a table between many devices
-/// is larger than what is made of it. Returns whether it never did.
+/// Calls `fn` with the Receiver of each device of the step's `to`, in the order
+/// of the table, until it returns false. Avoids storing the whole table, which
+/// is large between many devices. Returns whether `fn` never returned false.
 bool forEachReceiver(const Step &step, const Topology &topology,
                      llvm::function_ref<bool(Receiver)> fn);
 
-/// What the devices of the step's `from` send from, as in the table.
+/// Returns the shards that the devices of the step's `from` send from, in the
+/// order of the table.
 std::vector<Sender> sendersOf(const Step &step);
 
-/// How a step combines terms of partial values, if there are any.
+/// Returns the reduction that combines partial values in this step, if any.
 std::optional<Reduction> reductionOf(const Step &step);
 
-/// The groups of a step alone, as in the table; cheap for large regular steps.
+/// Returns only the groups of a step's table; cheap for large regular steps.
 std::vector<llvm::SmallVector<DeviceId>> groups(const Step &step,
                                                 const Topology &topology = {});
 
-/// The kind of collective that turns `from` into `to` in one step; SendRecv if
-/// none does.
+/// Returns the kind of collective that turns `from` into `to` in one step;
+/// SendRecv if none does.
 StepKind classify(const Placement &from, const Placement &to,
                   const Topology &topology = {});
 
-/// Elements that a device needs of `to` and does not hold in `from`: no plan
-/// moves fewer to it if neither is partial.
+/// Returns the number of elements of `to` that a device does not hold in
+/// `from`. A lower bound of what any plan moves to it if neither is partial.
 int64_t elementsMissing(const Placement &from, const Placement &to,
                         DeviceId device);
 

@@ -1,4 +1,4 @@
-//===- Oracle.h - Proves that steps do what they should ---------*- C++ -*-===//
+//===- Oracle.h - Verify tables of cells ------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Symbolic execution of tables of cells: which device holds which elements with
-// which pending terms. Elements that all boxes treat alike are looked at once.
+// Proves that tables of cells are right by symbolic execution: which device
+// holds which elements with which pending terms. Elements that are in the same
+// boxes everywhere are checked once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +19,15 @@
 
 namespace whale {
 
-/// Whether the table turns `step.from` into `step.to`: every element of every
-/// receiver is written once, from peers that hold it, with terms that make up
-/// its value (or, if `to` is partial, that do so together). nullopt if it does,
-/// else a message with the first wrong element (in coordinates of a view common
-/// to both) and device.
+/// Checks that the table turns `step.from` into `step.to`: every element of
+/// every receiver is written once, from peers that hold it, with terms that
+/// make up its value (if `to` is partial, the terms of all devices together
+/// must). Returns nullopt if so, else a message with the first wrong element
+/// (in coordinates of a view common to both) and its device.
 std::optional<std::string> verifyTable(const Step &step,
                                        const CellTable &table);
 
-/// Whether the steps lead from `from` to `to`, each with its own table.
+/// Checks that the steps lead from `from` to `to`, each with its own table.
 std::optional<std::string> verifySteps(llvm::ArrayRef<Step> steps,
                                        const Placement &from,
                                        const Placement &to,

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A placement says what part of a tensor each device holds. It is a value: a
-// tree whose inner nodes split a dimension into explicit sizes, replicate, or
-// hold partial results that a reduction makes whole, and whose leaves are
-// devices. Dimensions are those of a view of the tensor, a list of extents
-// whose row-major elements are the tensor's. See docs/placement.md.
+// A placement states which part of a tensor each device holds. It is an
+// immutable value: a tree whose inner nodes split a dimension into explicit
+// sizes, replicate, or hold partial results that a reduction combines, and
+// whose leaves are devices. Dimensions are those of a view of the tensor: a
+// list of extents whose row-major elements are the tensor's. Copies are cheap;
+// queries cost at most the size of the tree. See docs/placement.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +30,10 @@
 
 namespace whale {
 
-/// How partial values become the whole one.
+/// The reduction that combines partial values.
 enum class Reduction : uint32_t { Sum, Product, Min, Max, And, Or };
 
-/// `sum`, `product`, `min`, `max`, `and`, `or`.
+/// Returns the name: `sum`, `product`, `min`, `max`, `and`, `or`.
 llvm::StringRef stringifyReduction(Reduction reduction);
 std::optional<Reduction> parseReduction(llvm::StringRef text);
 
@@ -46,20 +47,20 @@ struct PlacementNode {
   };
 
   Kind kind = Kind::Leaf;
-  /// Of a Split: dimension of the view, and a size for each child (may be 0).
+  /// Split only: dimension of the view, and a size for each child (may be 0).
   int64_t dim = 0;
   Extents sizes;
-  /// Of a Split whose parts overlap or leave something out: where each child
-  /// starts, counted from the start of the node's box. Else empty.
+  /// Split only: if parts overlap or leave out elements, where each child
+  /// starts, relative to the start of the node's box. Otherwise empty.
   Extents starts;
-  /// Of a Partial.
+  /// Partial only.
   Reduction reduction = Reduction::Sum;
-  /// Of a Leaf.
+  /// Leaf only.
   DeviceId device = 0;
   std::vector<PlacementNode> children;
 
-  /// Builders. A node with one child means that child; Placement::create drops
-  /// such nodes.
+  /// Builders. A node with one child is equivalent to that child;
+  /// Placement::create drops such nodes.
   static PlacementNode leaf(DeviceId device);
   static PlacementNode split(int64_t dim, llvm::ArrayRef<int64_t> sizes,
                              std::vector<PlacementNode> children);
@@ -69,7 +70,7 @@ struct PlacementNode {
   static PlacementNode replicate(std::vector<PlacementNode> children);
   static PlacementNode partial(Reduction reduction,
                                std::vector<PlacementNode> children);
-  /// The same over one device a child.
+  /// The same with one device per child.
   static PlacementNode split(int64_t dim, llvm::ArrayRef<int64_t> sizes,
                              llvm::ArrayRef<DeviceId> devices);
   static PlacementNode replicate(llvm::ArrayRef<DeviceId> devices);
@@ -77,7 +78,7 @@ struct PlacementNode {
                                llvm::ArrayRef<DeviceId> devices);
 
   bool isLeaf() const { return kind == Kind::Leaf; }
-  /// Of a Split: where each child starts in the box of the node.
+  /// Split only: returns where each child starts in the box of the node.
   Extents partStarts() const;
   /// Devices of the leaves, in order.
   llvm::SmallVector<DeviceId> devices() const;
@@ -99,35 +100,36 @@ struct PlacementAxis {
   bool operator==(const PlacementAxis &other) const = default;
 };
 
-/// What one device holds.
+/// The part that one device holds.
 struct Shard {
   DeviceId device;
   Box box; ///< in coordinates of the view
 };
 
-/// Immutable and cheap to copy. Equality is that of view and tree; two trees
-/// may still give every device the same (see isEquivalent).
+/// Immutable and cheap to copy. Equality compares view and tree; unequal
+/// placements may still give every device the same elements (see isEquivalent).
 class Placement {
 public:
   using Node = PlacementNode;
   using Axis = PlacementAxis;
 
-  /// No placement at all: may only be assigned, compared and tested.
+  /// The null placement: may only be assigned, compared and tested.
   Placement() = default;
   explicit operator bool() const { return storage != nullptr; }
 
-  /// Checks and wraps a tree. Errors: an extent or size that is negative, more
-  /// than 2^62 elements, split sizes that do not sum to the extent that the
-  /// node has, a dimension outside the view, a node without children or with a
-  /// number of sizes other than that of its children, a window outside the
-  /// extent or left of the one before, windows of partial values, a device
-  /// twice, two kinds of reduction. Nodes with one child are replaced by it.
+  /// Checks a tree and returns its placement. Errors: an extent or size that is
+  /// negative, more than 2^62 elements, split sizes that do not sum to the
+  /// extent of the node's box, a dimension outside the view, a node without
+  /// children or with a number of sizes other than that of its children, a
+  /// window outside the extent or left of the one before, windows of partial
+  /// values, a device that appears twice, two kinds of reduction. Nodes with
+  /// one child are replaced by the child.
   static llvm::Expected<Placement> create(llvm::ArrayRef<int64_t> view,
                                           Node root);
-  /// The same where the arguments are known to be right (asserted).
+  /// The same for arguments that are known to be valid (asserted).
   static Placement get(llvm::ArrayRef<int64_t> view, Node root);
 
-  /// Factories over one list of devices; arguments must be right (asserted).
+  /// Factories over one list of devices; arguments must be valid (asserted).
   static Placement replicated(llvm::ArrayRef<int64_t> view,
                               llvm::ArrayRef<DeviceId> devices);
   static Placement split(llvm::ArrayRef<int64_t> view, int64_t dim,
@@ -140,7 +142,8 @@ public:
   static llvm::Expected<Placement> regular(llvm::ArrayRef<int64_t> view,
                                            llvm::ArrayRef<Axis> axes,
                                            llvm::ArrayRef<DeviceId> devices);
-  /// `extent` in `parts` sizes that differ by 1 at most, larger ones first.
+  /// Divides `extent` into `parts` sizes that differ by at most 1, larger ones
+  /// first.
   static Extents evenSizes(int64_t extent, int64_t parts);
 
   /// The text of the attribute:
@@ -156,9 +159,10 @@ public:
   const Node &root() const;
   /// Every device, in the order of the leaves.
   llvm::ArrayRef<DeviceId> devices() const;
-  /// What every device holds, in the order of the leaves.
+  /// The box of every device, in the order of the leaves.
   llvm::ArrayRef<Shard> shards() const;
-  /// The axes of a regular tree (every node's children alike); else nullopt.
+  /// The axes of a regular tree (all children of a node are equal but for their
+  /// devices); otherwise nullopt.
   std::optional<std::vector<Axis>> axes() const;
 
   /// Whether the device appears, even with an empty box.
@@ -167,15 +171,15 @@ public:
   bool holds(DeviceId device) const;
   /// The box of a device in view coordinates; nullopt if it does not appear.
   std::optional<Box> box(DeviceId device) const;
-  /// The extents of the box of a device, all 0 if it does not appear (a scalar
-  /// has none: ask `contains`).
+  /// The extents of a device's box, all 0 if the device does not appear. A
+  /// scalar has no extents: use `contains` to tell the cases apart.
   Extents localView(DeviceId device) const;
 
-  /// Every device has the whole value.
+  /// Whether every device holds the whole value.
   bool isReplicated() const;
   bool isPartial() const;
-  /// Some parts of a split overlap or leave something out: operations may want
-  /// their operands so, no value is made like that.
+  /// Whether parts of a split overlap or leave out elements. Operations may
+  /// require operands in windows, but no result has windows.
   bool hasWindows() const;
   /// The reduction of the partial nodes, if there are any.
   std::optional<Reduction> reduction() const;
@@ -187,43 +191,48 @@ public:
   /// Whether the view is one of a tensor of this shape.
   bool isViewOf(llvm::ArrayRef<int64_t> shape) const;
 
-  /// The same with partial nodes turned into replicate.
+  /// Returns the placement with partial nodes turned into replicate.
   Placement withoutPartial() const;
-  /// The same with each split into windows cut in the middle of what two
-  /// neighbours share or both leave out.
+  /// Returns the placement with windows turned into parts: a boundary is in the
+  /// middle of the overlap, or of the gap, of two neighbours.
   Placement withoutWindows() const;
-  /// The same with partial nodes sunk to the leaves and replaced there: `make`
-  /// gets the devices that hold the terms of one box, and the box. nullopt
-  /// unless the children of every partial node have the same shape.
+  /// Returns the placement with partial nodes moved down to the leaves and
+  /// replaced there: `make` gets the devices that hold the terms of one box,
+  /// and the box. nullopt unless the children of every partial node have the
+  /// same shape.
   std::optional<Placement> withPartialsReplaced(
       llvm::function_ref<Node(llvm::ArrayRef<DeviceId>, const Box &)> make)
       const;
-  /// So with splits of `dim` into near-even sizes of each box.
+  /// withPartialsReplaced with splits of `dim` into near-even sizes of each
+  /// box.
   std::optional<Placement> withPartialSplit(int64_t dim) const;
-  /// The same elements in another view of the tensor: a view that refines this
-  /// one (sizes must be multiples of the minor part), one that it refines, or
-  /// both. nullopt where a split has no equal there.
+  /// Returns the placement of the same elements in another view of the tensor.
+  /// The view may refine this one (sizes must be multiples of the minor part),
+  /// be refined by it, or both. nullopt if a split cannot be expressed there.
   std::optional<Placement> withView(llvm::ArrayRef<int64_t> view) const;
-  /// The placement of a value with other dimensions: dimension d here is
-  /// `dims[d]` there, with the same extent; a split of a dimension that is
-  /// nowhere there becomes replicate. nullopt if a kept extent differs.
+  /// Returns the placement of a value with other dimensions: dimension d here
+  /// becomes dimension `dims[d]` of `view`, with the same extent; a split of a
+  /// dimension that is dropped becomes replicate. nullopt if a kept extent
+  /// differs.
   std::optional<Placement>
   withDims(llvm::ArrayRef<int64_t> view,
            llvm::ArrayRef<std::optional<int64_t>> dims) const;
-  /// Every leaf replaced by what `inner` makes of its device (think of it as
-  /// the index of a group) and its box. Split sizes inside must sum to those of
-  /// the box. Errors as in `create`.
+  /// Returns the placement with every leaf replaced by `inner(device, box)`;
+  /// the leaf's device is typically the index of a group. Split sizes inside
+  /// must sum to those of the box. Errors as in `create`.
   llvm::Expected<Placement>
   expand(llvm::function_ref<Node(DeviceId, const Box &)> inner) const;
-  /// Every device renamed. Errors as in `create` (a device twice).
+  /// Returns the placement with every device renamed. Errors as in `create` (a
+  /// device that appears twice).
   llvm::Expected<Placement>
   mapDevices(llvm::function_ref<DeviceId(DeviceId)> rename) const;
 
-  /// The same with nodes merged that are nested in their like (replicate in
-  /// replicate, split in split of one dimension, partial in partial).
+  /// Returns the placement with directly nested nodes of the same kind merged
+  /// (replicate in replicate, split in split of one dimension, partial in
+  /// partial).
   Placement canonical() const;
-  /// Whether both give every device the same elements, however the trees and
-  /// views are written. Partial placements must have equal canonical trees.
+  /// Whether both give every device the same elements, even if trees and views
+  /// differ. Partial placements must have equal canonical trees.
   bool isEquivalent(const Placement &other) const;
 
   bool operator==(const Placement &other) const;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All communication comes from here: a pure function from two placements to the
+// The only source of communication: a pure function from two placements to the
 // steps between them. See docs/resolver.md.
 //
 //===----------------------------------------------------------------------===//
@@ -20,15 +20,16 @@ namespace whale {
 
 struct ResolveOptions {
   /// Whether a value may be reduced in two steps (inside nodes, then across).
-  /// False for types whose sums must be rounded once.
+  /// Must be false for types whose sums are rounded once.
   bool hierarchical = true;
 };
 
-/// The steps that turn `from` into `to`, for a tensor of `shape` of which both
-/// views must be views (asserted). Empty if every device holds already what it
-/// should. Consecutive steps meet: the first starts at `from`, the last ends at
-/// `to`. Where neither is partial each device receives exactly what it lacks.
-/// Deterministic; ties go to fewer steps, then to lower ids.
+/// Returns the steps that turn `from` into `to`. Both views must be views of
+/// `shape` (asserted). Empty if every device already holds its part of `to`.
+/// The first step starts at `from`, each next one where the previous ends, the
+/// last ends at `to`. If neither is partial, each device receives exactly the
+/// elements that it does not hold. Deterministic; ties go to fewer steps, then
+/// to lower ids.
 std::vector<Step> resolve(llvm::ArrayRef<int64_t> shape, const Placement &from,
                           const Placement &to, const Topology &topology = {},
                           const ResolveOptions &options = {});

@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In which order each stage of a pipeline computes its micro-batches, how long
-// that takes and what it keeps in memory. `docs/schedules.md` shows the
-// schedules.
+// The order in which each stage of a pipeline computes its micro-batches. In:
+// the costs of each TaskGraph for a micro-batch. Out: the schedule of a kind,
+// its simulated timeline (seconds and peak memory), or the best kind. Cost:
+// linear in the number of steps, but for a logarithmic factor.
+// `docs/schedules.md` describes the schedules.
 //
 
 #ifndef WHALE_PLANNER_SCHEDULE_H
@@ -27,12 +29,12 @@
 
 namespace whale {
 
-/// Where the words differ, the names in quotes are those of EPL.
+/// The kinds of schedules; EPL's names, if they differ, are in quotes.
 enum class ScheduleKind {
   /// All forwards, then all backwards ("PreferForward").
   GPipe,
-  /// A backward as soon as there is one: stage s of S keeps S - s micro-batches
-  /// in flight ("PreferBackward").
+  /// Each backward as soon as it can run: stage s of S keeps S - s
+  /// micro-batches in flight ("PreferBackward").
   OneForwardOneBackward,
   /// The same with one more micro-batch in flight in all stages but the last,
   /// which hides the time of the sends ("PreferBackwardOptimizer").
@@ -40,31 +42,31 @@ enum class ScheduleKind {
   /// Several TaskGraphs on each stage's devices, as Megatron-LM interleaves
   /// them: the bubble is divided by their number.
   Interleaved,
-  /// As OneForwardOneBackward, with the gradients of the weights apart from
-  /// those of the inputs: they fill the bubbles (ZB-H1 of "Zero Bubble Pipeline
-  /// Parallelism", Qi et al. 2023).
+  /// OneForwardOneBackward with the gradients of the weights separate from
+  /// those of the inputs, so that they fill the bubbles (ZB-H1 of "Zero Bubble
+  /// Pipeline Parallelism", Qi et al. 2023).
   ZeroBubble,
 };
 
-/// The kind of this name, whatever its case: that of EPL or the usual one
+/// Returns the kind with this name, ignoring case: EPL's name or the usual one
 /// ("gpipe", "1f1b", "backward-optimizer", "interleaved", "zero-bubble").
 std::optional<ScheduleKind> parseScheduleKind(llvm::StringRef name);
-/// The usual name.
+/// Returns the usual name.
 llvm::StringRef stringifyScheduleKind(ScheduleKind kind);
-/// The usual names of all kinds.
+/// Returns the usual names of all kinds.
 std::vector<llvm::StringRef> scheduleKindNames();
 
-/// One piece of work of a stage.
+/// One forward, backward or weight gradient of a micro-batch on a stage.
 struct ScheduleStep {
   enum Kind {
     Forward,
-    /// The gradients of inputs and weights; of inputs alone where the schedule
-    /// has WeightGradient steps for this TaskGraph.
+    /// The gradients of inputs and weights; of inputs alone if the schedule has
+    /// WeightGradient steps for this TaskGraph.
     Backward,
     WeightGradient,
   };
   Kind kind;
-  /// Which of the TaskGraphs on the stage's devices.
+  /// Index among the TaskGraphs on the stage's devices.
   int64_t chunk;
   int64_t microBatch;
 
@@ -75,41 +77,42 @@ inline llvm::hash_code hash_value(const ScheduleStep &step) {
   return llvm::hash_combine(step.kind, step.chunk, step.microBatch);
 }
 
-/// What one TaskGraph costs, for each micro-batch in seconds and bytes.
+/// The costs of one TaskGraph for one micro-batch, in seconds and bytes.
 struct StageCost {
   double forward = 0;
-  /// Of the gradients of the inputs, and of the weights too unless `weight`
-  /// counts them.
+  /// The gradients of the inputs, and of the weights too unless `weight` covers
+  /// them.
   double backward = 0;
-  /// Of the gradients of the weights, where they can be computed apart.
+  /// The gradients of the weights, if they can be computed separately.
   double weight = 0;
-  /// Until what it computed reaches the next TaskGraph; gradients take as long
-  /// to come back. The devices compute meanwhile.
+  /// From the end of the forward until its results arrive at the next
+  /// TaskGraph; gradients take as long in the other direction. The devices can
+  /// compute meanwhile.
   double send = 0;
   /// Kept from a micro-batch's forward to the end of its backward.
   int64_t activationBytes = 0;
-  /// Kept all the time: parameters, gradients, optimizer state.
+  /// Kept during the whole step: parameters, gradients, optimizer state.
   int64_t fixedBytes = 0;
-  /// What a device of the stage has; all TaskGraphs of a stage share it.
+  /// The memory of a device of the stage; all TaskGraphs of a stage share it.
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
-  /// Kept besides `activationBytes` from a backward to the gradients of its
-  /// weights, where they are computed apart.
+  /// Kept in addition to `activationBytes` from a backward to its weight
+  /// gradient, if they are separate.
   int64_t weightBytes = 0;
 };
 
-/// A pipeline: micro-batches run through a sequence of TaskGraphs. Where
-/// `stageSequence` is empty these are chunks * stages, of which the v-th is on
-/// stage v % stages as its chunk v / stages.
+/// A pipeline: micro-batches run through a sequence of TaskGraphs. If
+/// `stageSequence` is empty, these are chunks * stages TaskGraphs; the v-th is
+/// on stage v % stages as its chunk v / stages.
 struct ScheduleProblem {
-  /// Groups of devices in the order of the pipeline.
+  /// Number of device groups.
   int64_t stages = 1;
-  /// TaskGraphs of each group.
+  /// TaskGraphs of each stage.
   int64_t chunks = 1;
   int64_t microBatches = 1;
-  /// Of each TaskGraph.
+  /// The costs of each TaskGraph.
   std::vector<StageCost> costs;
-  /// The stage of each TaskGraph, where some stages have more TaskGraphs than
-  /// others or the order of stages varies. The chunks of a stage are its
+  /// The stage of each TaskGraph, needed if some stages have more TaskGraphs
+  /// than others or the order of stages varies. The chunks of a stage are its
   /// TaskGraphs in the order of the sequence.
   std::vector<int64_t> stageSequence = {};
 
@@ -121,73 +124,72 @@ struct ScheduleProblem {
     return stageSequence.empty() ? taskGraph % stages
                                  : stageSequence[taskGraph];
   }
-  /// The TaskGraphs of a stage, the chunk-th first.
+  /// Returns the TaskGraphs of a stage in the order of its chunks.
   std::vector<int64_t> taskGraphsOf(int64_t stage) const;
 };
 
-/// What each stage does, in order.
+/// The steps of each stage, in order.
 using Schedule = std::vector<std::vector<ScheduleStep>>;
 
-/// The schedule of a kind. Each micro-batch is computed once in each direction
-/// by each TaskGraph; the micro-batches pass each TaskGraph in ascending order
-/// in all kinds, so that gradients sum up to the same bits and between two
-/// TaskGraphs the first value sent is the first received. Fails where a count
-/// or cost is out of range, or the kind doesn't fit the problem; memory isn't
-/// checked.
+/// Returns the schedule of a kind. Each micro-batch is computed once in each
+/// direction by each TaskGraph. In all kinds the micro-batches pass each
+/// TaskGraph in ascending order, so that gradients are summed to the same bits,
+/// and values between two TaskGraphs are received in the order in which they
+/// are sent. Fails if a count or cost is out of range, or if the kind doesn't
+/// fit the problem; memory isn't checked.
 llvm::Expected<Schedule> makeSchedule(ScheduleKind kind,
                                       const ScheduleProblem &problem);
 
-/// When a schedule does what.
+/// The simulated times and memory of a schedule.
 struct Timeline {
   /// A step of a stage, by its position in the schedule.
   struct Position {
     int64_t stage;
     size_t step;
   };
-  /// All steps as they start, each after those that it needs.
+  /// All steps ordered by start; each is after the steps that it needs.
   std::vector<Position> order;
-  /// In seconds from the start.
+  /// Seconds from the start of the schedule.
   struct Interval {
     double start, end;
   };
-  /// Of each step, in the order of the schedule.
+  /// The interval of each step, in the order of the schedule.
   std::vector<std::vector<Interval>> steps;
   double makespan = 0;
-  /// Seconds of each stage without work.
+  /// Idle seconds of each stage.
   std::vector<double> idle;
-  /// The most micro-batches of which each stage keeps activations at a time,
-  /// each counted once for each of the stage's TaskGraphs.
+  /// By stage, the largest number of micro-batches whose activations are kept
+  /// at a time, each counted once for each of the stage's TaskGraphs.
   std::vector<int64_t> peakMicroBatches;
-  /// The most bytes that a device of each stage keeps, those that are always
-  /// there included.
+  /// By stage, the largest number of bytes that a device keeps, including
+  /// `fixedBytes`.
   std::vector<int64_t> peakBytes;
 };
 
-/// Runs a schedule: each stage takes its steps in order, each as soon as what
-/// it needs has arrived; sends are buffered. Fails at a step that is missing,
-/// doubled or no step of the problem, and where stages wait for each other for
-/// ever.
+/// Simulates a schedule: each stage takes its steps in order, each as soon as
+/// its inputs have arrived; sends are buffered. Fails if a step is missing,
+/// scheduled twice or not a step of the problem, and if stages deadlock.
 llvm::Expected<Timeline> simulate(const ScheduleProblem &problem,
                                   const Schedule &schedule);
 
-/// A schedule and why it was chosen.
+/// A schedule and the reason for choosing it.
 struct ScheduleChoice {
   ScheduleKind kind;
   Schedule schedule;
   Timeline timeline;
-  /// In words, with the makespans of the others.
+  /// In words, with the makespans of the other kinds.
   std::string reason;
-  /// Whether another one keeps less: fewer micro-batches in some stage, more in
-  /// none. Zero bubble also keeps what gradients of weights need, which isn't
-  /// counted.
+  /// Whether another kind keeps less: fewer micro-batches in some stage, more
+  /// in none. The memory that zero bubble keeps for the gradients of weights
+  /// isn't counted.
   bool isReplaceable = false;
 };
 
-/// The schedule of the least makespan that keeps every stage within its memory,
-/// or else the one that lacks the least; of equals that with the least memory
-/// (and micro-batches in flight), then the first in the order of ScheduleKind.
-/// Only the kinds in `among` count, all if it is empty. Fails if the problem
-/// has none of them.
+/// Returns the schedule with the smallest makespan that keeps every stage
+/// within its memory; if none does, the one that exceeds it least. Ties go to
+/// the least memory (and micro-batches in flight), then to the first in the
+/// order of ScheduleKind. Considers only the kinds in `among`, or all if it is
+/// empty. Fails if none of them fits the problem.
 llvm::Expected<ScheduleChoice>
 chooseSchedule(const ScheduleProblem &problem,
                llvm::ArrayRef<ScheduleKind> among = {});

@@ -1,4 +1,4 @@
-//===- StageCut.h - Where to cut a step into stages -------------*- C++ -*-===//
+//===- StageCut.h - Cutting a step into stages ------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Cuts a program in topological order into the stages of a pipeline, so that
-// the slowest stage is as fast as can be. `docs/passes/cut.md` describes the
+// the slowest stage is as fast as possible. `docs/passes/cut.md` describes the
 // model.
 //
 
@@ -22,16 +22,17 @@
 
 namespace whale {
 
-/// A piece of the program that no cut divides: a forward operation and all that
-/// belongs to its stage, such as the operations of its backward.
-/// Amounts are for the whole mini-batch.
+/// A piece of the program that no cut divides: a forward operation and
+/// everything that belongs to its stage, such as the operations of its
+/// backward. Amounts are for the whole mini-batch.
 struct CutUnit {
-  /// On one device of each speed class that takes the whole mini-batch.
+  /// By speed class, on one device that takes the whole mini-batch.
   llvm::SmallVector<double, 2> seconds;
   double flops = 0;
-  /// Whether it makes a stage worth having: each gets at least one of these.
+  /// Whether it has enough work for a stage: each stage gets at least one such
+  /// unit.
   bool counts = false;
-  /// Parameters and optimizer state whose first user it is.
+  /// Parameters and optimizer state of which this unit is the first user.
   int64_t stateBytes = 0;
   /// Their gradients.
   int64_t gradientBytes = 0;
@@ -39,12 +40,12 @@ struct CutUnit {
   int64_t activationBytes = 0;
 };
 
-/// What one unit makes and later ones use.
+/// A result of one unit that later units use.
 struct CutValue {
   int64_t producer = 0;
   /// Units after the producer, in ascending order.
   llvm::SmallVector<int64_t, 2> users;
-  /// Sent to each stage of a user, gradients on their way back included.
+  /// Sent to each stage of a user, including the gradients sent back.
   double bytes = 0;
 };
 
@@ -54,16 +55,17 @@ struct CutDevice {
   /// Index into CutUnit::seconds.
   unsigned speedClass = 0;
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
-  /// Corrects the estimate of what it needs besides its state.
+  /// Corrects the estimate of the memory that it needs besides its state.
   double memoryScale = 1;
 };
 
-/// The devices of one stage, and the way from the stage before.
+/// The devices of one stage, and the link from the previous stage.
 struct CutStage {
   llvm::SmallVector<CutDevice, 4> devices;
-  /// The devices share the parameters out (`split`); else each has all.
+  /// Whether the devices share the parameters out (`split`); otherwise each has
+  /// all.
   bool sharesState = false;
-  /// Seconds for each message from the stage before, or to it.
+  /// Seconds for each message between this and the previous stage.
   double latency = 0;
   double secondsPerByte = 0;
 };
@@ -76,45 +78,46 @@ struct CutProblem {
   int64_t microBatches = 1;
 };
 
-/// One stage of the answer.
+/// One stage of the result.
 struct StageLoad {
   /// Units [begin, end).
   int64_t begin = 0, end = 0;
   double flops = 0;
-  /// For the mini-batch, communication included.
+  /// For the mini-batch, including communication.
   double seconds = 0;
-  /// Between this stage and those before, in both directions.
+  /// Between this stage and the previous ones, in both directions.
   double bytesIn = 0;
   int64_t stateBytes = 0;
-  /// By how much the fullest device is over its memory with all its stages, as
-  /// far as is known before buffers are planned; 0 where all fits.
+  /// By how much the fullest device exceeds its memory with all its stages, as
+  /// far as can be estimated before buffers are planned; 0 if everything fits.
   int64_t lacksBytes = 0;
 };
 
-/// What a device is expected to need for all its stages.
+/// The memory that a device is expected to need for all its stages.
 struct CutNeed {
   int64_t device = 0;
-  /// Of parameters and optimizer state; of all else, corrected.
+  /// For parameters and optimizer state; for everything else, corrected.
   double stateBytes = 0, workingBytes = 0;
 };
 
-/// The cut with the least over-full memory, of these with the fastest slowest
-/// device, of these the most even one; a device of several stages takes and
-/// needs what all of them do. No boundary can be moved by a unit to get a
-/// better one. Where there are many positions to cut at, the search starts from
-/// the best in each of some hundreds of ranges, and those where the FLOPs are
-/// in proportion to the capacity of the stages. Fails if there are fewer units
-/// that count than stages, or if not even the state of a stage fits its
-/// devices, however it is cut.
+/// Returns the cut that exceeds memory the least; of these, the one whose
+/// slowest device is fastest; of these, the most even one. A device with
+/// several stages takes the time and memory of all of them. Moving any boundary
+/// by one unit doesn't improve the result. If there are many positions to cut
+/// at, the search starts from the best one in each of some hundreds of ranges
+/// and from the positions at which the FLOPs are in proportion to the capacity
+/// of the stages. Fails if fewer units count than there are stages, or if the
+/// state of some stage doesn't fit its devices in any cut.
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
 
-/// What each device needs with these stages, in the order of device ids.
+/// Returns the memory that each device needs with these stages, in the order of
+/// device ids.
 std::vector<CutNeed> needsOf(const CutProblem &problem,
                              llvm::ArrayRef<StageLoad> loads);
 
-/// The cut whose FLOPs are in proportion to the stages' capacity, the speed of
-/// their devices on the whole program; communication and memory don't count.
-/// There must be as many counted units as stages.
+/// Returns the cut whose FLOPs are in proportion to the stages' capacity (the
+/// speed of their devices on the whole program), ignoring communication and
+/// memory. There must be at least as many counted units as stages.
 std::vector<int64_t> proportionalCut(const CutProblem &problem);
 
 } // namespace whale

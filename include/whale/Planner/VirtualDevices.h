@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sequential grouping: which devices each TaskGraph gets when TaskGraphs ask
-// for numbers of devices.
+// Sequential grouping: assigns devices to TaskGraphs by the number of devices
+// that each requests.
 //
 
 #ifndef WHALE_PLANNER_VIRTUALDEVICES_H
@@ -22,62 +22,63 @@
 
 namespace whale {
 
-/// What one TaskGraph asks for.
+/// The request of one TaskGraph.
 struct DeviceRequest {
-  /// Names the TaskGraph in errors.
+  /// Name of the TaskGraph, for errors.
   std::string name;
-  /// How many devices; none means all.
+  /// Number of devices; nullopt means all.
   std::optional<int64_t> devices;
 };
 
 struct Cluster;
 
 struct VirtualDeviceOptions {
-  /// A group that TaskGraphs share is the whole cluster, not the largest
-  /// request (`num_task_graph`, interleaved schedules).
+  /// If TaskGraphs share devices, the group is the whole cluster, not the
+  /// largest request (`num_task_graph`, interleaved schedules).
   bool wholeCluster = false;
-  /// Devices left over after the last whole group form a smaller one.
+  /// Devices that remain after the last whole group form a smaller one.
   bool unevenReplicas = false;
-  /// The TaskGraphs are stages of a pipeline: those in front keep more
+  /// The TaskGraphs are stages of a pipeline: earlier stages keep more
   /// micro-batches and get the devices of a group that have more memory.
   bool pipeline = false;
-  /// Where that didn't fit: what a device of each stage needs, in bytes. The
-  /// stage that needs most gets the devices that have most.
+  /// Set if that didn't fit: bytes that a device of each stage needs. The stage
+  /// that needs most gets the devices that have most.
   std::vector<int64_t> stageBytes = {};
 };
 
 /// The devices of one TaskGraph: one list for each repetition of the group.
 using VirtualDevice = std::vector<std::vector<int64_t>>;
 
-/// Gives each TaskGraph its devices out of `devices` (ids in the order in which
-/// they are handed out).
+/// Returns the devices of each TaskGraph, taken from `devices` (ids in the
+/// order of assignment).
 ///
 /// If the requests d1, d2, ... sum up to at most the number K of devices, a
-/// group is that many devices, handed out in turn. If they sum up to more,
-/// TaskGraphs share: a group is the largest request, handed out in turn and
-/// wrapping round. The group is repeated K / its size times. Where that doesn't
-/// divide, and `unevenReplicas` isn't set, the error lists what fits. With it,
-/// the r devices left over form a last, smaller group, in which a TaskGraph
-/// that asks for d of g devices gets about d * r / g, at least 1.
+/// group has that many devices, assigned consecutively. If they sum up to more,
+/// TaskGraphs share: a group has as many devices as the largest request,
+/// assigned consecutively and wrapping round. The group is repeated K / its
+/// size times. If that doesn't divide, and `unevenReplicas` isn't set, the
+/// error lists the sizes that fit. If it is set, the r remaining devices form a
+/// last, smaller group, in which a TaskGraph that requests d of g devices gets
+/// about d * r / g, at least 1.
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevices(llvm::ArrayRef<DeviceRequest> requests,
                llvm::ArrayRef<int64_t> devices,
                const VirtualDeviceOptions &options = {});
 
-/// The same for the devices of a cluster in their order. Where TaskGraphs have
-/// devices of their own, each gets devices of one node of its group, if enough
-/// of those are left: among equals the first, in a pipeline among those with as
-/// much memory as the devices next in order.
+/// The same for the devices of a cluster in their order. If TaskGraphs don't
+/// share devices, each gets devices of one node of its group, if enough of
+/// those remain: the first ones if all are equal; in a pipeline, ones with as
+/// much memory as the next devices in order.
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevices(llvm::ArrayRef<DeviceRequest> requests, const Cluster &cluster,
                const VirtualDeviceOptions &options = {});
 
-/// The user's own virtual devices, `lists` of the devices 0 .. count - 1. Of n
-/// TaskGraphs and a multiple of n lists, the i-th takes the lists i, i + n, ...
-/// as repetitions of the group; of fewer lists than TaskGraphs, the list i
-/// modulo their number. Fails if the numbers don't fit, if a TaskGraph asks for
-/// another number of devices than its list has, and at a device that doesn't
-/// exist or that a TaskGraph would have twice.
+/// Returns the virtual devices that the user configured: `lists` of the devices
+/// 0 .. count - 1. With n TaskGraphs and a multiple of n lists, TaskGraph i
+/// takes the lists i, i + n, ... as repetitions of the group; with fewer lists
+/// than TaskGraphs, the list i modulo the number of lists. Fails if the numbers
+/// don't fit, if a TaskGraph requests another number of devices than its list
+/// has, or if a device doesn't exist or would be in one TaskGraph twice.
 llvm::Expected<std::vector<VirtualDevice>>
 ownVirtualDevices(llvm::ArrayRef<DeviceRequest> requests,
                   llvm::ArrayRef<std::vector<int64_t>> lists, int64_t count);

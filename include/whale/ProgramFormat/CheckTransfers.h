@@ -1,4 +1,4 @@
-//===- CheckTransfers.h - Proofs about a program's transfers ----*- C++ -*-===//
+//===- CheckTransfers.h - Check a program's transfers -----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What must be true of a finished program however late or early its transfers
-// go on. It is found from the program alone, by code of its own: what plans
-// starts, waits and buffers is not asked.
+// Checks of a finished program that must hold however late or early its
+// transfers complete. They use the program alone and share no code with the
+// passes that plan starts, waits and buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,20 +19,20 @@
 
 namespace whale::format {
 
-/// What is wrong, and with which field ("classes[0].instructions[3]").
+/// An error, and the field that has it ("classes[0].instructions[3]").
 struct Fault {
   std::string path;
   std::string what;
 };
 
-/// Checks of a program whose starts and waits agree (readProgram) that
-///  - between a start and its wait no instruction writes what is sent, nor
-///    reads or writes what is received;
-///  - the ranks never block one another: their starts follow one order, and no
-///    wait is before a start that its transfer needs. A transfer is taken
-///    to begin only at the head of the queues of all that take part, and a loop
-///    to run once, which is as good as any number of times: its transfers end
-///    in it.
+/// Checks a program whose starts and waits match (readProgram):
+///   - between a start and its wait no instruction writes the sent buffer, nor
+///     reads or writes the received one;
+///   - the ranks never block one another: their starts follow one order, and no
+///     wait precedes a start that its transfer needs. This assumes that a
+///     transfer begins only at the head of the queues of all its participants,
+///     and that a loop runs once. The latter is equivalent to any number of
+///     iterations, because the transfers of a loop end in it.
 /// Returns the first fault.
 std::optional<Fault> checkTransfers(const Program &program);
 

@@ -1,4 +1,4 @@
-//===- CheckValues.h - Is what is read what was written there? --*- C++ -*-===//
+//===- CheckValues.h - Check reads against writes ---------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is true of every program that the compiler writes. It is found from the
-// program alone, by code of its own: what plans buffers is not asked. The
-// loader doesn't check it: each run of a function is looked into, which can
+// Checks that hold for every program that the compiler writes. They use the
+// program alone and share no code with the passes that plan buffers. The loader
+// doesn't run them: they execute each run of a function on symbols, which can
 // take as long as reading the program.
 //
 //===----------------------------------------------------------------------===//
@@ -20,13 +20,14 @@
 
 namespace whale::format {
 
-/// Checks of a program that passes `checkTransfers` that
-///  - what an instruction reads was given to the program, or was last written
-///    as a whole: through the same buffer, or one of another type that is at
-///    the same bytes. A function's local was written in the same run;
-///  - what an instruction writes is apart from what it reads, or at the same
-///    bytes.
-/// So values whose lives overlap aren't in the same bytes. A loop is taken
+/// Checks a program that passes `checkTransfers`:
+///  - each buffer that an instruction reads was an input of the program, or was
+///    last written as a whole: through the same buffer, or through one of
+///    another type at the same bytes. A function's local was written in the
+///    same run;
+///  - each buffer that an instruction writes doesn't overlap those that it
+///    reads, or has exactly the same bytes.
+/// So values with overlapping live ranges don't share bytes. A loop is assumed
 /// to run twice. Returns the first fault.
 std::optional<Fault> checkValues(const Program &program);
 

@@ -20,14 +20,14 @@
 
 namespace whale::format {
 
-/// Incremental 64-bit FNV-1a. It finds accidents, not forgeries.
+/// Incremental 64-bit FNV-1a. Detects accidental damage, not forgeries.
 class Checksum {
 public:
   void add(std::string_view bytes) {
     for (unsigned char byte : bytes)
       hash = (hash ^ byte) * 0x100000001b3;
   }
-  /// 16 hexadecimal digits.
+  /// Returns the hash as 16 hexadecimal digits.
   std::string hex() const {
     char text[17];
     std::snprintf(text, sizeof(text), "%016llx",
@@ -44,7 +44,7 @@ private:
   uint64_t hash = 0xcbf29ce484222325;
 };
 
-/// A line of checksums.txt for a file of that hash.
+/// Returns the line of checksums.txt for a file with that hash.
 inline std::string checksumLine(std::string_view file, std::string_view hash) {
   return std::string(hash) + "  " + std::string(file) + "\n";
 }

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The element types of StableHLO, under StableHLO's names. In memory every
-// element takes whole bytes: i1 is a byte of 0 or 1, the types below one byte
-// (i2, i4, f4, f6) take one byte each, in its low bits, integers extended.
+// element has whole bytes: i1 is a byte of 0 or 1; the types below one byte
+// (i2, i4, f4, f6) take one byte each, in its low bits, with integers sign- or
+// zero-extended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,18 +56,19 @@ enum class DType : uint8_t {
   C128,
 };
 
-/// The name in programs, as StableHLO spells it: "f32", "ui8", "complex<f32>".
+/// Returns the name in programs, as StableHLO spells it: "f32", "ui8",
+/// "complex<f32>".
 std::string_view name(DType dtype);
 
-/// The type of that name, or nothing.
+/// Returns the type with that name, or nullopt.
 std::optional<DType> parseDType(std::string_view name);
 
-/// Bytes that one element takes in memory.
+/// Returns the bytes of one element in memory.
 int64_t byteSize(DType dtype);
 
-/// i1 and the signed and unsigned integers.
+/// True for i1 and the signed and unsigned integers.
 bool isInteger(DType dtype);
-/// Real floating-point types of any width.
+/// True for real floating-point types of any width.
 bool isFloat(DType dtype);
 bool isComplex(DType dtype);
 

@@ -1,4 +1,4 @@
-//===- Error.h - Failures that name what is at fault ------------*- C++ -*-===//
+//===- Error.h - Failures that name their cause -----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything that goes wrong for a reason outside Whale's own code when a
-// program is read or run (a damaged file, a tensor of the wrong shape, a rank
-// that fails) is thrown as one exception whose message names what is at fault.
+// The exception for all failures whose cause is outside Whale's own code when a
+// program is read or run: a damaged file, a tensor of the wrong shape, a rank
+// that fails. The message names the cause.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@
 
 namespace whale::format {
 
-/// Its message names the file, field, tensor, or rank and instruction at fault;
-/// it is one line, printable whatever its names hold, and has no "error: " in
-/// front.
+/// The message names the file, field, tensor, or rank and instruction that
+/// caused the failure. It is one printable line (names are escaped) without the
+/// prefix "error: ".
 class Error : public std::runtime_error {
 public:
   explicit Error(std::string_view text)

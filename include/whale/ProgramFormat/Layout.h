@@ -25,11 +25,11 @@ namespace whale::format {
 
 using Shape = std::vector<int64_t>;
 
-/// Product of the extents; 1 for a scalar. The shape is one that was validated,
-/// so the product does not overflow.
+/// Returns the product of the extents; 1 for a scalar. The shape must have been
+/// validated, so that the product does not overflow.
 int64_t elementCount(std::span<const int64_t> shape);
 
-/// "[2, 3]".
+/// Returns the text of a shape: "[2, 3]".
 std::string toString(std::span<const int64_t> shape);
 
 /// A box: along each dimension the indices [start, start + size).
@@ -44,19 +44,20 @@ struct Box {
   bool operator==(const Box &) const = default;
 };
 
-/// The boxes by rank; nothing for a rank that holds no part.
+/// The box of each rank; nullopt for a rank that holds no part.
 struct Layout {
   Shape view;
   std::vector<std::optional<Box>> boxes;
 
-  /// One holder (a host, or the only rank) with the whole tensor.
+  /// Returns the layout with one holder (a host, or the only rank) of the whole
+  /// tensor.
   static Layout whole(const Shape &shape) {
     return {shape, {Box::whole(shape)}};
   }
   bool operator==(const Layout &) const = default;
 };
 
-/// The part that two boxes share, or nothing (also when it is empty).
+/// Returns the intersection of two boxes, or nullopt if it is empty.
 std::optional<Box> intersect(const Box &a, const Box &b);
 
 /// Whether the boxes cover every element of `view`.

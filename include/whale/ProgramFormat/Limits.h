@@ -1,4 +1,4 @@
-//===- Limits.h - What a program may hold -----------------------*- C++ -*-===//
+//===- Limits.h - Limits of a program ---------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Header-only: the compiler says early what the runtime would refuse.
+// Header-only: the compiler reports early what the runtime would reject.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,15 @@
 
 namespace whale::format {
 
-/// Ranks of a program that runs.
+/// The maximum number of ranks of a program that runs.
 inline constexpr int64_t mostRanks = 4096;
-/// Strides, dilations and, of either sign, padding of a convolution; and one
-/// less than a bound of its extents after dilation.
+/// The maximum of strides, dilations and the absolute padding of a convolution;
+/// and a bound, exclusive, of its extents after dilation.
 inline constexpr int64_t mostWindow = int64_t(1) << 40;
 inline constexpr int64_t mostDilated = int64_t(1) << 60;
 
-/// Loops and branches inside one another: far more than JAX can trace, and few
-/// enough for functions that follow them by recursion.
+/// The maximum nesting of loops and branches: far more than JAX can trace, and
+/// few enough for recursive functions.
 inline constexpr int64_t mostNested = 128;
 
 } // namespace whale::format

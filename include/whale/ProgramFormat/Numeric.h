@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One C++ type for each DType, with the type in which it is computed and the
-// conversions between them: half precision and f8 compute in float and round to
-// nearest even when stored, integers below one byte wrap when stored.
+// Defines one C++ type for each DType, the type in which it computes, and the
+// conversions between them. Half precision and f8 compute in float and round to
+// nearest even when stored; integers below one byte wrap when stored.
+// Header-only, so that loops over elements are inlined and vectorized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,7 @@ struct Bool {
   uint8_t bits;
 };
 
-/// Integers of fewer than 8 bits, one to a byte.
+/// Integers of fewer than 8 bits; each takes one byte.
 template <int Bits, bool Signed>
 struct SmallInt {
   uint8_t bits;
@@ -46,11 +47,11 @@ enum class Specials : uint8_t {
   IEEE,
   /// No infinity; all ones is NaN.
   FN,
-  /// No infinity, no negative zero; its bits are NaN.
+  /// No infinity and no negative zero; the bits of negative zero are NaN.
   FNUZ,
 };
 
-/// An f8 of the given exponent and mantissa bits.
+/// An f8 with the given numbers of exponent and mantissa bits.
 template <int Exponent, int Mantissa, int Bias, Specials Kind>
 struct Float8 {
   uint8_t bits;
@@ -59,7 +60,7 @@ struct Float8 {
   static uint8_t encode(float value);
 };
 
-/// A type without arithmetic: only moved.
+/// A type without arithmetic, which can only be moved.
 template <int Id>
 struct Opaque {
   uint8_t bits;
@@ -100,8 +101,8 @@ uint8_t Float8<E, M, B, K>::encode(float value) {
   if (!std::isinf(value)) {
     int exponent = magnitude == 0 ? 1 - B : std::ilogb(magnitude);
     exponent = std::max(exponent, 1 - B);
-    // The mantissa with its leading one; rounding up to the next power of two
-    // carries into the exponent by itself.
+    // The mantissa with its leading one. Rounding up to the next power of two
+    // carries into the exponent.
     int mantissa =
         static_cast<int>(std::nearbyint(std::ldexp(magnitude, M - exponent)));
     bits = ((exponent - (1 - B)) << M) + mantissa;
@@ -114,7 +115,7 @@ uint8_t Float8<E, M, B, K>::encode(float value) {
   return sign | static_cast<uint8_t>(bits);
 }
 
-/// How a storage type computes. `Compute` is the type to compute in.
+/// Loads, stores and the compute type `Compute` of a storage type.
 template <typename T>
 struct Element {
   using Compute = T;
@@ -230,7 +231,7 @@ inline constexpr bool isOpaque = false;
 template <int Id>
 inline constexpr bool isOpaque<Opaque<Id>> = true;
 
-/// f4, f6 and f8E8M0FNU are only moved, never computed with.
+/// False for f4, f6 and f8E8M0FNU, which are only moved.
 inline bool hasArithmetic(DType dtype) {
   return dispatch(dtype, []<typename T>() { return !isOpaque<T>; });
 }

@@ -1,4 +1,4 @@
-//===- Printable.h - Texts of others in diagnostics -------------*- C++ -*-===//
+//===- Printable.h - Quoted texts in diagnostics ----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a tool prints quotes its input: names in a file, options, paths. They
-// may hold anything, and what is printed is a line that a terminal shows as it
-// is.
+// The messages of tools quote their input: names in a file, options, paths.
+// These may contain any bytes, but a message must be one line that a terminal
+// displays without side effects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,13 @@
 
 namespace whale::format {
 
-/// The text as one line of UTF-8: ends of lines and tabs become spaces; bytes
-/// of other control characters, of marks that turn the direction of writing,
-/// and of what is no UTF-8 become `\x1B` and the like.
+/// Returns the text as one line of UTF-8: line ends and tabs become spaces;
+/// bytes of other control characters, of characters that change the direction
+/// of writing, and invalid UTF-8 become escapes such as `\x1B`.
 std::string escaped(std::string_view text);
 
 /// The same for an error: long words (names, file names) and long lines keep
-/// their beginning and their end, with "..." between them. Doing it again
-/// changes nothing.
+/// their beginning and end, with "..." between them. Idempotent.
 std::string diagnosticLine(std::string_view text);
 
 } // namespace whale::format

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The instructions of a program that devices compute with libraries
-// (docs/program-format.md). The types and shapes are those of the buffers: a
-// device needs nothing else to prepare one.
+// (docs/program-format.md). The types and shapes are those of the buffers, so a
+// device needs nothing else to prepare an instruction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,10 @@
 
 namespace whale::format {
 
-/// A buffer of a class of ranks or a function; instructions name it by its
-/// index.
+/// A buffer of a rank class or a function, by its index.
 using BufferIndex = int64_t;
 
-/// Strides are in elements.
+/// A batched matrix product. Strides are in elements.
 struct Matmul {
   struct Batch {
     int64_t size, lhs, rhs, out;
@@ -39,14 +38,14 @@ struct Matmul {
   int64_t m = 0, mLhs = 0, mOut = 0;
   int64_t n = 0, nRhs = 0, nOut = 0;
   int64_t k = 0, kLhs = 0, kRhs = 0;
-  /// The product is added to what `out` holds.
+  /// Whether the product is added to the contents of `out`.
   bool accumulate = false;
   bool operator==(const Matmul &) const = default;
 };
 
 struct Convolution {
-  /// Where the logical dimensions are in a tensor: batch and feature of the
-  /// operand or result, input and output feature of the kernel.
+  /// The positions of the logical dimensions in a tensor: batch and feature of
+  /// the operand or result, input and output feature of the kernel.
   struct Dimensions {
     int64_t first = 0, second = 0;
     std::vector<int64_t> spatial;

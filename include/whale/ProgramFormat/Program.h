@@ -1,4 +1,4 @@
-//===- Program.h - What a program directory's index says --------*- C++ -*-===//
+//===- Program.h - The index of a program directory -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The contents of manifest.json (docs/program-format.md) as values: what the
-// compiler fills in and writes, and what the runtime and other readers get.
-// Two programs are equal if they say the same, wherever it is shared.
+// The contents of manifest.json (docs/program-format.md) as plain structures.
+// The compiler fills them in and writes them (WriteProgram.h); the runtime and
+// other readers get them from readProgram. Equality compares contents,
+// independently of what is shared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +26,11 @@
 
 namespace whale::format {
 
-/// The version that is written and read.
+/// The version that is written, and the only one that is read.
 inline constexpr int64_t formatVersion = 5;
 
-/// A value that several owners may hold: a large one is in memory, and in the
-/// file, once. Compared by value.
+/// A value with several owners: a large one is stored once, in memory and in
+/// the file. Compared by value.
 template <typename T>
 struct Shared : std::shared_ptr<const T> {
   using std::shared_ptr<const T>::shared_ptr;
@@ -41,9 +42,9 @@ struct Shared : std::shared_ptr<const T> {
   }
 };
 
-/// A rank, and the device that the compiler has in mind for it.
+/// A rank and the device that it was planned for.
 struct Rank {
-  /// Index of its class.
+  /// Index of its rank class.
   int64_t rankClass = 0;
   int64_t device = 0;
   std::string kind = "cpu";
@@ -52,36 +53,36 @@ struct Rank {
   bool operator==(const Rank &) const = default;
 };
 
-/// What an argument is for.
+/// The purpose of an argument.
 enum class Role : uint8_t { State, Batch, Input };
 
 /// An argument or a result of a program.
 struct Parameter {
   /// "arg0", "result0": its name in tensor files.
   std::string name;
-  /// What the user calls it ("params['w']"); may be empty.
+  /// The user's name for it ("params['w']"); may be empty.
   std::string label;
   DType dtype = {};
-  /// Of the whole tensor.
+  /// The shape of the whole tensor.
   Shape shape;
   Shared<Layout> layout;
 
-  /// Arguments only, like the next three.
+  /// Arguments only, like the next three fields.
   Role role = Role::Input;
   /// The dimension that carries the mini-batch.
   std::optional<int64_t> batchDim;
   /// The result that is the next step's value of this argument.
   std::optional<int64_t> fedBy;
-  /// Running the program takes the array over.
+  /// Whether running the program consumes the array.
   bool donated = false;
 
-  /// Results only: the donated argument whose memory the result takes.
+  /// Results only: the donated argument whose memory the result reuses.
   std::optional<int64_t> alias;
   bool operator==(const Parameter &) const = default;
 };
 
-/// Whose memory a buffer is in: in a function there are operands, results,
-/// locals and constants, in a class all others.
+/// The memory that a buffer is in: in a function operands, results, locals and
+/// constants; in a class all others.
 enum class Space : uint8_t {
   Arena,
   Argument,
@@ -92,7 +93,7 @@ enum class Space : uint8_t {
   Local
 };
 
-/// A buffer of a class or function; instructions name it by its index.
+/// A buffer of a class or function; instructions refer to it by its index.
 struct BufferInfo {
   Space space = Space::Arena;
   /// Byte offset in the arena, in the constants file, or in the rank's part of
@@ -112,7 +113,7 @@ struct BufferInfo {
 /// A generated kernel over [0, extent).
 struct Kernel {
   std::string symbol;
-  /// Inputs, then outputs.
+  /// Inputs, followed by outputs.
   std::vector<BufferIndex> buffers;
   int64_t extent = 0;
   bool operator==(const Kernel &) const = default;
@@ -123,7 +124,7 @@ struct Copy {
   bool operator==(const Copy &) const = default;
 };
 
-/// A function of the runtime.
+/// A call of a function of the runtime.
 struct Call {
   std::string function;
   std::vector<BufferIndex> inputs, outputs;
@@ -132,18 +133,19 @@ struct Call {
   bool operator==(const Call &) const = default;
 };
 
-/// Posts a rank's part of a channel. Until the wait for it, nobody writes `src`
-/// and nobody reads or writes `dst`.
+/// Starts the rank's part of a transfer on a channel. Until the matching wait,
+/// nothing may write `src`, and nothing may read or write `dst`.
 struct Start {
   int64_t channel = 0;
-  /// Which of the class's transfers it is: its starts count from 0, in order.
+  /// Number of the transfer: the starts of a class are numbered from 0 in
+  /// order.
   int64_t transfer = 0;
   std::optional<BufferIndex> src, dst;
   bool operator==(const Start &) const = default;
 };
 
-/// Goes on when a transfer that was started before, in the same list, is done
-/// with the rank's buffers.
+/// Blocks until a transfer that was started earlier in the same list no longer
+/// uses the rank's buffers.
 struct Wait {
   int64_t transfer = 0;
   bool operator==(const Wait &) const = default;
@@ -153,7 +155,7 @@ struct Wait {
 struct Run {
   int64_t function = 0;
   std::vector<BufferIndex> operands, results;
-  /// The micro-batch that it is for, for traces.
+  /// The micro-batch that it computes, for traces.
   std::optional<int64_t> moment;
   bool operator==(const Run &) const = default;
 };
@@ -164,7 +166,7 @@ struct While {
   std::vector<Instruction> cond;
   BufferIndex predicate = 0;
   std::vector<Instruction> body;
-  /// How often the body runs, where that is known before.
+  /// The number of iterations of the body, if known in advance.
   std::optional<int64_t> trips = {};
   bool operator==(const While &) const;
 };
@@ -175,11 +177,11 @@ struct Case {
   bool operator==(const Case &) const;
 };
 
-/// What instructions come from.
+/// The source of instructions.
 struct Origin {
   /// For errors and traces; may be empty.
   std::string label;
-  /// The lines of the user's program, "model.py:12"; that of the result first.
+  /// Locations in the user's program, "model.py:12"; that of the result first.
   std::vector<std::string> lines;
   auto operator<=>(const Origin &) const = default;
 };
@@ -190,8 +192,8 @@ using Operation = std::variant<Kernel, Copy, Matmul, Convolution, Call, Start,
 struct Instruction {
   /// Index into the program's origins.
   std::optional<int64_t> origin = {};
-  /// Arithmetic that it does and bytes that it touches, where that is known; at
-  /// most the largest number.
+  /// FLOPs, and bytes read and written, if known; saturated at the largest
+  /// number.
   std::optional<int64_t> flops = {}, bytes = {};
   Operation operation;
   bool operator==(const Instruction &) const = default;
@@ -200,18 +202,18 @@ struct Instruction {
 inline bool While::operator==(const While &) const = default;
 inline bool Case::operator==(const Case &) const = default;
 
-/// Instructions, and the buffers that they name by their indices.
+/// Instructions and the buffers that they refer to.
 struct Body {
   std::vector<BufferInfo> buffers;
   std::vector<Instruction> instructions;
   bool operator==(const Body &) const = default;
 };
 
-/// Instructions that classes run, each time on other operands and results. It
-/// has locals 0, 1, ... as its buffers say, starts no transfer and runs no
-/// function.
+/// Instructions that classes run repeatedly with different operands and
+/// results. Its buffers define locals 0, 1, ...; it starts no transfers and
+/// runs no functions.
 struct Function : Body {
-  /// How many of each it is given.
+  /// The numbers of operands and of results.
   int64_t operands = 0, results = 0;
   bool operator==(const Function &) const = default;
 };
@@ -221,7 +223,7 @@ struct RankClass : Body {
   /// Ascending.
   std::vector<int64_t> ranks;
   int64_t arenaBytes = 0;
-  /// Of each function that the class runs: the offsets of its locals in the
+  /// For each function that the class runs, the offsets of its locals in the
   /// arena.
   std::map<int64_t, std::vector<int64_t>> locals;
   bool operator==(const RankClass &) const = default;
@@ -229,7 +231,7 @@ struct RankClass : Body {
 
 enum class Reduction : uint8_t { Sum, Product, Min, Max, And, Or };
 
-/// A box of a receiver's destination and where it comes from.
+/// A box of a receiver's destination and its sources.
 struct Cell {
   Shape dstStart;
   Shape size;
@@ -238,13 +240,14 @@ struct Cell {
     Shape start;
     bool operator==(const Contribution &) const = default;
   };
-  /// One: a copy. Several: their reduction in this order. None: its identity.
+  /// One source: a copy. Several: their reduction in this order. None: the
+  /// reduction's identity.
   std::vector<Contribution> from;
   bool operator==(const Cell &) const = default;
 };
 
-/// Several ranks, each once. Who connects ranks makes a communicator of each
-/// group that a program has, in their order: larger ones first.
+/// Distinct ranks. The transport that connects ranks makes a communicator of
+/// each group of a program, in their order: larger ones first.
 using Group = std::vector<int64_t>;
 struct LargerFirst {
   bool operator()(const Group &a, const Group &b) const {
@@ -253,35 +256,35 @@ struct LargerFirst {
 };
 using Groups = std::set<Group, LargerFirst>;
 
-/// What a collective does.
+/// The operation of a channel.
 struct Collective {
   std::string kind;
   DType dtype = {};
   std::optional<Reduction> reduction;
   /// Ascending.
   std::vector<int64_t> participants;
-  /// Without a rank in common. A participant exchanges data with those of its
-  /// group alone; one that is in none has nobody to exchange data with.
+  /// Disjoint. A participant exchanges data only with its group; one that is in
+  /// no group exchanges data with nobody.
   Groups groups;
-  /// By receiving rank, unless it is an all-reduce.
+  /// By receiving rank; empty for an all-reduce.
   std::map<int64_t, Shared<std::vector<Cell>>> cells;
-  /// By rank, the extents in which cells name positions: the buffer's own, or
-  /// others with as many elements. Absent for a rank that does not send or
-  /// does not receive.
+  /// By rank, the extents in which cells give positions: the buffer's own, or
+  /// others with as many elements. Absent for a rank that does not send or does
+  /// not receive.
   std::map<int64_t, Shape> srcShapes;
   std::map<int64_t, Shape> dstShapes;
 
-  /// Whether the `dst` of each rank becomes the reduction of the `src` of its
-  /// group, in the group's order: equal whole buffers. Otherwise `cells` say
-  /// what moves.
+  /// Whether the `dst` of each rank becomes the reduction of the `src` of all
+  /// ranks of its group, in the group's order; all are equal whole buffers.
+  /// Otherwise `cells` define what moves.
   bool isAllReduce() const { return kind == "all_reduce"; }
   bool operator==(const Collective &) const = default;
 };
 
-/// What every launch of a kernel agrees with.
+/// The properties that all launches of a kernel share.
 struct KernelSignature {
   size_t inputs = 0;
-  /// Of each buffer.
+  /// Bytes of each buffer.
   std::vector<int64_t> bytes;
   int64_t extent = 0;
   bool operator==(const KernelSignature &) const = default;
@@ -290,7 +293,7 @@ struct KernelSignature {
 /// A file of the program's directory.
 struct File {
   std::string name;
-  /// Of its bytes (Checksum.h); empty where the program doesn't say.
+  /// Hash of its bytes (Checksum.h); empty if unknown.
   std::string hash;
   bool operator==(const File &) const = default;
 };
@@ -298,16 +301,16 @@ struct File {
 struct Program {
   /// "cpu", or "none" for a program without code.
   std::string target;
-  /// For messages.
+  /// Used in messages.
   std::string name;
   std::vector<Rank> ranks;
   std::vector<Parameter> arguments;
   std::vector<Parameter> results;
   std::vector<Origin> origins;
-  /// What classes run.
+  /// The functions that classes run.
   std::vector<Function> functions;
   std::vector<RankClass> classes;
-  /// By number. Channels that do the same share what they do.
+  /// By number. Equal channels share one Collective.
   std::map<int64_t, Shared<Collective>> channels;
   std::optional<File> kernels;
   /// By symbol.
@@ -318,27 +321,27 @@ struct Program {
   bool operator==(const Program &) const = default;
 };
 
-/// The names of the file, in the order of the enumerators.
+/// Returns the name in the file.
 std::string_view name(Reduction reduction);
 std::string_view name(Space space);
 std::string_view name(Role role);
 
-/// The groups of all channels: their communicators.
+/// Returns the groups of all channels: their communicators.
 Groups communicatorsOf(const Program &program);
 
-/// Bytes, and a number that offsets of what they are must be multiples of.
+/// A size in bytes, and the alignment of its offset.
 struct Extent {
   int64_t bytes = 0, alignment = 1;
   bool operator==(const Extent &) const = default;
 };
-/// What the operands, results or locals of a function need, as its buffers say:
-/// entries of one index are of equal size.
+/// Returns the sizes and alignments of a function's operands, results or
+/// locals, from its buffers: entries with the same index have equal sizes.
 std::vector<Extent> extentsOf(const Function &function, Space space);
 
-/// The bytes of elements of this type and shape.
+/// Returns the bytes of a tensor with this type and shape.
 int64_t byteCount(DType dtype, const Shape &shape);
 
-/// "f32[2,3]": an element type and a shape.
+/// Returns the text of an element type and a shape: "f32[2,3]".
 std::string tensorType(DType dtype, const Shape &shape);
 
 } // namespace whale::format

@@ -17,15 +17,15 @@
 
 namespace whale::format {
 
-/// The text of another file of the program.
+/// Returns the text of another file of the program.
 using ReadFile = std::function<std::string(const std::string &name)>;
 
-/// Decodes the text of a manifest.json, and of the files of tables that it
-/// names, and checks every index, range, type, shape and box in them; what
-/// depends on the files of kernels and constants, or on the functions of a
-/// runtime, is left to who opens them. Without `readFile` the manifest must
-/// hold all tables. Throws Error with `file`, or the file
-/// beside it, and the path of the field at fault
+/// Decodes the text of a manifest.json and of the table files that it names,
+/// and checks every index, range, type, shape and box in them. Checks that
+/// depend on the files of kernels and constants, or on the functions of a
+/// runtime, are left to the code that opens these. Without `readFile` the
+/// manifest must contain all tables. Throws Error with `file` (or the path of
+/// the table file) and the path of the invalid field
 /// ("classes[0].buffers[3].offset").
 Program readProgram(std::string_view text, const std::string &file,
                     const ReadFile &readFile = {});

@@ -17,7 +17,7 @@
 
 namespace whale::format {
 
-/// Calls a function for each of 0, 1, ... count - 1, in any order and perhaps
+/// Calls a function for each of 0, 1, ... count - 1, in any order and possibly
 /// on several threads.
 using ForEach = std::function<void(
     size_t count, const std::function<void(size_t)> &function)>;
@@ -25,17 +25,18 @@ using ForEach = std::function<void(
 /// The texts of a program.
 struct ProgramText {
   std::string manifest;
-  /// By name, the files of the tables that are not in the manifest.
+  /// Table files by name: the tables that are not in the manifest.
   std::map<std::string, std::string> tables;
 };
 
-/// How many bytes of tables are in the manifest, and in a file of their own.
+/// The maximum bytes of all tables in the manifest, and of each table file.
 constexpr size_t mostTableBytes = 256 * 1024;
 
-/// A field that holds much gets a line for each of its elements; collectives,
-/// lists of cells and layouts that are shared are written once, layouts on more
-/// than 16 ranks. Tables of more than `mostBytes` in all go to files of up to
-/// that many bytes, or of one element. `plan` and each `config` must be JSON.
+/// Prints a program. A large field gets a line for each of its elements. Shared
+/// collectives and lists of cells are written once, shared layouts too on more
+/// than 16 ranks. If all tables together exceed `mostBytes`, they go to files
+/// of up to that many bytes, or of one element. `plan` and each `config` must
+/// be JSON.
 ProgramText writeProgram(const Program &program, const ForEach &forEach = {},
                          size_t mostBytes = mostTableBytes);
 

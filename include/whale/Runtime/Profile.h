@@ -1,4 +1,4 @@
-//===- Profile.h - Where the time of steps went -----------------*- C++ -*-===//
+//===- Profile.h - Time spent in steps --------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,14 +14,15 @@
 
 namespace whale::runtime {
 
-/// What each instruction of each rank took, over several steps. It grows with
-/// the program, not with the steps; Program::describe says it in words.
+/// The time of each instruction of each rank, summed over several steps. Its
+/// size depends on the program, not on the number of steps. Program::describe
+/// prints it as text.
 struct Profile {
   struct Spent {
-    /// How often the instruction ran; in a loop, each time counts.
+    /// How often the instruction ran, counting each iteration of a loop.
     int64_t count = 0;
     double seconds = 0;
-    /// Of collectives: the part of `seconds` that the rank waited for others.
+    /// Collectives only: the part of `seconds` spent waiting for other ranks.
     double waitedSeconds = 0;
   };
 
@@ -30,7 +31,7 @@ struct Profile {
   /// By rank, then by the instruction's number in its class.
   std::vector<std::vector<Spent>> ranks;
 
-  /// Adds other steps of the same program.
+  /// Adds the times of other steps of the same program.
   void add(const Profile &other);
 };
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a CPU takes besides a program's buffers to compute matrix products and
-// convolutions: the compiler counts it before the runtime allocates it.
+// The memory that a CPU uses for matrix products and convolutions in addition
+// to a program's buffers. The compiler counts it, and the runtime allocates as
+// much.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,27 +23,27 @@
 
 namespace whale::runtime {
 
-/// Bytes of each of the blocks that a rank keeps: what an operation put in one
-/// is gone with the next operation, so each is as large as the largest asked
-/// for.
+/// Bytes of each of a rank's scratch blocks. The contents of a block are valid
+/// during one operation only, so each block has the size of the largest
+/// request.
 struct ScratchSizes : std::array<int64_t, 4> {
   ScratchSizes() : array{} {}
   ScratchSizes(const array &sizes) : array(sizes) {}
 
-  /// Makes room for what another operation asks for.
+  /// Enlarges the blocks to the sizes that another operation needs.
   void include(const ScratchSizes &other);
-  /// Of all blocks together.
+  /// Returns the bytes of all blocks together.
   int64_t sum() const;
 };
 
 using Product = std::variant<format::Matmul, format::Convolution>;
 
-/// What each of the products asks for on this machine, with so many threads.
-/// Their buffers don't matter.
+/// Returns the scratch memory of each product on this machine with `threads`
+/// threads. The products' buffer indices are ignored.
 std::vector<ScratchSizes> findScratch(std::span<const Product> products,
                                       int64_t threads);
 
-/// The threads of each rank where nothing is said about them.
+/// Returns the default number of threads of each rank.
 int64_t threadsOfRanks(int64_t ranks);
 
 } // namespace whale::runtime

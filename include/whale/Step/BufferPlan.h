@@ -1,4 +1,4 @@
-//===- BufferPlan.h - Which value lives where -------------------*- C++ -*-===//
+//===- BufferPlan.h - Memory of values --------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,14 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gives every value of a straight-line program with loops, branches and calls a
-// fixed place in memory. The input is a plain structure without MLIR, so that
-// the planner can be tested by itself; whale-plan-buffers translates to and
-// from it.
+// Assigns memory to every value of a straight-line program with loops, branches
+// and calls. In: a function as a plain structure without MLIR, so that the
+// planner can be tested separately; whale-plan-buffers translates to and from
+// it. Out: the buffer of each value, offsets in one arena, and the copies that
+// are needed.
 //
-// A function that is called many times, a segment, is planned once. Its callers
-// see when it reads each operand last and writes each result first; its own
-// values get places in the arena of the caller that are the same in all calls.
+// A function that is called many times, a segment, is planned once. Its plan
+// tells callers the last read of each operand and the first write of each
+// result; its own values are at the same offsets of the caller's arena in all
+// calls. Cost: linear in the values, but for merging values into buffers and
+// packing the arena (BufferArena.h), which compare pairs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +34,10 @@
 
 namespace whale {
 
-/// A permission (or, if `required`, the wish) that `result` takes the buffer
-/// of `operand`; both are positions in the instruction's lists. A required one
-/// writes only a part of its result: where the buffers differ, the operand is
-/// copied into the result first.
+/// A permission (or, if `required`, a request) to write `result` to the buffer
+/// of `operand`; both are positions in the instruction's lists. An instruction
+/// with a required pair writes only a part of its result: if the buffers
+/// differ, the operand is copied to the result first.
 struct InPlace {
   unsigned result;
   unsigned operand;
@@ -44,15 +47,16 @@ struct InPlace {
 struct BufferRegion;
 struct SegmentPlan;
 
-/// One instruction. Values are numbered by the caller.
+/// One instruction. The caller numbers the values.
 ///   Op    reads all operands, writes all results
-///   View  its one result is its first operand under another shape, or from
-///         now on complete; it reads the others. A result of fewer bytes is a
-///         part of an argument of the function, from byte `offset` on
+///   View  its one result is its first operand in another shape, or marks that
+///         the operand is now complete; it reads the others. A result of
+///         fewer bytes is a part of an argument of the function, from byte
+///         `offset` on
 ///   While regions: condition (yields the predicate) and body; both have one
 ///         argument for each operand, the body yields the next values
 ///   Case  operand 0 is the index; regions yield the results
-///   Call  runs the segment number `callee` of the function, whose plan says
+///   Call  runs segment number `callee` of the function, whose plan states
 ///         what is done in place
 struct BufferInstr {
   enum Kind { Op, View, While, Case, Call };
@@ -63,8 +67,8 @@ struct BufferInstr {
   std::vector<BufferRegion> regions;
   int64_t offset = 0;
   unsigned callee = 0;
-  /// Instructions with the same number do the same at different times. Like
-  /// calls of one segment, they take turns in few buffers.
+  /// Instructions with the same number do the same at different times. Like the
+  /// calls of one segment, they share a few buffers in turn.
   std::optional<unsigned> group;
 };
 
@@ -74,17 +78,18 @@ struct BufferRegion {
   llvm::SmallVector<unsigned, 4> yields;
 };
 
-/// A value's size in bytes, and whether it is a constant: those keep their
-/// entry in a read-only table. Only values of one element type (any number for
-/// each) share a buffer, since arguments and results are of a type.
+/// A value's size in bytes, its element type (any number for each type), and
+/// whether it is a constant. Constants keep their entry in a read-only table.
+/// Only values of one type share a buffer, because arguments and results have a
+/// type.
 struct BufferValue {
   int64_t bytes = 0;
   bool constant = false;
   unsigned type = 0;
 };
 
-/// A function: `body.args` are its arguments, `body.yields` its results.
-/// `segments` are the functions that it calls.
+/// A function: `body.args` are its arguments, `body.yields` its results,
+/// `segments` the functions that it calls.
 struct BufferFunction {
   std::vector<BufferValue> values;
   BufferRegion body;
@@ -93,9 +98,10 @@ struct BufferFunction {
 
 enum class BufferSpace { Arena, Argument, Result, Constant, Part };
 
-/// Where a buffer lies: at byte `offset` of the arena, or it is the whole
-/// buffer number `index` of the other spaces (of a constant: its value). A part
-/// begins at byte `offset` of argument `index`.
+/// The location of a buffer. In the arena it starts at byte `offset`. In the
+/// spaces Argument, Result and Constant it is all of buffer `index` (of a
+/// constant: its value number). A Part starts at byte `offset` of argument
+/// `index`.
 struct PlannedBuffer {
   BufferSpace space = BufferSpace::Arena;
   int64_t offset = 0;
@@ -116,7 +122,7 @@ struct BufferPlan {
   std::vector<unsigned> bufferOf;
   /// The buffer of each result of the function.
   std::vector<unsigned> resultBuffer;
-  /// For each result the argument whose buffer it reuses.
+  /// For each result, the argument whose buffer it reuses.
   std::vector<std::optional<unsigned>> alias;
   /// Copies to run, in order, before instruction i (numbered in preorder).
   std::vector<std::vector<BufferCopy>> before;
@@ -124,15 +130,15 @@ struct BufferPlan {
   /// the function's body is 0).
   std::vector<std::vector<BufferCopy>> atEnd;
   int64_t arenaBytes = 0;
-  /// By segment the offset in the arena of each of its locals.
+  /// By segment, the offset in the arena of each of its locals.
   std::vector<std::vector<int64_t>> locals;
 };
 
 /// Half-open, ascending and disjoint.
 using TimeIntervals = std::vector<std::pair<int64_t, int64_t>>;
 
-/// How a segment uses its own buffers and those of its callers, on its own line
-/// of time from 0 to `duration`.
+/// How a segment uses its own buffers and those of its callers. Times are
+/// relative to the call, from 0 to `duration`.
 struct SegmentPlan {
   struct Local {
     int64_t bytes;
@@ -140,44 +146,44 @@ struct SegmentPlan {
   };
   /// The segment itself, which must outlive the plan.
   const BufferFunction *function = nullptr;
-  /// Argument i is operand i of the call. What would be in the arena is local
-  /// number `index`: where, is its callers' to say.
+  /// Argument i is operand i of the call. A buffer in the arena is local number
+  /// `index`; its callers choose the offset.
   BufferPlan plan;
   std::vector<Local> locals;
-  /// By operand: until when it is needed.
+  /// By operand: the end of its last read.
   std::vector<int64_t> operandEnd;
-  /// By result: when its buffer is in use; in the end it always is.
+  /// By result: when its buffer is in use, which includes the end of the call.
   std::vector<TimeIntervals> resultAlive;
   int64_t duration = 0;
-  /// Results that are written to operands. A call passes the result's buffer
-  /// for such an operand, which is copied there first if it is another.
+  /// Results that are written to operands. For such an operand a call passes
+  /// the result's buffer; if that isn't the operand's own, the operand is
+  /// copied there first.
   llvm::SmallVector<InPlace, 2> inPlace;
 };
 
 /// Offsets and sizes in the arena are multiples of this.
 inline constexpr int64_t bufferAlignment = 64;
 
-/// Plans `function`. `aliases` are pairs (argument, result): the result is
-/// wanted in the argument's buffer, which is granted where no read of the
-/// argument comes after a write of the result. Other arguments are never
-/// written.
+/// Plans `function`. `aliases` are pairs (argument, result): a request to put
+/// the result in the argument's buffer. It is granted if no read of the
+/// argument follows a write of the result. Other arguments are never written.
 BufferPlan planBuffers(const BufferFunction &function,
                        llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases);
 
-/// Plans a segment. The operands of `mayOverwrite` are not read after a call
-/// and may become results; others are never written.
+/// Plans a segment. The operands in `mayOverwrite` are not read after a call
+/// and their buffers may be reused for results; others are never written.
 SegmentPlan planSegment(const BufferFunction &function,
                         llvm::ArrayRef<unsigned> mayOverwrite);
 
-/// Runs the plan on symbols: every read must find in its buffer the value that
-/// it asks for, nothing may write to a constant or to an argument that no
-/// result takes over. Returns what is wrong, nothing if the plan is right.
-/// Calls run their segment in the buffers that it has there; that the plan of
-/// the segment is right by itself is taken for granted.
+/// Checks a plan by running it on symbols: every read must find the right value
+/// in its buffer, and nothing may write to a constant or to an argument whose
+/// buffer no result reuses. Returns the first error, or nullopt. Calls run
+/// their segment in the buffers that they pass. The plan of the segment itself
+/// is assumed to be right (see verifySegmentPlan).
 std::optional<std::string> verifyBufferPlan(const BufferFunction &function,
                                             const BufferPlan &plan);
 
-/// The same for a segment, with operands, results and locals apart.
+/// The same for a segment whose operands, results and locals don't overlap.
 std::optional<std::string> verifySegmentPlan(const SegmentPlan &segment);
 
 } // namespace whale

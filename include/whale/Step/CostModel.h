@@ -1,4 +1,4 @@
-//===- CostModel.h - How long things take -----------------------*- C++ -*-===//
+//===- CostModel.h - Time of operations and transfers -----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One interface for what operations and exchanges cost, used by every planning
-// pass and by the simulator.
+// The interface for the time of operations and exchanges, used by every
+// planning pass and by the simulator.
 //
 
 #ifndef WHALE_STEP_COSTMODEL_H
@@ -21,10 +21,10 @@
 
 namespace whale {
 
-/// What an operation does on one device.
+/// The work of an operation on one device.
 struct OpCost {
   OpClass opClass = OpClass::Other;
-  /// Element type that it computes in, as StableHLO writes it.
+  /// Element type of the computation, as StableHLO writes it.
   llvm::StringRef dtype = "f32";
   double flops = 0;
   /// Bytes read and written.
@@ -37,7 +37,7 @@ struct Transfer {
   double bytes = 0;
 };
 
-/// What one group of devices exchanges.
+/// An exchange within one group of devices.
 struct Exchange {
   enum class Kind {
     AllReduce,     ///< bytes[i]: of the value, the same on each device
@@ -53,25 +53,25 @@ struct Exchange {
   llvm::SmallVector<Transfer> transfers;
 };
 
-/// Seconds of computation and communication.
+/// Computes times of computation and communication.
 class CostModel {
 public:
   virtual ~CostModel() = default;
 
-  /// Seconds of an operation on a device, its slowdown included.
+  /// Returns the seconds of an operation on a device, including its slowdown.
   virtual double opSeconds(const OpCost &op, int64_t device) const = 0;
-  /// Seconds until exchanges that start together are all done; they share
-  /// links.
+  /// Returns the seconds until all exchanges are done that start together and
+  /// share links.
   virtual double exchangeSeconds(llvm::ArrayRef<Exchange> exchanges) const = 0;
 };
 
-/// The roofline of the cluster file: an operation takes the longer of its FLOPs
-/// at the efficiency's part of the kind's peak and its bytes at the memory's
-/// bandwidth. An exchange takes its latency and the time of the link or network
-/// that has the most bytes to carry in one direction. Collectives are counted
-/// as hierarchical rings: inside each node over its links, between nodes over
-/// the network, to which a node contributes each byte once.
-/// The cluster must outlive the model.
+/// Returns the roofline model of the cluster file. An operation takes the
+/// maximum of its FLOPs at (efficiency times the kind's peak) and its bytes at
+/// the memory's bandwidth. An exchange takes its latency plus the time of the
+/// link or network that carries the most bytes in one direction. Collectives
+/// are modeled as hierarchical rings: inside each node over its links, between
+/// nodes over the network, to which a node contributes each byte once. The
+/// cluster must outlive the model.
 std::unique_ptr<CostModel> createRooflineModel(const Cluster &cluster);
 
 } // namespace whale

@@ -13,18 +13,18 @@
 
 namespace whale {
 
-/// `a` + `b`, at most the largest number.
+/// Returns `a` + `b`, at most the largest number.
 int64_t addCosts(int64_t a, int64_t b);
-/// The product, or the largest number where it is larger.
+/// Returns the product, at most the largest number.
 int64_t multiplyCosts(int64_t a, int64_t b);
 
-/// An estimate of bytes as a whole number, at most 2^61: what is added to it
-/// can still be counted.
+/// Rounds an estimate of bytes to an integer, at most 2^61, so that sums of a
+/// few don't overflow.
 int64_t toBytes(double bytes);
 
-/// `cost` so many times, or 1e60 where it is more: nested loops may run longer
-/// than a number says, and what is computed with costs, sums of their squares
-/// too, has to be finite.
+/// Returns times * cost, at most 1e60. Nested loops may have more iterations
+/// than a double can represent, and everything computed from costs, such as
+/// sums of their squares, must be finite.
 double repeatCost(double times, double cost);
 
 } // namespace whale

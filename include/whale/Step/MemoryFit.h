@@ -1,4 +1,4 @@
-//===- MemoryFit.h - What is known of the memory of a plan ------*- C++ -*-===//
+//===- MemoryFit.h - Feedback on the memory of a plan -----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan is made with estimates of what devices need; what they do need is
-// known when buffers are planned. Where that is too much, the plan is made
-// again. This is what one attempt leaves for the next: the passes write their
-// estimates, the driver what is to be done otherwise. Lists have an entry for
-// each device, or none at all.
+// A plan is made with estimates of the memory that devices need; the actual
+// need is known when buffers are planned. If it is too large, planning is
+// repeated. This structure passes data from one attempt to the next: the passes
+// store their estimates, the driver stores corrections. Lists are empty or have
+// an entry for each device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,28 +24,29 @@
 namespace whale {
 
 struct MemoryFit {
-  /// What a device was expected to need, in bytes.
+  /// Bytes that a device was expected to need.
   struct Estimate {
     std::vector<int64_t> bytes;
-    /// The part of it that is certain.
+    /// The part of `bytes` that is exact.
     std::vector<int64_t> fixedBytes;
   };
 
-  /// By whale-propagate, with arguments as the fixed part, and by
+  /// Written by whale-propagate, with arguments as the fixed part, and by
   /// whale-cut-task-graphs, with parameters and optimizer state.
   Estimate shares, cut;
   /// Whether this is the second attempt.
   bool isCorrected = false;
-  /// Factors by which they correct what is not fixed.
+  /// Factors by which these passes multiply the part that is not fixed.
   std::vector<double> shareScale, cutScale;
-  /// What products and convolutions took besides buffers.
+  /// Bytes used by products and convolutions in addition to buffers.
   std::vector<int64_t> scratchBytes;
-  /// Where the stages of a pipeline didn't fit on the devices that they had:
-  /// by stage, what a device of it needs.
+  /// If the stages of a pipeline didn't fit on their devices: bytes that a
+  /// device of each stage needs.
   std::vector<int64_t> stageBytes;
-  /// The schedule that was chosen, if another one needs less; else empty.
+  /// The chosen schedule if another one needs less memory; otherwise empty.
   std::string replaceableSchedule;
-  /// Schedules, chosen before, whose buffers didn't fit.
+  /// Schedules that were chosen in earlier attempts and whose buffers didn't
+  /// fit.
   std::vector<std::string> misfitSchedules;
 };
 

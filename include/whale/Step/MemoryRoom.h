@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Goes in: what each mesh's devices keep in memory, by what it is proportional
-// to (MeshLoad), and the shares that devices take. Comes out: the bytes that a
-// device needs at most, and the largest share that it has memory for. All is
-// linear in the shares at each operation, so that a peak costs one pass over
-// the operations at which bytes change.
+// In: the memory that each mesh's devices keep, by the share that it is
+// proportional to (MeshLoad), and the shares that devices take. Out: the peak
+// bytes of a device, and the largest share for which it has enough memory. The
+// bytes at each operation are linear in the shares, so a peak costs one pass
+// over the operations at which bytes change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace whale {
 
-/// What a device does on one of the meshes that it belongs to.
+/// The share of a device of one of the meshes that it belongs to.
 struct MeshShare {
   const MeshLoad *load;
   LoadShares parts;
@@ -34,43 +34,48 @@ struct MeshShare {
 };
 using MeshShares = std::vector<MeshShare>;
 
-/// Bytes that a device needs with the shares that it has.
+/// Bytes that a device needs with its shares.
 struct LoopBytes {
-  /// At most, before and after a loop of micro-batches, and meanwhile.
+  /// The maximum before and after a loop of micro-batches, and during the loop.
   double outside = 0, inside = 0;
-  /// Of the latter, what each micro-batch keeps, by TaskGraph.
+  /// The part of `inside` that each micro-batch keeps, by TaskGraph.
   std::map<llvm::StringRef, double> kept;
 };
 
-/// Bytes that devices need, by the shares that they take.
+/// Computes the bytes that devices need from their shares.
 class MemoryRoom {
 public:
-  /// `shares[d]` is what device d does. `scale` corrects, for each device, the
-  /// estimate of what it needs besides its arguments; `scratch` are bytes that
-  /// it needs besides all this. Empty for none. The cluster must outlive this.
+  /// `shares[d]` are the shares of device d. `scale` corrects, for each device,
+  /// the estimate of its bytes other than arguments; `scratch` are bytes that
+  /// it needs in addition. Either may be empty. The cluster must outlive this
+  /// object.
   MemoryRoom(const Cluster &cluster, std::vector<double> scale,
              llvm::ArrayRef<int64_t> scratch, std::vector<MeshShares> shares)
       : cluster(cluster), scale(std::move(scale)), scratch(scratch),
         shares(std::move(shares)) {}
 
   const MeshShares &getShares(int64_t device) const { return shares[device]; }
-  /// The largest share of a mesh with this load, of the mini-batch or inside of
-  /// a group, that a device has memory for: between 0 and 1.
+  /// Returns the largest share of a mesh with this load, of the mini-batch or
+  /// inside a group (`inner`), for which a device has enough memory: between 0
+  /// and 1.
   double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
-  /// Bytes that a device needs with the shares that it has.
+  /// Returns the peak bytes of a device with its shares.
   int64_t peakBytes(int64_t device) const;
-  /// Those of its arguments and scratch alone.
+  /// Returns the bytes of its arguments and scratch alone.
   int64_t argumentBytes(int64_t device) const;
-  /// Those of a loop, by the numbers of its first and last operation.
+  /// Returns the bytes of a loop, given the numbers of its first and last
+  /// operation.
   LoopBytes loopBytes(int64_t device,
                       std::pair<unsigned, unsigned> range) const;
 
 private:
-  /// A peak, as it depends on one of the shares of one mesh.
+  /// Bytes before an operation as a linear function of one of the shares of one
+  /// mesh.
   struct Slope {
     double fixed = 0, bytes = 0;
   };
-  /// The most bytes that are needed, and before which operation.
+  /// The largest number of bytes needed, and the operation before which they
+  /// are.
   struct Peak {
     double bytes = 0;
     unsigned at = 0;
@@ -83,7 +88,7 @@ private:
     return scratch.empty() ? 0 : scratch[device];
   }
   Peak peakOf(const MeshShares &shares, double scale) const;
-  static void forEachMoment(const MeshShares &shares, double scale,
+  static void forEachChange(const MeshShares &shares, double scale,
                             llvm::function_ref<void(unsigned, double)> visit);
   Slope slopeAt(const MeshShares &shares, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
@@ -94,7 +99,7 @@ private:
   std::vector<double> scale;
   std::vector<int64_t> scratch;
   std::vector<MeshShares> shares;
-  /// Many devices do the same.
+  /// A cache: many devices have the same shares.
   mutable std::map<std::pair<MeshShares, double>, Peak> peaks;
   mutable std::map<
       std::tuple<MeshShares, double, double, const MeshLoad *, bool>, double>

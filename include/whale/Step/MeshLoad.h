@@ -1,4 +1,4 @@
-//===- MeshLoad.h - What the devices of a mesh have to do --------*- C++ -*===//
+//===- MeshLoad.h - Time and memory of the devices of a mesh -----*- C++ -*===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Seconds and bytes by what they are proportional to, before any share is
-// decided: nothing, the share of the mini-batch, or that of a parameter.
+// Seconds and bytes by the share that they are proportional to, before any
+// share is decided: none, the share of the mini-batch, or that of a parameter.
 // Operations are numbered in the order of the program.
 //
 //===----------------------------------------------------------------------===//
@@ -26,22 +26,22 @@
 
 namespace whale {
 
-/// What an amount is proportional to.
+/// The share that an amount is proportional to.
 enum class LoadKind {
-  /// Every device has all of it.
+  /// None: every device has all of it.
   Whole,
-  /// A device has its share of the mini-batch.
+  /// The device's share of the mini-batch.
   Batch,
-  /// Each device of a group has the group's share of the mini-batch.
+  /// The group's share of the mini-batch, on each device of the group.
   Group,
-  /// A device has its share of what its group has.
+  /// The device's share of its group's amount.
   Inner,
-  /// The same, of the group's share of the mini-batch.
+  /// Product of Inner and Group.
   GroupInner,
 };
 inline constexpr size_t kNumLoadKinds = 5;
 
-/// Seconds or bytes by what they are proportional to.
+/// Seconds or bytes by the share that they are proportional to.
 struct LoadAmounts {
   std::array<double, kNumLoadKinds> amounts = {};
 
@@ -52,15 +52,16 @@ struct LoadAmounts {
       amounts[kind] += other.amounts[kind];
     return *this;
   }
-  /// What follows a group's share of the mini-batch.
+  /// Returns the part that is proportional to a group's share of the
+  /// mini-batch.
   double ofGroup() const {
     return (*this)[LoadKind::Group] + (*this)[LoadKind::GroupInner];
   }
-  /// What follows a share of the mini-batch.
+  /// Returns the part that is proportional to a share of the mini-batch.
   double ofSamples() const { return (*this)[LoadKind::Batch] + ofGroup(); }
 };
 
-/// The parts that a device takes, between 0 and 1.
+/// The shares that a device takes, each between 0 and 1.
 struct LoadShares {
   double batch = 1, group = 1, inner = 1;
   bool operator<(const LoadShares &other) const {
@@ -74,21 +75,21 @@ struct LoadShares {
 
 /// The loads of one mesh.
 struct MeshLoad {
-  /// Seconds of a step, forward and backward, on a device of each speed class
-  /// that takes all of it.
+  /// By speed class, seconds of a step (forward and backward) on a device that
+  /// takes all of it.
   std::vector<LoadAmounts> seconds;
-  /// The same of what is cut into so many pieces inside of a group.
+  /// The seconds of what is cut inside a group, by the number of pieces.
   std::map<int64_t, std::vector<double>> innerSeconds;
-  /// Into how many pieces that is cut which takes the longest; none where
-  /// nothing is cut inside of a group.
+  /// Returns the number of pieces whose work takes the longest; nullopt if
+  /// nothing is cut inside a group.
   std::optional<int64_t> costliestCut() const;
-  /// Bytes of arguments, which are there from the start to the end.
+  /// Bytes of arguments, which are kept from start to end.
   LoadAmounts argumentBytes;
-  /// By how much the bytes of everything else change before each operation.
+  /// The change of all other bytes before each operation.
   std::map<unsigned, LoadAmounts> changes;
-  /// Of these, what a micro-batch of a loop keeps for its backward: by the
-  /// loop, which is the number of an operation, and the name of the TaskGraph
-  /// whose forward made it.
+  /// The part of `changes` that a micro-batch of a loop keeps for its backward:
+  /// by the loop (the number of an operation) and by the name of the TaskGraph
+  /// whose forward produced it.
   std::map<unsigned, std::map<llvm::StringRef, LoadAmounts>> kept;
 };
 

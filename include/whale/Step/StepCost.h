@@ -1,4 +1,4 @@
-//===- StepCost.h - What a resolver step costs ------------------*- C++ -*-===//
+//===- StepCost.h - Time of a resolver step ---------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns a step of the resolver into exchanges of the cost model.
+// Converts a step of the resolver to exchanges of the cost model.
 //
 
 #ifndef WHALE_STEP_STEPCOST_H
@@ -17,7 +17,7 @@
 
 namespace whale {
 
-/// Seconds of a step, for elements of so many bytes.
+/// Returns the seconds of a step for elements of `elementBytes` bytes.
 double stepSeconds(const CostModel &model, const Step &step,
                    int64_t elementBytes, const Topology &topology = {});
 

@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: what each rank class computes, in order, with where the transfers between
-// them could start and must be over. Out: one order of all transfers, and where
-// each class starts them in that order and waits for them.
+// In: the instructions of each rank class, in order, and for each transfer
+// between classes the earliest start and the latest end. Out: one order of all
+// transfers, and the positions at which each class starts them in that order
+// and waits for them.
 //
 // The order is that in which the transfers become ready on a simulated
 // timeline. Each class starts its transfers in this order, and waits only for
-// what it has started. So nothing deadlocks, even where a transfer begins only
-// at the head of the queues of all its participants. Take the first unfinished
-// transfer of the order: a class that had not started it would have to wait for
-// a later one, which it starts only afterwards; so all have started it.
+// those that it has started. Therefore nothing deadlocks, even if a transfer
+// begins only at the head of the queues of all its participants. Proof:
+// consider the first unfinished transfer of the order. A class that had not
+// started it would have to be blocked waiting for a later one, but it starts
+// later ones only afterwards. So all participants have started it.
 //
 // Costs O((instructions + uses) log classes).
 //
@@ -31,50 +33,51 @@
 namespace whale {
 
 /// A class's part in a transfer. Positions are instructions before which
-/// something happens; the number of instructions is the end.
+/// something happens; the number of instructions denotes the end.
 struct TransferUse {
   size_t transfer = 0;
-  /// What its transfers on one channel have in common.
+  /// Transfers of a class with the same number use one channel.
   size_t channel = 0;
-  /// From where on the class can send; nothing if it only receives.
+  /// The position from which the class can send; nullopt if it only receives.
   std::optional<size_t> ready;
-  /// Where what is received is first used, or the end.
+  /// The position at which the received value is first used, or the end.
   size_t needed = 0;
-  /// What is sent must stay as it is until the transfer is over, so that the
-  /// wait comes after that and after the class's next start, not only where it
-  /// is needed.
+  /// The sent value must not change until the transfer is over. So the wait is
+  /// after the end of the transfer and after the class's next start, not only
+  /// where the value is needed.
   bool keepsSource = false;
-  /// Started and waited for where it is needed, by an instruction of its own (a
-  /// loop) or since it must be.
+  /// Started and waited for at `needed`, by a separate instruction (a loop) or
+  /// because it has to be.
   bool isFixed = false;
 };
 
-/// What the ranks of one class do.
+/// The computation and transfers of the ranks of one class.
 struct ClassTimeline {
-  /// Of each instruction.
+  /// Seconds of each instruction.
   std::vector<double> seconds;
-  /// By `needed`; at one position in the order in which they are needed.
+  /// Ordered by `needed`; at one position in the order in which they are
+  /// needed.
   std::vector<TransferUse> uses;
 };
 
-/// Where a class starts a transfer and waits for it: before which instructions.
+/// The instructions before which a class starts a transfer and waits for it.
 struct TransferTimes {
   size_t start = 0;
   size_t wait = 0;
 };
 
 struct TransferOrder {
-  /// All transfers, as they begin.
+  /// All transfers in the order of their starts.
   std::vector<size_t> order;
-  /// By class and use. At one position starts, in the order above, come before
+  /// By class and use. At one position, starts (in the order above) precede
   /// waits.
   std::vector<std::vector<TransferTimes>> times;
-  /// When the last class is done, in seconds.
+  /// Seconds until the last class is done.
   double seconds = 0;
 };
 
-/// `transferSeconds` are those of each transfer alone. Nothing if the classes
-/// wait for one another in a cycle.
+/// Returns the order of the transfers; `transferSeconds` are the durations of
+/// each transfer alone. nullopt if the classes wait for one another in a cycle.
 std::optional<TransferOrder>
 orderTransfers(const std::vector<ClassTimeline> &classes,
                const std::vector<double> &transferSeconds);

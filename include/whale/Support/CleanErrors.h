@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's own diagnostics quote the input as it is. What it would do to a
-// terminal is escaped on the way out.
+// MLIR's own diagnostics quote the input unchanged. Control characters in it
+// could affect a terminal, so they are escaped when printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace whale {
 
-/// While it lives, each line of standard error goes through format::escaped. A
-/// process of its own does that, so that nothing is lost where this one dies.
-/// There is one at most.
+/// While an object of this class exists, each line of standard error goes
+/// through format::escaped. A separate process does this, so that no line is
+/// lost if this process crashes. At most one object exists at a time.
 class CleanErrors {
 public:
   CleanErrors();
@@ -26,15 +26,16 @@ public:
   CleanErrors(const CleanErrors &) = delete;
   CleanErrors &operator=(const CleanErrors &) = delete;
 
-  /// Waits until everything is out, where there is such an object. What is
-  /// printed after that goes out as it is.
+  /// If an object exists, waits until all output is written. Later output is
+  /// printed unescaped.
   static void finish();
 
 private:
-  /// The true standard error; -1 where lines go there as they are.
+  /// A duplicate of the original standard error; -1 if lines are not escaped.
   static int kept;
   static int child;
-  /// Closed to end the other process: others may hold on to standard error.
+  /// Closed to end the other process. Closing its input is not enough, because
+  /// other processes may have inherited standard error.
   static int control;
 };
 

@@ -1,8 +1,16 @@
-//===- LLVMTool.h - What a command on LLVM does first -----------*- C++ -*-===//
+//===- LLVMTool.h - Set-up of a command-line tool on LLVM -------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The common part of all tools that use LLVM: set-up, the command line, and
+// errors. A tool creates an LLVMTool at the beginning of `main`. Every failure
+// is printed as one line `error: ...` on standard error and ends with exit
+// status 1, including those that LLVM reports in a form of its own (wrong
+// options, fatal errors, memory exhaustion).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +40,8 @@
 
 namespace whale {
 
-/// Made at the beginning of `main`: LLVM's set-up and the runtime's, and what
-/// LLVM would call "LLVM ERROR" is one line like other errors.
+/// Created at the beginning of `main`: sets up LLVM and the runtime, and prints
+/// LLVM's fatal errors ("LLVM ERROR") as one line like other errors.
 class LLVMTool {
 public:
   LLVMTool(int &argc, char **&argv)
@@ -50,8 +58,8 @@ public:
     llvm::remove_bad_alloc_error_handler();
   }
 
-  /// Prints the one line of a failure; the location may be empty. Gives the
-  /// exit status.
+  /// Prints a failure as one line; the location may be empty. Returns the exit
+  /// status.
   static int fail(const llvm::Twine &location, const llvm::Twine &text) {
     std::string prefix = format::diagnosticLine(location.str());
     std::string line = format::diagnosticLine(text.str());
@@ -61,9 +69,9 @@ public:
     return 1;
   }
 
-  /// Reads the command line. False, after an error, if it is wrong.
+  /// Parses the command line. Prints an error and returns false if it is wrong.
   static bool parse(int argc, char **argv, llvm::StringRef overview) {
-    // LLVM would look for minutes which option was meant.
+    // For a very long name, LLVM's search for the nearest option takes minutes.
     constexpr size_t kLongestName = 200;
     for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
       if (argument == "--")
@@ -74,21 +82,21 @@ public:
         return false;
       }
     }
-    // LLVM says what is wrong in lines of several forms, some of them on the
-    // standard error whatever stream it is given.
+    // LLVM prints errors in several forms, some of them on standard error even
+    // if another stream is passed.
     keptError = dup(STDERR_FILENO);
     int held = memfd_create("command line errors", MFD_CLOEXEC);
     bool holds = keptError >= 0 && held >= 0 && dup2(held, STDERR_FILENO) >= 0;
     bool isRight =
         llvm::cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs());
-    std::string said;
+    std::string captured;
     if (holds) {
       dup2(keptError, STDERR_FILENO);
       char buffer[4096];
       off_t offset = 0;
       ssize_t count;
       while ((count = pread(held, buffer, sizeof(buffer), offset)) > 0) {
-        said.append(buffer, count);
+        captured.append(buffer, count);
         offset += count;
       }
     }
@@ -97,10 +105,10 @@ public:
         close(descriptor);
     keptError = -1;
     if (isRight) {
-      llvm::errs() << said;
+      llvm::errs() << captured;
       return true;
     }
-    llvm::StringRef tool = llvm::sys::path::filename(argv[0]), rest = said;
+    llvm::StringRef tool = llvm::sys::path::filename(argv[0]), rest = captured;
     std::string text;
     while (!rest.empty()) {
       auto [line, after] = rest.split('\n');
@@ -113,8 +121,7 @@ public:
     return false;
   }
 
-  /// Writes out what was printed on standard output. False, after an error, if
-  /// it could not be.
+  /// Flushes standard output. Prints an error and returns false if that fails.
   static bool flushOutput() {
     llvm::outs().flush();
     if (!llvm::outs().has_error())
@@ -125,22 +132,23 @@ public:
     return false;
   }
 
-  /// The file that LLVM's own code writes, for errors: standard output if it
-  /// is not said, or "-".
+  /// Sets the file that LLVM's own code writes, for error messages. The
+  /// default, and the meaning of "-", is standard output.
   void setOutput(llvm::StringRef file) { output = file == "-" ? "" : file; }
 
 private:
-  // Without LLVM's streams: one of them may be what failed.
+  // Does not use LLVM's streams: one of them may be what failed.
   static void reportFatalError(void *tool, const char *reason, bool) {
-    // Memory ends for all threads at once: the first that finds out says so.
-    static std::atomic_flag said;
-    static thread_local bool isSaying = false;
-    if (isSaying)
+    // Memory runs out for all threads at once: only the first that fails
+    // reports it.
+    static std::atomic_flag isReported;
+    static thread_local bool isReporting = false;
+    if (isReporting)
       failWithoutMemory();
-    while (said.test_and_set())
+    while (isReported.test_and_set())
       pause();
-    isSaying = true;
-    // Enough to say it with, unless the other threads are faster.
+    isReporting = true;
+    // Frees memory for printing the message; other threads may still take it.
     std::free(reserve);
     const std::string &output = static_cast<LLVMTool *>(tool)->output;
     llvm::StringRef text(reason);
@@ -158,7 +166,7 @@ private:
     std::_Exit(1);
   }
 
-  /// What is staged stays for the next run to remove.
+  /// Leaves staged files; the next run removes them.
   [[noreturn]] static void failWithoutMemory() {
     constexpr llvm::StringLiteral text("error: out of memory\n");
     if (keptError >= 0)
@@ -167,10 +175,10 @@ private:
     std::_Exit(1);
   }
 
-  /// Memory to be freed when there is no more.
+  /// Memory that is freed when no more can be allocated.
   static inline void *reserve = std::malloc(1 << 20);
-  /// The standard error while what LLVM says there is held back: what --help
-  /// prints may be what fails.
+  /// The original standard error while LLVM's messages there are captured.
+  /// Needed for fatal errors meanwhile: printing --help may fail.
   static inline int keptError = -1;
 
   llvm::InitLLVM init;

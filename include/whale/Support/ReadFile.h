@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads a text whatever the path stands for: a file, a pipe, standard input;
-// and refuses what would never end.
+// Reads a text from a file, a pipe or standard input, and rejects inputs that
+// would never end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@
 
 namespace whale {
 
-/// Bytes that a text in MLIR, and a cluster file, may have.
+/// The maximum size in bytes of an MLIR text, and of a cluster file.
 inline constexpr int64_t kMostSourceBytes = int64_t(1) << 30;
 inline constexpr int64_t kMostClusterBytes = int64_t(1) << 26;
 
-/// The text of a file, which ends with a zero that isn't counted; "-" is
-/// standard input. A directory, a device other than a terminal or one without
-/// bytes, a pipe without a writer and more than `limit` bytes are errors, which
-/// say what is wrong but not the path.
+/// Returns the text of a file, followed by a zero byte that isn't counted; "-"
+/// is standard input. Errors: a directory, a device other than a terminal or
+/// one without bytes, a pipe without a writer, and more than `limit` bytes. The
+/// error message does not contain the path.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readTextFile(llvm::StringRef path, int64_t limit);
 

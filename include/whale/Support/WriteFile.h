@@ -1,4 +1,4 @@
-//===- WriteFile.h - Files whose errors are reported ------------*- C++ -*-===//
+//===- WriteFile.h - Writing files with error checks ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -18,8 +18,9 @@
 
 namespace whale {
 
-/// Writes a file; what could not be written whole is removed again. A stream
-/// that is destroyed with an error that nobody asked for ends the process.
+/// Writes a file; removes it again if it could not be written completely.
+/// Checks the stream for errors before it is destroyed, because a stream that
+/// is destroyed with an unchecked error ends the process.
 inline std::error_code
 writeFile(llvm::StringRef path,
           llvm::function_ref<void(llvm::raw_pwrite_stream &)> write) {

@@ -10,7 +10,7 @@ sdy.mesh @mesh = <["a"=2, "a"=2]>
 
 // -----
 
-// expected-error @+1 {{has more devices than a number can count}}
+// expected-error @+1 {{has more devices than 64 bits can count}}
 sdy.mesh @mesh = <["a"=4294967296, "b"=4294967296]>
 
 // -----

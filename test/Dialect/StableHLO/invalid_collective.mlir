@@ -293,7 +293,7 @@ func.func @async_start_arguments(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @async_start_future(%x: tensor<4x8xf32>) {
-  // expected-error @+1 {{expects a region that returns what the future holds}}
+  // expected-error @+1 {{expects a region that returns the future's types}}
   "stablehlo.async_start"(%x) ({
   ^bb0(%a: tensor<4x8xf32>):
     stablehlo.return %a : tensor<4x8xf32>

@@ -477,7 +477,7 @@ func.func @batch_norm_inference_c1(%x: tensor<4x8xf32>, %f: tensor<8xf32>) {
 // -----
 
 func.func @batch_norm_training_c3(%x: tensor<4x8xf32>, %f: tensor<4xf32>) {
-  // expected-error @+2 {{expects what each feature has of shape [8] (got [4])}}
+  // expected-error @+2 {{expects per-feature values of shape [8] (got [4])}}
   // expected-error @+1 {{failed to infer returned types}}
   "stablehlo.batch_norm_training"(%x, %f, %f) <{epsilon = 0.0 : f32, feature_index = 1 : i64}> : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
   return

@@ -90,7 +90,7 @@ func.func @no_ranks() attributes {whale.ranks = array<i64>} {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.ranks': rank 1 occurs twice}}
+// expected-error@+1 {{attribute 'whale.ranks': rank 1 appears twice}}
 func.func @ranks_twice() attributes {whale.ranks = array<i64: 1, 1>} {
   return
 }
@@ -179,7 +179,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
-  // expected-error@+1 {{attribute 'whale.loop_bytes' is out of place: it belongs on whale.micro_batches}}
+  // expected-error@+1 {{attribute 'whale.loop_bytes' is not allowed here: it belongs on whale.micro_batches}}
   %0 = stablehlo.tanh %x {whale.loop_bytes = []} : tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
@@ -224,26 +224,26 @@ func.func @operation(%x: tensor<4xf32>) {
 
 // Known attributes at the wrong place.
 
-// expected-error@+1 {{attribute 'whale.batch_dim' is out of place: it belongs on an argument of a function}}
+// expected-error@+1 {{attribute 'whale.batch_dim' is not allowed here: it belongs on an argument of a function}}
 module attributes {whale.batch_dim = 0} {}
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.strategy' is out of place: it belongs on an operation of a function's body}}
+// expected-error@+1 {{attribute 'whale.strategy' is not allowed here: it belongs on an operation of a function's body}}
 func.func @strategy_of_function() attributes {whale.strategy = #whale.split} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.config' of argument 0 is out of place: it belongs on the module}}
+// expected-error@+1 {{attribute 'whale.config' of argument 0 is not allowed here: it belongs on the module}}
 func.func @config_of_argument(%x: tensor<4xf32> {whale.config = {}}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.donated' of result 0 is out of place: it belongs on an argument of a function}}
+// expected-error@+1 {{attribute 'whale.donated' of result 0 is not allowed here: it belongs on an argument of a function}}
 func.func @donated_result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.donated}) {
   return %x : tensor<4xf32>
 }
@@ -252,7 +252,7 @@ func.func @donated_result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.donated}) 
 
 // Values without a meaning.
 
-// expected-error@+1 {{attribute 'whale.virtual_devices': device 1 occurs twice}}
+// expected-error@+1 {{attribute 'whale.virtual_devices': device 1 appears twice}}
 module attributes {whale.virtual_devices = [array<i64: 1, 1>]} {}
 
 // -----

@@ -127,7 +127,7 @@ func.func @reduces_nothing(%x: tensor<8xf32>) {
 #sum = #whale.placement<[8] partial sum 2 partial sum 2 on [0, 1, 2, 3]>
 #max = #whale.placement<[8] partial max 2 replicate 2 on [0, 1, 2, 3]>
 func.func @other_reduction(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.all_reduce' op 'from' is pending a sum and 'to' a max}}
+  // expected-error@+1 {{'whale.all_reduce' op 'from' is a partial sum and 'to' a partial max}}
   %0 = whale.all_reduce %x channel 0 from #sum to #max
       : (tensor<8xf32>) -> tensor<8xf32>
   return
@@ -215,7 +215,7 @@ func.func @broadcast_box(%x: tensor<3xf32>) {
 #read = #whale.placement<[8] split 0 (0:5, 3:8) on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @send_recv_windows(%x: tensor<5xf32>) {
-  // expected-error@+1 {{'whale.send_recv' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are made for one operation, and not moved on}}
+  // expected-error@+1 {{'whale.send_recv' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are allowed in 'to' only}}
   %0 = whale.send_recv %x channel 0 from #read to #whole
       : (tensor<5xf32>) -> tensor<8xf32>
   return
@@ -226,7 +226,7 @@ func.func @send_recv_windows(%x: tensor<5xf32>) {
 #terms = #whale.placement<[8] partial max 2 on [0, 1]>
 #other = #whale.placement<[8] partial min 2 on [2, 3]>
 func.func @send_recv_reduction(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.send_recv' op 'from' is pending a max and 'to' a min}}
+  // expected-error@+1 {{'whale.send_recv' op 'from' is a partial max and 'to' a partial min}}
   whale.send_recv %x channel 0 from #terms to #other : (tensor<8xf32>) -> ()
   return
 }
@@ -292,7 +292,7 @@ func.func @scalar(%x: tensor<1xf32>) attributes {whale.ranks = array<i64: 1>} {
 #terms = #whale.placement<[] partial sum 2 on [0, 1]>
 #first = #whale.placement<[] on [0]>
 func.func @one_sided(%x: tensor<f32>) {
-  // expected-error@+1 {{'whale.all_reduce' op lacks an operand or a result: each rank gives a term and gets the sum}}
+  // expected-error@+1 {{'whale.all_reduce' op lacks an operand or a result: each rank passes a term and receives the sum}}
   whale.all_reduce %x channel 0 from #terms to #first : (tensor<f32>) -> ()
   return
 }
@@ -313,10 +313,10 @@ func.func @token_without_wait(%x: tensor<8xf32>) {
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @early_use(%x: tensor<8xf32>) {
-  // expected-note@+1 {{which starts here}}
+  // expected-note@+1 {{its transfer starts here}}
   %0, %t = whale.all_reduce %x channel 0 from #terms to #whole
       : (tensor<8xf32>) -> (tensor<8xf32>, !whale.token)
-  // expected-error@+1 {{uses what is still being received}}
+  // expected-error@+1 {{uses a shard that is still being received}}
   %1 = stablehlo.negate %0 : tensor<8xf32>
   %2 = whale.wait %t for %0 : (!whale.token, tensor<8xf32>) -> tensor<8xf32>
   return
@@ -329,7 +329,7 @@ func.func @early_use(%x: tensor<8xf32>) {
 func.func @source_not_kept(%x: tensor<4xf32>) {
   %0, %t = whale.all_gather %x channel 0 from #parts to #whole
       : (tensor<4xf32>) -> (tensor<8xf32>, !whale.token)
-  // expected-error@+1 {{'keeps' must name what the collective sends}}
+  // expected-error@+1 {{'keeps' must be the collective's operand}}
   %1 = whale.wait %t for %0 : (!whale.token, tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -341,7 +341,7 @@ func.func @source_not_kept(%x: tensor<4xf32>) {
 func.func @nothing_for_what_is_received(%x: tensor<4xf32>) {
   %0, %t = whale.all_gather %x channel 0 from #parts to #whole
       : (tensor<4xf32>) -> (tensor<8xf32>, !whale.token)
-  // expected-error@+1 {{'for' must name what the collective receives}}
+  // expected-error@+1 {{'for' must be the collective's result}}
   whale.wait %t keeps %x : (!whale.token, tensor<4xf32>) -> ()
   return
 }

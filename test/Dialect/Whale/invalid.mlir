@@ -71,7 +71,7 @@ whale.virtual_device @vd [[-1]]
 
 // -----
 
-// expected-error@+1 {{'whale.virtual_device' op device 3 occurs twice}}
+// expected-error@+1 {{'whale.virtual_device' op device 3 appears twice}}
 whale.virtual_device @vd [[3, 1], [3]]
 
 // -----
@@ -189,7 +189,7 @@ func.func @stray_yield() {
 #p = #whale.placement<[8] replicate 2 on [0, 1]>
 #q = #whale.placement<[4, 4] replicate 2 on [0, 1]>
 func.func @reshard_view(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.reshard' op 'to' has the view [4, 4], which is none of 'tensor<8xf32>'}}
+  // expected-error@+1 {{'whale.reshard' op 'to' has the view [4, 4], which is not a view of 'tensor<8xf32>'}}
   %0 = whale.reshard %x from #p to #q : tensor<8xf32>
   return
 }
@@ -199,7 +199,7 @@ func.func @reshard_view(%x: tensor<8xf32>) {
 #p = #whale.placement<[8] split 0 (0:5, 3:8) on [0, 1]>
 #q = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @reshard_windows(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.reshard' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are made for one operation, and not moved on}}
+  // expected-error@+1 {{'whale.reshard' op 'from' is [8] split 0 (0:5, 3:8) on [0, 1]: windows are allowed in 'to' only}}
   %0 = whale.reshard %x from #p to #q : tensor<8xf32>
   return
 }
@@ -209,7 +209,7 @@ func.func @reshard_windows(%x: tensor<8xf32>) {
 #p = #whale.placement<[8] partial max 2 on [0, 1]>
 #q = #whale.placement<[8] partial sum 2 on [0, 1]>
 func.func @reshard_partial(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'whale.reshard' op 'from' is pending a max and 'to' a sum}}
+  // expected-error@+1 {{'whale.reshard' op 'from' is a partial max and 'to' a partial sum}}
   %0 = whale.reshard %x from #p to #q : tensor<8xf32>
   return
 }

@@ -69,7 +69,7 @@ module @order {
 // -----
 
 func.func @order_of_no_device() {
-  // expected-error@+1 {{order is of no device}}
+  // expected-error@+1 {{order has no devices}}
   whale.micro_batches [0]() order [#whale.order<[]: forward 0>] : () -> () {
     whale.yield
   }
@@ -89,7 +89,7 @@ func.func @order_of_negative_device() {
 // -----
 
 func.func @order_of_device_twice() {
-  // expected-error@+1 {{device 1 occurs twice}}
+  // expected-error@+1 {{device 1 appears twice}}
   whale.micro_batches [0]() order [#whale.order<[1, 1]: forward 0>]
       : () -> () {
     whale.yield
@@ -309,7 +309,7 @@ func.func @other_result(%x: tensor<4xf32>) {
 // -----
 
 func.func @batch_dim(%x: tensor<4xf32>) {
-  // expected-error@+1 {{batch dimension 1 is none of argument 0, 'tensor<4xf32>'}}
+  // expected-error@+1 {{batch dimension 1 is not a dimension of argument 0, 'tensor<4xf32>'}}
   whale.micro_batches [0](%x) batch_dims [1] : (tensor<4xf32>) -> () {
   ^bb0(%m: tensor<4xf32>):
     whale.yield

@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Prints and parses sharding rules: a name for each factor, the factors of each
+// dimension, the sizes of factors, and lists of factors by kind. Linear in the
+// text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "mlir/IR/DialectImplementation.h"
 #include "whale/Dialect/Shardy/IR/AssemblyFormat.h"
@@ -12,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::sdy;
 
-/// Factors i to z have a letter, those after it are z_1, z_2, ...
+/// Factors i to z have one letter; the others are z_1, z_2, ...
 static constexpr int64_t kLetters = 'z' - 'i' + 1;
 
 std::string sdy::factorName(int64_t index) {
@@ -73,7 +79,7 @@ void sdy::printShardingRule(AsmPrinter &printer, OpShardingRuleAttr rule) {
 // Parsing
 //===----------------------------------------------------------------------===//
 
-/// Takes one factor's name from the front of `text`.
+/// Removes one factor's name from the front of `text`.
 static bool consumeFactor(StringRef &text, int64_t &factor) {
   if (text.empty() || text.front() < 'i' || text.front() > 'z')
     return false;

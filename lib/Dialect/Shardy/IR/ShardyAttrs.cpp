@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form and verifiers of the sdy attributes: meshes, axes, shardings and
+// the parts of sharding rules (their text form is in ShardingRuleFormat.cpp).
+//
+//===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -26,7 +31,7 @@ void SdyDialect::registerAttributes() {
       >();
 }
 
-/// Parses `<` CONTENT `>` and returns what it parsed.
+/// Parses `<` CONTENT `>` and returns the attribute.
 template <typename AttrT>
 static AttrT parseInAngles(AsmParser &parser,
                            function_ref<ParseResult(AttrT &)> content) {
@@ -130,7 +135,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (!names.insert(axis.getName()).second)
       return emitError() << "duplicate axis '" << axis.getName() << "'";
     if (llvm::MulOverflow(size, axis.getSize(), size))
-      return emitError() << "has more devices than a number can count";
+      return emitError() << "has more devices than 64 bits can count";
   }
   if (deviceIds.empty())
     return success();
@@ -140,7 +145,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (static_cast<int64_t>(deviceIds.size()) != size)
     return emitError() << "expects as many device ids as devices (got "
                        << deviceIds.size() << " and " << size << ")";
-  // Not a DenseSet, which reserves two of the values.
+  // A DenseSet reserves two int64_t values as keys, so it is not used here.
   std::set<int64_t> seen;
   for (int64_t id : deviceIds)
     if (id < 0 || !seen.insert(id).second)

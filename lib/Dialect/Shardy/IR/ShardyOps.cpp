@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form and verifiers of the sdy operations: shardings of values must use
+// axes of an existing mesh and have the rank of the value.
+//
+//===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -43,8 +48,8 @@ static ParseResult parseStrippedSharding(OpAsmParser &parser,
 // Shardings of values
 //===----------------------------------------------------------------------===//
 
-/// Verifies a sharding of a value of the given type: the mesh exists, the axes
-/// are the mesh's, the rank fits.
+/// Verifies a sharding of a value of the given type: the mesh exists and has
+/// the axes, and the sharding has the rank of the type.
 static LogicalResult verifySharding(Operation *op, TensorShardingAttr sharding,
                                     Type type,
                                     SymbolTableCollection &symbolTable) {

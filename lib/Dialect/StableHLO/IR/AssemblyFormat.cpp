@@ -1,8 +1,13 @@
-//===- AssemblyFormat.cpp - Pieces of the text form -------------*- C++ -*-===//
+//===- AssemblyFormat.cpp - Parts of the text form --------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Implements the custom<...> directives of the operations' formats: each pair
+// of print and parse functions reproduces the text that StableHLO and JAX use.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Checks that several verifiers share: dimensions, shapes, regions and windows.
+// Each reports the first violated constraint.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -115,7 +120,8 @@ bool whale::isPromotable(Type from, Type to) {
 // Regions
 //===----------------------------------------------------------------------===//
 
-/// The types that a region of one block returns, if it ends as it should.
+/// Returns the types that a region of one block returns; fails if it doesn't
+/// end with stablehlo.return.
 static FailureOr<TypeRange> getReturnTypes(const Checker &check,
                                            Region &region) {
   if (!region.hasOneBlock() || region.front().empty())
@@ -210,7 +216,7 @@ whale::getWindow(const Checker &check, ArrayRef<int64_t> sizes,
   window.high.assign(rank, 0);
   if (!padding)
     return window;
-  // Some texts write no padding as an empty attribute.
+  // Some programs have an empty attribute for no padding.
   if (padding->getType().getShape() != ArrayRef<int64_t>{rank, 2})
     return check.error("expects padding of shape [", rank, ", 2]");
   for (auto [index, value] : llvm::enumerate(padding->getValues<int64_t>()))

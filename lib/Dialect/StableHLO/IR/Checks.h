@@ -13,8 +13,8 @@
 
 namespace whale {
 
-/// Reports what is wrong with an operation, whether it exists already or its
-/// types are only being inferred.
+/// Reports errors for an existing operation, or for one whose types are being
+/// inferred.
 class Checker {
 public:
   Checker(mlir::Operation *op)
@@ -28,10 +28,10 @@ public:
                                    std::forward<Args>(args)...);
   }
 
-  /// Each dimension is in [0, rank).
+  /// Checks that each dimension is in [0, rank).
   llvm::LogicalResult inRange(llvm::StringRef what,
                               llvm::ArrayRef<int64_t> dims, int64_t rank) const;
-  /// No dimension occurs twice.
+  /// Checks that no dimension appears twice.
   llvm::LogicalResult unique(llvm::StringRef what,
                              llvm::ArrayRef<int64_t> dims) const;
   llvm::LogicalResult sorted(llvm::StringRef what,
@@ -41,24 +41,24 @@ public:
                                      int64_t rank) const;
   llvm::LogicalResult count(llvm::StringRef what, int64_t got,
                             int64_t expected) const;
-  /// Each value is at least `minimum`.
+  /// Checks that each value is at least `minimum`.
   llvm::LogicalResult atLeast(llvm::StringRef what,
                               llvm::ArrayRef<int64_t> values,
                               int64_t minimum) const;
-  /// The element types are equal.
+  /// Checks that the element types are equal.
   llvm::LogicalResult sameElements(llvm::StringRef what, mlir::Type lhs,
                                    mlir::Type rhs) const;
-  /// The shapes are equal where both are static.
+  /// Checks that the shapes are equal, ignoring dynamic dimensions.
   llvm::LogicalResult sameShape(llvm::StringRef what,
                                 llvm::ArrayRef<int64_t> got,
                                 llvm::ArrayRef<int64_t> expected) const;
 
-  /// A region with one block whose arguments and returned values are 0-d
-  /// tensors: two of each input's kind, and one. `inits` are the types that the
-  /// block's elements have to be those of.
+  /// Checks a region with one block whose arguments and returned values are 0-d
+  /// tensors: two arguments and one returned value for each input. The block's
+  /// elements must have the element types of `inits`.
   llvm::LogicalResult reducer(mlir::Region &region, mlir::TypeRange inputs,
                               mlir::TypeRange inits) const;
-  /// A region of two arguments of the type that returns a boolean.
+  /// Checks a region with two arguments of the type that returns a boolean.
   llvm::LogicalResult comparator(mlir::Region &region,
                                  mlir::TypeRange elements) const;
 
@@ -69,23 +69,23 @@ private:
   llvm::StringRef name;
 };
 
-/// Whether two sizes can be equal.
+/// Whether two sizes can be equal; either may be dynamic.
 inline bool mayBeEqual(int64_t lhs, int64_t rhs) {
   return mlir::ShapedType::isDynamic(lhs) || mlir::ShapedType::isDynamic(rhs) ||
          lhs == rhs;
 }
 
-/// A size that is known to be representable: std::nullopt otherwise.
+/// Returns a value as a size; std::nullopt if it can't be represented.
 std::optional<int64_t> toSize(__int128 value);
 
-/// The window of reduce_window, convolution, select_and_scatter; what is left
-/// out has its default.
+/// The window of reduce_window, convolution, select_and_scatter; absent
+/// attributes have their defaults.
 struct Window {
   llvm::SmallVector<int64_t> sizes, strides, low, high, baseDilations,
       windowDilations;
 };
 
-/// Collects a window of the given rank and verifies it.
+/// Collects and verifies a window of the given rank.
 llvm::FailureOr<Window>
 getWindow(const Checker &check, llvm::ArrayRef<int64_t> sizes,
           std::optional<llvm::ArrayRef<int64_t>> strides,
@@ -93,12 +93,12 @@ getWindow(const Checker &check, llvm::ArrayRef<int64_t> sizes,
           std::optional<llvm::ArrayRef<int64_t>> baseDilations,
           std::optional<llvm::ArrayRef<int64_t>> windowDilations);
 
-/// The number of windows in each dimension.
+/// Returns the number of windows in each dimension.
 llvm::FailureOr<llvm::SmallVector<int64_t>>
 getWindowCounts(const Checker &check, llvm::ArrayRef<int64_t> shape,
                 const Window &window);
 
-/// The elements of a tensor type.
+/// Returns the element type of a tensor type.
 inline mlir::Type elementType(mlir::Type type) {
   return llvm::cast<mlir::ShapedType>(type).getElementType();
 }
@@ -106,7 +106,7 @@ inline mlir::Type elementType(mlir::Type type) {
 /// Whether a value of the first element type may be accumulated in the second.
 bool isPromotable(mlir::Type from, mlir::Type to);
 
-/// Types as a list of shaped types.
+/// Casts to a ranked tensor type.
 inline mlir::RankedTensorType tensorType(mlir::Type type) {
   return llvm::cast<mlir::RankedTensorType>(type);
 }

@@ -28,10 +28,10 @@ void stablehlo::printConstantValue(OpAsmPrinter &printer, ElementsAttr value) {
   printer << "\"> : " << elements.getType();
 }
 
-/// Whether the text reads `dense<"0x..."> : tensor<...xi1>`, which the parser
-/// of MLIR can't read; and where it ends.
+/// Whether the text starts with `dense<"0x..."> : tensor<...xi1>`, which the
+/// parser of MLIR can't read.
 static bool isHexOfBooleans(const char *text) {
-  // The buffer ends with a zero, so no comparison runs beyond it.
+  // The buffer ends with a zero byte, so no comparison reads beyond it.
   auto consume = [&](StringRef prefix) {
     if (strncmp(text, prefix.data(), prefix.size()) != 0)
       return false;
@@ -66,7 +66,7 @@ ParseResult stablehlo::parseConstantValue(OpAsmParser &parser,
     return parser.emitError(loc, "expects an even number of hex digits");
   SmallVector<bool> elements(
       llvm::map_range(bytes, [](char byte) { return byte != 0; }));
-  // One byte for all, or one for each.
+  // One byte for all elements (a splat), or one for each.
   bool isSplat = elements.size() == 1;
   if (!isSplat &&
       static_cast<int64_t>(elements.size()) != type.getNumElements())

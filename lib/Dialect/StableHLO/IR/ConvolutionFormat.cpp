@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form of convolutions: dimension numbers such as `[b, 0, 1, f]x[0, 1, i,
+// o]->[b, 0, 1, f]` and window attributes.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"
 
@@ -12,7 +17,7 @@ using namespace mlir;
 using namespace mlir::stablehlo;
 
 namespace {
-/// The order of the dimensions of one tensor: two named ones and the spatial.
+/// The dimensions of one tensor in order: two named ones and the spatial ones.
 struct Dimensions {
   int64_t first = -1;
   int64_t second = -1;
@@ -23,7 +28,7 @@ struct Dimensions {
 static void printDimensions(AsmPrinter &printer, char firstName, int64_t first,
                             char secondName, int64_t second,
                             ArrayRef<int64_t> spatial) {
-  // Numbers that are no permutation (the verifier says so) leave gaps.
+  // Numbers that are not a permutation leave gaps; the verifier reports these.
   int64_t rank = 2 + spatial.size();
   SmallVector<std::string> names(rank, "?");
   auto name = [&](int64_t dimension, std::string text) {

@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Verifiers and type inference of gather and scatter. Comments such as
+// gather_c2 name the constraint of the StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -22,7 +27,8 @@ static SmallVector<int64_t> concat(ArrayRef<int64_t> lhs,
   return both;
 }
 
-/// The size of an index vector, and the sizes of the other dimensions.
+/// Returns the size of an index vector; collects the sizes of the other
+/// dimensions.
 static int64_t splitIndices(RankedTensorType indices, int64_t indexVectorDim,
                             SmallVectorImpl<int64_t> &batch) {
   batch.assign(indices.getShape().begin(), indices.getShape().end());
@@ -33,7 +39,7 @@ static int64_t splitIndices(RankedTensorType indices, int64_t indexVectorDim,
 }
 
 namespace {
-/// What gather and scatter have in common: windows of an operand, some of whose
+/// The common part of gather and scatter: windows of an operand, some of whose
 /// dimensions are batched with those of the indices.
 struct WindowedDims {
   RankedTensorType operand;
@@ -118,7 +124,7 @@ static WindowedDims getGatherDims(RankedTensorType operand,
           "start_index_map"};
 }
 
-/// gather_c1, c4, c5: the rank of the result, or failure.
+/// Checks gather_c1, c4, c5; returns the rank of the result.
 static FailureOr<int64_t> verifyGatherRank(const Checker &check,
                                            const WindowedDims &dims,
                                            ArrayRef<int64_t> offsetDims) {
@@ -205,7 +211,7 @@ LogicalResult DynamicGatherOp::verify() {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// scatter_c4: the updates are windows for each index vector.
+/// Checks scatter_c4: the updates have a window for each index vector.
 static LogicalResult verifyUpdates(const Checker &check, RankedTensorType input,
                                    RankedTensorType indices,
                                    RankedTensorType update,

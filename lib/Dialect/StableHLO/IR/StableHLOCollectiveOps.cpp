@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Verifiers and type inference of communication. Comments such as all_gather_c1
+// name the constraint of the StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -27,13 +32,13 @@ using whale::tensorType;
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Process ids in rows: each at most once; -1 fills up short groups.
+/// Checks groups, one per row: each id at most once; -1 pads short groups.
 static LogicalResult verifyGroups(const Checker &check,
                                   DenseIntElementsAttr groups) {
   if (groups.getType().getRank() != 2)
     return check.error("expects replica_groups of rank 2 (got ",
                        groups.getType(), ")");
-  // Not a DenseSet, which reserves two of the values.
+  // A DenseSet reserves two int64_t values as keys, so it is not used here.
   std::set<int64_t> seen;
   for (int64_t id : groups.getValues<int64_t>()) {
     if (id == -1)
@@ -54,7 +59,8 @@ static LogicalResult verifyGlobalIds(const Checker &check, bool useGlobalIds,
   return success();
 }
 
-/// collective_permute_c1 to c4: pairs of ids, each source and target once.
+/// Checks collective_permute_c1 to c4: pairs of ids, each source and target
+/// once.
 static LogicalResult verifyPairs(const Checker &check,
                                  DenseIntElementsAttr pairs) {
   if (pairs.getType().getRank() != 2 || pairs.getType().getDimSize(1) != 2)
@@ -276,7 +282,7 @@ LogicalResult AsyncStartOp::verify() {
     return check.error("expects a region that ends with stablehlo.return");
   if (terminator.getOperandTypes() !=
       TypeRange(cast<FutureType>(getType()).getTypes()))
-    return check.error("expects a region that returns what the future holds");
+    return check.error("expects a region that returns the future's types");
   return success();
 }
 

@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form, verifiers and type inference of loops, branches and calls.
+// Comments such as while_c1 name the constraint of the StableHLO specification
+// that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -81,7 +87,7 @@ ParseResult WhileOp::parse(OpAsmParser &parser, OperationState &result) {
 void CustomCallOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
-  // Only an explicit `has_side_effect = false` promises that there is none.
+  // Only an explicit `has_side_effect = false` means that there is none.
   BoolAttr hasSideEffect = getHasSideEffectAttr();
   if (hasSideEffect && !hasSideEffect.getValue())
     return;
@@ -195,7 +201,7 @@ LogicalResult OptimizationBarrierOp::inferReturnTypes(
   return success();
 }
 
-/// The layouts of values: one for each, of its rank.
+/// Checks the layouts of values: one for each value, of its rank.
 static LogicalResult verifyLayouts(const Checker &check, StringRef name,
                                    ArrayAttr layouts, TypeRange types) {
   if (failed(check.count(name, layouts.size(), types.size())))

@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Folds, verifiers and type inference of slices and sort. Comments such as
+// slice_c2 name the constraint of the StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -23,7 +28,7 @@ using whale::tensorType;
 #include "whale/Dialect/StableHLO/IR/StableHLOIndexingOps.cpp.inc"
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  // With the operand's static shape the slice can only be the whole of it.
+  // A slice of the operand's static shape is the whole operand.
   bool isIdentity =
       getOperand().getType() == getType() && getType().hasStaticShape() &&
       llvm::all_of(getStrides(), [](int64_t stride) { return stride == 1; });
@@ -77,7 +82,8 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-/// The start indices of a dynamic slice: one for each dimension, of one type.
+/// Checks the start indices of a dynamic slice: one for each dimension, of one
+/// type.
 static LogicalResult verifyStarts(const Checker &check, ValueRange starts,
                                   int64_t rank) {
   if (failed(check.count("start_indices", starts.size(), rank)))

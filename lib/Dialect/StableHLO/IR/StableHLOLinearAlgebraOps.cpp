@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Verifiers and type inference of products, convolutions, solvers and
+// transforms. Comments such as dot_general_c3 name the constraint of the
+// StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -122,7 +128,8 @@ LogicalResult DotOp::verify() {
 // ConvolutionOp
 //===----------------------------------------------------------------------===//
 
-/// convolution_c13, c18, c20: the dimensions of each tensor, each once.
+/// Checks convolution_c13, c18, c20: the numbers of each tensor's dimensions
+/// are a permutation.
 static LogicalResult verifyConvolutionDims(const Checker &check, StringRef what,
                                            int64_t first, int64_t second,
                                            ArrayRef<int64_t> spatial,
@@ -195,14 +202,14 @@ LogicalResult ConvolutionOp::verify() {
   if (failed(verifyPrecision(check, getPrecisionConfig())))
     return failure();
 
-  // convolution_c2 to c9; a kernel may be empty, a window not.
+  // convolution_c2 to c9; a kernel may be empty, a window may not.
   SmallVector<int64_t> inputSizes, kernelSizes;
   bool hasEmptyKernel = false;
   for (auto [input, kernel] : llvm::zip_equal(inputSpatial, kernelSpatial)) {
     inputSizes.push_back(lhs.getDimSize(input));
     int64_t size = rhs.getDimSize(kernel);
     hasEmptyKernel |= size == 0;
-    // A kernel of unknown size leaves the size of the result unknown.
+    // A kernel of unknown size makes the size of the result unknown.
     if (ShapedType::isDynamic(size))
       inputSizes.back() = ShapedType::kDynamic;
     kernelSizes.push_back(
@@ -237,7 +244,7 @@ LogicalResult ConvolutionOp::verify() {
 // Solvers and transforms
 //===----------------------------------------------------------------------===//
 
-/// The last two dimensions are those of a square matrix.
+/// Checks that the last two dimensions are those of a square matrix.
 static LogicalResult verifySquare(const Checker &check, RankedTensorType type) {
   if (type.getRank() < 2)
     return check.error("expects matrices (got ", type, ")");

@@ -42,7 +42,8 @@ LogicalResult RngOp::inferReturnTypes(MLIRContext *context,
       !isa<FloatType>(type.getElementType()))
     return check.error("expects floats for distribution NORMAL (got ",
                        type.getElementType(), ")");
-  // rng_c3: of the shape that is a constant, else of unknown sizes.
+  // rng_c3: the shape is the value of the operand if that is a constant;
+  // otherwise its sizes are unknown.
   if (shapeType.isDynamicDim(0))
     return check.error("expects a shape of static size");
   SmallVector<int64_t> shape(shapeType.getDimSize(0), ShapedType::kDynamic);

@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form, verifiers and type inference of reductions, select_and_scatter,
+// map and batch normalization. Comments such as reduce_c1 name the constraint
+// of the StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -26,8 +32,8 @@ using whale::tensorType;
 // ReduceOp: text form
 //===----------------------------------------------------------------------===//
 
-/// The operation of a region that only applies a commutative operation of the
-/// dialect to its two arguments, or null.
+/// If a region only applies a commutative operation of the dialect to its two
+/// arguments, returns that operation, otherwise null.
 static Operation *getCompactReducer(ReduceOp op) {
   Region &body = op.getBody();
   if (op.getInputs().size() != 1 || !body.hasOneBlock())
@@ -108,7 +114,7 @@ static ParseResult buildCompactReducer(OpAsmParser &parser, SMLoc nameLoc,
   Type type = RankedTensorType::get({}, tensor.getElementType());
   Block &block = result.addRegion()->emplaceBlock();
   block.addArguments({type, type}, {loc, loc});
-  // The region has no parent yet, which could give the context.
+  // Take the context from the parser: the region has no parent yet.
   OpBuilder builder(parser.getContext());
   builder.setInsertionPointToEnd(&block);
   OperationState state(loc, name, block.getArguments(), type);
@@ -156,7 +162,7 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
 
   if (reducer) {
-    // The operation in the region gets the reduce's own location.
+    // The operation in the region has the location of the reduce.
     std::optional<Location> trailing;
     if (parser.parseOptionalLocationSpecifier(trailing))
       return failure();
@@ -185,8 +191,8 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
 // ReduceOp and ReduceWindowOp: inference
 //===----------------------------------------------------------------------===//
 
-/// The inputs of a variadic reduction: at least one, all of one shape, each
-/// with an initial value of its element type.
+/// Checks the inputs of a variadic reduction: at least one, all of one shape,
+/// each with an initial value of its element type.
 static LogicalResult verifyReductionInputs(const Checker &check,
                                            ValueRange inputs,
                                            ValueRange inits) {
@@ -207,8 +213,8 @@ static LogicalResult verifyReductionInputs(const Checker &check,
   return success();
 }
 
-/// The element type in which the region accumulates input `index`; without a
-/// region yet, that of the input.
+/// Returns the element type in which the region accumulates input `index`; that
+/// of the input if there is no region yet.
 static Type accumulatorType(RegionRange regions, ValueRange inputs,
                             size_t index) {
   Type input = elementType(inputs[index].getType());
@@ -369,7 +375,8 @@ LogicalResult MapOp::verify() {
 // Batch normalization: inference
 //===----------------------------------------------------------------------===//
 
-/// `operand` normalized along `feature`; `features` hold a number for each.
+/// Verifies a batch normalization of `operand` along dimension `feature`; each
+/// of `features` must have one element for each feature.
 static LogicalResult verifyBatchNorm(const Checker &check, Type operand,
                                      int64_t feature, TypeRange features) {
   auto type = tensorType(operand);
@@ -379,7 +386,7 @@ static LogicalResult verifyBatchNorm(const Checker &check, Type operand,
   // batch_norm_*_c2 to c7
   for (Type other : features)
     if (failed(check.sameElements("operands", type, other)) ||
-        failed(check.sameShape("what each feature has",
+        failed(check.sameShape("per-feature values",
                                tensorType(other).getShape(),
                                type.getDimSize(feature))))
       return failure();

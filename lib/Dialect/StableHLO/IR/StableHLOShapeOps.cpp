@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form, folds, verifiers and type inference of constants, reshapes,
+// broadcasts and other data movement. Comments such as iota_c1 name the
+// constraint of the StableHLO specification that is checked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "mlir/IR/Builders.h"
@@ -42,7 +48,8 @@ void ConstantOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDict((*this)->getAttrs(), {"value"});
   printer << ' ';
   printConstantValue(printer, getValue());
-  // A value of another type than the result is invalid, yet can be printed.
+  // A value whose type differs from the result's is invalid but must be
+  // printable.
   if (getValue().getType() != getType())
     printer << " : " << getType();
 }
@@ -151,7 +158,7 @@ LogicalResult BroadcastInDimOp::verify() {
                          getBroadcastDimensions());
 }
 
-/// The product of the sizes, std::nullopt if it can't be represented.
+/// Returns the product of the sizes, std::nullopt if it can't be represented.
 static std::optional<int64_t> countElements(ArrayRef<int64_t> shape) {
   if (llvm::is_contained(shape, 0))
     return 0;
@@ -303,7 +310,8 @@ LogicalResult GetDimensionSizeOp::inferReturnTypes(
 // Forms whose shape is an operand
 //===----------------------------------------------------------------------===//
 
-/// The shape operand has an element for each dimension of the result.
+/// Checks that the shape operand has an element for each dimension of the
+/// result.
 static LogicalResult verifyShapeOperand(const Checker &check, StringRef name,
                                         RankedTensorType shape, int64_t rank) {
   if (!mayBeEqual(shape.getDimSize(0), rank))

@@ -36,7 +36,7 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
 // Verifiers and inference
 //===----------------------------------------------------------------------===//
 
-/// The tensor type with the real element type of a complex one.
+/// Returns the tensor type with the real element type of a complex one.
 static Type realType(Type type) {
   auto tensor = tensorType(type);
   if (auto complex = dyn_cast<ComplexType>(tensor.getElementType()))
@@ -92,7 +92,7 @@ LogicalResult ReducePrecisionOp::verify() {
   return success();
 }
 
-/// Bits of an element, 0 if unknown.
+/// Returns the bits of an element, 0 if unknown.
 static uint64_t bitWidth(Type type) {
   if (auto complex = dyn_cast<ComplexType>(type))
     return 2 * bitWidth(complex.getElementType());
@@ -111,7 +111,8 @@ LogicalResult BitcastConvertOp::verify() {
   uint64_t toBits = bitWidth(to.getElementType());
   if (fromBits == 0 || toBits == 0)
     return success();
-  // bitcast_convert_c1: the narrower type has a dimension for the parts more.
+  // bitcast_convert_c1: the narrower type has an additional dimension for the
+  // parts of a wide element.
   RankedTensorType wide = fromBits >= toBits ? from : to;
   RankedTensorType narrow = fromBits >= toBits ? to : from;
   auto [low, high] = std::minmax(fromBits, toBits);

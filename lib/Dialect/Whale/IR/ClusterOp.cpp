@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The attributes of whale.cluster are the cluster file's objects, field by
-// field; both ways go through its JSON, so one parser validates both.
+// Converts between whale.cluster, whose attributes are the cluster file's
+// objects field by field, and Cluster. Both directions use JSON, so that one
+// parser validates both.
 //
 
 #include "mlir/IR/Builders.h"
@@ -20,7 +21,7 @@ using namespace mlir;
 using namespace whale;
 using Json = nlohmann::ordered_json;
 
-/// An attribute as JSON; null, which no field accepts, for what has no
+/// Converts an attribute to JSON; to null, which no field accepts, if it has no
 /// equivalent.
 static Json toJson(Attribute attr) {
   return llvm::TypeSwitch<Attribute, Json>(attr)
@@ -46,7 +47,7 @@ static Json toJson(Attribute attr) {
       .Default([](Attribute) -> Json { return nullptr; });
 }
 
-/// JSON of a valid cluster as an attribute.
+/// Converts the JSON of a valid cluster to an attribute.
 static Attribute toAttribute(const Json &json, Builder &builder) {
   if (json.is_number_float())
     return builder.getF64FloatAttr(json.get<double>());
@@ -66,7 +67,7 @@ static Attribute toAttribute(const Json &json, Builder &builder) {
   return builder.getDictionaryAttr(fields);
 }
 
-/// Throws ClusterError.
+/// Converts the operation to a Cluster; throws ClusterError.
 static Cluster parseCluster(ClusterOp op) {
   Json json = Json::object();
   if (DictionaryAttr kinds = op.getKindsAttr())
@@ -74,7 +75,8 @@ static Cluster parseCluster(ClusterOp op) {
   json["nodes"] = toJson(op.getNodesAttr());
   if (DictionaryAttr network = op.getNetworkAttr())
     json["network"] = toJson(network);
-  // Strings that aren't UTF-8 would throw; replaced, they name no kind.
+  // dump() throws on strings that aren't UTF-8. Replacement characters are
+  // safe: no kind has such a name.
   return Cluster::parse(
       json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -1,4 +1,4 @@
-//===- Config.cpp - What a program is asked to be cut into ----------------===//
+//===- Config.cpp - The configuration of a module -------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -45,8 +45,8 @@ void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
   module->setAttr(kAttr, list.getDictionary(module.getContext()));
 }
 
-/// What is wrong with the value of a key; nothing if it is right, none if there
-/// is no such key.
+/// Returns what the value of a key must be, or an empty string if it is valid;
+/// nullopt if the key is unknown.
 static std::optional<std::string> findFault(StringRef key, Attribute value) {
   auto checkNumber = [&](int64_t least, int64_t most) -> std::string {
     auto number = dyn_cast<IntegerAttr>(value);

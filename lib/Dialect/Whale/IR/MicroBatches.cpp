@@ -5,6 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Verifies whale.micro_batches: the numbers and types of operands, arguments,
+// yielded values and results, and the order of a pipeline. Linear in the number
+// of values times moments, and in the steps of the order.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include <set>
@@ -28,7 +34,7 @@ MicroBatchesOp::getYielded(unsigned result) {
   return {getNumReduced() + single / getNumMoments(), single % getNumMoments()};
 }
 
-/// What can be asked before the accessors above are safe.
+/// Checks that must pass before the accessors above are safe.
 static LogicalResult verifyCounts(MicroBatchesOp op) {
   ArrayRef<int64_t> variants = op.getVariants();
   size_t bodies = op.getBodies().size();
@@ -75,7 +81,8 @@ static LogicalResult verifyCounts(MicroBatchesOp op) {
   return success();
 }
 
-/// No device has two lists, and all steps are of moments that there are.
+/// Checks that no device has two lists, and that all steps are of existing
+/// moments.
 static LogicalResult verifyLists(MicroBatchesOp op) {
   llvm::SmallDenseSet<int64_t> seen;
   for (auto list : op.getOrders()) {
@@ -116,7 +123,8 @@ LogicalResult MicroBatchesOp::verify() {
     auto type = cast<RankedTensorType>(getBody(0).getArgument(index).getType());
     if (dim < -1 || dim >= type.getRank())
       return emitOpError("batch dimension ")
-             << dim << " is none of argument " << index << ", " << type;
+             << dim << " is not a dimension of argument " << index << ", "
+             << type;
   }
   if ((*this)->getParentOfType<MicroBatchesOp>() ||
       (*this)->getParentOfType<TaskGraphOp>())
@@ -124,8 +132,8 @@ LogicalResult MicroBatchesOp::verify() {
   return verifyLists(*this);
 }
 
-/// Every task graph of each device is computed for every micro-batch. A list
-/// has no step twice, so it is computed once.
+/// Checks that each device computes all its task graphs for every micro-batch.
+/// A list contains no step twice, so each is computed once.
 LogicalResult
 MicroBatchesOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   if (!getOrder())

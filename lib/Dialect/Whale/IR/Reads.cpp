@@ -1,4 +1,4 @@
-//===- Reads.cpp - What an operation reads --------------------------------===//
+//===- Reads.cpp - The values that an operation reads ---------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

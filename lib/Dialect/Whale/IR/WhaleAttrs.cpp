@@ -5,6 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Text form and verifiers of the dialect's attributes: strategies, reductions,
+// placements and orders. The text of a placement is parsed by whale::Placement.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/WhaleAttrs.h"
 #include "mlir/IR/Builders.h"
@@ -95,8 +100,8 @@ void ReductionAttr::print(AsmPrinter &printer) const {
 // PlacementAttr
 //===----------------------------------------------------------------------===//
 
-/// Skips one token of a placement's text other than `>`; false at anything
-/// else.
+/// Skips one token of a placement's text other than `>`; returns false at any
+/// other token.
 static bool skipToken(AsmParser &parser) {
   int64_t number;
   StringRef keyword;
@@ -119,7 +124,8 @@ static bool skipToken(AsmParser &parser) {
 Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
-  // The planner knows the grammar; find where the text ends and hand it over.
+  // Find where the text ends and let Placement parse it, which defines the
+  // grammar.
   SMLoc begin = parser.getCurrentLocation();
   while (skipToken(parser))
     ;
@@ -204,17 +210,17 @@ LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> devices,
                                 ArrayRef<ScheduleStep> steps) {
   if (devices.empty())
-    return emitError() << "order is of no device";
+    return emitError() << "order has no devices";
   if (steps.empty())
-    return emitError() << "order has no step";
+    return emitError() << "order has no steps";
   std::set<int64_t> seen;
   for (int64_t device : devices) {
     if (device < 0)
       return emitError() << "device " << device << " is negative";
     if (!seen.insert(device).second)
-      return emitError() << "device " << device << " occurs twice";
+      return emitError() << "device " << device << " appears twice";
   }
-  // By kind and chunk.
+  // The last step of each kind and chunk.
   std::map<std::pair<ScheduleStep::Kind, int64_t>, ScheduleStep> last;
   for (const ScheduleStep &step : steps) {
     if (step.microBatch < 0 || step.chunk < 0)

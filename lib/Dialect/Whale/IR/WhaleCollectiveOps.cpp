@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the constraint lists in WhaleCollectiveOps.td say, in the same order.
+// Verifies the constraints listed in WhaleCollectiveOps.td, in the same order.
+// Both placements are compared in a common view, device by device. On many
+// devices this takes long, so pairs of placements that were valid once are not
+// checked again (WhaleDialect::checkOnce).
 //
 
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
@@ -53,15 +56,15 @@ StepKind whale::stepKindOf(CollectiveOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What one device holds on one side.
+/// The part that one device holds in one placement.
 struct Holding {
   Box box; // in the common view
-  /// Into how many terms the box's value is divided.
+  /// The number of terms that add up to the box's value.
   int64_t terms = 1;
 };
 using Holdings = llvm::MapVector<DeviceId, Holding>;
 
-/// Both sides of an exchange in one view.
+/// Both placements of an exchange in one view.
 struct Sides {
   Holdings from, to;
 };
@@ -79,7 +82,7 @@ static void countTerms(const PlacementNode &node, int64_t terms,
     countTerms(child, terms, holdings);
 }
 
-/// The boxes in `view`, or nothing where one is no box there.
+/// Returns the boxes in `view`; nullopt if some part is not a box there.
 static std::optional<Holdings> holdingsIn(const Placement &placement,
                                           ArrayRef<int64_t> view) {
   Holdings holdings;
@@ -93,8 +96,8 @@ static std::optional<Holdings> holdingsIn(const Placement &placement,
   return holdings;
 }
 
-/// Both sides in one view, or nothing where there is none in which all parts
-/// are boxes.
+/// Returns both placements in one view; nullopt if there is no view in which
+/// all parts are boxes.
 static std::optional<Sides> compare(CollectiveOp op) {
   const Placement &from = op.getFrom().getValue();
   const Placement &to = op.getTo().getValue();
@@ -110,8 +113,8 @@ static std::optional<Sides> compare(CollectiveOp op) {
   return std::nullopt;
 }
 
-/// Each device that holds elements on the inner side is on the outer one, where
-/// its box contains the inner.
+/// Checks that each device that holds elements of `inner` is in `outer`, and
+/// its box there contains the inner one.
 static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
                                   StringRef innerName, const Holdings &outer,
                                   StringRef outerName) {
@@ -130,7 +133,8 @@ static LogicalResult verifyInside(CollectiveOp op, const Holdings &inner,
   return success();
 }
 
-/// Each device that holds elements in `to` has the same box in `from`.
+/// Checks that each device that holds elements in `to` has the same box in
+/// `from`.
 static LogicalResult verifySameBoxes(CollectiveOp op, const Sides &sides) {
   if (failed(verifyInside(op, sides.to, "to", sides.from, "from")))
     return failure();
@@ -142,7 +146,7 @@ static LogicalResult verifySameBoxes(CollectiveOp op, const Sides &sides) {
   return success();
 }
 
-/// Each device that holds elements in `to` is in `from`.
+/// Checks that each device that holds elements in `to` is in `from`.
 static LogicalResult verifyKnown(CollectiveOp op, const Sides &sides) {
   for (const auto &[device, holding] : sides.to)
     if (!holding.box.empty() && !sides.from.contains(device))
@@ -157,7 +161,8 @@ static InFlightDiagnostic wrongTerms(CollectiveOp op, DeviceId device,
          << to << " in 'to'";
 }
 
-/// Each device that holds elements in `to` has as many terms pending in both.
+/// Checks that each device that holds elements in `to` has as many pending
+/// terms in both.
 static LogicalResult verifySameTerms(CollectiveOp op, const Sides &sides) {
   for (const auto &[device, holding] : sides.to) {
     int64_t before = sides.from.lookup(device).terms;
@@ -167,8 +172,8 @@ static LogicalResult verifySameTerms(CollectiveOp op, const Sides &sides) {
   return success();
 }
 
-/// No device that holds elements in `to` has more terms pending there, and one
-/// has fewer.
+/// Checks that no device that holds elements in `to` has more pending terms
+/// there than in `from`, and that some device has fewer.
 static LogicalResult verifyFewerTerms(CollectiveOp op, const Sides &sides) {
   bool fewer = false;
   for (const auto &[device, holding] : sides.to) {
@@ -191,7 +196,8 @@ bool whale::regroups(ArrayRef<int64_t> first, ArrayRef<int64_t> second) {
     return false;
   if (volumeOf(first) == 0)
     return true;
-  // Take the shortest runs of equal product; one side must be one dimension.
+  // Match the shortest runs of dimensions with equal product; one of the two
+  // runs must be a single dimension.
   size_t i = 0, j = 0;
   auto skipOnes = [](ArrayRef<int64_t> extents, size_t &at) {
     while (at < extents.size() && extents[at] == 1)
@@ -220,7 +226,7 @@ bool whale::regroups(ArrayRef<int64_t> first, ArrayRef<int64_t> second) {
   }
 }
 
-/// The value is this class's shard of the placement.
+/// Checks that the value is the shard of this class's ranks in the placement.
 static LogicalResult verifyShard(CollectiveOp op, Value value, StringRef what,
                                  const Placement &placement, StringRef side,
                                  ArrayRef<int64_t> ranks) {
@@ -250,13 +256,13 @@ static WhaleDialect &getDialect(CollectiveOp op) {
   return *op->getContext()->getLoadedDialect<WhaleDialect>();
 }
 
-/// At most a shard and, behind it, a token, which a wait uses.
+/// Checks that the results are at most a shard and then a token, which a wait
+/// uses.
 static LogicalResult verifyOutputs(CollectiveOp op) {
   Value token = op.getToken();
   if (op->getNumResults() > 2 ||
       (op->getNumResults() == 2 && op->getResult(1) != token))
-    return op.emitOpError("has results other than a shard and a token behind "
-                          "it");
+    return op.emitOpError("has results other than a shard and then a token");
   if (!token)
     return success();
   WaitOp wait;
@@ -268,8 +274,8 @@ static LogicalResult verifyOutputs(CollectiveOp op) {
   for (Operation *user : op->getUsers())
     if (user != wait) {
       InFlightDiagnostic diagnostic =
-          user->emitOpError("uses what is still being received");
-      diagnostic.attachNote(op.getLoc()) << "which starts here";
+          user->emitOpError("uses a shard that is still being received");
+      diagnostic.attachNote(op.getLoc()) << "its transfer starts here";
       return diagnostic;
     }
   return success();
@@ -295,17 +301,16 @@ static LogicalResult verifyCommon(CollectiveOp op) {
            << volumeOf(to.view());
   if (from.hasWindows())
     return op.emitOpError("'from' is ")
-           << from.str() << ": windows are made for one operation, and not "
-           << "moved on";
+           << from.str() << ": windows are allowed in 'to' only";
   std::optional<Reduction> before = from.reduction(), after = to.reduction();
   if (before && after && *before != *after)
-    return op.emitOpError("'from' is pending a ")
-           << stringifyReduction(*before) << " and 'to' a "
+    return op.emitOpError("'from' is a partial ")
+           << stringifyReduction(*before) << " and 'to' a partial "
            << stringifyReduction(*after);
   std::optional<ArrayRef<int64_t>> ranks = getRanks(op);
   if (!ranks)
     return success();
-  // The ranks are those of an attribute, of which there is one.
+  // The ranks of a class are one uniqued attribute, which can be a key.
   auto verifySide = [&](Value value, StringRef what, PlacementAttr placement,
                         StringRef side) {
     Type type = value ? value.getType() : Type();
@@ -325,7 +330,7 @@ static LogicalResult verifyCommon(CollectiveOp op) {
 // Constraints of each collective
 //===----------------------------------------------------------------------===//
 
-/// What `check` says of the kind of collective and its placements.
+/// Runs `check` once for each kind of collective and pair of placements.
 static LogicalResult checkPairOnce(CollectiveOp op,
                                    function_ref<LogicalResult()> check) {
   return getDialect(op).checkOnce({"sides", op->getName().getAsOpaquePointer(),
@@ -334,8 +339,8 @@ static LogicalResult checkPairOnce(CollectiveOp op,
                                   check);
 }
 
-/// What `check` says of both sides. Without elements there are no constraints
-/// besides those of all collectives.
+/// Verifies the common constraints, then runs `check` on both placements.
+/// Values without elements have only the common constraints.
 static LogicalResult
 verifySides(CollectiveOp op, function_ref<LogicalResult(const Sides &)> check) {
   if (failed(verifyCommon(op)))
@@ -361,14 +366,15 @@ LogicalResult AllReduceOp::verify() {
     return value && cast<ShapedType>(value.getType()).getNumElements() > 0;
   };
   if (hasElements(op.getInput()) != hasElements(op.getOutput()))
-    return emitOpError("lacks an operand or a result: each rank gives a term "
-                       "and gets the sum");
+    return emitOpError("lacks an operand or a result: each rank passes a "
+                       "term and receives the sum");
   return success();
 }
 
 SmallVector<InPlacePair> AllReduceOp::getInPlacePairs() {
-  // Every rank replaces its whole buffer by the sum of its group's.
-  // While it goes on there is no other buffer: its operand ends as it starts.
+  // Every rank replaces its whole buffer by its group's reduction. If the
+  // transfer is asynchronous, this is required: the operand is not kept alive
+  // until the wait, so its buffer must be the result's.
   return {{0, 0, /*required=*/bool(CollectiveOp(*this).getToken())}};
 }
 
@@ -444,18 +450,19 @@ CollectiveOp WaitOp::getCollective() {
 LogicalResult WaitOp::verify() {
   CollectiveOp collective = getCollective();
   if (!collective || collective->getBlock() != (*this)->getBlock())
-    return emitOpError("waits for no collective of its block");
+    return emitOpError("expects the token of a collective in the same block");
   if (getReceived() != collective.getOutput())
-    return emitOpError("'for' must name what the collective receives");
+    return emitOpError("'for' must be the collective's result");
   if (getReceived()
           ? !getResult() || getResult().getType() != getReceived().getType()
           : bool(getResult()))
-    return emitOpError("has another result than what was received");
+    return emitOpError(
+        "expects a result of the type of 'for', and none without it");
   Value sent = collective.getInput();
   if (isa<AllReduceOp>(collective.getOperation()) && collective.getOutput())
     sent = {};
   if (getSent() != sent)
-    return emitOpError(sent ? "'keeps' must name what the collective sends"
-                            : "'keeps' must name nothing");
+    return emitOpError(sent ? "'keeps' must be the collective's operand"
+                            : "'keeps' must be left out");
   return success();
 }

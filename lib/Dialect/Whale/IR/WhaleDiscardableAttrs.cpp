@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of the `whale.` attributes that are on operations of other
-// dialects, on arguments and on results: where each may stand, and what its
-// values are. docs/dialects/whale.md lists those that annotated text may have.
+// The table of the `whale.` attributes of other dialects' operations, of
+// arguments and of results: which of these may have the attribute, and its
+// valid values. docs/dialects/whale.md lists those that annotated text may
+// have. Verification looks up each attribute in the table.
 //
 
 #include "mlir/IR/BuiltinOps.h"
@@ -26,8 +27,8 @@ using namespace mlir;
 using namespace whale;
 
 namespace {
-/// Where an attribute stands; bits, of which an attribute may have several.
-enum Place : unsigned {
+/// The kind of entity that an attribute is on; sets of them are bit masks.
+enum Owner : unsigned {
   kOnModule = 1,
   kOnFunction = 2,
   kOnArgument = 4,
@@ -39,24 +40,24 @@ enum Place : unsigned {
   kOnAnyOp = kOnTaskGraph | kOnMicroBatches | kOnKernel | kOnOther,
 };
 
-/// One attribute at one place.
+/// The operation, argument or result that has an attribute.
 struct Site {
   Operation *op;
-  Place place;
-  /// Of the argument or result.
+  Owner owner;
+  /// Index of the argument or result.
   unsigned index = 0;
-  /// Of the argument or result; null if the operation is no function.
+  /// Type of the argument or result; null if the operation is not a function.
   Type type;
 };
 
-/// What is wrong with a value, as the rest of a sentence that begins with the
-/// attribute; empty if nothing is.
+/// The error of a value, as the rest of a sentence that begins with the
+/// attribute; empty if the value is valid.
 using Fault = std::string;
 
 struct KnownAttribute {
   StringLiteral name;
-  /// The places where it may stand.
-  unsigned places;
+  /// Bits of the owners that may have it.
+  unsigned owners;
   Fault (*findFault)(const Site &site, Attribute value);
   bool isInput = false;
 };
@@ -92,7 +93,7 @@ static Fault findPhaseFault(const Site &, Attribute value) {
   return needs<PhaseAttr>(value, "a #whale.phase");
 }
 
-/// A number that counts something.
+/// Checks a number that counts something.
 static Fault findCountFault(const Site &, Attribute value) {
   if (isI64(value) && cast<IntegerAttr>(value).getInt() >= 0)
     return {};
@@ -106,7 +107,7 @@ static Fault findCountsFault(const Site &, Attribute value) {
   return expected(value, "array<i64: ...> without negative numbers");
 }
 
-/// Distinct numbers of ranks or devices, at least one.
+/// Checks distinct ids of ranks or devices, at least one.
 static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
   if (numbers.empty())
     return (": there is no " + what).str();
@@ -114,7 +115,7 @@ static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
   for (int64_t number : numbers)
     if (number < 0 || !seen.insert(number).second)
       return (": " + what + " " + Twine(number) +
-              (number < 0 ? " is negative" : " occurs twice"))
+              (number < 0 ? " is negative" : " appears twice"))
           .str();
   return {};
 }
@@ -150,7 +151,7 @@ static Fault findBatchDimFault(const Site &site, Attribute value) {
       .str();
 }
 
-/// Of a number of one of the `count` results or arguments of a function.
+/// Checks the index of one of the `count` results or arguments of a function.
 static Fault findNumberFault(Attribute value, int64_t count, StringRef things) {
   int64_t number = cast<IntegerAttr>(value).getInt();
   if (number >= 0 && number < count)
@@ -200,7 +201,7 @@ static Fault findStackPieceFault(const Site &, Attribute value) {
   return expected(value, "{begin = i64, whole = TYPE}");
 }
 
-/// One placement for each of `types`, of its shape.
+/// Checks one placement for each of `types`, of its shape.
 static Fault findPlacementsFault(Attribute value, TypeRange types) {
   auto list = dyn_cast<ArrayAttr>(value);
   if (!list || !llvm::all_of(list, llvm::IsaPred<PlacementAttr>))
@@ -265,7 +266,7 @@ static Fault findLocalsFault(const Site &, Attribute value) {
   return expected(value, "a dictionary of array<i64: ...>");
 }
 
-/// The dictionary's keys are checked by Config, which has their own messages.
+/// Config checks the keys of the dictionary and reports them itself.
 static Fault findConfigFault(const Site &, Attribute value) {
   return needs<DictionaryAttr>(value, "a dictionary");
 }
@@ -311,27 +312,27 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.copies", kOnAnyOp, findCountsFault},
 };
 
-/// What has the attributes of these places.
-static std::string describePlaces(unsigned places) {
-  if (places & kOnOther)
+/// Describes a set of owners.
+static std::string describeOwners(unsigned owners) {
+  if (owners & kOnOther)
     return "an operation of a function's body";
   SmallVector<StringRef> names;
-  for (auto [place, name] : {std::pair(kOnModule, "the module"),
+  for (auto [owner, name] : {std::pair(kOnModule, "the module"),
                              {kOnFunction, "a function"},
                              {kOnArgument, "an argument of a function"},
                              {kOnResult, "a result of a function"},
                              {kOnTaskGraph, "whale.task_graph"},
                              {kOnMicroBatches, "whale.micro_batches"},
                              {kOnKernel, "whale.kernel"}})
-    if (places & place)
+    if (owners & owner)
       names.push_back(name);
   return llvm::join(names, " or ");
 }
 
-/// "argument 1", for a message that is at its function.
+/// Returns "argument 1" and the like, for a message located at the function.
 static std::string describe(const Site &site) {
-  if (site.place & (kOnArgument | kOnResult))
-    return ((site.place == kOnArgument ? " of argument " : " of result ") +
+  if (site.owner & (kOnArgument | kOnResult))
+    return ((site.owner == kOnArgument ? " of argument " : " of result ") +
             Twine(site.index))
         .str();
   return "";
@@ -341,12 +342,12 @@ static LogicalResult emitUnknown(const Site &site, StringRef name) {
   InFlightDiagnostic error = site.op->emitError("unknown attribute '")
                              << name << "'" << describe(site);
   const KnownAttribute *nearest = nullptr;
-  unsigned least = 3; // More changes than this make another word.
+  unsigned least = 3; // More than 3 changes make another word.
   SmallVector<StringRef> valid;
   for (const KnownAttribute &known : kKnown) {
     if (!known.isInput)
       continue;
-    if (known.places & site.place)
+    if (known.owners & site.owner)
       valid.push_back(known.name);
     unsigned distance = name.edit_distance(known.name, true, least + 1);
     if (distance <= least && (!nearest || distance < least)) {
@@ -357,9 +358,9 @@ static LogicalResult emitUnknown(const Site &site, StringRef name) {
   if (nearest)
     error << "; did you mean '" << nearest->name << "'?";
   if (valid.empty())
-    return error << "; " << describePlaces(site.place)
+    return error << "; " << describeOwners(site.owner)
                  << " has no attributes of this dialect";
-  return error << "; " << describePlaces(site.place) << " may have "
+  return error << "; " << describeOwners(site.owner) << " may have "
                << llvm::join(valid, ", ");
 }
 
@@ -369,10 +370,11 @@ static LogicalResult verify(const Site &site, NamedAttribute attr) {
       kKnown, [&](const KnownAttribute &entry) { return entry.name == name; });
   if (known == std::end(kKnown))
     return emitUnknown(site, name);
-  if (!(known->places & site.place))
+  if (!(known->owners & site.owner))
     return site.op->emitError("attribute '")
-           << name << "'" << describe(site) << " is out of place: it belongs "
-           << "on " << describePlaces(known->places);
+           << name << "'" << describe(site)
+           << " is not allowed here: it belongs "
+           << "on " << describeOwners(known->owners);
   if (Fault fault = known->findFault(site, attr.getValue()); !fault.empty())
     return site.op->emitError("attribute '")
            << name << "'" << describe(site) << fault;
@@ -385,7 +387,7 @@ bool whale::isInputAttribute(StringRef name) {
   });
 }
 
-static Place placeOf(Operation *op) {
+static Owner ownerOf(Operation *op) {
   if (isa<ModuleOp>(op))
     return kOnModule;
   if (isa<FunctionOpInterface>(op))
@@ -399,7 +401,7 @@ static Place placeOf(Operation *op) {
 
 LogicalResult WhaleDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
-  if (failed(verify({op, placeOf(op), 0, Type()}, attr)))
+  if (failed(verify({op, ownerOf(op), 0, Type()}, attr)))
     return failure();
   return attr.getName() == Config::kAttr
              ? Config::verify(op, cast<DictionaryAttr>(attr.getValue()))

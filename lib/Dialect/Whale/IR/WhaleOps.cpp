@@ -17,7 +17,7 @@ using namespace whale;
 // Custom directives
 //===----------------------------------------------------------------------===//
 
-/// An integer without its type.
+/// Parses an integer without its type.
 static ParseResult parseInt(OpAsmParser &parser, IntegerAttr &attr) {
   int64_t value;
   if (parser.parseInteger(value))
@@ -30,8 +30,8 @@ static void printInt(OpAsmPrinter &printer, Operation *, IntegerAttr attr) {
   printer << attr.getInt();
 }
 
-/// A placement under its alias, or where it has none in its short form: with
-/// the dialect's name before it, a colon after it would begin its type.
+/// Parses a placement: its alias or, without one, its short form. After the
+/// form with the dialect's name, a colon would start its type.
 static ParseResult parsePlacement(OpAsmParser &parser, PlacementAttr &attr) {
   return parser.parseCustomAttributeWithFallback(attr);
 }
@@ -58,7 +58,7 @@ static void printPhase(OpAsmPrinter &printer, Operation *, PhaseAttr attr) {
   printer << stringifyPhase(attr.getValue());
 }
 
-/// Lists of device ids: `[[0, 1], [4, 5]]`.
+/// Parses lists of device ids: `[[0, 1], [4, 5]]`.
 static ParseResult parseDeviceGroups(OpAsmParser &parser, ArrayAttr &attr) {
   SmallVector<Attribute> groups;
   auto parseGroup = [&]() -> ParseResult {

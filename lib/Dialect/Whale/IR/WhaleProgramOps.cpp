@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers of the operations that a rank executes: no stride leaves a buffer,
-// a launch fits its kernel.
+// Verifiers of the operations that a rank executes: strided accesses stay
+// inside buffers, and launches match their kernels. Also counts FLOPs and
+// states which operands' buffers results can use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,8 @@ SmallVector<func::FuncOp> whale::getRankClasses(ModuleOp module) {
 // Helpers
 //===----------------------------------------------------------------------===//
 
-/// `inplace` and `updates` name, for each result, an operand with a buffer of
-/// the same size, or -1.
+/// Checks that `inplace` and `updates` name, for each result, an operand with a
+/// buffer of the same size, or -1.
 static LogicalResult verifySharing(Operation *op, StringRef name,
                                    std::optional<ArrayRef<int64_t>> operands) {
   if (!operands)
@@ -60,7 +61,7 @@ static LogicalResult verifySharing(Operation *op, StringRef name,
   return success();
 }
 
-/// A buffer type stands for a tensor of the same shape and element width.
+/// Whether a buffer type matches a tensor type in shape and element width.
 static bool fits(Type tensor, Type buffer) {
   auto value = cast<ShapedType>(tensor);
   auto memref = dyn_cast<MemRefType>(buffer);
@@ -69,7 +70,7 @@ static bool fits(Type tensor, Type buffer) {
              getElementBytes(value.getElementType());
 }
 
-/// The types of a kernel's arguments: inputs, outputs, begin, end.
+/// Checks the types of a kernel's arguments: inputs, outputs, begin, end.
 static LogicalResult verifyKernelArguments(Operation *op, TypeRange arguments) {
   size_t count = op->getNumOperands() + op->getNumResults() + 2;
   if (arguments.size() != count)
@@ -92,7 +93,7 @@ static LogicalResult verifyKernelArguments(Operation *op, TypeRange arguments) {
   return success();
 }
 
-/// The strided accesses of one operand stay within its elements.
+/// Checks that the strided accesses of one operand stay within its elements.
 static LogicalResult
 verifyBounds(Operation *op, StringRef name, Type type,
              ArrayRef<std::pair<int64_t, int64_t>> sizesAndStrides) {
@@ -174,7 +175,7 @@ LogicalResult KernelOp::verify() {
 //===----------------------------------------------------------------------===//
 
 SmallVector<InPlacePair> MatmulOp::getInPlacePairs() {
-  // The product is added to what its buffer holds.
+  // The product is added to the contents of the addend's buffer.
   if (getAddend())
     return {{0, 2, /*required=*/true}};
   return {};
@@ -227,7 +228,7 @@ LogicalResult MatmulOp::verify() {
   return verifyBounds(*this, "the result", getOutput().getType(), out);
 }
 
-/// The product, or the largest number where it is larger.
+/// Returns the product, at most the largest number.
 static int64_t countFlops(ArrayRef<int64_t> factors) {
   int64_t product = 1;
   for (int64_t factor : factors)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the constraint lists in WhaleOps.td say, in the same order.
+// Verifies the constraints listed in WhaleOps.td, in the same order.
 //
 
 #include "whale/Cluster/Cluster.h"
@@ -55,7 +55,7 @@ LogicalResult VirtualDeviceOp::verify() {
       if (device < 0)
         return emitOpError("device ") << device << " is negative";
       if (!seen.insert(device).second)
-        return emitOpError("device ") << device << " occurs twice";
+        return emitOpError("device ") << device << " appears twice";
     }
   }
   return success();
@@ -121,16 +121,15 @@ LogicalResult ReshardOp::verify() {
     if (!placement.getValue().isViewOf(shape))
       return emitOpError("'")
              << name << "' has the view [" << placement.getValue().view()
-             << "], which is none of " << getInput().getType();
+             << "], which is not a view of " << getInput().getType();
   if (getFrom().getValue().hasWindows())
-    return emitOpError("'from' is ")
-           << getFrom().getValue().str()
-           << ": windows are made for one operation, and not moved on";
+    return emitOpError("'from' is ") << getFrom().getValue().str()
+                                     << ": windows are allowed in 'to' only";
   std::optional<Reduction> from = getFrom().getValue().reduction();
   std::optional<Reduction> to = getTo().getValue().reduction();
   if (from && to && *from != *to)
-    return emitOpError("'from' is pending a ")
-           << stringifyReduction(*from) << " and 'to' a "
+    return emitOpError("'from' is a partial ")
+           << stringifyReduction(*from) << " and 'to' a partial "
            << stringifyReduction(*to);
   return success();
 }

@@ -16,10 +16,10 @@ include "mlir/IR/OpBase.td"
 def Chlo_Dialect : Dialect {
   let name = "chlo";
   let cppNamespace = "::mlir::chlo";
-  let summary = "Operations that JAX leaves to be expanded";
+  let summary = "Operations that JAX leaves to the compiler to expand";
   let description = [{
     Functions and algorithms that JAX doesn't lower itself, such as `erf_inv`
-    and `top_k`. They are expanded to StableHLO before anything else is done.
+    and `top_k`. They are expanded to StableHLO before any other pass runs.
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let hasConstantMaterializer = 1;
@@ -46,7 +46,7 @@ def CHLO_Dims : ArrayRefParameter<"int64_t", "dimension numbers">;
 def CHLO_RaggedDotDimensionNumbersAttr
     : AttrDef<Chlo_Dialect, "RaggedDotDimensionNumbers"> {
   let mnemonic = "ragged_dot";
-  let summary = "Which dimensions of a ragged_dot are which";
+  let summary = "The roles of the dimensions of a ragged_dot";
   let parameters = (ins
     CHLO_Dims:$lhsBatchingDimensions, CHLO_Dims:$rhsBatchingDimensions,
     CHLO_Dims:$lhsContractingDimensions, CHLO_Dims:$rhsContractingDimensions,

@@ -11,7 +11,7 @@
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
-// What is generated needs the headers above.
+// The generated code needs the headers above.
 #include "whale/Dialect/CHLO/IR/CHLODialect.h.inc"
 #include "whale/Dialect/CHLO/IR/CHLOEnums.h.inc"
 

@@ -185,7 +185,7 @@ def CHLO_ErfInvOp : CHLO_UnaryOp<"erf_inv"> {
 def CHLO_ErfcOp : CHLO_UnaryOp<"erfc"> {
   let summary = "Complementary error function";
   let description = [{
-    1 - erf(x), exact for large x.
+    1 - erf(x), accurate for large x.
 
     ```mlir
     %r = chlo.erfc %x : tensor<4xf32> -> tensor<4xf32>
@@ -339,7 +339,7 @@ def CHLO_ConstantOp : CHLO_Op<"constant", [ConstantLike, Pure,
 }
 
 def CHLO_ConstantLikeOp : CHLO_Op<"constant_like", [Pure]> {
-  let summary = "Constant of an operand's shape";
+  let summary = "Constant with an operand's shape";
   let description = [{
     A tensor of the operand's shape, all of whose elements are `value`.
 
@@ -354,10 +354,11 @@ def CHLO_ConstantLikeOp : CHLO_Op<"constant_like", [Pure]> {
 }
 
 def CHLO_RaggedDotOp : CHLO_Op<"ragged_dot", [Pure]> {
-  let summary = "Product with one matrix a group of rows";
+  let summary = "Product with a separate matrix for each group of rows";
   let description = [{
-    A dot_general in which consecutive groups along the ragged dimension of lhs,
-    as many rows as `group_sizes` says, meet one slice of rhs each.
+    A dot_general in which the rows along the ragged dimension of lhs form
+    consecutive groups of `group_sizes` rows; each group is multiplied by its
+    own slice of rhs.
 
     ```mlir
     %r = "chlo.ragged_dot"(%x, %w, %sizes) <{
@@ -400,8 +401,9 @@ def CHLO_ScanOp
                        SingleBlock, RecursiveMemoryEffects]> {
   let summary = "Scan along a dimension";
   let description = [{
-    Runs the region on the slices of the inputs along `dimension` in turn, with
-    carried values; collects its first results as slices of the outputs.
+    Runs the region on the slices of the inputs along `dimension`, one after the
+    other, with carried values; collects its first results as slices of the
+    outputs.
 
     ```mlir
     %y, %c = "chlo.scan"(%x, %init) <{dimension = 0 : i64,

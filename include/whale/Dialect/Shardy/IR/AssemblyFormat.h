@@ -1,4 +1,4 @@
-//===- AssemblyFormat.h - Pieces of the text form ---------------*- C++ -*-===//
+//===- AssemblyFormat.h - Parts of the text form ----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,27 +13,27 @@
 
 namespace mlir::sdy {
 
-/// `<["a"=4], device_ids=[0]>`.
+/// Prints or parses `<["a"=4], device_ids=[0]>`.
 void printMesh(AsmPrinter &printer, MeshAttr mesh);
 ParseResult parseMesh(AsmParser &parser, MeshAttr &mesh);
 
-/// `<@mesh, [{"a"}, {}]>`.
+/// Prints or parses `<@mesh, [{"a"}, {}]>`.
 void printSharding(AsmPrinter &printer, TensorShardingAttr sharding);
 ParseResult parseSharding(AsmParser &parser, TensorShardingAttr &sharding);
 
-/// `[<@mesh, [{}]>, <@mesh, []>]`.
+/// Prints or parses `[<@mesh, [{}]>, <@mesh, []>]`.
 void printShardings(AsmPrinter &printer, TensorShardingPerValueAttr shardings);
 ParseResult parseShardings(AsmParser &parser,
                            TensorShardingPerValueAttr &shardings);
 
-/// `{"a", "b"}`.
+/// Prints or parses `{"a", "b"}`.
 void printManualAxes(AsmPrinter &printer, ManualAxesAttr axes);
 ParseResult parseManualAxes(AsmParser &parser, ManualAxesAttr &axes);
 
-/// The name of a factor: i to z, then z_1, z_2, ...
+/// Returns the name of a factor: i to z, then z_1, z_2, ...
 std::string factorName(int64_t index);
 
-/// The text form of sharding rules, which has a file of its own.
+/// Prints or parses sharding rules (ShardingRuleFormat.cpp).
 void printShardingRule(AsmPrinter &printer, OpShardingRuleAttr rule);
 ParseResult parseShardingRule(AsmParser &parser, OpShardingRuleAttr &rule);
 

@@ -18,9 +18,8 @@ def Sdy_Dialect : Dialect {
   let summary = "Shardings as JAX prints them";
   let description = [{
     JAX prints the shardings of its own arrays and of shard_map as operations
-    and attributes of the dialect sdy, and it does so also in programs that
-    nobody sharded. Whale reads them; its own placements are in the dialect
-    whale.
+    and attributes of the dialect sdy, also in programs without any sharding.
+    Whale reads them; its own placements are in the dialect whale.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = "void registerAttributes();";
@@ -51,8 +50,8 @@ def Sdy_MeshAttr : Sdy_Attr<"Mesh", "mesh"> {
 def Sdy_SubAxisInfoAttr : Sdy_Attr<"SubAxisInfo", "sub_axis_info"> {
   let summary = "A part of an axis that was split";
   let description = [{
-    `(pre_size)size`: the axis is split into parts of which the ones before this
-    one have `pre_size` elements in all.
+    `(pre_size)size`: the axis is split into sub-axes; the sizes of those before
+    this one multiply to `pre_size`.
   }];
   let parameters = (ins "int64_t":$pre_size, "int64_t":$size);
   let genVerifyDecl = 1;
@@ -68,8 +67,8 @@ def Sdy_DimensionShardingAttr
     : Sdy_Attr<"DimensionSharding", "dimension_sharding"> {
   let summary = "The axes over which a dimension is sharded";
   let description = [{
-    `{"data", ?}p1`: sharded over axis `data`, open to more (`?`), with
-    priority 1.
+    `{"data", ?}p1`: sharded over axis `data`, may be sharded further (`?`),
+    with priority 1.
   }];
   let parameters = (ins
     OptionalArrayRefParameter<"::mlir::sdy::AxisRefAttr">:$axes,
@@ -99,7 +98,7 @@ def Sdy_TensorShardingPerValueAttr
 }
 
 def Sdy_ManualAxesAttr : Sdy_Attr<"ManualAxes", "manual_axes"> {
-  let summary = "Axes that a manual computation handles itself";
+  let summary = "Axes over which a manual computation is sharded";
   let parameters = (ins OptionalArrayRefParameter<"::mlir::StringAttr">:$value);
 }
 
@@ -115,7 +114,7 @@ def Sdy_TensorMappingAttr : Sdy_Attr<"TensorMapping", "tensor_mapping"> {
 }
 
 def Sdy_OpShardingRuleAttr : Sdy_Attr<"OpShardingRule", "op_sharding_rule"> {
-  let summary = "How the dimensions of an operation correspond";
+  let summary = "Correspondence of the dimensions of an operation";
   let description = [{
     ```mlir
     #sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8}

@@ -42,9 +42,9 @@ class Sdy_ShardingOp<string mnemonic>
 }
 
 def Sdy_ShardingConstraintOp : Sdy_ShardingOp<"sharding_constraint"> {
-  let summary = "Wish for a sharding";
+  let summary = "Request for a sharding";
   let description = [{
-    The operand, which the user asked to be sharded so.
+    Returns the operand; the user requests this sharding for it.
 
     ```mlir
     %r = sdy.sharding_constraint %x <@mesh, [{"data"}, {?} ]> : tensor<8x8xf32>
@@ -55,7 +55,7 @@ def Sdy_ShardingConstraintOp : Sdy_ShardingOp<"sharding_constraint"> {
 def Sdy_ReshardOp : Sdy_ShardingOp<"reshard"> {
   let summary = "Change of sharding";
   let description = [{
-    The operand in another sharding.
+    Returns the operand in another sharding.
 
     ```mlir
     %r = sdy.reshard %x <@mesh, [{"data"}, {} ]> : tensor<8x8xf32>
@@ -83,8 +83,8 @@ def Sdy_ManualComputationOp
         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Computation on local shards";
   let description = [{
-    The region computes with the shards of one device: shard_map. Its arguments
-    are the shards of the operands, its results those of the results.
+    The region is computed on the shards of one device, as by shard_map. Its
+    arguments are shards of the operands, its results shards of the results.
 
     ```mlir
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"}, {} ]>]
@@ -107,7 +107,7 @@ def Sdy_ManualComputationOp
 def Sdy_ReturnOp : Sdy_Op<"return", [Pure, Terminator]> {
   let summary = "End of a manual computation";
   let description = [{
-    The shards that the region computed.
+    Returns the shards that the region has computed.
 
     ```mlir
     sdy.return %a : tensor<2x8xf32>

@@ -1,8 +1,13 @@
-//===- AssemblyFormat.h - Pieces of the text form ---------------*- C++ -*-===//
+//===- AssemblyFormat.h - Parts of the text form ----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Print and parse functions of the custom<...> directives in the formats of
+// attributes and operations. Each comment shows the text form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +25,14 @@ void printList(mlir::AsmPrinter &printer, llvm::ArrayRef<int64_t> values);
 mlir::ParseResult parseList(mlir::AsmParser &parser,
                             llvm::SmallVectorImpl<int64_t> &values);
 
-/// Prints `<a = [1, 2], n = 3>` without empty lists and zero numbers.
+/// Prints `<a = [1, 2], n = 3>`, leaving out empty lists and zeros.
 void printStruct(
     mlir::AsmPrinter &printer,
     llvm::ArrayRef<std::pair<llvm::StringRef, llvm::ArrayRef<int64_t>>> lists,
     llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> numbers = {});
 
-/// Parses what printStruct prints; the fields in any order, each at most once.
+/// Parses the output of printStruct; fields may be in any order, each at most
+/// once.
 mlir::ParseResult parseStruct(
     mlir::AsmParser &parser,
     llvm::ArrayRef<std::pair<llvm::StringRef, llvm::SmallVector<int64_t> *>>
@@ -38,12 +44,13 @@ mlir::ParseResult parseStruct(
 // The custom<...> directives of the operations' declarative formats.
 namespace mlir::stablehlo {
 
-/// Elements as an attribute. Large arrays of booleans are in hexadecimal, one
-/// byte each, as JAX prints them; MLIR 22 itself has one bit each.
+/// Prints or parses elements as an attribute. Large arrays of booleans are in
+/// hexadecimal with one byte each, as JAX prints them; MLIR 22 itself uses one
+/// bit each.
 void printConstantValue(OpAsmPrinter &printer, ElementsAttr value);
 ParseResult parseConstantValue(OpAsmParser &parser, ElementsAttr &value);
 
-/// One type if all are equal, else a function type.
+/// Prints one type if all are equal, else a function type.
 void printEqualTypes(OpAsmPrinter &printer, ArrayRef<Type> operands,
                      Type result);
 ParseResult parseEqualTypes(OpAsmParser &parser, ArrayRef<Type *> operands,
@@ -64,8 +71,8 @@ ParseResult parseSameOperandsAndResultType(OpAsmParser &parser,
                          *ArrayRef(all).back());
 }
 
-/// The keyword of an enumeration, without the space that the attribute's own
-/// form begins with.
+/// Prints the keyword of an enumeration, without the space with which the
+/// attribute's own form begins.
 template <typename EnumAttrT>
 void printEnum(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << attr.getValue();
@@ -80,7 +87,7 @@ ParseResult parseEnum(OpAsmParser &parser, EnumAttrT &attr) {
   return success();
 }
 
-/// `, SIGNED` or nothing.
+/// Prints `, SIGNED` or nothing.
 void printComparisonType(OpAsmPrinter &printer, Operation *,
                          ComparisonTypeAttr type);
 ParseResult parseComparisonType(OpAsmParser &parser, ComparisonTypeAttr &type);
@@ -92,7 +99,7 @@ ParseResult parseVariadicSameOperandsAndResultType(
     OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> operands,
     SmallVectorImpl<Type> &types, Type &result);
 
-/// The type of each operand, which is that of the result beside it.
+/// Prints the type of each operand, which is that of the result with its index.
 void printPairwiseOpType(OpAsmPrinter &printer, Operation *, TypeRange operands,
                          TypeRange results);
 ParseResult parsePairwiseOpType(OpAsmParser &parser,
@@ -104,26 +111,26 @@ void printTupleOpType(OpAsmPrinter &printer, Operation *, TypeRange operands,
 ParseResult parseTupleOpType(OpAsmParser &parser,
                              SmallVectorImpl<Type> &operands, Type &result);
 
-/// Only the complex type: the parts' types follow.
+/// Prints only the complex type, which determines the types of the parts.
 void printComplexOpType(OpAsmPrinter &printer, Operation *, Type lhs, Type rhs,
                         Type result);
 ParseResult parseComplexOpType(OpAsmParser &parser, Type &lhs, Type &rhs,
                                Type &result);
 
-/// The types of the predicate and of the values.
+/// Prints the types of the predicate and of the values.
 void printSelectOpType(OpAsmPrinter &printer, Operation *, Type pred,
                        Type onTrue, Type onFalse, Type result);
 ParseResult parseSelectOpType(OpAsmParser &parser, Type &pred, Type &onTrue,
                               Type &onFalse, Type &result);
 
-/// Operands with a comma after each: an attribute follows.
+/// Prints operands with a comma after each, because an attribute follows.
 void printVariadicOperandWithAttribute(OpAsmPrinter &printer, Operation *,
                                        OperandRange operands);
 ParseResult parseVariadicOperandWithAttribute(
     OpAsmParser &parser,
     SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands);
 
-/// `[0:4, 1:8:2]`.
+/// Prints `[0:4, 1:8:2]`.
 void printSliceRanges(OpAsmPrinter &printer, Operation *,
                       ArrayRef<int64_t> starts, ArrayRef<int64_t> limits,
                       ArrayRef<int64_t> strides);
@@ -131,24 +138,24 @@ ParseResult parseSliceRanges(OpAsmParser &parser, DenseI64ArrayAttr &starts,
                              DenseI64ArrayAttr &limits,
                              DenseI64ArrayAttr &strides);
 
-/// `e8m23`.
+/// Prints `e8m23`.
 void printExponentMantissa(OpAsmPrinter &printer, Operation *,
                            IntegerAttr exponent, IntegerAttr mantissa);
 ParseResult parseExponentMantissa(OpAsmParser &parser, IntegerAttr &exponent,
                                   IntegerAttr &mantissa);
 
-/// `@name`, which is a string and no symbol.
+/// Prints `@name`, which is a string, not a symbol.
 void printCustomCallTarget(OpAsmPrinter &printer, Operation *,
                            StringAttr target);
 ParseResult parseCustomCallTarget(OpAsmParser &parser, StringAttr &target);
 
-/// `batching_dims = [0] x [0], contracting_dims = [2] x [1]`.
+/// Prints `batching_dims = [0] x [0], contracting_dims = [2] x [1]`.
 void printDotDimensionNumbers(OpAsmPrinter &printer, Operation *,
                               DotDimensionNumbersAttr numbers);
 ParseResult parseDotDimensionNumbers(OpAsmParser &parser,
                                      DotDimensionNumbersAttr &numbers);
 
-/// `, precision = [DEFAULT, DEFAULT], algorithm = <...>`.
+/// Prints `, precision = [DEFAULT, DEFAULT], algorithm = <...>`.
 void printPrecisionConfigAndAlgorithm(OpAsmPrinter &printer, Operation *,
                                       ArrayAttr precision,
                                       DotAlgorithmAttr algorithm);
@@ -156,12 +163,12 @@ ParseResult parsePrecisionConfigAndAlgorithm(OpAsmParser &parser,
                                              ArrayAttr &precision,
                                              DotAlgorithmAttr &algorithm);
 
-/// `, precision = [DEFAULT, DEFAULT]`.
+/// Prints `, precision = [DEFAULT, DEFAULT]`.
 void printPrecisionConfig(OpAsmPrinter &printer, Operation *,
                           ArrayAttr precision);
 ParseResult parsePrecisionConfig(OpAsmParser &parser, ArrayAttr &precision);
 
-/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+/// Prints `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 void printConvolutionDimensions(AsmPrinter &printer,
                                 ConvDimensionNumbersAttr numbers);
 ParseResult parseConvolutionDimensions(AsmParser &parser,
@@ -171,7 +178,8 @@ inline void printConvolutionDimensions(OpAsmPrinter &printer, Operation *,
   printConvolutionDimensions(printer, numbers);
 }
 
-/// `stride = [1, 1], pad = [[0, 1], [0, 1]], ...`, without those left out.
+/// Prints `stride = [1, 1], pad = [[0, 1], [0, 1]], ...` without absent
+/// attributes.
 void printWindowAttributes(OpAsmPrinter &printer, Operation *,
                            DenseI64ArrayAttr strides,
                            DenseIntElementsAttr padding,

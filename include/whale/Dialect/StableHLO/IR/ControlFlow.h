@@ -13,11 +13,11 @@
 
 namespace mlir::stablehlo {
 
-/// Whether one of the operation's regions is computed, as the index says.
+/// Whether an operand selects one of the operation's regions to be executed.
 inline bool isBranch(Operation *op) { return isa<CaseOp, IfOp>(op); }
 
-/// Whether the operation's regions are steps of the program, not the
-/// computation of one element, as those of a reducer.
+/// Whether the operation's regions are steps of the program, in contrast to the
+/// computation of one element, as the region of a reduction is.
 inline bool isControlFlow(Operation *op) {
   return isa<WhileOp>(op) || isBranch(op);
 }

@@ -1,5 +1,4 @@
-//===- LinearAlgebraCalls.h - JAX's calls of LAPACK ------------- -*- C++
-//-*-===//
+//===- LinearAlgebraCalls.h - JAX's calls of LAPACK -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On the CPU, JAX leaves factorizations and eigenvalues to LAPACK, as custom
-// calls named lapack_[sdcz]NAME_ffi.
+// On the CPU, JAX uses LAPACK for factorizations and eigenvalues, through
+// custom calls named lapack_[sdcz]NAME_ffi.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +19,9 @@
 
 namespace whale {
 
-/// The routine that a custom call to `target` means, under its name for real
-/// matrices ("syevd" also for lapack_zheevd_ffi); nothing if it means none.
+/// Returns the LAPACK routine of a custom call to `target`, under its name for
+/// real matrices ("syevd" also for lapack_zheevd_ffi); nullopt if it is not
+/// such a call.
 inline std::optional<llvm::StringRef> getLapackRoutine(llvm::StringRef target) {
   if (!target.consume_front("lapack_") || !target.consume_back("_ffi") ||
       target.size() < 2 || !llvm::StringRef("sdcz").contains(target.front()))

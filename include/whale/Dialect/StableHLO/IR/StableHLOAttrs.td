@@ -19,10 +19,10 @@ class StableHLO_Attr<string name, string attrMnemonic>
 def StableHLO_Dims
     : ArrayRefParameter<"int64_t", "dimension numbers">;
 
-// Attributes with custom form print only the lists that are not empty.
+// Attributes with a custom form print only the lists that are not empty.
 def StableHLO_GatherDimensionNumbersAttr
     : StableHLO_Attr<"GatherDimensionNumbers", "gather"> {
-  let summary = "How the dimensions of a gather correspond";
+  let summary = "Correspondence of the dimensions of a gather";
   let description = [{
     ```mlir
     #stablehlo.gather<offset_dims = [0, 2], collapsed_slice_dims = [1],
@@ -42,7 +42,7 @@ def StableHLO_GatherDimensionNumbersAttr
 
 def StableHLO_ScatterDimensionNumbersAttr
     : StableHLO_Attr<"ScatterDimensionNumbers", "scatter"> {
-  let summary = "How the dimensions of a scatter correspond";
+  let summary = "Correspondence of the dimensions of a scatter";
   let description = [{
     ```mlir
     #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
@@ -80,7 +80,7 @@ def StableHLO_DotDimensionNumbersAttr
 
 def StableHLO_DotAlgorithmAttr
     : StableHLO_Attr<"DotAlgorithm", "dot_algorithm"> {
-  let summary = "The arithmetic by which a dot_general is computed";
+  let summary = "The arithmetic of a dot_general";
   let parameters = (ins
     "::mlir::Type":$lhsPrecisionType,
     "::mlir::Type":$rhsPrecisionType,
@@ -102,7 +102,7 @@ def StableHLO_DotAlgorithmAttr
 
 def StableHLO_ConvDimensionNumbersAttr
     : StableHLO_Attr<"ConvDimensionNumbers", "conv"> {
-  let summary = "Which dimension of a convolution is batch, feature, spatial";
+  let summary = "Batch, feature and spatial dimensions of a convolution";
   let description = [{
     Written as the order of the dimensions of input, kernel and output: `b` is
     batch, `f` feature, `i` and `o` the kernel's input and output feature, and a
@@ -127,7 +127,7 @@ def StableHLO_ConvDimensionNumbersAttr
 
 def StableHLO_ChannelHandleAttr
     : StableHLO_Attr<"ChannelHandle", "channel_handle"> {
-  let summary = "The channel over which instances of a collective meet";
+  let summary = "The channel that instances of a collective share";
   let parameters = (ins "int64_t":$handle, "int64_t":$type);
   let assemblyFormat = "`<` struct(params) `>`";
 }
@@ -144,7 +144,7 @@ def StableHLO_OutputOperandAliasAttr
 
 def StableHLO_ResultAccuracyAttr
     : StableHLO_Attr<"ResultAccuracy", "result_accuracy"> {
-  let summary = "The accuracy asked of a transcendental function";
+  let summary = "The accuracy required of a transcendental function";
   let parameters = (ins
     DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0)">:$atol,
     DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0)">:$rtol,
@@ -162,8 +162,8 @@ def StableHLO_TypeExtensionsAttr
   let hasCustomAssemblyFormat = 1;
 }
 
-// Passes read elements where they are, so whale-compile puts those of
-// resources in the place of their names.
+// Passes read elements directly from the attribute, so whale-compile replaces
+// references to resources by their elements.
 def HLO_DenseElements
     : ElementsAttrBase<CPred<"::llvm::isa<::mlir::DenseElementsAttr>($_self)">,
                        "dense elements that are no resource">;

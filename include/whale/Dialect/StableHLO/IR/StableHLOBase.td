@@ -20,13 +20,13 @@ def Stablehlo_Dialect : Dialect {
   let cppNamespace = "::mlir::stablehlo";
   let summary = "The StableHLO operation set, as JAX prints it";
   let description = [{
-    StableHLO is the operation set in which JAX prints a lowered function. There
-    is no C++ package of it for MLIR 22, so Whale defines the operations itself,
-    under the same names and with the same text form. Text that JAX prints is
-    read and printed back unchanged.
+    StableHLO is the operation set in which JAX prints a lowered function. It
+    has no C++ package for MLIR 22, so Whale defines the operations itself, with
+    the same names and text form. Text that JAX prints is read and printed back
+    unchanged.
 
-    Values are immutable tensors with static shapes; dynamic dimensions are
-    legal in the dialect and refused by the passes that need static ones. The
+    Values are immutable tensors with static shapes. Dynamic dimensions are
+    valid in the dialect and rejected by the passes that need static ones. The
     labels in comments, such as `concatenate_c4`, name the constraints of the
     StableHLO specification that a verifier checks.
   }];
@@ -59,7 +59,8 @@ def StableHLO_Future : StableHLO_Type<"Future", "future"> {
 // Type constraints
 //===----------------------------------------------------------------------===//
 
-// Integers of the specification are signless (signed) or ui; i1 is a boolean.
+// The specification's signed integers are signless here, its unsigned ones are
+// ui types; i1 is a boolean.
 def HLO_Pred
     : TypeConstraint<I1.predicate, "pred (AKA boolean or 1-bit integer)">;
 def HLO_Int : TypeConstraint<
@@ -138,7 +139,7 @@ def HLO_Value
 class StableHLO_Op<string mnemonic, list<Trait> traits = []>
     : Op<Stablehlo_Dialect, mnemonic, traits>;
 
-// Types are compatible that are equal up to dynamic dimensions.
+// Types that are equal up to dynamic dimensions are compatible.
 class StableHLO_CompatibleTypesOp<string mnemonic, list<Trait> traits>
     : StableHLO_Op<mnemonic, traits> {
   let extraClassDeclaration = [{
@@ -149,8 +150,8 @@ class StableHLO_CompatibleTypesOp<string mnemonic, list<Trait> traits>
   }];
 }
 
-// Result types follow from operands and attributes by a hand-written
-// inferReturnTypes, with which the verifier compares.
+// A hand-written inferReturnTypes computes the result types from operands and
+// attributes; the verifier compares the actual types with these.
 class StableHLO_InferredOp<string mnemonic, list<Trait> traits = []>
     : StableHLO_CompatibleTypesOp<mnemonic, traits # [InferTypeOpAdaptor]>;
 

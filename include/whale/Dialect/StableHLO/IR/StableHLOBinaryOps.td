@@ -72,7 +72,8 @@ def StableHLO_MaxOp
     : StableHLO_BinaryOp<"maximum", HLO_NumericTensor, [Commutative]> {
   let summary = "Maximum";
   let description = [{
-    Larger of two elements; logical or of booleans. A NaN wins.
+    Larger of two elements; logical or of booleans. If either is NaN, the result
+    is NaN.
 
     ```mlir
     %r = stablehlo.maximum %a, %b : tensor<4xf32>
@@ -84,7 +85,8 @@ def StableHLO_MinOp
     : StableHLO_BinaryOp<"minimum", HLO_NumericTensor, [Commutative]> {
   let summary = "Minimum";
   let description = [{
-    Smaller of two elements; logical and of booleans. A NaN wins.
+    Smaller of two elements; logical and of booleans. If either is NaN, the
+    result is NaN.
 
     ```mlir
     %r = stablehlo.minimum %a, %b : tensor<4xf32>
@@ -221,9 +223,9 @@ def StableHLO_CompareOp
     : StableHLO_InferredOp<"compare", [Pure, Elementwise]> {
   let summary = "Comparison";
   let description = [{
-    Whether the relation holds between corresponding elements. The comparison
-    type follows from the element type; `TOTALORDER` orders -0 before 0 and has
-    a place for every NaN.
+    Whether the relation holds between corresponding elements. The element type
+    determines the default comparison type. `TOTALORDER` orders -0 before 0 and
+    also orders all NaNs.
 
     ```mlir
     %r = stablehlo.compare LT, %a, %b, FLOAT
@@ -253,7 +255,7 @@ def StableHLO_SelectOp : StableHLO_InferredOp<"select", [Pure]> {
   let summary = "Choice between two tensors";
   let description = [{
     Elements of `on_true` where `pred` holds, of `on_false` elsewhere. `pred`
-    may be one boolean for all.
+    may be a single boolean for all elements.
 
     ```mlir
     %r = stablehlo.select %p, %a, %b : tensor<4xi1>, tensor<4xf32>
@@ -273,7 +275,8 @@ def StableHLO_SelectOp : StableHLO_InferredOp<"select", [Pure]> {
 def StableHLO_ClampOp : StableHLO_InferredOp<"clamp", [Pure]> {
   let summary = "Clamp to a range";
   let description = [{
-    min(max(operand, min), max); either bound may be one number for all.
+    min(max(operand, min), max); either bound may be a single number for all
+    elements.
 
     ```mlir
     %r = stablehlo.clamp %lo, %x, %hi : tensor<4xf32>

@@ -11,8 +11,9 @@
 
 include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
 
-// Collectives declare no memory effects on purpose: that means unknown ones, so
-// none is removed, merged or reordered on one process alone.
+// Collectives deliberately declare no memory effects, which means unknown ones:
+// none may be removed, merged or reordered, because other processes would not
+// do the same.
 
 def StableHLO_AllGatherOp : StableHLO_Op<"all_gather"> {
   let summary = "Gather from a group";
@@ -59,7 +60,7 @@ def StableHLO_AllReduceOp : StableHLO_Op<"all_reduce", [SingleBlock]> {
 
 def StableHLO_ReduceScatterOp
     : StableHLO_Op<"reduce_scatter", [SingleBlock]> {
-  let summary = "Reduction over a group, each process keeping a part";
+  let summary = "Reduction over a group; each process keeps a part";
   let description = [{
     Reduces the operands of the processes of each group by the region and splits
     the result along `scatter_dimension` among them.
@@ -87,7 +88,7 @@ def StableHLO_AllToAllOp : StableHLO_InferredOp<"all_to_all"> {
   let summary = "Exchange of parts in a group";
   let description = [{
     Splits the operand along `split_dimension`, sends each part to a process of
-    the group and concatenates what arrives along `concat_dimension`.
+    the group and concatenates the received parts along `concat_dimension`.
 
     ```mlir
     %r = "stablehlo.all_to_all"(%x) <{concat_dimension = 0 : i64,
@@ -108,7 +109,7 @@ def StableHLO_CollectiveBroadcastOp
     : StableHLO_SameTypeOp<"collective_broadcast"> {
   let summary = "Copy from the first process of a group";
   let description = [{
-    The operand of the first process of each group, on all of the group.
+    Returns the operand of the first process of each group on all its processes.
 
     ```mlir
     %r = "stablehlo.collective_broadcast"(%x) <{
@@ -126,8 +127,8 @@ def StableHLO_CollectivePermuteOp
     : StableHLO_SameTypeOp<"collective_permute"> {
   let summary = "Sends between pairs of processes";
   let description = [{
-    Sends the operand from the first to the second of each pair; a process to
-    which none sends gets zeros.
+    Sends the operand from the first to the second of each pair; a process that
+    receives nothing gets zeros.
 
     ```mlir
     %r = "stablehlo.collective_permute"(%x) <{
@@ -172,7 +173,7 @@ def StableHLO_ReplicaIdOp : StableHLO_InferredOp<"replica_id", [Pure]> {
 def StableHLO_SendOp : StableHLO_Op<"send"> {
   let summary = "Send over a channel";
   let description = [{
-    Sends the inputs over a channel; the result orders what comes after.
+    Sends the inputs over a channel; the token orders later operations.
 
     ```mlir
     %t = "stablehlo.send"(%x, %token) <{
@@ -212,7 +213,7 @@ def StableHLO_RecvOp : StableHLO_Op<"recv"> {
 def StableHLO_AsyncStartOp : StableHLO_Op<"async_start", [SingleBlock]> {
   let summary = "Start of an asynchronous operation";
   let description = [{
-    Starts the collective in the region; the future holds its results.
+    Starts the collective in the region; the future provides its results.
 
     ```mlir
     %f = "stablehlo.async_start"(%x) ({

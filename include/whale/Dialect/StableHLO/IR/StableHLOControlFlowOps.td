@@ -16,7 +16,7 @@ def StableHLO_ReturnOp
     : StableHLO_Op<"return", [Pure, Terminator]> {
   let summary = "End of a region";
   let description = [{
-    The results of the enclosing region.
+    Returns the results of the enclosing region.
 
     ```mlir
     stablehlo.return %a, %b : tensor<f32>, tensor<i32>
@@ -32,7 +32,7 @@ def StableHLO_WhileOp
                                   ["getAsmBlockArgumentNames"]>]> {
   let summary = "Loop";
   let description = [{
-    Runs `body` on the carried values while `cond` of them holds.
+    Runs `body` on the carried values as long as `cond` of them is true.
 
     ```mlir
     %r:2 = stablehlo.while(%iterArg = %i, %iterArg_0 = %x)
@@ -59,7 +59,8 @@ def StableHLO_CaseOp
                             SingleBlock]> {
   let summary = "Choice of one of several branches";
   let description = [{
-    Runs the branch of the given index; an index out of range takes the last.
+    Runs the branch with the given index; an index out of range selects the
+    last.
 
     ```mlir
     %r = "stablehlo.case"(%i) ({
@@ -80,7 +81,7 @@ def StableHLO_IfOp
                           SingleBlock]> {
   let summary = "Choice of one of two branches";
   let description = [{
-    Runs the first branch if `pred` holds, else the second.
+    Runs the first branch if `pred` is true, else the second.
 
     ```mlir
     %r = "stablehlo.if"(%p) ({
@@ -101,8 +102,8 @@ def StableHLO_OptimizationBarrierOp
     : StableHLO_InferredOp<"optimization_barrier", [Pure]> {
   let summary = "Barrier to optimization";
   let description = [{
-    Returns its operands; what computes them isn't moved, merged or removed
-    across it.
+    Returns its operands; operations that compute them aren't moved, merged or
+    removed across it.
 
     ```mlir
     %r = stablehlo.optimization_barrier %x : tensor<4xf32>
@@ -121,8 +122,8 @@ def StableHLO_CustomCallOp
         [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Call of a function of the implementation";
   let description = [{
-    Calls a function that only the target knows, by its name. It has no effect
-    only if `has_side_effect` is given as false.
+    Calls a function of the target by name. It has no side effect only if
+    `has_side_effect` is given as false.
 
     ```mlir
     %r = stablehlo.custom_call @foo(%x) {backend_config = ""}
@@ -155,8 +156,8 @@ def StableHLO_CompositeOp
         [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Operation with a name and a decomposition";
   let description = [{
-    An operation made of other operations: `decomposition` names the function
-    that computes it.
+    An operation composed of other operations: `decomposition` names the
+    function that computes it.
 
     ```mlir
     %r = stablehlo.composite "my.op" %x {
@@ -215,7 +216,7 @@ def StableHLO_GetTupleElementOp
 def StableHLO_AfterAllOp : StableHLO_Op<"after_all", [Pure]> {
   let summary = "Join of tokens";
   let description = [{
-    A token that stands for all of the given ones.
+    Returns a token that is ready when all of the given ones are.
 
     ```mlir
     %r = stablehlo.after_all %a, %b : !stablehlo.token
@@ -233,7 +234,7 @@ def StableHLO_AfterAllOp : StableHLO_Op<"after_all", [Pure]> {
 def StableHLO_CreateTokenOp : StableHLO_Op<"create_token", [Pure]> {
   let summary = "New token";
   let description = [{
-    A token that waits for nothing.
+    Returns a token that is ready at once.
 
     ```mlir
     %r = stablehlo.create_token : !stablehlo.token

@@ -77,7 +77,7 @@ def StableHLO_RealDynamicSliceOp
     : StableHLO_Op<"real_dynamic_slice", [Pure]> {
   let summary = "Slice with bounds given as tensors";
   let description = [{
-    As slice, with start, limit and strides as operands.
+    Like slice, with start, limit and strides as operands.
 
     ```mlir
     %r = stablehlo.real_dynamic_slice %x, %start, %limit, %strides
@@ -119,7 +119,7 @@ def StableHLO_GatherOp : StableHLO_InferredOp<"gather", [Pure]> {
 def StableHLO_DynamicGatherOp : StableHLO_Op<"dynamic_gather", [Pure]> {
   let summary = "Gather of slices whose sizes are a tensor";
   let description = [{
-    As gather, with `slice_sizes` as an operand.
+    Like gather, with `slice_sizes` as an operand.
 
     ```mlir
     %r = "stablehlo.dynamic_gather"(%x, %i, %sizes) <{
@@ -142,9 +142,10 @@ def StableHLO_ScatterOp
                                RecursivelySpeculatable]> {
   let summary = "Scatter of updates";
   let description = [{
-    The inputs with the windows of `updates` combined, by the region, into the
-    places that `scatter_indices` names. A window that isn't inside is
-    dropped. The order of updates to one place is free.
+    Returns the inputs; the region combines each window of `updates` with the
+    elements at the index that `scatter_indices` gives. A window that isn't
+    entirely inside is dropped. The order of updates to one element is
+    unspecified.
 
     ```mlir
     %r = "stablehlo.scatter"(%x, %i, %u) <{

@@ -41,7 +41,7 @@ def StableHLO_DotGeneralOp : StableHLO_Op<"dot_general", [Pure]> {
 def StableHLO_DotOp : StableHLO_Op<"dot", [Pure]> {
   let summary = "Product of vectors and matrices";
   let description = [{
-    What came before `dot_general`: the last dimension of `lhs` is contracted
+    The predecessor of `dot_general`: the last dimension of `lhs` is contracted
     with the first of `rhs`.
 
     ```mlir
@@ -73,8 +73,9 @@ class StableHLO_Convolution<dag extraOperands, dag padding> {
 def StableHLO_ConvolutionOp : StableHLO_Op<"convolution", [Pure]> {
   let summary = "Convolution";
   let description = [{
-    Products of windows of `lhs` with the kernel `rhs`. `dimension_numbers` says
-    which dimension is which; left-out strides and dilations are 1, padding 0.
+    Products of windows of `lhs` with the kernel `rhs`. `dimension_numbers`
+    defines the role of each dimension; strides and dilations default to 1,
+    padding to 0.
 
     ```mlir
     %r = stablehlo.convolution(%x, %k)
@@ -104,7 +105,7 @@ def StableHLO_ConvolutionOp : StableHLO_Op<"convolution", [Pure]> {
 def StableHLO_DynamicConvOp : StableHLO_Op<"dynamic_conv", [Pure]> {
   let summary = "Convolution with padding given as a tensor";
   let description = [{
-    As convolution, with the padding as an operand.
+    Like convolution, with the padding as an operand.
 
     ```mlir
     %r = "stablehlo.dynamic_conv"(%x, %k, %pad) <{
@@ -144,8 +145,8 @@ def StableHLO_TriangularSolveOp
     : StableHLO_InferredOp<"triangular_solve", [Pure]> {
   let summary = "Solution of triangular systems";
   let description = [{
-    Solves op(a) x = b, or x op(a) = b, for each matrix of a batch; op is
-    nothing, the transpose or the adjoint.
+    Solves op(a) x = b, or x op(a) = b, for each matrix of a batch; op is the
+    identity, the transpose or the adjoint.
 
     ```mlir
     %r = "stablehlo.triangular_solve"(%a, %b) <{

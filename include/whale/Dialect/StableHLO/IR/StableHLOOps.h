@@ -29,11 +29,11 @@
 
 namespace mlir::stablehlo {
 
-/// Whether types are equal but for dimensions that are dynamic in one of them,
-/// and for the encoding of tensor types.
+/// Whether types are equal except for dimensions that are dynamic in one of
+/// them, and for the encoding of tensor types.
 bool areCompatibleTypes(TypeRange lhs, TypeRange rhs);
 
-/// The accuracy that an operation without `result_accuracy` has.
+/// Returns the accuracy of an operation without `result_accuracy`.
 ResultAccuracyAttr defaultResultAccuracy(MLIRContext *context);
 
 } // namespace mlir::stablehlo

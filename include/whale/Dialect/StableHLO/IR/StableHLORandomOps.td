@@ -11,13 +11,13 @@
 
 include "whale/Dialect/StableHLO/IR/StableHLOAttrs.td"
 
-// The state of the process advances: rng declares no memory effects, which
-// means unknown ones.
+// rng advances a random state of the process. It declares no memory effects,
+// which means unknown ones.
 def StableHLO_RngOp : StableHLO_InferredOp<"rng"> {
-  let summary = "Random numbers of the implementation";
+  let summary = "Random numbers of the implementation's generator";
   let description = [{
     Numbers of a uniform distribution over [a, b), or of a normal one with mean
-    a and deviation b.
+    a and standard deviation b.
 
     ```mlir
     %r = stablehlo.rng %a, %b, %shape, distribution = UNIFORM
@@ -37,10 +37,10 @@ def StableHLO_RngOp : StableHLO_InferredOp<"rng"> {
 
 def StableHLO_RngBitGeneratorOp
     : StableHLO_Op<"rng_bit_generator", [Pure]> {
-  let summary = "Random bits of a state";
+  let summary = "Random bits from a state";
   let description = [{
-    Random bits and the next state, by the given algorithm; the same state gives
-    the same bits.
+    Random bits and the next state by the given algorithm; equal states give
+    equal bits.
 
     ```mlir
     %output_state, %output = stablehlo.rng_bit_generator %state,

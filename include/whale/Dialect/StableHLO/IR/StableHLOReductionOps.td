@@ -18,7 +18,7 @@ def StableHLO_ReduceOp
   let summary = "Reduction of dimensions";
   let description = [{
     Combines the elements along `dimensions` by the region, starting from the
-    initial values. The order is free.
+    initial values. The order is unspecified.
 
     ```mlir
     %r = stablehlo.reduce(%x init: %zero) applies stablehlo.add
@@ -26,7 +26,7 @@ def StableHLO_ReduceOp
          -> tensor<2xf32>
     ```
 
-    A region that is more than one commutative operation is written out:
+    A region other than a single commutative operation is printed in full:
 
     ```mlir
     %r:2 = stablehlo.reduce(%x init: %a), (%y init: %b)
@@ -53,7 +53,7 @@ def StableHLO_ReduceWindowOp
   let summary = "Reduction of windows";
   let description = [{
     Each element of the result is the reduction of a window of the padded and
-    dilated input. Left-out strides and dilations are 1, padding 0.
+    dilated input. Strides and dilations default to 1, padding to 0.
 
     ```mlir
     %r = "stablehlo.reduce_window"(%x, %zero) <{
@@ -80,9 +80,9 @@ def StableHLO_SelectAndScatterOp
                                           RecursivelySpeculatable]> {
   let summary = "Scatter to the selected element of each window";
   let description = [{
-    For each window of the operand, `select` chooses an element, and the element
-    of `source` of that window is combined into its place by `scatter`: the
-    gradient of a max-pool.
+    For each window of the operand, `select` chooses an element, and `scatter`
+    combines the window's element of `source` into the result at the chosen
+    index: the gradient of a max-pool.
 
     ```mlir
     %r = "stablehlo.select_and_scatter"(%x, %source, %zero) <{
@@ -143,8 +143,8 @@ def StableHLO_BatchNormTrainingOp
               HLO_FpTensor:$batch_var)> {
   let summary = "Batch normalization by the batch's mean and variance";
   let description = [{
-    Brings each feature of `operand` to mean 0 and variance 1, then scales and
-    shifts it; also gives the mean and the variance that it had.
+    Normalizes each feature of `operand` to mean 0 and variance 1, then scales
+    and shifts it; also returns the mean and the variance before.
 
     ```mlir
     %y, %mean, %var = "stablehlo.batch_norm_training"(%x, %scale, %offset)

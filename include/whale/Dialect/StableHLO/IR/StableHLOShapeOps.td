@@ -49,7 +49,8 @@ def StableHLO_BroadcastInDimOp : StableHLO_Op<"broadcast_in_dim", [Pure]> {
   let summary = "Broadcast to a larger shape";
   let description = [{
     Dimension i of the operand becomes dimension `broadcast_dimensions[i]` of
-    the result; size 1 is repeated, and so are the other dimensions.
+    the result. Elements are repeated along dimensions of size 1 and along the
+    other dimensions of the result.
 
     ```mlir
     %r = stablehlo.broadcast_in_dim %x, dims = [1]
@@ -192,7 +193,7 @@ def StableHLO_DynamicBroadcastInDimOp
     : StableHLO_Op<"dynamic_broadcast_in_dim", [Pure]> {
   let summary = "Broadcast to a shape given as a tensor";
   let description = [{
-    As broadcast_in_dim, with the shape of the result as an operand.
+    Like broadcast_in_dim, with the shape of the result as an operand.
 
     ```mlir
     %r = stablehlo.dynamic_broadcast_in_dim %x, %shape, dims = [1]
@@ -215,7 +216,7 @@ def StableHLO_DynamicBroadcastInDimOp
 def StableHLO_DynamicIotaOp : StableHLO_Op<"dynamic_iota", [Pure]> {
   let summary = "Indices in a shape given as a tensor";
   let description = [{
-    As iota, with the shape of the result as an operand.
+    Like iota, with the shape of the result as an operand.
 
     ```mlir
     %r = stablehlo.dynamic_iota %shape, dim = 0
@@ -235,7 +236,7 @@ def StableHLO_DynamicIotaOp : StableHLO_Op<"dynamic_iota", [Pure]> {
 def StableHLO_DynamicPadOp : StableHLO_Op<"dynamic_pad", [Pure]> {
   let summary = "Padding by amounts given as tensors";
   let description = [{
-    As pad, with the amounts as operands.
+    Like pad, with the amounts as operands.
 
     ```mlir
     %r = stablehlo.dynamic_pad %x, %v, %low, %high, %interior
@@ -256,7 +257,7 @@ def StableHLO_DynamicPadOp : StableHLO_Op<"dynamic_pad", [Pure]> {
 def StableHLO_DynamicReshapeOp : StableHLO_Op<"dynamic_reshape", [Pure]> {
   let summary = "Change of shape to one given as a tensor";
   let description = [{
-    As reshape, with the shape of the result as an operand.
+    Like reshape, with the shape of the result as an operand.
 
     ```mlir
     %r = stablehlo.dynamic_reshape %x, %shape

@@ -95,7 +95,7 @@ def StableHLO_Expm1Op
                                 HLO_FpOrComplexTensor> {
   let summary = "Exponential minus one";
   let description = [{
-    e to the power of each element, minus one, exact near zero.
+    e to the power of each element, minus one, accurate near zero.
 
     ```mlir
     %r = stablehlo.exponential_minus_one %x : tensor<4xf32>
@@ -129,7 +129,7 @@ def StableHLO_Log1pOp
     : StableHLO_AccurateUnaryOp<"log_plus_one", HLO_FpOrComplexTensor> {
   let summary = "Logarithm of one plus";
   let description = [{
-    Natural logarithm of one plus each element, exact near zero.
+    Natural logarithm of one plus each element, accurate near zero.
 
     ```mlir
     %r = stablehlo.log_plus_one %x : tensor<4xf32>
@@ -278,7 +278,7 @@ def StableHLO_TanhOp
 def StableHLO_AbsOp : StableHLO_InferredOp<"abs", [Pure, Elementwise]> {
   let summary = "Absolute value";
   let description = [{
-    Absolute value of each element; of a complex number a real one.
+    Absolute value of each element; a real number for a complex element.
 
     ```mlir
     %r = stablehlo.abs %x : tensor<4xf32>
@@ -389,8 +389,8 @@ def StableHLO_ReducePrecisionOp
 def StableHLO_BitcastConvertOp : StableHLO_Op<"bitcast_convert", [Pure]> {
   let summary = "Reinterpretation of the bits";
   let description = [{
-    The bits of the operand read as elements of another type. Where the widths
-    differ, the last dimension holds the parts of the wider element.
+    The bits of the operand read as elements of another type. If the widths
+    differ, the last dimension has the parts of the wider element.
 
     ```mlir
     %r = stablehlo.bitcast_convert %x : (tensor<4xf32>) -> tensor<4xui32>

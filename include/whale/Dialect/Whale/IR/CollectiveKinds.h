@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which operation carries out which step of the resolver.
+// Relates the kinds of resolver steps to the collective operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@
 
 namespace whale {
 
-/// The name of the operation that carries out a step: `whale.all_reduce`.
+/// Returns the name of the operation that performs a step: `whale.all_reduce`.
 llvm::StringRef collectiveName(StepKind kind);
 
-/// The kind of step that a collective carries out.
+/// Returns the kind of step that a collective performs.
 StepKind stepKindOf(CollectiveOp op);
 
 } // namespace whale

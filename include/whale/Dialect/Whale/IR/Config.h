@@ -1,4 +1,4 @@
-//===- Config.h - What a program is asked to be cut into --------*- C++ -*-===//
+//===- Config.h - The configuration of a module -----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,8 +15,8 @@
 
 namespace whale {
 
-/// The configuration of a module, its `whale.config`: a dictionary with an
-/// entry or a section for each key.
+/// The configuration of a module (`whale.config`): a dictionary with an entry
+/// or a section for each key.
 class Config {
 public:
   static constexpr llvm::StringLiteral kAttr = "whale.config";
@@ -27,44 +27,44 @@ public:
       "cluster.uneven_replicas";
   static constexpr llvm::StringLiteral kBucketBytes =
       "communication.bucket_bytes";
-  /// A latency of some 20 us is worth copying that many bytes twice.
+  /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
-  /// What a number of bytes can be at most.
+  /// The maximum of a number of bytes.
   static constexpr int64_t kMostBytes = int64_t(1) << 40;
-  /// What a count can be at most: micro-batches are placed as devices are.
+  /// The maximum of a count: micro-batches are placed like devices.
   static constexpr int64_t kMostCount = kMostDevices;
 
   explicit Config(mlir::ModuleOp module)
       : entries(module->getAttrOfType<mlir::DictionaryAttr>(kAttr)) {}
 
-  /// Emits an error where there is an unknown key, or a value that is none of
-  /// its key's.
+  /// Emits an error if there is an unknown key, or a value that is not valid
+  /// for its key.
   static mlir::LogicalResult verify(mlir::Operation *op,
                                     mlir::DictionaryAttr entries);
 
-  /// How many micro-batches are asked for; none if that is left open.
+  /// Returns the requested number of micro-batches; nullopt if it is not given.
   std::optional<int64_t> getNumMicroBatches() const {
     return getCount(kMicroBatches);
   }
-  /// How many task graphs the step is to be cut into, if it is.
+  /// Returns the number of task graphs to cut the step into, if it is given.
   std::optional<int64_t> getNumTaskGraphs() const {
     return getCount(kTaskGraphs);
   }
-  /// The schedule of micro-batches that is asked for, if one is.
+  /// Returns the requested schedule of micro-batches, if it is given.
   std::optional<ScheduleKind> getSchedule() const;
-  /// Up to how many bytes reductions of gradients are joined in one exchange.
+  /// Returns the maximum bytes of gradients that are reduced in one exchange.
   int64_t getBucketBytes() const {
     return getCount(kBucketBytes).value_or(kDefaultBucketBytes);
   }
   /// Whether replicas may have different numbers of devices.
   bool allowsUnevenReplicas() const;
 
-  /// Writes the number of micro-batches into the module.
+  /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);
 
 private:
-  /// The entry with this name; a dot leads into a section. Null if there is
-  /// none.
+  /// Returns the entry with this name, in which a dot separates section and
+  /// key. Null if there is none.
   mlir::Attribute get(llvm::StringRef key) const;
   std::optional<int64_t> getCount(llvm::StringRef key) const;
 

@@ -15,16 +15,16 @@
 
 namespace whale {
 
-/// The name of an element type in a program's manifest ("f32", "ui8",
-/// "complex<f32>"): how MLIR prints it.
+/// Returns the name of an element type in a program's manifest ("f32", "ui8",
+/// "complex<f32>"), which is also MLIR's.
 std::string getDTypeName(mlir::Type element);
 
-/// Bytes that an element takes in memory. Every element takes whole bytes; 0
-/// for types that a program cannot hold.
+/// Returns the bytes of one element in memory, rounded up to whole bytes; 0 for
+/// types that a program cannot contain.
 int64_t getElementBytes(mlir::Type element);
 
-/// Bytes of a dense tensor of static shape, at most the largest number; 0 for
-/// anything else.
+/// Returns the bytes of a dense tensor of static shape, at most the largest
+/// number; 0 for any other type.
 int64_t getTensorBytes(mlir::Type type);
 
 } // namespace whale

@@ -13,16 +13,17 @@
 
 namespace whale {
 
-/// On a task graph in micro-batches: which one of its stage, if not the first.
+/// On a task graph in micro-batches: its index among those of its stage; 0 if
+/// absent.
 inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
-/// On a backward task graph: no other stage waits for it.
+/// On a backward task graph: no other stage waits for its results.
 inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
 
 /// Whether annotated text, the compiler's input, may have the `whale.`
-/// attribute; the others are written by passes. Both are in one table, with
-/// where each may stand and what its values are; the verifier refuses whatever
-/// the table lacks.
+/// attribute; other attributes are written by passes. One table lists both,
+/// with the operations that may have them and their values; the verifier
+/// rejects attributes that are not in the table.
 bool isInputAttribute(llvm::StringRef name);
 
 } // namespace whale

@@ -1,4 +1,4 @@
-//===- Reads.h - What an operation reads ------------------------*- C++ -*-===//
+//===- Reads.h - The values that an operation reads -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,15 +16,15 @@
 namespace whale {
 
 /// Calls `visit` with each value that an operation reads: its operands, then
-/// what its regions use of what is defined outside of them. Whatever moves,
-/// copies or orders operations has to ask for these, not for operands alone.
+/// the outside values that its regions use. Code that moves, copies or orders
+/// operations must use this instead of the operands alone.
 void forEachRead(mlir::Operation *op,
                  llvm::function_ref<void(mlir::Value)> visit);
 
-/// The values that an operation reads, each once.
+/// Returns the values that an operation reads, without duplicates.
 llvm::SetVector<mlir::Value> getReads(mlir::Operation *op);
 
-/// What a region uses of what is defined outside of it.
+/// Returns the values defined outside a region that it uses.
 llvm::SetVector<mlir::Value> getCaptures(mlir::Region &region);
 
 } // namespace whale

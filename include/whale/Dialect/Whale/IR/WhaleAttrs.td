@@ -23,7 +23,8 @@ def Whale_Token : TypeDef<Whale_Dialect, "Token"> {
   let mnemonic = "token";
   let summary = "a transfer that was started";
   let description = [{
-    Made where a collective starts, used by the one `whale.wait` for it.
+    Defined by a collective that has been started; used by the `whale.wait` that
+    ends it.
   }];
 }
 
@@ -46,10 +47,10 @@ class Whale_Strategy<string name, string attrMnemonic>
 }
 
 def Whale_ReplicateAttr : Whale_Strategy<"Replicate", "replicate"> {
-  let summary = "the TaskGraph's mini-batch is shared out over its devices";
+  let summary = "the TaskGraph's mini-batch is divided among its devices";
   let description = [{
-    Each device holds the whole TaskGraph and takes its share of the
-    mini-batch. `devices` left out means all devices; `scope` distinguishes the
+    Each device holds the whole TaskGraph and takes its share of the mini-batch.
+    If `devices` is left out, all devices are used. `scope` distinguishes the
     scopes that have no `name`.
 
     Example:
@@ -126,12 +127,12 @@ def Whale_ReductionAttr : Whale_Attr<"Reduction", "reduction"> {
 //===----------------------------------------------------------------------===//
 
 def Whale_PlacementAttr : Whale_Attr<"Placement", "placement"> {
-  let summary = "where the parts of a value live";
+  let summary = "which device holds which part of a value";
   let description = [{
     A view of the tensor (extents whose row-major product is its shape) and a
-    tree over the view's dimensions, whose nodes are split, replicate or
-    partial and whose leaves are devices. The value class `whale::Placement`
-    defines what it means and how it is written.
+    tree over the view's dimensions, whose nodes are split, replicate or partial
+    and whose leaves are devices. The value class `whale::Placement` defines the
+    meaning and the syntax.
 
     Example:
     ```mlir
@@ -140,8 +141,8 @@ def Whale_PlacementAttr : Whale_Attr<"Placement", "placement"> {
     ```
 
     **Constraints:**
-    - Those of `whale::Placement`: the sizes of a split add up to the extent
-      that it cuts, and no device appears twice.
+    - Those of `whale::Placement`, for instance: the sizes of a split sum to the
+      extent that it splits, and no device appears twice.
   }];
   let parameters = (ins
       AttrParameter<"::whale::Placement", "the placement",
@@ -155,13 +156,14 @@ def Whale_PlacementAttr : Whale_Attr<"Placement", "placement"> {
 //===----------------------------------------------------------------------===//
 
 def Whale_OrderAttr : Whale_Attr<"Order", "order"> {
-  let summary = "the steps of a pipeline's schedule that devices take";
+  let summary = "the steps of a pipeline's schedule that devices compute";
   let description = [{
-    Each of the devices takes the steps in their order. A step is the `forward`
-    or the `backward` of one micro-batch, or its `weight_gradient` where the
-    gradients of the weights are apart (`whale.weight_gradient`): all task
-    graphs of that phase on the device. `chunk` is the one of the task graphs
-    (`whale.chunk`), 0 if left out.
+    Each of the devices computes the steps in their order. A step is the
+    `forward` or the `backward` of one micro-batch, or its `weight_gradient` if
+    the gradients of the weights are separate (`whale.weight_gradient`). It
+    consists of all task graphs of that phase on the device. If the device has
+    several of a phase, `chunk` selects those with that `whale.chunk`; the
+    default is 0.
 
     Example:
     ```mlir
@@ -170,10 +172,11 @@ def Whale_OrderAttr : Whale_Attr<"Order", "order"> {
     ```
 
     **Constraints:**
-    - There is a device and a step; no device is negative or occurs twice.
+    - There is at least one device and one step; no device is negative or
+      appears twice.
     - No micro-batch and no chunk is negative.
-    - The micro-batches of one kind of step and chunk ascend. So what one task
-      graph sends first is what the next receives first.
+    - The micro-batches of one kind of step and chunk ascend. So values are
+      received in the order in which they are sent.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$devices,
       ArrayRefParameter<"::whale::ScheduleStep">:$steps);

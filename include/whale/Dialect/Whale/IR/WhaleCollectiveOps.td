@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Level 4: what the ranks of a program exchange. Operands and results are this
-// rank's shards; `from` and `to` are the placements of the global value. One
-// with a token among its results has only started with the operation; it is
-// over with the `whale.wait` for the token (level 5).
+// Level 4: the exchanges between the ranks of a program. Operands and results
+// are this rank's shards; `from` and `to` are the placements of the global
+// value. A collective with a token among its results is only started by the
+// operation; the `whale.wait` for the token completes it (level 5).
 //
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD
@@ -21,8 +21,9 @@ include "whale/Dialect/Whale/IR/WhaleInterfaces.td"
 
 def Whale_Communication : Resource<"::whale::CommunicationResource">;
 
-// The ranks of a channel must all reach it in the same order, so an exchange
-// is an effect: it stays where it is, even if its result is unused.
+// All ranks of a channel must reach its exchanges in the same order. Therefore
+// an exchange has a side effect: it isn't moved, and not removed if its result
+// is unused.
 class Whale_Collective<string mnemonic, list<Trait> traits = [
       MemoryEffects<[MemWrite<Whale_Communication>]>
     ]> : Whale_Op<mnemonic, traits # [Whale_CollectiveOp]> {
@@ -40,17 +41,17 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
   string sharedConstraints = [{
     - `channel` is not negative.
     - Operand and result have the same element type.
-    - `from` and `to` have the same number of elements; where both are partial,
+    - `from` and `to` have the same number of elements; if both are partial,
       they have the same reduction.
     - In a function of a rank class (`whale.ranks`), the operand's shape is that
       of each rank's box in `from`, up to merging or splitting adjacent
-      dimensions, and the result's that in `to`. A rank that holds no element
-      has no operand (or result), or one without elements.
+      dimensions, and the result's shape is that in `to`. A rank without
+      elements has no operand (or result), or an empty one.
 
-    - A token, if there is one, is the last result; one `whale.wait` in the same
-      block uses it and the result before it, which nothing else uses.
+    - A token, if there is one, is the last result. One `whale.wait` in the same
+      block uses it and the result before it; nothing else uses either.
 
-    Of a value without elements, only these are required.
+    Values without elements have only these constraints.
   }];
 }
 
@@ -58,7 +59,7 @@ def Whale_AllReduceOp : Whale_Collective<"all_reduce", [
       MemoryEffects<[MemWrite<Whale_Communication>]>,
       DeclareOpInterfaceMethods<Whale_InPlaceOp>
     ]> {
-  let summary = "every holder of a term gets the whole value";
+  let summary = "each rank passes a term and receives the whole value";
   let description = [{
     Terms are combined in the order of the leaves of `from`. Groups of devices
     that hold different boxes reduce side by side.
@@ -74,15 +75,15 @@ def Whale_AllReduceOp : Whale_Collective<"all_reduce", [
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
     - Each device that holds elements in `to` has the same box in `from`.
-    - No device has more terms pending in `to` than in `from`, and one has
-      fewer.
+    - No device has more pending terms in `to` than in `from`, and some device
+      has fewer.
   }] # sharedConstraints;
 }
 
 def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
-  let summary = "every holder of a term gets a part of the whole value";
+  let summary = "each rank passes a term and receives a part of the value";
   let description = [{
-    An all-reduce of which each device keeps a part; the parts may have
+    An all-reduce after which each device keeps a part; the parts may have
     different sizes.
 
     Example:
@@ -95,18 +96,18 @@ def Whale_ReduceScatterOp : Whale_Collective<"reduce_scatter"> {
 
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
-    - The box of each device that holds elements in `to` is in its box in
-      `from`.
-    - No device has more terms pending in `to` than in `from`, and one has
-      fewer.
+    - The box in `to` of each device that holds elements there is inside its box
+      in `from`.
+    - No device has more pending terms in `to` than in `from`, and some device
+      has fewer.
   }] # sharedConstraints;
 }
 
 def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
-  let summary = "every holder of a part gets a larger part or all";
+  let summary = "each rank passes a part and receives a larger part or all";
   let description = [{
     `to` is `from` with split nodes replaced by replicate. The parts may have
-    different sizes, or none.
+    different sizes, or be empty.
 
     Example:
     ```mlir
@@ -117,19 +118,20 @@ def Whale_AllGatherOp : Whale_Collective<"all_gather"> {
     ```
 
     **Constraints:**
-    - Unless `to` is partial, in which case terms may be sliced or filled with
-      the reduction's identity besides:
+    - If `to` is partial, terms may also be sliced or filled with the
+      reduction's identity, and only the constraints below that concern all
+      collectives hold. Otherwise:
       - All parts are boxes in a view common to `from` and `to`.
       - Each device that holds elements in `to` is in `from`.
-      - The box of each device that holds elements in `from` is in its box
-        in `to`.
-      - Each device that holds elements in `to` has as many terms pending in
+      - The box in `from` of each device that holds elements there is inside its
+        box in `to`.
+      - Each device that holds elements in `to` has as many pending terms in
         both.
   }] # sharedConstraints;
 }
 
 def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
-  let summary = "every holder of a part gets another part";
+  let summary = "each rank passes a part and receives another part";
   let description = [{
     A split of one dimension becomes a split of another, or sizes change.
 
@@ -142,17 +144,18 @@ def Whale_AllToAllOp : Whale_Collective<"all_to_all"> {
     ```
 
     **Constraints:**
-    - Unless `to` is partial, in which case terms may be sliced or filled with
-      the reduction's identity besides:
+    - If `to` is partial, terms may also be sliced or filled with the
+      reduction's identity, and only the constraints below that concern all
+      collectives hold. Otherwise:
       - All parts are boxes in a view common to `from` and `to`.
       - Each device that holds elements in `to` is in `from`.
-      - Each device that holds elements in `to` has as many terms pending in
+      - Each device that holds elements in `to` has as many pending terms in
         both.
   }] # sharedConstraints;
 }
 
 def Whale_BroadcastOp : Whale_Collective<"broadcast"> {
-  let summary = "whoever holds a part gives it to several";
+  let summary = "the holder of a part sends it to several ranks";
   let description = [{
     A rank that only sends has no result, one that only receives no operand.
 
@@ -167,18 +170,18 @@ def Whale_BroadcastOp : Whale_Collective<"broadcast"> {
 
     **Constraints:**
     - All parts are boxes in a view common to `from` and `to`.
-    - Nothing is partial.
-    - Each box in `to` is in the box of one device in `from`.
+    - Neither placement is partial.
+    - Each box in `to` is inside the box of one device in `from`.
   }] # sharedConstraints;
 }
 
 def Whale_SendRecvOp : Whale_Collective<"send_recv"> {
   let summary = "any change of placement, piece by piece";
   let description = [{
-    Every receiver's box is cut along all boundaries of `from`; each cell
-    comes from one device that holds it, or is the reduction of the terms of
-    several. A rank that only sends has no result, one that only receives no
-    operand.
+    Every receiver's box is cut along all boundaries of `from`. Each of the
+    resulting cells is received from one device that holds it, or is the
+    reduction of terms of several devices. A rank that only sends has no result,
+    one that only receives has no operand.
 
     Example:
     ```mlir
@@ -194,12 +197,12 @@ def Whale_SendRecvOp : Whale_Collective<"send_recv"> {
 }
 
 def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
-  let summary = "a part of what the rank holds already";
+  let summary = "a part of the rank's shard, without communication";
   let description = [{
-    Communicates nothing. Where the part starts differs by rank, which is why
-    this is not a slice with constant offsets. A value that becomes partial
-    stays with one device of each part; the others' new terms are filled with
-    the reduction's identity and need no operand.
+    Communicates nothing. The start of the part differs by rank, so this is not
+    a slice with constant offsets. If a value becomes partial, one device of
+    each part keeps its value; the other devices' terms are filled with the
+    reduction's identity and need no operand.
 
     Example:
     ```mlir
@@ -211,21 +214,22 @@ def Whale_LocalSliceOp : Whale_Collective<"local_slice", [Pure]> {
 
     **Constraints:**
     - `from` is partial only if `to` is.
-    - Where `to` isn't partial, and all parts are boxes in a common view, the
-      box of each device that holds elements in `to` is in its box in `from`.
+    - If `to` isn't partial, and all parts are boxes in a common view, the box
+      in `to` of each device that holds elements there is inside its box in
+      `from`.
   }] # sharedConstraints;
 }
 
 def Whale_WaitOp : Whale_Op<"wait", [
       AttrSizedOperandSegments, MemoryEffects<[MemWrite<Whale_Communication>]>
     ]> {
-  let summary = "goes on when a transfer is over";
+  let summary = "blocks until a transfer is complete";
   let description = [{
-    Waits for the collective that the token is of. `for` names what it has
-    received into, which is complete behind this operation, as its result;
-    `keeps` what it sends from, which lives until here.
+    Waits for the collective that defined the token. `for` is the collective's
+    shard; the result of the wait is the same shard, complete. `keeps` is the
+    collective's operand, whose buffer must stay intact until here.
 
-    Example: a reduction goes on beside another operation.
+    Example: a reduction runs concurrently with another operation.
     ```mlir
     #from = #whale.placement<[8] partial sum 2 on [0, 1]>
     #to = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
@@ -238,9 +242,8 @@ def Whale_WaitOp : Whale_Op<"wait", [
 
     **Constraints:**
     - The token is that of a collective in the same block.
-    - `for` names the collective's shard where it has one; the result has its
-      type.
-    - `keeps` names the collective's operand where it has one, unless it is an
+    - `for` is the collective's shard if it has one; the result has its type.
+    - `keeps` is the collective's operand if it has one, except for an
       all-reduce, which receives into its operand's buffer.
   }];
   let arguments = (ins Whale_Token:$token,
@@ -253,7 +256,7 @@ def Whale_WaitOp : Whale_Op<"wait", [
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// What is waited for.
+    /// Returns the collective that is waited for.
     ::whale::CollectiveOp getCollective();
   }];
 }

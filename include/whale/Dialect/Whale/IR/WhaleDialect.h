@@ -22,8 +22,8 @@ struct MemoryFit;
 #include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
 
 namespace whale {
-/// That of the compilation that the operation is part of; null if passes run by
-/// themselves.
+/// Returns the MemoryFit of the compilation that the operation is part of; null
+/// if passes are run without the driver.
 inline MemoryFit *getMemoryFit(mlir::Operation *op) {
   return op->getContext()->getOrLoadDialect<WhaleDialect>()->memoryFit;
 }

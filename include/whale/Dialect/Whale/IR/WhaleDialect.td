@@ -16,10 +16,10 @@ def Whale_Dialect : Dialect {
   let cppNamespace = "::whale";
   let summary = "Strategies, placements and communication of a training step";
   let description = [{
-    The dialect says how a training step is spread over devices: which part of
-    it is a TaskGraph under which strategy, where each value lives, and what
-    is communicated when. What is computed stays in StableHLO. The rationale
-    is in `docs/dialects/whale.md`.
+    The dialect describes how a training step is distributed over devices: which
+    parts are TaskGraphs and their strategies, the placement of each value, and
+    the communication and its order. The computation itself stays in StableHLO.
+    The rationale is in `docs/dialects/whale.md`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -30,18 +30,18 @@ def Whale_Dialect : Dialect {
     void registerAttributes();
     void registerTypes();
 
-    /// Pointers to what a check asks for: names, types and attributes, of which
-    /// a context has one each.
+    /// The key of a check: pointers to the names, types and attributes that
+    /// determine its result, which a context uniques.
     using Checked = ::std::tuple<const void *, const void *, const void *,
                                  const void *>;
-    /// Whether `check` holds of `key`. A program repeats few exchanges often,
-    /// and on many devices each takes long to check: what was right once isn't
-    /// checked again.
+    /// Runs `check` unless it has succeeded for `key` before. A program repeats
+    /// few different exchanges often, and checking one on many devices takes
+    /// long.
     ::llvm::LogicalResult checkOnce(
         Checked key, ::llvm::function_ref<::llvm::LogicalResult()> check);
 
-    /// What the attempts of a compilation leave for one another. Null where
-    /// passes run by themselves.
+    /// Feedback between the attempts of a compilation. Null if passes are run
+    /// without the driver.
     ::whale::MemoryFit *memoryFit = nullptr;
 
   private:

@@ -14,18 +14,17 @@ include "mlir/IR/Interfaces.td"
 def Whale_StrategyAttr : AttrInterface<"StrategyAttr"> {
   let cppNamespace = "::whale";
   let description = [{
-    What `wh.replicate` and `wh.split` have in common: the parameters of the
-    scope, each of which may be left out.
+    The common parameters of `wh.replicate` and `wh.split`, each optional.
   }];
   let methods = [
     InterfaceMethod<[{
-      The number of devices that one copy of the TaskGraph asks for; none means
-      all of them.
+      Returns the number of devices that one copy of the TaskGraph requests;
+      nullopt means all.
     }], "::std::optional<int64_t>", "getDevices">,
-    InterfaceMethod<"The scope's name, empty when it has none.",
+    InterfaceMethod<"Returns the scope's name, empty if it has none.",
                     "::llvm::StringRef", "getName">,
     InterfaceMethod<[{
-      A number that distinguishes one entry of a scope from another; none for
+      Returns a number that distinguishes the entries of a scope; nullopt for
       the default strategy.
     }], "::std::optional<int64_t>", "getScope">,
   ];
@@ -34,22 +33,22 @@ def Whale_StrategyAttr : AttrInterface<"StrategyAttr"> {
 def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
   let cppNamespace = "::whale";
   let description = [{
-    An operation that takes the shards of one global value from the placement
-    `from` to the placement `to`. Its operand and result are this rank's
-    shards; a null value stands for a rank that holds nothing on that side.
+    An operation that moves one global value from the placement `from` to the
+    placement `to`. Its operand and result are this rank's shards; either is
+    null if the rank holds nothing in that placement.
   }];
   let methods = [
-    InterfaceMethod<"The number that names the exchange in the whole program.",
+    InterfaceMethod<"Returns the exchange's number, unique in the program.",
                     "uint64_t", "getChannel">,
-    InterfaceMethod<"The placement that the operand's global value has.",
+    InterfaceMethod<"Returns the placement of the operand's global value.",
                     "::whale::PlacementAttr", "getFrom">,
-    InterfaceMethod<"The placement that the result's global value has.",
+    InterfaceMethod<"Returns the placement of the result's global value.",
                     "::whale::PlacementAttr", "getTo">,
-    InterfaceMethod<"This rank's shard before the exchange, or null.",
+    InterfaceMethod<"Returns this rank's shard before the exchange, or null.",
                     "::mlir::Value", "getInput", (ins), "", [{
       return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value();
     }]>,
-    InterfaceMethod<"This rank's shard after the exchange, or null.",
+    InterfaceMethod<"Returns this rank's shard after the exchange, or null.",
                     "::mlir::Value", "getOutput", (ins), "", [{
       for (::mlir::Value result : $_op->getResults())
         if (!::llvm::isa<::whale::TokenType>(result.getType()))
@@ -57,8 +56,8 @@ def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
       return ::mlir::Value();
     }]>,
     InterfaceMethod<[{
-      The token of an exchange that goes on behind the operation, or null where
-      it is over with it.
+      Returns the token of an exchange that continues after the operation, or
+      null if the operation completes it.
     }], "::mlir::Value", "getToken", (ins), "", [{
       for (::mlir::Value result : $_op->getResults())
         if (::llvm::isa<::whale::TokenType>(result.getType()))
@@ -75,8 +74,8 @@ def Whale_InPlaceOp : OpInterface<"InPlaceOp"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      The results with the operands whose buffers they can reuse, first
-      those that they must have.
+      Returns the results with the operands whose buffers they can use; required
+      pairs first.
     }], "::llvm::SmallVector<::whale::InPlacePair>", "getInPlacePairs">,
   ];
 }

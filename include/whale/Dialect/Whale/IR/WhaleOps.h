@@ -22,29 +22,30 @@ namespace whale {
 struct Cluster;
 class YieldOp;
 
-/// On a function of a rank class: its ranks.
+/// On a function of a rank class: the ranks of the class.
 inline constexpr llvm::StringLiteral kRanksAttrName = "whale.ranks";
 
-/// What an exchange between ranks reads and writes: keeps collectives in order
-/// and alive.
+/// The resource that exchanges between ranks read and write. It keeps
+/// collectives in order and prevents their removal.
 struct CommunicationResource
     : mlir::SideEffects::Resource::Base<CommunicationResource> {
   llvm::StringRef getName() final { return "WhaleCommunication"; }
 };
 
-/// The ranks of the rank class that `op` is in (the attribute
-/// `whale.ranks` of its function), or none outside of one.
+/// Returns the ranks of the rank class that `op` is in (the attribute
+/// `whale.ranks` of its function); nullopt outside of such a function.
 std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 
-/// Whether one shape becomes the other when some runs of adjacent dimensions
-/// are merged and some dimensions are split. Shapes without elements all do.
+/// Whether merging some runs of adjacent dimensions and splitting some
+/// dimensions turns one shape into the other. Always true of shapes without
+/// elements.
 bool regroups(llvm::ArrayRef<int64_t> first, llvm::ArrayRef<int64_t> second);
 
-/// A result that can reuse the buffer of an operand.
+/// A result that can use the buffer of an operand.
 struct InPlacePair {
   unsigned result, operand;
-  /// It starts from what the operand's buffer holds: where it has another one,
-  /// that is copied there before.
+  /// Whether the result is an update of the operand: if they have different
+  /// buffers, the operand must be copied to the result's first.
   bool required;
 };
 

@@ -25,8 +25,8 @@ def Whale_DeviceGroups
 def Whale_ClusterOp : Whale_Op<"cluster", [Symbol]> {
   let summary = "the devices, their speeds and their links";
   let description = [{
-    What the cluster file says, with the same field names; built-in kinds that
-    it uses are written out, so that the IR stands by itself.
+    The contents of the cluster file, with the same field names. The built-in
+    kinds that it uses are written out, so that the IR is self-contained.
 
     Example:
     ```mlir
@@ -46,7 +46,7 @@ def Whale_ClusterOp : Whale_Op<"cluster", [Symbol]> {
       OptionalAttr<DictionaryAttr>:$network);
   let assemblyFormat = "$sym_name attr-dict";
   let extraClassDeclaration = [{
-    /// The cluster as the planner sees it. The operation must verify.
+    /// Returns the planner's Cluster. The operation must have been verified.
     ::whale::Cluster getCluster();
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
@@ -67,7 +67,7 @@ def Whale_VirtualDeviceOp : Whale_Op<"virtual_device", [Symbol]> {
 
     **Constraints:**
     - There is at least one list, and no list is empty.
-    - No device id is negative or occurs twice.
+    - No device id is negative or appears twice.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Whale_DeviceGroups:$groups);
   let assemblyFormat = "$sym_name custom<DeviceGroups>($groups) attr-dict";
@@ -97,10 +97,10 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
   ]> {
   let summary = "a part of the step under one strategy";
   let description = [{
-    The region uses values from outside freely and yields those that are used
-    outside. Task graphs of one `name` belong together: they are the phases of
-    one scope, or the pieces of it between which others stand, and share a
-    virtual device. `flops` and `bytes` are those of one whole mini-batch.
+    The region may use values defined outside; its results are the values that
+    are used outside. Task graphs with one `name` belong together: they are the
+    phases of one scope, or pieces of it with others in between, and share a
+    virtual device. `flops` and `bytes` are for the whole mini-batch.
 
     Example:
     ```mlir
@@ -119,7 +119,7 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
     - `name` is not empty.
     - `flops` and `bytes` are not negative.
     - The virtual device is a `whale.virtual_device`.
-    - A task graph isn't inside another.
+    - A task graph is not inside another.
   }];
   let arguments = (ins StrAttr:$name, Whale_PhaseAttr:$phase,
       OptionalAttr<Whale_StrategyAttr>:$strategy,
@@ -135,7 +135,8 @@ def Whale_TaskGraphOp : Whale_Op<"task_graph", [
   let extraClassDeclaration = [{
     /// The terminator of the region.
     ::whale::YieldOp getYield();
-    /// The step of a pipeline's schedule that computes it for a micro-batch.
+    /// Returns the step of a pipeline's schedule that computes it for a
+    /// micro-batch.
     ::whale::ScheduleStep getStep(int64_t microBatch);
   }];
   let hasVerifier = 1;
@@ -147,23 +148,23 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
   ]> {
   let summary = "a part of the step, computed for one micro-batch at a time";
   let description = [{
-    The mini-batch is cut into micro-batches, moments of one axis of time. A
-    region computes what depends on the mini-batch for one of them; moments
-    whose pieces have the same sizes share a region, and `variants` names the
-    region of each moment. Like a task graph, a region uses values from outside
-    freely.
+    The mini-batch is cut into micro-batches, the moments of a time axis. A
+    region computes the part of the step that depends on the mini-batch, for one
+    moment. Moments whose pieces have the same sizes share a region; `variants`
+    lists the region of each moment. Like a task graph, a region may use values
+    defined outside.
 
-    An argument of the regions stands for as many operands as there are
-    moments, in their order: its pieces. The first results, as many as there
-    are `reduce`, are the values that the moments yield, combined over all of
-    them in order; each further value that is yielded stands for as many results
-    as there are moments, one for each.
+    An argument of the regions corresponds to one operand for each moment, in
+    order: its pieces. If `reduce` has n entries, the first n results are the
+    first n yielded values, combined over all moments in order. Each further
+    yielded value corresponds to one result for each moment.
 
-    `batch_dims` says for each argument in which dimension it carries samples,
-    or -1.
+    `batch_dims` is, for each argument, the dimension that carries samples, or
+    -1.
 
-    `order` says in which order the devices of a pipeline compute the task
-    graphs of the moments; left out, each takes the moments one after the other.
+    `order` is the order in which the devices of a pipeline compute the task
+    graphs of the moments. If it is left out, each device computes the moments
+    one after the other.
 
     Example:
     ```mlir
@@ -203,15 +204,15 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
 
     **Constraints:**
     - There is at least one moment, every moment has a region, and every region
-      a moment.
-    - The regions have equally many arguments and yield equally many values.
-    - Operands, arguments, yielded values and results agree in number and type
-      as said above.
-    - Each dimension of `batch_dims` is one of the argument, or -1.
-    - It isn't inside another `whale.micro_batches` or a task graph.
-    - If there is an `order`, no device has two lists in it, and their steps are
-      of its moments. Each device of a task graph has a list, with the task
-      graph's step for each moment of its region.
+      has a moment.
+    - The regions have equal numbers of arguments and of yielded values.
+    - Operands, arguments, yielded values and results correspond in number and
+      type as described above.
+    - Each entry of `batch_dims` is a dimension of the argument, or -1.
+    - It is not inside another `whale.micro_batches` or a task graph.
+    - If there is an `order`, no device has two lists in it, and all steps are
+      of existing moments. Each device of a task graph has a list that contains
+      the task graph's step for each moment of its region.
   }];
   let arguments = (ins DenseI64ArrayAttr:$variants,
       Variadic<AnyStaticShapeTensor>:$slices,
@@ -229,9 +230,9 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
   let extraClassDeclaration = [{
     /// The number of micro-batches.
     int64_t getNumMoments() { return getVariants().size(); }
-    /// How many of them the region computes.
+    /// The number of moments that the region computes.
     int64_t getNumMoments(::mlir::Region *body);
-    /// What one moment computes.
+    /// Returns the block that computes one moment.
     ::mlir::Block &getBody(int64_t moment) {
       return getBodies()[getVariants()[moment]].front();
     }
@@ -239,7 +240,8 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
     unsigned getNumSlicedArguments() {
       return getBodies().front().getNumArguments();
     }
-    /// The operand that an argument of the regions is at one moment.
+    /// Returns the operand that an argument of the regions corresponds to at
+    /// one moment.
     ::mlir::OpOperand &getSlice(unsigned argument, int64_t moment) {
       return getOperation()->getOpOperand(argument * getNumMoments() + moment);
     }
@@ -249,8 +251,8 @@ def Whale_MicroBatchesOp : Whale_Op<"micro_batches", [
       return getOrder().value_or(::mlir::ArrayAttr::get(getContext(), {}))
           .getAsRange<::whale::OrderAttr>();
     }
-    /// The index of the yielded value that a result stands for, and the moment
-    /// if it is the value of one.
+    /// Returns the index of the yielded value that a result corresponds to, and
+    /// the moment if the result is the value of a single one.
     std::pair<unsigned, std::optional<int64_t>> getYielded(unsigned result);
   }];
   let hasVerifier = 1;
@@ -283,8 +285,8 @@ def Whale_ReshardOp : Whale_Op<"reshard", [
   ]> {
   let summary = "the same value in another placement";
   let description = [{
-    The only operation at level 3 that changes a placement; the resolver turns
-    it into collectives.
+    The only operation at level 3 that changes a placement; the resolver
+    replaces it by collectives.
 
     Example:
     ```mlir
@@ -308,10 +310,10 @@ def Whale_ReshardOp : Whale_Op<"reshard", [
 }
 
 def Whale_ShardOffsetOp : Whale_Op<"shard_offset", [Pure]> {
-  let summary = "where this rank's part of a value starts";
+  let summary = "the start of this rank's part of a value";
   let description = [{
-    The start of this rank's box along one dimension of the placement's view.
-    The ranks of one class differ in it, so it is data and not an attribute.
+    The start of this rank's box along one dimension of the placement's view. It
+    differs among the ranks of one class, so it is data, not an attribute.
 
     Example:
     ```mlir

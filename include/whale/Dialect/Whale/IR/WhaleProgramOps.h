@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a rank executes besides collectives: whale.launch, whale.matmul,
-// whale.convolution, whale.library_call.
+// Operations that a rank executes, other than collectives: whale.launch,
+// whale.matmul, whale.convolution, whale.library_call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,21 +24,21 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 
 namespace whale {
-/// The name of the nested module that holds the kernels.
+/// The name of the nested module that contains the kernels.
 inline constexpr llvm::StringLiteral kKernelsModuleName = "kernels";
-/// Iterations of a kernel's outermost parallel loop.
+/// The number of iterations of a kernel's outermost parallel loop.
 inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
 /// Arithmetic operations of one launch.
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
 /// Bytes read and written by one launch.
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
-/// On a loop: how often its body runs.
+/// On a loop: the number of iterations of its body.
 inline constexpr llvm::StringLiteral kTripsAttrName = "whale.trips";
-/// A unit attribute: no iteration of an innermost loop of the kernel depends on
-/// another through memory.
+/// A unit attribute: iterations of the kernel's innermost loops don't depend on
+/// one another through memory.
 inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
 
-/// The functions of the rank classes, those with `whale.ranks`.
+/// Returns the functions of the rank classes, which have `whale.ranks`.
 llvm::SmallVector<mlir::func::FuncOp> getRankClasses(mlir::ModuleOp module);
 } // namespace whale
 

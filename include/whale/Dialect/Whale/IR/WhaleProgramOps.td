@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations that a rank executes besides collectives: launches of
+// The operations that a rank executes, other than collectives: launches of
 // compiled kernels and calls of library routines. Tensors are values here;
 // buffers are assigned later.
 //
@@ -32,18 +32,18 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
     Runs a function of the module `@kernels`. The kernel gets one buffer for
     each operand, then one for each result, and the range of its outermost
     parallel loop that it has to compute; `whale.extent` of the kernel is the
-    length of that loop. The types agree with the kernel's memrefs in shape
-    and width; the kernel's integers are signless.
+    length of that loop. The types match the kernel's memrefs in shape and
+    width; the kernel's integers are signless.
 
-    Two attributes say how buffers may be shared. Each has one entry for each
-    result, an operand number or -1.
-    - `inplace`: the result may reuse the buffer of that operand, because
-      the kernel reads an element of it only to compute the same element of
-      the result.
-    - `updates`: the kernel writes only a part of the result, the rest is that
-      operand: the result reuses its buffer, or the buffer is copied to
-      that of the result before the launch. The kernel does not read the
-      operand's own buffer.
+    Two attributes state how buffers may be shared. Each has one entry for each
+    result: an operand number or -1.
+    - `inplace`: the result may use the buffer of that operand, because the
+      kernel reads an element of it only to compute the same element of the
+      result.
+    - `updates`: the kernel writes only a part of the result; the rest is that
+      operand. Either the result uses the operand's buffer, or the operand is
+      copied to the result's buffer before the launch. The kernel does not read
+      the operand's own buffer.
 
     Example:
 
@@ -66,7 +66,8 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The function of `@kernels` that is launched; null if there is none.
+    /// Returns the function of `@kernels` that is launched; null if there is
+    /// none.
     ::mlir::func::FuncOp
     getKernelFunc(::mlir::SymbolTableCollection &symbols);
   }];
@@ -75,11 +76,11 @@ def Whale_LaunchOp : Whale_ProgramOp<"launch",
 def Whale_KernelOp : Whale_ProgramOp<"kernel", [SingleBlock, NoTerminator]> {
   let summary = "A kernel before it is outlined";
   let description = [{
-    A loop nest over buffers in the place where it is used. The block has one
+    A loop nest over buffers, in the function that uses it. The block has one
     memref argument for each operand, one for each result, and two of type
-    `index`, the range of the outermost parallel loop (of `extent` iterations)
+    `index`: the range of the outermost parallel loop (of `extent` iterations)
     to compute. `inplace` and `updates` are those of `whale.launch`. Outlining
-    makes a function of the block and a `whale.launch` of the operation.
+    turns the block into a function and the operation into a `whale.launch`.
 
     Example:
 
@@ -110,9 +111,9 @@ def Whale_KernelOp : Whale_ProgramOp<"kernel", [SingleBlock, NoTerminator]> {
 def Whale_ViewOp : Whale_ProgramOp<"view"> {
   let summary = "A part of an argument's memory";
   let description = [{
-    The elements of the operand from `offset` on, in row-major order, under
-    another shape. No element moves: the operand is an argument of the
-    function, whose memory the result shares.
+    The elements of the operand from `offset` on, in row-major order, in another
+    shape. Nothing is copied: the operand is an argument of the function, and
+    the result shares its memory.
 
     Example: the second of two micro-batches.
 
@@ -121,8 +122,8 @@ def Whale_ViewOp : Whale_ProgramOp<"view"> {
     ```
 
     **Constraints:**
-    - Operand and result have the same element type, and the elements that the
-      result names are elements of the operand.
+    - Operand and result have the same element type, and all elements of the
+      result are elements of the operand.
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, I64Attr:$offset);
   let results = (outs AnyStaticShapeTensor:$result);
@@ -134,7 +135,7 @@ def Whale_ViewOp : Whale_ProgramOp<"view"> {
 
 def Whale_MatmulOp : Whale_ProgramOp<"matmul",
     [DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
-  let summary = "Product of batches of matrices with any strides";
+  let summary = "Batched matrix product with any strides";
   let description = [{
     `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, where each of
     b, m, n and k has its own stride in each buffer, counted in elements, so a
@@ -145,8 +146,8 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
     - `m`: size, lhs stride, out stride. `n`: size, rhs stride, out stride.
       `k`: size, lhs stride, rhs stride.
 
-    With an `addend`, a tensor of the result's type, the product is added to it
-    in its buffer.
+    If there is an `addend`, a tensor of the result's type, the product is added
+    to it, in its buffer.
 
     Example: `tensor<4x8xf32>` times the transposed `tensor<16x8xf32>`.
 
@@ -175,8 +176,8 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
 def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
   let summary = "Convolution by the library";
   let description = [{
-    `stablehlo.convolution` with every attribute spelt out, named as in the
-    StableHLO specification. `padding` holds low and high of each spatial
+    `stablehlo.convolution` with every attribute given explicitly, named as in
+    the StableHLO specification. `padding` has low and high of each spatial
     dimension, one after the other.
 
     Example:
@@ -216,17 +217,17 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Multiplications and additions, padding included.
+    /// Multiplications and additions, including those on padding.
     int64_t getFlops();
   }];
 }
 
 def Whale_LibraryCallOp : Whale_ProgramOp<"library_call"> {
-  let summary = "Calls a routine that the runtime brings along";
+  let summary = "Calls a routine of the runtime";
   let description = [{
     Calls a routine of the runtime by name; its discardable attributes are the
-    routine's parameters. A routine that the runtime does not know is an error
-    when the program is loaded.
+    routine's parameters. If the runtime doesn't have the routine, loading the
+    program fails.
 
     Example:
 
