@@ -155,6 +155,7 @@ void Joined::stop() {
   {
     Lock lock(mutex);
     isEnding = true;
+    changed.notify_all();
   }
   [[maybe_unused]] ssize_t put = write(wakePipe[1], "", 1);
   if (thread.joinable())

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <netinet/in.h>
@@ -109,6 +110,7 @@ static pid_t start(int64_t process, int64_t total, const std::string &host,
   std::string log = logDirectory.empty() ? "/dev/null"
                                          : logDirectory + "/process-" +
                                                std::to_string(process) + ".log";
+  std::string program = std::filesystem::read_symlink("/proc/self/exe");
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid != 0)
@@ -135,7 +137,7 @@ static pid_t start(int64_t process, int64_t total, const std::string &host,
       dup2(file, STDERR_FILENO);
     }
   }
-  execv("/proc/self/exe", words.data());
+  execv(program.c_str(), words.data());
   _exit(127);
 }
 

@@ -1,4 +1,4 @@
-//===- Array.h - A tensor stored as shards ----------------------*- C++ -*-===//
+//===- Array.h - A tensor that is in shards ---------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arguments and results of programs: a tensor stored as one shard per rank.
-// It is gathered when it is read, and converted when a program needs another
-// layout. A tensor of the host is an array with a single whole shard. The
-// result of a step that is still running has everything but its elements.
+// What programs take and return: a tensor left where it is, one shard per rank,
+// gathered when read and laid out anew when a program wants it otherwise. A
+// tensor of the host is an array with a single whole shard. The result of a
+// step that has not ended knows all of itself but its elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,46 +25,43 @@
 
 namespace whale::runtime {
 
-/// Memory of one shard. `writable` is false for memory of another owner, who
-/// may change it once Program::submit has returned: the program copies it
+/// Memory of one shard. `writable` is false for memory that somebody else owns,
+/// and may change once a program has been given it: the program copies it
 /// first.
 struct Buffer {
   std::shared_ptr<void> data;
   int64_t bytes = 0;
   bool writable = true;
 
-  /// Allocates 64-byte aligned, uninitialized memory. Throws Error with the
-  /// size if memory is exhausted.
+  /// 64-byte aligned, uninitialized; throws Error naming the size when there is
+  /// no memory.
   static std::shared_ptr<Buffer> allocate(int64_t bytes);
-  /// Returns a copy in separate memory; throws like `allocate`.
+  /// In memory of its own; throws as `allocate`.
   std::shared_ptr<Buffer> copy() const;
 };
 
-/// A handle: copies share the shards. Reads don't change it, so several threads
-/// may read it; donation invalidates all handles of the array. Functions that
-/// read shards wait for the step that computes them, and throw its Error.
+/// A handle: copies share the shards. Not changed by reads, hence safe to read
+/// from several threads; donation invalidates all handles of the array. What
+/// reads shards waits for the step that computes them, and throws its Error.
 class Array {
 public:
   /// The empty handle.
   Array() = default;
 
-  /// Returns an array with a copy of `elementCount(shape) * byteSize(dtype)`
-  /// bytes.
+  /// Copies `elementCount(shape) * byteSize(dtype)` bytes.
   static Array fromHost(DType dtype, Shape shape, const void *data);
 
-  /// Returns an array that keeps `data` alive and reads it without a copy. The
-  /// owner may change the data after Program::submit has returned: a program
-  /// copies it before that.
+  /// Keeps `data` alive and reads it in place, without a copy. A program copies
+  /// it before it may change: until Program::submit returns.
   static Array adopt(DType dtype, Shape shape,
                      std::shared_ptr<const void> data);
 
-  /// Returns an array of shards by rank; null or empty where the layout has no
-  /// box.
+  /// `shards` by rank; null or empty where the layout has no box.
   static Array fromShards(DType dtype, Shape shape,
                           std::shared_ptr<const Layout> layout,
                           std::vector<std::shared_ptr<Buffer>> shards);
 
-  /// Returns a result of `step`, which fills it.
+  /// A result of `step`, which fills it.
   static Array ofStep(DType dtype, Shape shape,
                       std::shared_ptr<const Layout> layout,
                       std::shared_ptr<Step> step);
@@ -72,15 +69,14 @@ public:
   /// False for the empty handle.
   explicit operator bool() const { return state != nullptr; }
 
-  /// Returns true after the array was donated to a program: reading it is an
-  /// Error.
+  /// True once a program has taken the array over: reading it is an Error.
   bool isDonated() const;
-  /// Returns why a donated array is invalid, as in "donated to a program".
+  /// What has become of a donated array, as in "donated to a program".
   std::string fate() const;
 
-  /// Returns the step that computes this array, or null; throws when donated.
+  /// The step that it is a result of, null if none; throws when donated.
   std::shared_ptr<Step> step() const;
-  /// Whether it can be read without waiting.
+  /// Whether nobody who reads it waits.
   bool isReady() const;
   /// See Step::wait.
   void wait(const AskInterrupted &interrupted = nullptr) const;
@@ -88,36 +84,41 @@ public:
   DType dtype() const;
   const Shape &shape() const;
   const Layout &layout() const;
-  /// Returns the bytes of the whole tensor.
+  /// Bytes of the whole tensor.
   int64_t bytes() const;
 
-  /// Returns the shard of a rank (null if it holds none); throws when donated.
+  /// The shard of a rank (null where it holds none); throws when donated.
   std::shared_ptr<Buffer> shard(size_t rank) const;
 
-  /// Returns the whole tensor in memory if some rank holds all of it, else
-  /// null. Valid as long as the array.
+  /// Whether this process has all of it.
+  bool isComplete() const;
+
+  /// The whole tensor in memory if some rank holds all of it, else null. Valid
+  /// while the array is.
   const void *wholeData() const;
 
   /// Gathers the tensor, row-major, into `bytes()` bytes at `out`. Throws Error
   /// where other processes have parts of it.
   void toHost(void *out) const;
 
-  /// Returns the tensor in another layout; this array if it has that layout.
-  Array relayout(const std::shared_ptr<const Layout> &layout) const;
+  /// The same tensor in another layout: itself if it is so already. Else only
+  /// `ranks` get shards, where given. Throws as `toHost`.
+  Array relayout(const std::shared_ptr<const Layout> &layout,
+                 const std::vector<int64_t> *ranks = nullptr) const;
 
-  /// Drops the shards for all handles. Reading then throws an Error that
-  /// contains `fate`.
+  /// Drops the shards for all handles; reading is an Error from then on, which
+  /// says what has become of the array.
   void donate(std::string fate = "donated to a program") const;
 
-  // For the code that runs steps.
+  // For what runs steps.
 
-  /// Returns another array of these shards, which a donation of this one
-  /// doesn't affect; for borrowed memory, a copy in a layout.
-  Array share(const std::shared_ptr<const Layout> &layout) const;
-  /// Releases the shards. Those that no other array shares belong to the
-  /// caller.
+  /// Another array of these shards, which a donation of this one leaves as it
+  /// is; of borrowed memory, a copy in a layout, for `ranks` as in `relayout`.
+  Array share(const std::shared_ptr<const Layout> &layout,
+              const std::vector<int64_t> *ranks = nullptr) const;
+  /// Gives up the shards: those that no other array has are the caller's alone.
   std::vector<std::shared_ptr<Buffer>> release();
-  /// Sets the shards of a result, before its step is known to have ended.
+  /// Gives a result its shards, before its step is known to have ended.
   void fill(std::vector<std::shared_ptr<Buffer>> shards) const;
 
 private:

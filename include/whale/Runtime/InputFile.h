@@ -1,4 +1,4 @@
-//===- InputFile.h - Opening a tool's input ---------------------*- C++ -*-===//
+//===- InputFile.h - Opening what a tool reads ------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A path that is given to a tool may denote anything. This class rejects inputs
-// that would never end, or never begin.
+// A path that is given to a tool may stand for anything; what would never end,
+// or never begin, is refused in one place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,20 +30,19 @@ public:
     Name,
   };
 
-  /// Opens a file. Throws Error, without the path in its message, if it can't
-  /// be opened or is a directory, a block device, a character device that has
-  /// bytes and is not a terminal, or a pipe without a writer.
+  /// Throws Error, which says what is wrong but not the path, of what can't be
+  /// opened, a directory, a block device, a character device that is no
+  /// terminal and has bytes, and a pipe that nobody writes to.
   explicit InputFile(const std::string &path, Dash dash = Dash::Name);
   ~InputFile();
   InputFile(const InputFile &) = delete;
   InputFile &operator=(const InputFile &) = delete;
 
   int getDescriptor() const { return descriptor; }
-  /// Returns the bytes of a regular file that was opened by its name, and 0 for
-  /// a device without any (/dev/null). nullopt for a stream.
+  /// Bytes of a regular file that was opened by its name, and 0 of a device
+  /// without any (/dev/null). A stream has no size.
   std::optional<size_t> getSize() const { return size; }
-  /// Returns the bytes that were read from a stream to check that it isn't
-  /// empty.
+  /// What has been read of a stream to see whether there is anything.
   const std::string &getBeginning() const { return beginning; }
 
 private:

@@ -1,4 +1,4 @@
-//===- Io.h - Mapped files and atomic replacement ---------------*- C++ -*-===//
+//===- Io.h - Files, mapped and replaced whole ------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -19,8 +19,8 @@
 
 namespace whale::runtime {
 
-/// A file's bytes, mapped privately: writes to them never change the file. A
-/// device without bytes (/dev/null) is an empty file. Throws Error with the
+/// A file's bytes, mapped privately: writing to them never reaches the file. A
+/// device that has none (/dev/null) is an empty file. Throws Error naming the
 /// path.
 class MappedFile {
 public:
@@ -38,10 +38,10 @@ private:
   size_t length = 0;
 };
 
-/// Writes to a temporary file beside `path` and renames it in `commit`; without
-/// `commit` it is removed and the old file stays. A symbolic link stays a link.
-/// A path that is not a regular file (a pipe, /dev/null, /dev/stdout) is
-/// written directly; a directory is an error. Throws Error with the path.
+/// Writes beside `path` and renames at the end: without `commit` nothing of it
+/// remains and what was there before stays. A link stays one; what is no
+/// regular file (a pipe, /dev/null, /dev/stdout) is written as it is, and a
+/// directory is an error. Throws Error naming the path.
 class FileWriter {
 public:
   explicit FileWriter(std::filesystem::path path);
@@ -51,8 +51,7 @@ public:
 
   void write(const void *data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// Writes all data to the operating system; afterwards only `commit` can
-  /// fail.
+  /// Everything is on its way to the disk: only `commit` can still fail.
   void flush();
   void commit();
 
@@ -60,7 +59,7 @@ private:
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path path;
-  /// nullopt if `path` is written directly.
+  /// Nothing where `path` is written directly.
   std::optional<Staging> staging;
   FILE *file = nullptr;
 };

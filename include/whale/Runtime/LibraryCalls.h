@@ -1,4 +1,4 @@
-//===- LibraryCalls.h - Checks of calls of the library ----------*- C++ -*-===//
+//===- LibraryCalls.h - What the library can be called with -----*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,15 +16,15 @@
 
 namespace whale::runtime {
 
-/// An operand or result of a library function.
+/// What a library function computes with, or gives.
 struct LibraryTensor {
   DType dtype;
   Shape shape;
 };
 
-/// Checks a call as loading a program does. Throws Error if the function
-/// doesn't exist, or doesn't support these tensors or this configuration (JSON
-/// text). Kernels that the configuration names aren't checked.
+/// Throws Error, as loading a program with such a call does, where there is no
+/// such function, or it can't take these tensors or this configuration, a text
+/// of JSON. Kernels that it names may be anything.
 void checkLibraryCall(const std::string &function,
                       std::vector<LibraryTensor> inputs,
                       std::vector<LibraryTensor> outputs,

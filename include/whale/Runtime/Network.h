@@ -14,7 +14,7 @@
 
 namespace whale::runtime {
 
-/// The cost of sending bytes from one rank to another.
+/// A way for bytes to go from one rank to another.
 struct Link {
   /// Seconds before the first byte arrives; finite.
   double latency = 0;
@@ -22,8 +22,8 @@ struct Link {
   double secondsPerByte = 0;
 };
 
-/// Returns the emulated link between two ranks. Empty if transfers take only
-/// their real time.
+/// The link from a rank to another one; empty for a program whose transfers
+/// take no longer than they do.
 using Network = std::function<Link(int64_t from, int64_t to)>;
 
 } // namespace whale::runtime

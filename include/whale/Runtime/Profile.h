@@ -1,4 +1,4 @@
-//===- Profile.h - Time spent in steps --------------------------*- C++ -*-===//
+//===- Profile.h - Where the time of steps went -----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,15 +14,14 @@
 
 namespace whale::runtime {
 
-/// The time of each instruction of each rank, summed over several steps. Its
-/// size depends on the program, not on the number of steps. Program::describe
-/// prints it as text.
+/// What each instruction of each rank took, over several steps. It grows with
+/// the program, not with the steps; Program::describe says it in words.
 struct Profile {
   struct Spent {
-    /// How often the instruction ran, counting each iteration of a loop.
+    /// How often the instruction ran; in a loop, each time counts.
     int64_t count = 0;
     double seconds = 0;
-    /// Collectives only: the part of `seconds` spent waiting for other ranks.
+    /// Of collectives: the part of `seconds` that the rank waited for others.
     double waitedSeconds = 0;
   };
 
@@ -31,7 +30,7 @@ struct Profile {
   /// By rank, then by the instruction's number in its class.
   std::vector<std::vector<Spent>> ranks;
 
-  /// Adds the times of other steps of the same program.
+  /// Adds other steps of the same program.
   void add(const Profile &other);
 };
 

@@ -33,14 +33,14 @@ using format::Parameter;
 using format::Role;
 
 struct LoadOptions {
-  /// Threads of each rank; 0 divides the machine's cores among the ranks.
+  /// Threads of each rank; 0 shares the machine's cores out among the ranks.
   int64_t threadsPerRank = 0;
-  /// If set, emulated links between the ranks: a transfer ends when both its
-  /// real and its emulated time have passed (docs/runtime.md).
+  /// If set, the links between the ranks as they are emulated: a transfer is
+  /// done when its time on them has passed, too (docs/runtime.md).
   Network network;
-  /// For tests: if set, transfers run as late and in as unusual an order as
-  /// their starts and waits allow; the seed determines the order
-  /// (docs/runtime.md). Requires that `network` isn't set.
+  /// For tests: if set, transfers go on as late, and in as odd an order, as
+  /// their starts and waits allow, in an order that the seed decides
+  /// (docs/runtime.md). Without `network`.
   std::optional<uint64_t> lateSeed;
   /// The processes that run the program together, one after the other with
   /// equal shares of the ranks; without it this one runs all ranks. Loading and
@@ -49,42 +49,41 @@ struct LoadOptions {
 };
 
 struct StepOptions {
-  /// False leaves donated arguments intact, at the cost of a copy.
+  /// False leaves donated arguments intact, for the price of a copy.
   bool donate = true;
   /// Whether StepCosts has a profile.
   bool isProfiled = false;
-  /// If not empty, a factor for each rank, at least 1, by which its
-  /// instructions take longer than its thread works; not applied to
-  /// communication.
+  /// If not empty, how many times longer than its thread works each rank takes
+  /// for its instructions, communication apart: at least 1, one for each rank.
   std::vector<double> slowdowns;
   /// Requesting a stop, from any thread, ends the run with an Error before its
-  /// next instruction. Needed for loops that never end.
+  /// next instruction (a loop that never ends).
   std::stop_token stop;
-  /// If set, called on the calling thread while it waits. If it returns true
-  /// (the user interrupts), the call throws Interrupted and steps end as
-  /// described at Step::interrupt. A rank that is executing an instruction
-  /// isn't waited for: it finishes the instruction, and the next step of the
-  /// program waits for it.
+  /// If set, called on the calling thread while it waits; true ends the call
+  /// with Interrupted, and steps as Step::interrupt says (a user who
+  /// interrupts). Nobody waits for a rank that is in the middle of an
+  /// instruction: it finishes that by itself, and the next step of the program
+  /// waits for it.
   AskInterrupted interrupted;
 };
 
-/// Options of a blocking run; use at most one of `trace` and `interrupted`.
+/// Without both a `trace` and `interrupted`.
 struct RunOptions : StepOptions {
-  /// If not null, set to this run's costs.
+  /// Filled with this run's costs, if given.
   Stats *stats = nullptr;
-  /// If not null, this run is appended.
+  /// This run is appended to it, if given.
   Trace *trace = nullptr;
-  /// If not null, this run's times are added; all runs must be of one program.
+  /// This run's times are added to it, if given; of one program always.
   Profile *profile = nullptr;
 };
 
-/// The costs of a step, complete once it has ended successfully.
+/// What a step cost, complete once it has ended well.
 struct StepCosts {
   Stats stats;
   Profile profile;
 };
 
-/// A submitted step and its results.
+/// A step that was handed over, and what it gives.
 struct Submission {
   std::shared_ptr<Step> step;
   std::vector<Array> results;
@@ -92,13 +91,13 @@ struct Submission {
 };
 
 /// A program in memory, with its ranks' threads and arenas. A handle: copies
-/// share these. Its steps run one after the other, whichever threads submit
-/// them. After a fork, the child creates separate threads and arenas when it
-/// first runs the program.
+/// share them. Its steps follow one another, whichever threads submit them. A
+/// process that is forked has threads and arenas of its own when it first runs
+/// the program.
 class Program {
 public:
-  /// Loads and validates a program directory. Throws Error with the file and
-  /// field that are invalid.
+  /// Reads and validates a program directory. Throws Error naming the file and
+  /// field at fault.
   static Program load(const std::filesystem::path &directory,
                       const LoadOptions &options = {});
 
@@ -109,33 +108,33 @@ public:
   const std::vector<Parameter> &arguments() const;
   const std::vector<Parameter> &results() const;
 
-  /// Returns the compiler's readable summary ("plan" of the manifest) as JSON
-  /// text.
+  /// The compiler's readable summary ("plan" of the manifest), as JSON text.
   const std::string &plan() const;
 
-  /// Submits a step. It runs after all steps that were submitted before and
-  /// after those whose results it uses. Blocks only if several steps of the
-  /// program are already queued.
-  ///
-  /// `arguments` has one array for each argument, with its shape and dtype and
-  /// in any layout. An array in the argument's layout is used in place, others
-  /// are converted. Borrowed memory is copied before this returns. Donated
-  /// arguments are consumed (`Array::isDonated` is true afterwards).
-  ///
-  /// Throws Error for a wrong argument, including the result of a step that is
-  /// known to have failed. If the step fails, reading a result throws the Error
-  /// with the first rank and instruction that failed, after all ranks have
-  /// stopped.
+  /// Hands a step over, to run after those that were handed over before and
+  /// those whose results it takes; waits only where several steps of the
+  /// program are waiting already. One array for each argument, of its shape and
+  /// dtype and in any layout: one in the argument's layout is used in place,
+  /// another is laid out anew. What the arguments borrow is copied before this
+  /// returns. Donated arguments are taken over (`Array::isDonated` afterwards).
+  /// Throws Error for a wrong argument, also for the result of a step that is
+  /// known to have failed. Where the step fails, whatever reads a result throws
+  /// the Error with the first rank and instruction that did, after all ranks
+  /// have stopped.
   Submission submit(std::span<const Array> arguments,
                     const StepOptions &options = {}) const;
 
-  /// Submits a step, waits for it, and throws its Error.
+  /// Hands a step over, waits for it, and throws its Error.
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
 
-  /// Returns a readable report of a profile: how long each rank computed,
-  /// communicated and waited, and the lines of the user's program that took
-  /// longest, with the fraction of the roofline that they reached.
+  /// The whole of an array that a step of this program gave, in the first
+  /// process; an empty handle in the others. Collective.
+  Array gather(const Array &array) const;
+
+  /// Where the time of a step went, for people: what each rank computed, sent
+  /// and waited, and the lines of the user's program that took longest, with
+  /// the share of the roofline that they reached.
   std::string describe(const Profile &profile) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- ProgramPlace.h - Directories of programs -----------------*- C++ -*-===//
+//===- ProgramPlace.h - Where programs lie ----------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,19 +15,19 @@
 
 namespace whale::runtime {
 
-/// Whether a program's directory may contain a file with that name.
+/// Whether a program's directory may hold a file of that name.
 bool isProgramFile(std::string_view name);
 
-/// Whether a program may replace what is at `path`: a program, whole or
-/// damaged, an empty directory, or nothing.
+/// Whether a program may take the place of what is there: a program, whole
+/// or damaged, an empty directory, or nothing.
 bool mayHoldProgram(const std::filesystem::path &path);
 
-/// Returns the directory of the program at `path`. It differs from `path` only
-/// while a writer that cannot exchange directories has moved it aside, or if a
-/// writer crashed while it was moved.
+/// The directory of the program of that name. It is another one than `path`
+/// only while a writer that cannot exchange directories has moved it aside, or
+/// after it died doing so.
 std::filesystem::path locateProgram(const std::filesystem::path &path);
 
-/// Identifies a directory, to detect that another one has replaced it.
+/// Tells a directory from one that has taken its place.
 struct DirectoryIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -35,8 +35,8 @@ struct DirectoryIdentity {
   bool operator==(const DirectoryIdentity &) const = default;
 };
 
-/// Calls `read` with the directory of a program. If the directory is replaced
-/// meanwhile, calls it again, so that parts of two programs are never mixed.
+/// Calls `read` with the directory of a program. One that was replaced while it
+/// was read is read again: nobody gets parts of two.
 template <typename Read>
 auto readProgram(const std::filesystem::path &path, Read read) {
   constexpr int mostTries = 20;

@@ -8,10 +8,10 @@
 //
 // Format: eight bytes of little-endian header length, a JSON object of names
 // with dtype, shape and byte range, then the tensors' bytes without gaps
-// (https://github.com/huggingface/safetensors). Types that the format lacks are
-// stored as others of equal size: i2 and i4 as I8; ui2, ui4, f4, f6 and the
-// unnamed f8 types as U8; complex<f64> as F64 with a last dimension of 2, the
-// real and the imaginary part.
+// (https://github.com/huggingface/safetensors). Types that the format lacks go
+// by their bytes: i2 and i4 as I8, ui2 and ui4 as U8, f4, f6 and the unnamed f8
+// types as U8; complex<f64> as F64 with a last dimension of 2, the real and the
+// imaginary part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +30,14 @@
 
 namespace whale::runtime {
 
-/// Returns the file's name of a type ("BF16"), or of the type that it is stored
-/// as.
+/// The file's own name of a type ("BF16"), or of its bytes.
 std::string_view safetensorsName(DType dtype);
 
-/// Returns the shape that a tensor has in a file.
+/// The shape that a tensor has in a file.
 Shape safetensorsShape(DType dtype, Shape shape);
 
-/// A file whose header was checked: all byte ranges are in the file, match
-/// their dtype and shape, don't overlap and leave no gap.
+/// A file whose header was checked: all byte ranges are in the file, fit their
+/// dtype and shape, don't overlap and leave no gap.
 class SafetensorsFile {
 public:
   struct Tensor {
@@ -50,15 +49,15 @@ public:
     int64_t bytes;
   };
 
-  /// Maps a file. Throws Error with the file and the invalid tensor.
+  /// Maps a file. Throws Error naming the file and tensor at fault.
   static SafetensorsFile open(const std::filesystem::path &path);
-  /// Parses `bytes`, which must outlive the file; `name` is used in errors.
+  /// Parses `bytes`, which must outlive the file; `name` is in errors.
   static SafetensorsFile parse(const std::string &name, const uint8_t *bytes,
                                size_t size);
 
   const std::map<std::string, Tensor> &tensors() const { return byName; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
-  /// Keeps the tensors' bytes alive after the file is destroyed.
+  /// Keeps the tensors' bytes alive beyond the file.
   const std::shared_ptr<const void> &owner() const { return memory; }
 
 private:
@@ -67,8 +66,8 @@ private:
   std::map<std::string, std::string> meta;
 };
 
-/// A tensor to be written; `read` is called just before its bytes are written,
-/// so that only one tensor is gathered at a time.
+/// A tensor to be written; `read` fills its bytes when its turn comes, so that
+/// only one is gathered at a time.
 struct TensorToWrite {
   std::string name;
   DType dtype;
@@ -82,8 +81,8 @@ class FileWriter;
 void writeSafetensors(FileWriter &file,
                       const std::vector<TensorToWrite> &tensors);
 
-/// Writes a new file beside `path` and renames it; on failure the old file
-/// stays. Throws Error with the file.
+/// Writes a new file beside `path` and renames it: a failure leaves what was
+/// there. Throws Error naming the file.
 void writeSafetensors(const std::filesystem::path &path,
                       const std::vector<TensorToWrite> &tensors);
 

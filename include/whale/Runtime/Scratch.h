@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The memory that a CPU uses for matrix products and convolutions in addition
-// to a program's buffers. The compiler counts it, and the runtime allocates as
-// much.
+// What a CPU takes besides a program's buffers to compute matrix products and
+// convolutions: the compiler counts it before the runtime allocates it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,27 +22,27 @@
 
 namespace whale::runtime {
 
-/// Bytes of each of a rank's scratch blocks. The contents of a block are valid
-/// during one operation only, so each block has the size of the largest
-/// request.
+/// Bytes of each of the blocks that a rank keeps: what an operation put in one
+/// is gone with the next operation, so each is as large as the largest asked
+/// for.
 struct ScratchSizes : std::array<int64_t, 4> {
   ScratchSizes() : array{} {}
   ScratchSizes(const array &sizes) : array(sizes) {}
 
-  /// Enlarges the blocks to the sizes that another operation needs.
+  /// Makes room for what another operation asks for.
   void include(const ScratchSizes &other);
-  /// Returns the bytes of all blocks together.
+  /// Of all blocks together.
   int64_t sum() const;
 };
 
 using Product = std::variant<format::Matmul, format::Convolution>;
 
-/// Returns the scratch memory of each product on this machine with `threads`
-/// threads. The products' buffer indices are ignored.
+/// What each of the products asks for on this machine, with so many threads.
+/// Their buffers don't matter.
 std::vector<ScratchSizes> findScratch(std::span<const Product> products,
                                       int64_t threads);
 
-/// Returns the default number of threads of each rank.
+/// The threads of each rank where nothing is said about them.
 int64_t threadsOfRanks(int64_t ranks);
 
 } // namespace whale::runtime

@@ -1,4 +1,4 @@
-//===- Staging.h - Atomic replacement of files and directories --*- C++ -*-===//
+//===- Staging.h - Files and directories replaced whole ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A file or directory that replaces another is created in a staging directory
-// beside it, `.NAME.whale-XXXXXXXX`, which contains
+// What takes the place of something else is made in a directory beside it,
+// `.NAME.whale-XXXXXXXX`, which holds
 //
-//   lock  a file that its writer keeps locked (flock) until it exits
-//   new   the new file or directory
-//   old   the old directory, while it is moved aside
+//   lock  a file that its writer has locked (flock) for as long as it lives
+//   new   what is being made
+//   old   what was in the target's place, while it is moved aside
 //
-// A file is renamed over its target. A directory is exchanged with it in one
-// step (renameat2) and the old one removed. If a file system cannot exchange,
-// the old directory is moved to `old` first. The lock of a writer that crashed
-// is free: the next writer with the same target removes its staging directory,
-// and moves `old` back if the target doesn't exist.
+// A file is renamed over its target; a directory is exchanged with it in one
+// step (renameat2) and the old one removed. Where a file system cannot
+// exchange, the old directory is moved to `old` first. A writer that died has
+// left its lock free: the next one with the same target removes what is there,
+// and moves `old` back if nothing is in the target's place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,27 +30,26 @@
 
 namespace whale::runtime {
 
-/// The staging directory of a target. All functions throw std::system_error.
+/// The place beside a target where what will replace it is made. All functions
+/// throw std::system_error.
 class Staging {
 public:
-  /// Follows links in `target`, and removes staging directories that crashed
-  /// writers left for it.
+  /// Follows links in `target`, and removes what dead writers left for it.
   explicit Staging(const std::filesystem::path &target);
-  /// Without a commit, removes the new file; the target is unchanged.
+  /// Without a commit nothing remains, and the target is what it was.
   ~Staging();
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
 
-  /// Returns the path that will be replaced, never a link.
+  /// What will be replaced, never a link.
   const std::filesystem::path &target() const { return replaced; }
-  /// Returns the path at which to create the file or directory; nothing exists
-  /// there yet.
+  /// Where the file or directory is to be made; nothing is there yet.
   std::filesystem::path place() const { return directory / "new"; }
 
   /// Moves the file at `place` to the target.
   void commitFile();
-  /// The same for a directory. What is at the target is removed if `mayReplace`
-  /// returns true for its path; otherwise the error is EEXIST.
+  /// The same for a directory. What is in the target's place is removed if
+  /// `mayReplace` says so of its path; else the error is EEXIST.
   void commitDirectory(
       const std::function<bool(const std::filesystem::path &)> &mayReplace);
 
@@ -59,24 +58,23 @@ private:
 
   std::filesystem::path replaced, directory;
   int lock = -1;
-  /// The process that created it: a forked child doesn't remove its parent's
-  /// staging directories.
+  /// A forked child leaves its parent's directories alone.
   pid_t owner;
 };
 
-/// Returns `path` with links followed; the result may not exist.
+/// `path` with the links that it names followed, which may lead to nothing.
 std::filesystem::path followLinks(std::filesystem::path path);
 
-/// Returns the old directory that a crashed writer has moved aside from
-/// `target`; empty if there is none.
+/// What a writer that died between two renames has moved aside from `target`;
+/// empty where there is none.
 std::filesystem::path findMovedAside(const std::filesystem::path &target);
 
-/// Removes all staging directories of this process, which is about to exit, and
-/// blocks threads that continue to use one.
+/// Removes all staging directories of this process and lets no thread go on
+/// with one: the process is about to end.
 void abandonStaging();
 
-/// Doesn't return after `abandonStaging` was called. To be called before an
-/// error is printed, because removing the directories may have caused it.
+/// Does not return once `abandonStaging` was called. To be called before an
+/// error is printed, which may come of what was removed.
 void stopIfAbandoned();
 
 } // namespace whale::runtime

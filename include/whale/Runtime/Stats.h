@@ -1,4 +1,4 @@
-//===- Stats.h - Costs of one step ------------------------------*- C++ -*-===//
+//===- Stats.h - What one step cost -----------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -21,43 +21,43 @@ namespace whale::runtime {
 struct CollectiveStats {
   /// Collectives executed.
   int64_t count = 0;
-  /// Bytes that other ranks received from this one.
+  /// Bytes that other ranks took from this one.
   int64_t bytesSent = 0;
-  /// Bytes that this rank received from others.
+  /// Bytes that this rank took from others.
   int64_t bytesReceived = 0;
 };
 
 struct RankStats {
-  /// Peak memory: arguments, results, arena, constants, scratch.
+  /// Most memory in use at once: arguments, results, arena, constants, scratch.
   int64_t peakBytes = 0;
-  /// Bytes of this rank's shards of the arguments.
+  /// What the rank holds of the arguments.
   int64_t argumentBytes = 0;
   /// Floating-point operations of matrix products and convolutions, and of
   /// generated kernels.
   double productFlops = 0;
   double kernelFlops = 0;
   double computeSeconds = 0;
-  /// Time in the starts and waits of collectives, and the part of it spent
-  /// waiting for other ranks.
+  /// Time in the starts and waits of collectives, waiting for the other ranks
+  /// included; and that.
   double communicationSeconds = 0;
   double waitingSeconds = 0;
-  /// On a late device (LoadOptions::lateSeed): the number of transfers that
-  /// ended after operations that follow their starts.
+  /// On a late device (LoadOptions::lateSeed): transfers that ended behind
+  /// operations that are behind their starts.
   std::optional<int64_t> movedTransfers;
   /// By kind: "all_reduce", "all_gather", ...
   std::map<std::string, CollectiveStats> collectives;
 };
 
-/// Overwritten by each run that gets it.
+/// Filled anew by each run that is given one.
 struct Stats {
   double stepSeconds = 0;
   std::vector<RankStats> ranks;
 
-  /// Returns JSON text: {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes":
-  /// n, "argument_bytes": n, "flops": {"products": n, "kernels": n},
-  /// "compute_s": s, "communication_s": s, "waiting_s": s, "collectives":
-  /// {"all_reduce": {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on
-  /// late devices also "moved_transfers": n.
+  /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n,
+  /// "argument_bytes": n, "flops": {"products": n, "kernels": n}, "compute_s":
+  /// s, "communication_s": s, "waiting_s": s, "collectives": {"all_reduce":
+  /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on late devices
+  /// also "moved_transfers": n.
   std::string json() const;
 
   /// Takes some of the ranks from what another process has written.

@@ -1,4 +1,4 @@
-//===- Step.h - A submitted step --------------------------------*- C++ -*-===//
+//===- Step.h - A step that was handed over ---------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step continues to run after Program::submit has returned. The caller and
-// the arrays of its results use this class to wait for its end and get its
-// error.
+// A step runs on after Program::submit has returned. What the caller and the
+// arrays of its results know of it is whether it has ended, and how.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,70 +29,69 @@
 
 namespace whale::runtime {
 
-/// Thrown by an interrupted wait, and by all functions that need an interrupted
-/// step.
+/// What a wait that was interrupted throws, and whatever needs a step that was.
 class Interrupted : public Error {
 public:
   using Error::Error;
 };
 
-/// Called every few hundredths of a second by a waiting thread; returning true
-/// ends the wait.
+/// Called every few hundredths of a second by a thread that waits; true ends
+/// the waiting.
 using AskInterrupted = std::function<bool()>;
 
-/// All functions may be called by any thread. In a forked child of the process
-/// that submitted a step, they return the state at the time of the fork.
+/// All functions may be called by any thread. In a child of the process that
+/// submitted a step, what is read here was known when it was forked.
 class Step {
 public:
-  /// Called with the fate of the donated arguments of a step that failed or was
-  /// interrupted, before other threads can see that it has.
+  /// Called with what becomes of the donated arguments of a step that failed
+  /// or was interrupted, before anybody learns that it has.
   using OnLoss = std::function<void(const std::string &fate)>;
 
-  /// Creates a step of the calling thread that runs after the steps in
-  /// `before`, whose results it uses.
+  /// A step of the calling thread that runs after `before`: those whose results
+  /// it takes.
   static std::shared_ptr<Step>
   create(std::span<const std::shared_ptr<Step>> before, OnLoss onLoss);
 
   bool hasEnded() const { return outcome.load() != Outcome::Open; }
 
-  /// Waits until the step has ended and throws its Error, if any. If
-  /// `interrupted` returns true, ends this step and all earlier steps that the
-  /// calling thread submitted, and throws Interrupted; steps of other threads
-  /// continue. Also throws Interrupted for a step that was interrupted earlier.
+  /// Waits until the step has ended and throws its Error, if any. Where
+  /// `interrupted` says so, the step ends with all before it that the calling
+  /// thread has submitted; those of other threads go on. Throws Interrupted
+  /// then, and for a step that was interrupted before.
   void wait(const AskInterrupted &interrupted = nullptr);
 
-  /// Throws the Error of a step that is known to have failed, or whose end
-  /// can't be observed because this is a child of the process that ran it.
+  /// Throws the Error of a step that is known to have failed, or whose end can
+  /// never be known: in a child of the process that ran it.
   void check() const;
 
-  /// Ends this step and those before it that the calling thread has submitted,
-  /// unless they have ended; their ranks stop before their next instruction.
+  /// Ends the open ones of this step and those before it that the calling
+  /// thread has submitted; their ranks stop before their next instruction.
   void interrupt();
 
-  /// Abandons steps of this process, whichever thread submitted them, and waits
-  /// until their ranks have stopped. Threads that wait for one of them block
-  /// for ever: the process is about to exit.
+  /// Gives up steps of this process, whoever has submitted them, and waits
+  /// until they have left. Whoever waits for one of them does so for ever: the
+  /// process is about to end.
   static void stop(std::span<const std::shared_ptr<Step>> steps);
 
-  /// Whether no rank works on it any more, except ranks that were executing an
-  /// instruction when it was interrupted.
+  /// Whether nothing runs for it any more, but what an interrupted step leaves
+  /// to ranks that were in the middle of an instruction.
   bool hasLeft() const { return left; }
 
-  // For the code that runs the step.
+  // For what runs the step.
 
-  /// Whether the step need not continue: it was abandoned or has ended.
+  /// Whether it is of no use to go on with it.
   bool isUnwanted() const { return isGivenUp || hasEnded(); }
-  /// Makes the step run after another one, too.
+  /// Says that the step runs after another one, too.
   void follow(const std::shared_ptr<Step> &other);
-  /// Must be called before the results are written: returns false if the step
-  /// is unwanted. `publish` follows.
+  /// Allows to write the results, before `publish`: false where the step is
+  /// unwanted.
   bool claim();
-  /// Announces that a claimed step has ended successfully.
+  /// Lets everybody know that a claimed step has ended well.
   void publish();
-  /// Ends the step with an error, if it has not ended.
+  /// Ends the step with an error, unless it has ended.
   void fail(const std::string &what) { end(Outcome::Failed, what); }
   void failInterrupted();
-  /// Makes `hasLeft` return true.
+  /// See `hasLeft`.
   void leave();
 
 private:
@@ -108,7 +106,7 @@ private:
   pid_t process;
   std::atomic<Outcome> outcome = Outcome::Open;
   std::atomic<bool> isGivenUp = false, left = false;
-  /// Written before `outcome` is set, and read after it.
+  /// Written before `outcome`, and read after it.
   std::string error;
 
   std::mutex mutex;

@@ -1,4 +1,4 @@
-//===- Tool.h - Set-up of a command-line tool -------------------*- C++ -*-===//
+//===- Tool.h - What a command does before all else -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,16 +11,13 @@
 
 namespace whale::runtime {
 
-/// Sets up signals and standard streams. To be called first in `main` (after
-/// LLVM's own handlers, if it has them):
+/// To be called first in `main` (after LLVM's own handlers, if it has them):
 ///
 /// - HUP, INT, TERM and XCPU still end the process, after its staging
-///   directories are removed; signals that were ignored at the start stay
-///   ignored.
-/// - A full pipe, or a file over `ulimit -f`, causes an error of the write
-///   instead of a signal.
-/// - Closed standard streams are replaced, so that a file opened later doesn't
-///   get their descriptor.
+///   directories are removed; those that it was started with ignored stay so.
+/// - A full pipe, or a file over `ulimit -f`, is an error of the write instead
+///   of a signal.
+/// - What is opened later is never taken for a closed standard stream.
 void beginTool();
 
 } // namespace whale::runtime

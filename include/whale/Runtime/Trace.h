@@ -19,28 +19,28 @@ namespace whale::runtime {
 
 enum class Queue : uint8_t { Compute, Communication };
 
-/// Records when each rank did what; steps of several runs are consecutive.
+/// Collects what each rank did when; several runs follow one another in it.
 class Trace {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// The work of an instruction, as far as it is known.
+  /// What an instruction did, as far as that is known.
   struct Cost {
     std::string detail; ///< the symbol of a kernel, or the kind of instruction
     double flops = 0;
     double bytes = 0;
-    /// The minimum seconds of this work at the peaks of the device (products in
-    /// its caches, copies in its memory).
+    /// The least seconds that this work takes at the peaks of the device
+    /// (products in its caches, copies in its memory).
     double leastSeconds = 0;
-    /// The lines of the user's program that it implements.
+    /// The lines of the user's program that it comes from.
     std::vector<std::string> lines;
-    /// The micro-batch that it computes, if known.
+    /// The micro-batch that it is for, where the program says.
     std::optional<int64_t> moment;
-    /// Collectives only.
+    /// Of a collective.
     struct Exchange {
       std::string kind;
       int64_t sent, received;
-      /// The part of its time spent waiting for other ranks.
+      /// The part of its time that the rank waited for others.
       double waitedSeconds;
       /// From its start to the end of the wait for it.
       double totalSeconds;
@@ -55,21 +55,21 @@ public:
     Queue queue;
     Clock::time_point begin;
     Clock::time_point end;
-    /// Counted from 0 over all recorded runs.
+    /// Counted from 0 over the runs recorded here.
     int64_t step;
   };
 
   /// Starts the next step with `ranks` ranks; called by Program::run.
   void beginStep(size_t ranks);
-  /// Adds an event. Each rank adds only its own events, so no lock is needed.
+  /// Each rank appends only its own events, hence without a lock.
   void add(size_t rank, std::string name, Cost cost, Queue queue,
            Clock::time_point begin, Clock::time_point end);
 
   const std::vector<std::vector<Event>> &events() const { return byRank; }
 
-  /// Returns Chrome trace-event JSON, which Perfetto opens: a process for each
-  /// rank with a track for each queue. Bars contain FLOPs, bytes, their rates,
-  /// and the fraction of the roofline that they reached.
+  /// Chrome trace-event JSON, opened by Perfetto: a process for each rank, in
+  /// it a track for each queue. Bars say FLOPs, bytes and their rates, and
+  /// which share of the roofline they reached.
   std::string json() const;
 
 private:

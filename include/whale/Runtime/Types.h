@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Imports the names of the program format that the runtime and its callers use
-// into the runtime's namespace.
+// The names of the program format that the runtime and its callers use as the
+// runtime's own.
 //
 //===----------------------------------------------------------------------===//
 

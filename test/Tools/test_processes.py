@@ -1,0 +1,373 @@
+"""Ranks in several processes give the bits of ranks in one, and an end of one
+process ends all with one error."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+ROOT = pathlib.Path(__file__).parents[2]
+BIN = ROOT / "build" / "bin"
+# Far more than any of these take.
+HANG = 120
+ENDLESS = "--steps=1000000000"
+
+STEP = """\
+func.func @main(
+    %w: tensor<{n}x48xf32> {{whale.donated}},
+    %x: tensor<24x{n}xf32> {{whale.batch_dim = 0 : i64}})
+    -> (tensor<{n}x48xf32>, tensor<24x48xf32>, tensor<f32>) {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %rate = stablehlo.constant dense<1.0e-3> : tensor<{n}x48xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<24x{n}xf32>, tensor<{n}x48xf32>) -> tensor<24x48xf32>
+  %t = stablehlo.tanh %y : tensor<24x48xf32>
+  %g = stablehlo.dot_general %x, %t, contracting_dims = [0] x [0]
+    : (tensor<24x{n}xf32>, tensor<24x48xf32>) -> tensor<{n}x48xf32>
+  %d = stablehlo.multiply %g, %rate : tensor<{n}x48xf32>
+  %next = stablehlo.subtract %w, %d : tensor<{n}x48xf32>
+  %sum = stablehlo.reduce(%t init: %zero) applies stablehlo.add
+    across dimensions = [0, 1]
+    : (tensor<24x48xf32>, tensor<f32>) -> tensor<f32>
+  return %next, %t, %sum : tensor<{n}x48xf32>, tensor<24x48xf32>, tensor<f32>
+}}
+"""
+
+
+def compile_(folder: pathlib.Path, strategy: str, n: int = 80) -> pathlib.Path:
+    """A step on four ranks that differ in speed, with its inputs."""
+    text = folder / "step.mlir"
+    text.write_text(STEP.format(n=n))
+    cluster = folder / "cluster.json"
+    cluster.write_text(
+        '{"nodes": [{"devices": [{"kind": "cpu", "count": 3},'
+        ' {"kind": "cpu", "slowdown": 2.0}]}]}'
+    )
+    program = folder / "step.whale"
+    subprocess.run(
+        [
+            *(BIN / "whale-compile", text, f"--cluster={cluster}"),
+            *(f"--strategy={strategy}", "--feedback=arg0:result0"),
+            *("-o", program),
+        ],
+        check=True,
+        timeout=HANG,
+    )
+    random = np.random.default_rng(0)
+    safetensors.numpy.save_file(
+        {
+            "arg0": random.normal(size=(n, 48)).astype(np.float32),
+            "arg1": random.normal(size=(24, n)).astype(np.float32),
+        },
+        folder / "in.safetensors",
+    )
+    return program
+
+
+def command(program: pathlib.Path, name: str, *options: str) -> list[str]:
+    folder = program.parent
+    return [
+        *(str(BIN / "whale-run"), str(program)),
+        f"--inputs={folder / 'in.safetensors'}",
+        f"--outputs={folder / name}.safetensors",
+        *options,
+    ]
+
+
+def run(
+    program: pathlib.Path, name: str, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(program, name, *options),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        env=os.environ | environment,
+    )
+
+
+def bits(program: pathlib.Path, name: str) -> bytes:
+    return (program.parent / f"{name}.safetensors").read_bytes()
+
+
+def error(result: Any) -> str:
+    """The one line of a failure."""
+    assert result.returncode == 1, (result.returncode, result.stderr)
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("error: ")
+    return result.stderr
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "split", "none"])
+def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
+    # Larger than one chunk of an all-reduce.
+    program = compile_(tmp_path, strategy, n=3000)
+    one = run(program, "one", "--steps=3", "--threads=1")
+    assert one.returncode == 0, one.stderr
+    for count in 1, 2, 3, 4:
+        many = run(
+            *(program, "many", "--steps=3", "--threads=1"),
+            f"--nprocs={count}",
+            f"--stats={tmp_path / 'stats.json'}",
+        )
+        assert many.returncode == 0, many.stderr
+        assert not many.stdout and not many.stderr
+        assert bits(program, "one") == bits(program, "many")
+
+
+def test_stats_of_all_ranks(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate")
+    stats = []
+    for count in 1, 4:
+        path = tmp_path / f"{count}.json"
+        run(program, "out", f"--stats={path}", f"--nprocs={count}")
+        ranks = json.loads(path.read_text())["ranks"]
+        stats.append(
+            [
+                (rank["argument_bytes"], rank["flops"], rank["collectives"])
+                for rank in ranks
+            ]
+        )
+    assert stats[0] == stats[1] and len(stats[0]) == 4
+
+
+def test_too_many_processes(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    assert "there are 5 processes for 4 ranks" in error(
+        run(program, "out", "--nprocs=5")
+    )
+
+
+def test_an_error_in_all_processes(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    (tmp_path / "in.safetensors").unlink()
+    result = run(program, "out", "--nprocs=3", f"--log-dir={tmp_path / 'log'}")
+    first = error(result)
+    assert "in.safetensors" in first
+    for process in 1, 2:
+        log = (tmp_path / "log" / f"process-{process}.log").read_text()
+        assert log == first
+
+
+class Running:
+    """A job of four processes that never ends by itself."""
+
+    def __init__(self, program: pathlib.Path, *options: str) -> None:
+        self.agent = subprocess.Popen(
+            command(program, "out", ENDLESS, "--nprocs=4", *options),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes: list[int] = []
+        while len(self.processes) < 4:
+            assert self.agent.poll() is None
+            time.sleep(0.05)
+            self.processes = self.children()
+        # Well into the steps.
+        time.sleep(1.5)
+
+    def children(self) -> list[int]:
+        pid = self.agent.pid
+        path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+        return sorted(map(int, path.read_text().split()))
+
+    def end(self) -> str:
+        _, text = self.agent.communicate(timeout=HANG)
+        assert self.agent.returncode == 1
+        for process in self.processes:
+            assert not pathlib.Path(f"/proc/{process}").exists()
+        assert text.count("\n") == 1, text
+        return text
+
+
+@pytest.fixture
+def endless(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    yield compile_(tmp_path, "replicate")
+
+
+@pytest.mark.parametrize("process", [0, 1, 3])
+def test_a_process_dies(endless: pathlib.Path, process: int) -> None:
+    job = Running(endless)
+    os.kill(job.processes[process], signal.SIGKILL)
+    text = job.end()
+    if process == 0:
+        assert text == "error: process 0 was ended by signal 9\n"
+    else:
+        assert f"process {process}" in text
+
+
+def test_a_process_stops(endless: pathlib.Path) -> None:
+    job = Running(endless, "--progress-limit=2")
+    os.kill(job.processes[2], signal.SIGSTOP)
+    text = job.end()
+    assert "process 2 (host " in text
+    assert "has given no sign of life for 2 seconds" in text
+    assert "rank " in text
+
+
+def test_ctrl_c_ends_all(endless: pathlib.Path) -> None:
+    job = Running(endless)
+    job.agent.send_signal(signal.SIGTERM)
+    job.agent.communicate(timeout=HANG)
+    assert job.agent.returncode == -signal.SIGTERM
+    for process in job.processes:
+        assert not pathlib.Path(f"/proc/{process}").exists()
+
+
+def start_each(
+    program: pathlib.Path, environments: list[dict[str, str]]
+) -> list[subprocess.CompletedProcess[str]]:
+    """Starts processes as a launcher does, and waits for them."""
+    started = [
+        subprocess.Popen(
+            command(program, "each", "--threads=1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+        for environment in environments
+    ]
+    results = []
+    for process in started:
+        out, err = process.communicate(timeout=HANG)
+        results.append(
+            subprocess.CompletedProcess([], process.returncode, out, err)
+        )
+    return results
+
+
+def free_port() -> int:
+    """One with a free port behind it."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+def torchrun(port: int, count: int = 2) -> list[dict[str, str]]:
+    return [
+        {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(count),
+            "LOCAL_RANK": str(rank),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        for rank in range(count)
+    ]
+
+
+def test_variables_of_torchrun(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "split")
+    run(program, "one", "--threads=1")
+    port = free_port()
+    with socket.socket() as launcher:
+        launcher.bind(("127.0.0.1", port))
+        launcher.listen()
+        for result in start_each(program, torchrun(port)):
+            assert result.returncode == 0, result.stderr
+    assert bits(program, "one") == bits(program, "each")
+
+
+def test_half_of_the_variables(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    text = error(run(program, "out", WORLD_SIZE="2", MASTER_ADDR="a"))
+    assert "RANK is not set, where WORLD_SIZE is" in text
+    text = error(run(program, "out", WORLD_SIZE="x"))
+    assert "WORLD_SIZE: 'x' is no whole number" in text
+
+
+def test_another_secret(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    variables = torchrun(free_port(), 2)
+    for process, given in enumerate(variables):
+        given["WHALE_SECRET"] = f"secret {process}"
+    first = subprocess.Popen(
+        command(program, "out"), env=os.environ | variables[0]
+    )
+    try:
+        second = run(program, "out", **variables[1])
+        assert "another secret" in error(second)
+        assert "secret 1" not in second.stderr
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+
+
+def test_a_secret_off_the_loopback(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    for variables in torchrun(free_port()):
+        variables["MASTER_ADDR"] = "192.0.2.1"
+        text = error(run(program, "out", **variables))
+        assert "need a secret" in text and "-x WHALE_SECRET" in text
+
+
+def test_other_programs(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    programs = [
+        compile_(tmp_path / "a", "none"),
+        compile_(tmp_path / "b", "split"),
+    ]
+    started = [
+        subprocess.Popen(
+            command(program, "out", "--threads=1"),
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | variables,
+        )
+        for program, variables in zip(
+            programs, torchrun(free_port()), strict=True
+        )
+    ]
+    texts = {process.communicate(timeout=HANG)[1] for process in started}
+    assert len(texts) == 1, texts
+    assert "the program differs: process 0 has" in texts.pop()
+
+
+def test_strangers(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "split")
+    port = free_port()
+    variables = torchrun(port)
+    first = subprocess.Popen(
+        command(program, "out", "--threads=1"), env=os.environ | variables[0]
+    )
+    try:
+        deadline = time.monotonic() + HANG
+        random = np.random.default_rng(1)
+        for text in b"GET / HTTP/1.0\r\n\r\n", b"", random.bytes(5000):
+            while time.monotonic() < deadline:
+                try:
+                    stranger = socket.create_connection(
+                        ("127.0.0.1", port + 1)
+                    )
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.05)
+            stranger.sendall(text)
+            if text:
+                stranger.close()
+        second = run(program, "out", "--threads=1", **variables[1])
+        assert second.returncode == 0, second.stderr
+        assert first.wait(timeout=HANG) == 0
+        stranger.close()
+    finally:
+        first.kill()
