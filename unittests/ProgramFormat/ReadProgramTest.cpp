@@ -98,7 +98,7 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "file: communicators[0]: no channel uses it");
   EXPECT_EQ(errorOf("/channels/1/communicators", {1, 1}),
             "file: channels.1.communicators: communicator 1: rank 0 is in "
-            "another one, too");
+            "another communicator, too");
   EXPECT_EQ(errorOf("/channels/1/communicators", {1, 3}),
             "file: channels.1.communicators[1]: must be an integer from 0 to "
             "2");

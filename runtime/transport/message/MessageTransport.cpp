@@ -370,6 +370,8 @@ private:
   bool isSettled = false;
   /// Why no transfer can go on; empty while they can.
   std::string error;
+  /// When a peer was first seen to be lost; of the communication thread.
+  std::optional<Clock::time_point> lossSeen;
   // Last: it uses all others.
   std::thread thread;
 };
@@ -503,16 +505,24 @@ bool MessageTransport::takePosts() {
   return true;
 }
 
-/// Throws where no message can come from a rank that a part waits for.
+/// Throws where no message can come from a rank that a part waits for. Whoever
+/// watches the processes knows more about why one ended, and is given the time
+/// to say so first.
 void MessageTransport::checkPeers(const Part &part) {
-  for (int64_t peer : part.peers)
-    if (const std::string &loss = mover->lossOf(processOfRank[peer]);
-        !loss.empty())
+  constexpr std::chrono::seconds patience(2);
+  for (int64_t peer : part.peers) {
+    const std::string &loss = mover->lossOf(processOfRank[peer]);
+    if (loss.empty())
+      continue;
+    if (!lossSeen)
+      lossSeen = Clock::now();
+    if (Clock::now() - *lossSeen > patience)
       throw Error("rank " + std::to_string(part.rank) + " waits in " +
                   part.collective.kind + " " + std::to_string(part.channel) +
                   " for rank " + std::to_string(peer) + " of process " +
                   std::to_string(processOfRank[peer]) +
                   ", which cannot be reached any more: " + loss);
+  }
 }
 
 bool MessageTransport::advance() {

@@ -127,7 +127,7 @@ private:
   };
 
   void connect(const Exchange &exchange);
-  void track(ucs_status_ptr_t request, Call *call);
+  ucs_status_t track(ucs_status_ptr_t request, Call *call);
   void complete(void *request, Call *call);
   bool progressUntil(const std::function<bool()> &isDone,
                      Clock::duration limit);
@@ -247,18 +247,18 @@ void UcxMover::complete(void *request, Call *call) {
   ucx.ucp_request_free(request);
 }
 
-/// Takes over what a call of UCX returned for `call`, which it calls back with
-/// unless it is done already.
-void UcxMover::track(ucs_status_ptr_t request, Call *call) {
+/// Keeps the request that UCX returned for `call`, which it calls back with
+/// unless the request has ended already. Returns why it could not be started.
+ucs_status_t UcxMover::track(ucs_status_ptr_t request, Call *call) {
   if (UCS_PTR_IS_PTR(request)) {
     call->request = request;
     calls.insert(call);
-    return;
+    return UCS_OK;
   }
-  --*call->pending;
+  if (!UCS_PTR_IS_ERR(request))
+    --*call->pending;
   delete call;
-  if (UCS_PTR_IS_ERR(request))
-    check(UCS_PTR_STATUS(request), "cannot post a message");
+  return UCS_PTR_RAW_STATUS(request);
 }
 
 void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
@@ -272,11 +272,16 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
     auto *call = static_cast<Call *>(data);
     call->mover->complete(request, call);
   };
-  ucp_ep_h endpoint = peers[process].endpoint;
-  track(isSynchronous
-            ? ucx.ucp_tag_send_sync_nbx(endpoint, data, bytes, tag, &param)
-            : ucx.ucp_tag_send_nbx(endpoint, data, bytes, tag, &param),
-        call);
+  Peer &peer = peers[process];
+  ucs_status_t status = track(
+      isSynchronous
+          ? ucx.ucp_tag_send_sync_nbx(peer.endpoint, data, bytes, tag, &param)
+          : ucx.ucp_tag_send_nbx(peer.endpoint, data, bytes, tag, &param),
+      call);
+  // The peer may be lost before UCX has called the handler of errors. The
+  // message stays pending, as do those that were posted before.
+  if (status != UCS_OK && peer.loss.empty())
+    peer.loss = ucx.ucs_status_string(status);
 }
 
 void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
@@ -291,7 +296,9 @@ void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
     auto *call = static_cast<Call *>(data);
     call->mover->complete(request, call);
   };
-  track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tag, ~Tag(0), &param), call);
+  check(track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tag, ~Tag(0), &param),
+              call),
+        "cannot receive a message");
 }
 
 void UcxMover::sleep() {
