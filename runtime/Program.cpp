@@ -34,8 +34,7 @@ namespace whale::runtime {
 struct Program::Engine {
   Engine(const BoundProgram &bound, std::span<const char> constants,
          const LoadOptions &options)
-      : executor(bound, constants, options.threadsPerRank, options.network,
-                 options.lateSeed, options.job) {}
+      : executor(bound, constants, options) {}
 
   /// The array in another layout, which may take it from other processes.
   Array relayout(const Array &array,

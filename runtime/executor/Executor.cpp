@@ -39,33 +39,42 @@ Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
 }
 
 static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
-                                                  const Network &network,
+                                                  const LoadOptions &options,
                                                   const Ranks &place) {
-  if (!place.job)
-    return createLocalTransport(program.program, network);
+  TransportKind kind = options.transport.value_or(
+      place.job ? TransportKind::Ucx : TransportKind::Local);
+  if (kind == TransportKind::Local) {
+    if (place.job)
+      throw Error("the transport 'local' is for ranks of one process");
+    // Late devices measure nothing.
+    return createLocalTransport(program.program,
+                                options.lateSeed ? Network() : options.network);
+  }
   Exchange exchange = [&](const std::string &mine) {
-    return place.job->allGather("addresses of UCX", mine);
+    return place.job ? place.job->allGather("addresses of the transport", mine)
+                     : std::vector<std::string>{mine};
   };
+  auto create = kind == TransportKind::Ucx ? createUcxMover : createMpiMover;
   return createMessageTransport(program.program, place.processOf, place.process,
-                                createUcxMover(exchange));
+                                create(exchange));
 }
 
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
-                   int64_t threadsPerRank, const Network &network,
-                   std::optional<uint64_t> lateSeed, std::shared_ptr<Job> job)
+                   const LoadOptions &options)
     : program(bound), constants(constants),
-      place(bound.program.ranks.size(), std::move(job)),
-      transport(createTransport(bound, lateSeed ? Network() : network, place)),
+      place(bound.program.ranks.size(), options.job),
+      transport(createTransport(bound, options, place)),
       ranks(bound.program.ranks.size()),
       threads(static_cast<int64_t>(place.local.size())) {
   std::vector<std::unique_ptr<Device>> late;
-  if (lateSeed)
-    late =
-        createLateDevices(bound.program, threadsPerRank, *transport, *lateSeed);
+  if (options.lateSeed)
+    late = createLateDevices(bound.program, options.threadsPerRank, *transport,
+                             *options.lateSeed);
   for (int64_t rank : place.local)
     ranks[rank].device =
-        lateSeed ? std::move(late[rank])
-                 : createCpuDevice(threadsPerRank, transport.get(), rank);
+        options.lateSeed
+            ? std::move(late[rank])
+            : createCpuDevice(options.threadsPerRank, transport.get(), rank);
   threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
   if (!place.job)
     return;

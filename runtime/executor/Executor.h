@@ -39,12 +39,10 @@ struct Ranks {
 /// Walks each local rank's instructions on a thread of its own.
 class Executor {
 public:
-  /// `program` and `constants` outlive the executor. With a seed, the devices
-  /// are late ones.
+  /// `program` and `constants` outlive the executor. Collective where there are
+  /// several processes.
   Executor(const BoundProgram &program, std::span<const char> constants,
-           int64_t threadsPerRank, const Network &network,
-           std::optional<uint64_t> lateSeed = std::nullopt,
-           std::shared_ptr<Job> job = nullptr);
+           const LoadOptions &options = {});
   ~Executor();
 
   const Ranks &where() const { return place; }

@@ -75,6 +75,15 @@ int listenOn(const std::string &host, int port) {
               (host.empty() ? "" : " of " + host) + ": " + what);
 }
 
+int portOf(int listener) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  getsockname(listener, reinterpret_cast<sockaddr *>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6 &>(address).sin6_port
+                   : reinterpret_cast<sockaddr_in &>(address).sin_port);
+}
+
 namespace {
 /// How long a stranger may take to prove that it has the secret, and the others
 /// to take the last error.
@@ -293,7 +302,7 @@ void Server::greet(Connection &connection, const Frame &frame) {
     std::string version = fields.text();
     uint64_t process = fields.number(), processes = fields.number();
     fields.text();
-    fields.text(); // nonce and host
+    fields.text();   // nonce and host
     fields.number(); // its process id
     if (!fields.isComplete())
       return lose(connection);

@@ -14,8 +14,10 @@
 
 namespace whale::runtime::job {
 
-/// A socket that listens. Throws Error.
+/// A socket that listens at a name or address, or where that is empty on all
+/// interfaces; port 0 takes a free one. Throws Error.
 int listenOn(const std::string &host, int port);
+int portOf(int listener);
 
 /// Runs in the first process, on a thread of its own.
 class Coordinator {

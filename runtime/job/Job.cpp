@@ -440,11 +440,8 @@ void Job::agree(
 std::shared_ptr<Job> Job::join(const JobOptions &options) {
   if (options.processes == 1)
     return std::make_shared<Alone>();
-  bool isLocal = options.host == "localhost" || options.host == "::1" ||
-                 options.host.starts_with("127.");
-  if (!isLocal && options.listener < 0 && readSecret().empty())
-    throw Error("processes on several hosts need a secret: export the same "
-                "WHALE_SECRET for all (mpirun -x WHALE_SECRET)");
+  if (!isLoopback(options.host))
+    requireSecret();
   return std::make_shared<Joined>(options);
 }
 

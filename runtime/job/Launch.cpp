@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "job/Coordinator.h"
+#include "job/Pmix.h"
+#include "job/Secret.h"
 
 #include <array>
 #include <cerrno>
@@ -18,9 +20,7 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -47,37 +47,59 @@ static int64_t readVariable(const char *name, const char *because,
   return readNumber(name, text, most);
 }
 
-std::optional<JobOptions> JobOptions::fromEnvironment() {
-  constexpr int64_t most = 1 << 20, mostPort = 65535;
-  JobOptions options;
-  if (std::getenv("WHALE_PROCESSES")) {
-    const char *given = "WHALE_PROCESSES";
-    options.processes = readVariable(given, given, most);
-    options.process = readVariable("WHALE_PROCESS", given, most);
+/// Where the first process listens, by WHALE_HOST and WHALE_PORT, or by the
+/// variables of another launcher. That listens on `otherPort` itself, so the
+/// next one is taken.
+static void readAddress(JobOptions &options, const char *otherHost,
+                        const char *otherPort, const char *because) {
+  constexpr int64_t most = 65535;
+  const char *host = std::getenv("WHALE_HOST");
+  if (!host && otherHost)
+    host = std::getenv(otherHost);
+  if (host)
+    options.host = host;
+  else if (options.processes > 1)
+    throw Error(std::string(otherHost ? otherHost : "WHALE_HOST") +
+                " is not set, where " + because + " is");
+  if (std::getenv("WHALE_PORT") || !otherPort)
+    options.port = static_cast<int>(readVariable("WHALE_PORT", because, most));
+  else if (options.processes > 1)
     options.port =
-        static_cast<int>(readVariable("WHALE_PORT", given, mostPort));
-    if (const char *host = std::getenv("WHALE_HOST"))
-      options.host = host;
+        static_cast<int>(readVariable(otherPort, because, most - 1) + 1);
+}
+
+std::optional<JobOptions> JobOptions::fromEnvironment() {
+  constexpr int64_t most = 1 << 20;
+  JobOptions options;
+  auto read = [&](const char *processes, const char *process) {
+    options.processes = readVariable(processes, processes, most);
+    options.process = readVariable(process, processes, most);
+  };
+  if (const char *given = "WHALE_PROCESSES"; std::getenv(given)) {
+    read(given, "WHALE_PROCESS");
+    readAddress(options, nullptr, nullptr, given);
     if (options.process == 0 && std::getenv("WHALE_LISTENER")) {
       options.listener =
           static_cast<int>(readVariable("WHALE_LISTENER", given, most));
       fcntl(options.listener, F_SETFD, FD_CLOEXEC);
     }
-  } else if (std::getenv("WORLD_SIZE")) {
-    const char *given = "WORLD_SIZE";
-    options.processes = readVariable(given, given, most);
-    options.process = readVariable("RANK", given, most);
-    if (const char *host = std::getenv("MASTER_ADDR"))
-      options.host = host;
-    else if (options.processes > 1)
-      throw Error("MASTER_ADDR is not set, where WORLD_SIZE is");
-    if (std::getenv("WHALE_PORT"))
-      options.port =
-          static_cast<int>(readVariable("WHALE_PORT", given, mostPort));
-    else if (options.processes > 1)
-      // The launcher itself listens on MASTER_PORT.
-      options.port = static_cast<int>(
-          readVariable("MASTER_PORT", given, mostPort - 1) + 1);
+  } else if (job::hasPmix()) {
+    const char *host = std::getenv("WHALE_HOST");
+    options = job::joinPmix(host ? host : "");
+  } else if (const char *given = "SLURM_STEP_NUM_TASKS"; std::getenv(given)) {
+    // Tasks of srun. A batch script without srun has no number of tasks of a
+    // step.
+    read(given, "SLURM_PROCID");
+    if (options.processes > 1 &&
+        (!std::getenv("WHALE_HOST") || !std::getenv("WHALE_PORT")))
+      throw Error("srun has started " + std::to_string(options.processes) +
+                  " processes without PMIx: start them by srun --mpi=pmix, or "
+                  "set WHALE_HOST and WHALE_PORT, where the first one listens");
+    if (options.processes > 1)
+      readAddress(options, nullptr, nullptr, given);
+  } else if (const char *given = "WORLD_SIZE"; std::getenv(given)) {
+    read(given, "RANK");
+    readAddress(options, "MASTER_ADDR", "MASTER_PORT", given);
   } else {
     return std::nullopt;
   }
@@ -147,14 +169,11 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &logDirectory) {
   int listener = -1;
   if (first == 0) {
+    if (!job::isLoopback(host))
+      job::requireSecret();
     // Listening before anybody is started, so that no port is guessed.
     listener = job::listenOn(host, port);
-    sockaddr_storage address = {};
-    socklen_t size = sizeof(address);
-    getsockname(listener, reinterpret_cast<sockaddr *>(&address), &size);
-    port = ntohs(address.ss_family == AF_INET6
-                     ? reinterpret_cast<sockaddr_in6 &>(address).sin6_port
-                     : reinterpret_cast<sockaddr_in &>(address).sin_port);
+    port = job::portOf(listener);
   }
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action = {};

@@ -44,6 +44,16 @@ std::string readSecret() {
   return secret;
 }
 
+void requireSecret() {
+  if (readSecret().empty())
+    throw Error("processes on several hosts need a secret: export the same "
+                "WHALE_SECRET for all (mpirun -x WHALE_SECRET)");
+}
+
+bool isLoopback(const std::string &host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 std::string makeNonce() {
   std::string nonce(32, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char *>(nonce.data()),

@@ -17,6 +17,12 @@ namespace whale::runtime::job {
 /// which nobody but its owner may read; empty without both. Throws Error.
 std::string readSecret();
 
+/// Throws Error where there is none: who listens to other hosts needs one.
+void requireSecret();
+
+/// Whether a name or address is this host's loopback interface.
+bool isLoopback(const std::string &host);
+
 /// 32 random bytes.
 std::string makeNonce();
 

@@ -46,6 +46,7 @@ struct Options {
   bool profile = false;
   std::string coordinator, node, logDirectory;
   int64_t processes = 0;
+  std::string transport;
   std::optional<double> progressLimit;
 };
 
@@ -316,6 +317,12 @@ static void gather(const Program &program, Job &job, Stats &stats,
   }
 }
 
+static TransportKind kindOfTransport(std::string_view name) {
+  return name == "ucx"   ? TransportKind::Ucx
+         : name == "mpi" ? TransportKind::Mpi
+                         : TransportKind::Local;
+}
+
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
   RunOptions runOptions;
   if (!options.slowdowns.empty())
@@ -328,6 +335,8 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   loadOptions.network = links.network;
   loadOptions.threadsPerRank = options.threads;
   loadOptions.job = job;
+  if (!options.transport.empty())
+    loadOptions.transport = kindOfTransport(options.transport);
   bool isFirst = job->process() == 0;
   Program program = Program::load(options.program, loadOptions);
   if (links.network && links.devices != program.rankCount())
@@ -530,6 +539,10 @@ int main(int argc, char **argv) {
   app.add_option("--node", options.node,
                  "With --coordinator: which of the hosts this is, from 0")
       ->type_name("I/K");
+  app.add_option("--transport", options.transport,
+                 "What moves data between ranks: local (one process), ucx or "
+                 "mpi (default: local for one process, else ucx)")
+      ->check(CLI::IsMember({"local", "ucx", "mpi"}).description(""));
   app.add_option("--log-dir", options.logDirectory,
                  "With --nprocs: a directory for what the other processes "
                  "print");

@@ -99,7 +99,10 @@ uint64_t Oracle::runOnce(const BoundProgram &bound, uint64_t seed) const {
   std::span<const char> bytes;
   if (constants)
     bytes = {constants->data(), constants->size()};
-  Executor executor(bound, bytes, /*threadsPerRank=*/1, {}, seed);
+  LoadOptions options;
+  options.threadsPerRank = 1;
+  options.lateSeed = seed;
+  Executor executor(bound, bytes, options);
   results = executor.run(std::move(arguments), std::move(results), {});
   // FNV-1a.
   uint64_t hash = 0xcbf29ce484222325;

@@ -43,9 +43,11 @@ struct JobOptions {
   /// the time of the slowest step.
   std::optional<double> progressLimit;
 
-  /// From the variables of whale-run --nprocs, else of torchrun (RANK,
-  /// WORLD_SIZE, MASTER_ADDR and WHALE_PORT or MASTER_PORT + 1); nothing
-  /// without them. Throws Error where they are incomplete or wrong.
+  /// From the launcher that has started this process; nothing without one. In
+  /// this order: whale-run --nprocs; PMIx (mpirun, srun --mpi=pmix); srun with
+  /// WHALE_HOST and WHALE_PORT; torchrun and Kubernetes' training operators
+  /// (RANK, WORLD_SIZE, MASTER_ADDR, and WHALE_PORT or MASTER_PORT + 1).
+  /// Collective under PMIx. Throws Error where something is missing or wrong.
   static std::optional<JobOptions> fromEnvironment();
 };
 

@@ -32,6 +32,10 @@ namespace whale::runtime {
 using format::Parameter;
 using format::Role;
 
+/// What moves data between ranks: memory of one process, or messages between
+/// processes.
+enum class TransportKind { Local, Ucx, Mpi };
+
 struct LoadOptions {
   /// Threads of each rank; 0 shares the machine's cores out among the ranks.
   int64_t threadsPerRank = 0;
@@ -46,6 +50,8 @@ struct LoadOptions {
   /// equal shares of the ranks; without it this one runs all ranks. Loading and
   /// submitting are collective then. Without `network`.
   std::shared_ptr<Job> job;
+  /// By default Local for one process, else Ucx.
+  std::optional<TransportKind> transport;
 };
 
 struct StepOptions {

@@ -36,6 +36,7 @@
 #include "transport/message/Part.h"
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -51,15 +52,37 @@ using message::Part;
 using Clock = std::chrono::steady_clock;
 using Lock = std::unique_lock<std::mutex>;
 
-/// A tag has bits for the channel, whether it carries results of an
-/// all-reduce, and the ranks at both ends.
-constexpr int rankBits = 20, channelBits = 23;
+/// Where ranks are, and what names a message between two of them in one use of
+/// a channel.
+class Addresses {
+public:
+  /// Throws Error where `maxTag` is too small for `channels`.
+  Addresses(std::vector<int64_t> processOfRank, int64_t channels,
+            Mover::Tag maxTag);
+
+  int64_t processOf(int64_t rank) const { return process[rank]; }
+  /// Of a channel from 0, and less than the number of them.
+  Mover::Tag tagOf(int64_t channel, bool isResult, int64_t from,
+                   int64_t to) const {
+    auto tag = static_cast<Mover::Tag>(channel) << 1 | Mover::Tag(isResult);
+    tag = tag << rankBits | local[from];
+    return tag << rankBits | local[to];
+  }
+  bool hasTags(int64_t channels) const { return channels <= mostChannels; }
+
+private:
+  /// By rank; and its number among the ranks of its process.
+  std::vector<int64_t> process;
+  std::vector<Mover::Tag> local;
+  int rankBits = 0;
+  int64_t mostChannels = 0;
+};
 
 /// The transfer at the head of a rank's queue.
 class Transfer {
 public:
-  Transfer(Mover &mover, const std::vector<int64_t> &processOfRank)
-      : mover(mover), processOfRank(processOfRank) {}
+  Transfer(Mover &mover, const Addresses &addresses)
+      : mover(mover), addresses(addresses) {}
 
   /// `memory`: as many bytes of staging memory as the part wants.
   void begin(const Part &part, const void *src, void *dst, char *memory);
@@ -93,10 +116,8 @@ private:
             bool isSynchronous, int64_t &count);
   void receive(int64_t from, bool isResult, void *data, int64_t bytes,
                int64_t &count);
-  Mover::Tag tagOf(int64_t from, int64_t to, bool isResult) const;
-
   Mover &mover;
-  const std::vector<int64_t> &processOfRank;
+  const Addresses &addresses;
   const Part *part = nullptr;
   const char *src = nullptr;
   char *dst = nullptr;
@@ -112,23 +133,34 @@ private:
 };
 } // namespace
 
-Mover::Tag Transfer::tagOf(int64_t from, int64_t to, bool isResult) const {
-  auto tag = static_cast<Mover::Tag>(part->channel);
-  tag = tag << 1 | Mover::Tag(isResult);
-  tag = tag << rankBits | static_cast<Mover::Tag>(from);
-  return tag << rankBits | static_cast<Mover::Tag>(to);
+Addresses::Addresses(std::vector<int64_t> processOfRank, int64_t channels,
+                     Mover::Tag maxTag)
+    : process(std::move(processOfRank)) {
+  std::map<int64_t, Mover::Tag> counts;
+  Mover::Tag most = 0;
+  for (int64_t each : process)
+    most = std::max(most, local.emplace_back(counts[each]++));
+  rankBits = std::bit_width(most);
+  mostChannels = (int64_t(maxTag) + 1) >> (2 * rankBits + 1);
+  if (!hasTags(channels))
+    throw Error("the program has " + std::to_string(channels) +
+                " channels, more than messages can name (" +
+                std::to_string(mostChannels) + " with " +
+                std::to_string(most + 1) + " ranks in a process)");
 }
 
 void Transfer::send(int64_t to, bool isResult, const void *data, int64_t bytes,
                     bool isSynchronous, int64_t &count) {
-  mover.send(processOfRank[to], tagOf(part->rank, to, isResult), data, bytes,
-             isSynchronous, count);
+  mover.send(addresses.processOf(to),
+             addresses.tagOf(part->channel, isResult, part->rank, to), data,
+             bytes, isSynchronous, count);
 }
 
 void Transfer::receive(int64_t from, bool isResult, void *data, int64_t bytes,
                        int64_t &count) {
-  mover.receive(processOfRank[from], tagOf(from, part->rank, isResult), data,
-                bytes, count);
+  mover.receive(addresses.processOf(from),
+                addresses.tagOf(part->channel, isResult, from, part->rank),
+                data, bytes, count);
 }
 
 void Transfer::begin(const Part &given, const void *from, void *to,
@@ -310,7 +342,7 @@ namespace {
 class MessageTransport : public Transport {
 public:
   MessageTransport(const format::Program &program,
-                   std::vector<int64_t> processOfRank, int64_t process,
+                   const std::vector<int64_t> &processOfRank, int64_t process,
                    std::unique_ptr<Mover> mover);
   ~MessageTransport() override;
 
@@ -332,8 +364,7 @@ private:
     void *dst;
   };
   struct Rank {
-    Rank(Mover &mover, const std::vector<int64_t> &processOfRank)
-        : head(mover, processOfRank) {}
+    Rank(Mover &mover, const Addresses &addresses) : head(mover, addresses) {}
     // Guarded by the mutex.
     std::condition_variable wake;
     std::vector<Posted> posts;
@@ -356,8 +387,8 @@ private:
   const format::Program &program;
   /// Channels that the program does not have.
   std::vector<std::shared_ptr<const Collective>> added;
-  const std::vector<int64_t> processOfRank;
   const std::unique_ptr<Mover> mover;
+  const Addresses addresses;
 
   std::mutex mutex;
   std::condition_variable settled;
@@ -378,16 +409,14 @@ private:
 } // namespace
 
 MessageTransport::MessageTransport(const format::Program &program,
-                                   std::vector<int64_t> given, int64_t process,
+                                   const std::vector<int64_t> &given,
+                                   int64_t process,
                                    std::unique_ptr<Mover> givenMover)
-    : program(program), processOfRank(std::move(given)),
-      mover(std::move(givenMover)) {
-  if (processOfRank.size() >> rankBits || firstFree(program) >> channelBits)
-    throw Error("the program has more ranks or channels than messages name");
-  for (int64_t where : processOfRank)
-    ranks.push_back(where == process
-                        ? std::make_unique<Rank>(*mover, processOfRank)
-                        : nullptr);
+    : program(program), mover(std::move(givenMover)),
+      addresses(given, firstFree(program), mover->maxTag()) {
+  for (int64_t where : given)
+    ranks.push_back(where == process ? std::make_unique<Rank>(*mover, addresses)
+                                     : nullptr);
   thread = std::thread([this] { work(); });
 }
 
@@ -412,8 +441,8 @@ int64_t
 MessageTransport::addChannel(std::shared_ptr<const Collective> collective) {
   added.push_back(std::move(collective));
   int64_t last = firstFree(program) + static_cast<int64_t>(added.size()) - 1;
-  if (last >> channelBits)
-    throw Error("there are more channels than messages name");
+  if (!addresses.hasTags(last + 1))
+    throw Error("there are more channels than messages can name");
   return last;
 }
 
@@ -511,7 +540,7 @@ bool MessageTransport::takePosts() {
 void MessageTransport::checkPeers(const Part &part) {
   constexpr std::chrono::seconds patience(2);
   for (int64_t peer : part.peers) {
-    const std::string &loss = mover->lossOf(processOfRank[peer]);
+    const std::string &loss = mover->lossOf(addresses.processOf(peer));
     if (loss.empty())
       continue;
     if (!lossSeen)
@@ -520,7 +549,7 @@ void MessageTransport::checkPeers(const Part &part) {
       throw Error("rank " + std::to_string(part.rank) + " waits in " +
                   part.collective.kind + " " + std::to_string(part.channel) +
                   " for rank " + std::to_string(peer) + " of process " +
-                  std::to_string(processOfRank[peer]) +
+                  std::to_string(addresses.processOf(peer)) +
                   ", which cannot be reached any more: " + loss);
   }
 }
@@ -591,10 +620,10 @@ void MessageTransport::work() {
 
 std::unique_ptr<Transport>
 createMessageTransport(const format::Program &program,
-                       std::vector<int64_t> processOfRank, int64_t process,
-                       std::unique_ptr<Mover> mover) {
-  return std::make_unique<MessageTransport>(program, std::move(processOfRank),
-                                            process, std::move(mover));
+                       const std::vector<int64_t> &processOfRank,
+                       int64_t process, std::unique_ptr<Mover> mover) {
+  return std::make_unique<MessageTransport>(program, processOfRank, process,
+                                            std::move(mover));
 }
 
 } // namespace whale::runtime

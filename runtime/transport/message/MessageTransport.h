@@ -19,8 +19,8 @@ namespace whale::runtime {
 /// `program` outlives the transport.
 std::unique_ptr<Transport>
 createMessageTransport(const format::Program &program,
-                       std::vector<int64_t> processOfRank, int64_t process,
-                       std::unique_ptr<Mover> mover);
+                       const std::vector<int64_t> &processOfRank,
+                       int64_t process, std::unique_ptr<Mover> mover);
 
 } // namespace whale::runtime
 

@@ -34,10 +34,13 @@ using Exchange =
 /// methods throw Error when the library fails.
 class Mover {
 public:
-  /// Names a message; the same number on both sides.
-  using Tag = uint64_t;
+  /// Names a message between two processes; the same number on both sides.
+  using Tag = uint32_t;
 
   virtual ~Mover() = default;
+
+  /// The largest tag.
+  virtual Tag maxTag() const = 0;
 
   /// Starts to send `bytes` bytes. `pending` counts up now, and down once
   /// `data` may change: of a synchronous message not before the receiver has
@@ -67,8 +70,10 @@ public:
 };
 
 /// Messages by UCX: shared memory, sockets, RDMA, whichever is fastest. There
-/// are as many processes as `exchange` returns strings.
+/// are as many processes as `exchange` returns strings. Throws Error.
 std::unique_ptr<Mover> createUcxMover(const Exchange &exchange);
+/// Messages by MPI, whose processes are those of `exchange`. Throws Error.
+std::unique_ptr<Mover> createMpiMover(const Exchange &exchange);
 
 } // namespace whale::runtime
 

@@ -15,6 +15,7 @@
 
 #include "transport/message/Mover.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -101,6 +102,7 @@ public:
   explicit UcxMover(const Exchange &exchange);
   ~UcxMover() override;
 
+  Tag maxTag() const override { return ~Tag(0); }
   void send(int64_t process, Tag tag, const void *data, size_t bytes,
             bool isSynchronous, int64_t &pending) override;
   void receive(int64_t process, Tag tag, void *data, size_t bytes,
@@ -127,6 +129,10 @@ private:
   };
 
   void connect(const Exchange &exchange);
+  /// UCX matches messages by tags alone, whoever sends them.
+  static ucp_tag_t tagOf(int64_t source, Tag tag) {
+    return static_cast<ucp_tag_t>(source) << 32 | tag;
+  }
   ucs_status_t track(ucs_status_ptr_t request, Call *call);
   void complete(void *request, Call *call);
   bool progressUntil(const std::function<bool()> &isDone,
@@ -138,6 +144,8 @@ private:
   ucp_worker_h worker = nullptr;
   int workerEvents = -1, wakeEvents = -1;
   std::vector<Peer> peers;
+  /// This process.
+  int64_t self = 0;
   std::set<Call *> calls;
   bool isCancelled = false;
 };
@@ -177,6 +185,7 @@ void UcxMover::connect(const Exchange &exchange) {
   std::string mine(reinterpret_cast<const char *>(address), length);
   ucx.ucp_worker_release_address(worker, address);
   std::vector<std::string> addresses = exchange(mine);
+  self = std::ranges::find(addresses, mine) - addresses.begin();
   // The vector keeps its memory from here on: UCX is given its elements.
   peers.resize(addresses.size());
   for (size_t i = 0; i < peers.size(); ++i) {
@@ -274,9 +283,10 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
   };
   Peer &peer = peers[process];
   ucs_status_t status = track(
-      isSynchronous
-          ? ucx.ucp_tag_send_sync_nbx(peer.endpoint, data, bytes, tag, &param)
-          : ucx.ucp_tag_send_nbx(peer.endpoint, data, bytes, tag, &param),
+      isSynchronous ? ucx.ucp_tag_send_sync_nbx(peer.endpoint, data, bytes,
+                                                tagOf(self, tag), &param)
+                    : ucx.ucp_tag_send_nbx(peer.endpoint, data, bytes,
+                                           tagOf(self, tag), &param),
       call);
   // The peer may be lost before UCX has called the handler of errors. The
   // message stays pending, as do those that were posted before.
@@ -284,7 +294,7 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
     peer.loss = ucx.ucs_status_string(status);
 }
 
-void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
+void UcxMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
                        int64_t &pending) {
   ++pending;
   auto *call = new Call{this, &pending};
@@ -296,7 +306,8 @@ void UcxMover::receive(int64_t, Tag tag, void *data, size_t bytes,
     auto *call = static_cast<Call *>(data);
     call->mover->complete(request, call);
   };
-  check(track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tag, ~Tag(0), &param),
+  check(track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tagOf(process, tag),
+                                   ~ucp_tag_t(0), &param),
               call),
         "cannot receive a message");
 }
