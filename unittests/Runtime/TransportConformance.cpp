@@ -55,23 +55,21 @@ const char *const kinds[] = {"all_reduce", "all_gather", "reduce_scatter",
                              "all_to_all", "broadcast",  "send_recv",
                              "local_slice"};
 
-/// Runs a collective a few times on all ranks and compares with the oracle.
-void check(const TransportMaker &make, const Scenario &given) {
+/// Runs a channel a few times on all its ranks and compares with the oracle.
+void check(Transport &transport, int64_t channel, const Scenario &given) {
   auto ranks = static_cast<int64_t>(given.src.size());
-  whale::format::Program program = programOf(ranks, {given.channel});
-  auto transport = make(program);
   std::vector<Bytes> expected = given.inPlace ? given.src : given.dst;
   apply(given.channel, given.src, expected);
   std::vector<Traffic> traffic(ranks);
   for (int round = 0; round < 2; ++round) {
     std::vector<Bytes> src = given.src, dst = given.dst;
-    EXPECT_EQ(runRanks(*transport, ranks,
+    EXPECT_EQ(runRanks(transport, ranks,
                        [&](int64_t rank) {
                          void *to = given.inPlace ? src[rank].data()
                                                   : dst[rank].data();
                          for (int i = given.inPlace; i < 2; ++i)
-                           traffic[rank] =
-                               run(*transport, rank, 0, src[rank].data(), to);
+                           traffic[rank] = run(transport, rank, channel,
+                                               src[rank].data(), to);
                        }),
               allWell);
     EXPECT_EQ(given.inPlace ? src : dst, expected);
@@ -84,24 +82,49 @@ void check(const TransportMaker &make, const Scenario &given) {
   EXPECT_EQ(sent, received);
 }
 
+/// As above, with one transport for all scenarios of as many ranks.
+void check(const TransportMaker &make, const std::vector<Scenario> &given) {
+  std::map<size_t, std::vector<const Scenario *>> byRanks;
+  for (const Scenario &scenario : given)
+    byRanks[scenario.src.size()].push_back(&scenario);
+  for (const auto &[ranks, scenarios] : byRanks) {
+    std::vector<Collective> channels;
+    for (const Scenario *scenario : scenarios)
+      channels.push_back(scenario->channel);
+    whale::format::Program program =
+        programOf(static_cast<int64_t>(ranks), channels);
+    auto transport = make(program);
+    for (size_t i = 0; i < scenarios.size(); ++i) {
+      const Collective &channel = channels[i];
+      SCOPED_TRACE(
+          channel.kind + " of " + std::string(name(channel.dtype)) +
+          (channel.reduction
+               ? " reduced by " + std::to_string(int(*channel.reduction))
+               : ""));
+      check(*transport, static_cast<int64_t>(i), *scenarios[i]);
+    }
+  }
+}
+
 TEST_P(TransportConformance, RandomCollectives) {
   std::mt19937 random(11);
+  std::vector<Scenario> scenarios;
+  auto add = [&](DType dtype, std::optional<Reduction> reduction, bool groups) {
+    for (int round = 0; round < 3; ++round)
+      scenarios.push_back(randomScenario(random, dtype, reduction, groups));
+  };
   for (int i = 0; i <= static_cast<int>(DType::C128); ++i) {
     auto dtype = static_cast<DType>(i);
-    for (int round = 0; round < 3; ++round)
-      check(GetParam(), randomScenario(random, dtype, std::nullopt, false));
+    add(dtype, std::nullopt, false);
     for (int r = 0; r <= static_cast<int>(Reduction::Or); ++r) {
       auto reduction = static_cast<Reduction>(r);
       if (!isAllowed(dtype, reduction))
         continue;
-      for (int round = 0; round < 3; ++round) {
-        check(GetParam(), randomScenario(random, dtype, reduction, false));
-        check(GetParam(), randomScenario(random, dtype, reduction, true));
-      }
-      if (HasFailure())
-        FAIL() << name(dtype) << " reduction " << r;
+      add(dtype, reduction, false);
+      add(dtype, reduction, true);
     }
   }
+  check(GetParam(), scenarios);
 }
 
 TEST_P(TransportConformance, EveryKindWithEveryShare) {
@@ -116,7 +139,7 @@ TEST_P(TransportConformance, EveryKindWithEveryShare) {
           continue;
         SCOPED_TRACE(std::string(kind) + " " + testing::PrintToString(shares));
         check(GetParam(),
-              scenarioOf(random, makeCollective(kind, shares), inPlace));
+              {scenarioOf(random, makeCollective(kind, shares), inPlace)});
       }
 }
 

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <poll.h>
@@ -66,6 +67,10 @@ struct Ucx {
 #undef WHALE_DECLARE
 
   Ucx() {
+    // What it would print are errors that are reported by us, or none; and it
+    // leaves signals to the program.
+    setenv("UCX_LOG_LEVEL", "fatal", /*overwrite=*/0);
+    setenv("UCX_HANDLE_ERRORS", "none", /*overwrite=*/0);
     // ucp brings ucs with it.
     void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_GLOBAL);
     if (!library)
@@ -199,8 +204,15 @@ void UcxMover::connect(const Exchange &exchange) {
       static_cast<Peer *>(peer)->loss = Ucx::get().ucs_status_string(status);
     };
     ep.err_handler.arg = &peers[i];
-    check(ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint),
-          "cannot connect to another process");
+    ucs_status_t status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
+    if (status == UCS_ERR_UNREACHABLE) {
+      // Sockets notice that a peer is gone, shared memory does not. Where UCX
+      // finds no sockets (a container without /sys), the coordinator's
+      // connections to the processes have to do.
+      ep.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+      status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
+    }
+    check(status, "cannot connect to another process");
   }
 }
 
