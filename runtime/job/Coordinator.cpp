@@ -392,6 +392,11 @@ void Server::handle(Connection &connection, const Frame &frame) {
     if (!next.isInStep || next.count != member.progress.count)
       member.advanced = Clock::now();
     member.progress = next;
+    // So the member sees that the first process lives.
+    connection.out += encode(
+        Kind::Beat,
+        FieldWriter().number(static_cast<uint64_t>(limit() * 1e3)).take());
+    write(connection);
   } else if (frame.kind == Kind::Bye) {
     member.hasLeft = true;
     gather();

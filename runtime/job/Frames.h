@@ -31,7 +31,7 @@ enum class Kind : uint8_t {
   Gather,    ///< name, text
   Gathered,  ///< name, texts
   Fail,      ///< text
-  Beat,      ///< progress
+  Beat,      ///< progress; back: how many ms the coordinator may be silent
   Bye,       ///< from a process: it ends; to it: all do
 };
 

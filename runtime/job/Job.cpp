@@ -108,8 +108,11 @@ private:
   std::vector<std::weak_ptr<Listener>> listeners;
   std::function<Progress()> progress;
 
-  /// Bytes of frames that are not complete; of the thread.
+  // Of the thread: bytes of frames that are not complete, when the coordinator
+  // was last heard, and how long it may be silent (0: for ever).
   std::string in;
+  Clock::time_point heard = Clock::now();
+  std::chrono::milliseconds patience{0};
   std::thread thread;
 };
 } // namespace
@@ -292,6 +295,11 @@ void Joined::setError(const std::string &what) {
 
 void Joined::take(const Frame &frame) {
   FieldReader fields(frame.fields);
+  heard = Clock::now();
+  if (frame.kind == Kind::Beat) {
+    patience = std::chrono::milliseconds(fields.number());
+    return;
+  }
   if (frame.kind == Kind::Fail)
     return setError(fields.text());
   Lock lock(mutex);
@@ -340,6 +348,11 @@ void Joined::work() {
       if (isEnding)
         return;
     }
+    if (patience.count() > 0 && Clock::now() - heard > patience)
+      setError("process 0, which coordinates the others, has given no sign of "
+               "life for " +
+               std::to_string(patience.count() / 1000) +
+               " seconds: it was stopped, or its host cannot be reached");
     if (Clock::now() >= nextBeat) {
       beat();
       nextBeat = Clock::now() + interval;

@@ -121,8 +121,8 @@ struct Child {
 };
 } // namespace
 
-static pid_t start(int64_t process, int64_t total, const std::string &host,
-                   int port, int listener,
+static pid_t start(int64_t process, bool isPrinter, int64_t total,
+                   const std::string &host, int port, int listener,
                    const std::vector<std::string> &arguments,
                    const std::string &logDirectory) {
   std::vector<char *> words;
@@ -152,7 +152,7 @@ static pid_t start(int64_t process, int64_t total, const std::string &host,
     setenv("WHALE_LISTENER", std::to_string(listener).c_str(), 1);
     fcntl(listener, F_SETFD, 0);
   }
-  if (process != 0) {
+  if (!isPrinter) {
     int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (file >= 0) {
       dup2(file, STDOUT_FILENO);
@@ -182,8 +182,8 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
   }
   std::vector<Child> children;
   for (int64_t i = 0; i < count; ++i) {
-    pid_t pid =
-        start(first + i, total, host, port, listener, arguments, logDirectory);
+    pid_t pid = start(first + i, i == 0, total, host, port, listener, arguments,
+                      logDirectory);
     if (pid < 0) {
       for (const Child &child : children)
         kill(child.pid, SIGKILL);
@@ -235,9 +235,8 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
   }
   if (!firstFailed)
     return 0;
-  // The first process has printed the job's error, unless it was killed.
-  const Child &printer = children.front();
-  if (printer.process != 0 || WIFSIGNALED(printer.status))
+  // The first of them has printed the job's error, unless it was killed.
+  if (WIFSIGNALED(children.front().status))
     std::cerr << "error: process " << firstFailed->process
               << (WIFSIGNALED(firstFailed->status)
                       ? std::string(" was ended by signal ") +

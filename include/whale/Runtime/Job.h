@@ -103,7 +103,7 @@ public:
 /// Starts `count` processes of this program on this host, each with the
 /// arguments `arguments` and variables for `JobOptions::fromEnvironment`, and
 /// waits for them. Processes `first` to `first + count` of `total`. The output
-/// of the first process goes where this one's goes; that of the others into
+/// of the first of them goes where this one's goes; that of the others into
 /// files of `logDirectory`, where given. Returns the exit status: 0 if all have
 /// ended well.
 int runProcesses(int64_t first, int64_t count, int64_t total,

@@ -1,0 +1,102 @@
+"""A small step on four ranks, and ways to run it in several processes."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+ROOT = pathlib.Path(__file__).parents[2]
+BIN = ROOT / "build" / "bin"
+# Far more than any of these take.
+HANG = 120
+ENDLESS = "--steps=1000000000"
+
+STEP = """\
+func.func @main(
+    %w: tensor<{n}x48xf32> {{whale.donated}},
+    %x: tensor<24x{n}xf32> {{whale.batch_dim = 0 : i64}})
+    -> (tensor<{n}x48xf32>, tensor<24x48xf32>, tensor<f32>) {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %rate = stablehlo.constant dense<1.0e-3> : tensor<{n}x48xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<24x{n}xf32>, tensor<{n}x48xf32>) -> tensor<24x48xf32>
+  %t = stablehlo.tanh %y : tensor<24x48xf32>
+  %g = stablehlo.dot_general %x, %t, contracting_dims = [0] x [0]
+    : (tensor<24x{n}xf32>, tensor<24x48xf32>) -> tensor<{n}x48xf32>
+  %d = stablehlo.multiply %g, %rate : tensor<{n}x48xf32>
+  %next = stablehlo.subtract %w, %d : tensor<{n}x48xf32>
+  %sum = stablehlo.reduce(%t init: %zero) applies stablehlo.add
+    across dimensions = [0, 1]
+    : (tensor<24x48xf32>, tensor<f32>) -> tensor<f32>
+  return %next, %t, %sum : tensor<{n}x48xf32>, tensor<24x48xf32>, tensor<f32>
+}}
+"""
+
+
+def compile_(folder: pathlib.Path, strategy: str, n: int = 80) -> pathlib.Path:
+    """A step on four ranks that differ in speed, with its inputs."""
+    text = folder / "step.mlir"
+    text.write_text(STEP.format(n=n))
+    cluster = folder / "cluster.json"
+    cluster.write_text(
+        '{"nodes": [{"devices": [{"kind": "cpu", "count": 3},'
+        ' {"kind": "cpu", "slowdown": 2.0}]}]}'
+    )
+    program = folder / "step.whale"
+    subprocess.run(
+        [
+            *(BIN / "whale-compile", text, f"--cluster={cluster}"),
+            *(f"--strategy={strategy}", "--feedback=arg0:result0"),
+            *("-o", program),
+        ],
+        check=True,
+        timeout=HANG,
+    )
+    random = np.random.default_rng(0)
+    safetensors.numpy.save_file(
+        {
+            "arg0": random.normal(size=(n, 48)).astype(np.float32),
+            "arg1": random.normal(size=(24, n)).astype(np.float32),
+        },
+        folder / "in.safetensors",
+    )
+    return program
+
+
+def command(program: pathlib.Path, name: str, *options: str) -> list[str]:
+    folder = program.parent
+    return [
+        *(str(BIN / "whale-run"), str(program)),
+        f"--inputs={folder / 'in.safetensors'}",
+        f"--outputs={folder / name}.safetensors",
+        *options,
+    ]
+
+
+def run(
+    program: pathlib.Path, name: str, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(program, name, *options),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        env=os.environ | environment,
+    )
+
+
+def bits(program: pathlib.Path, name: str) -> bytes:
+    return (program.parent / f"{name}.safetensors").read_bytes()
+
+
+def error(result: Any) -> str:
+    """The one line of a failure."""
+    assert result.returncode == 1, (result.returncode, result.stderr)
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("error: ")
+    return result.stderr

@@ -1,0 +1,240 @@
+"""The same program under launchers of others, and on several hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from jobs import ENDLESS, HANG, ROOT, bits, command, compile_, run
+
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
+PORT = 47291
+
+
+@pytest.mark.parametrize("transport", ["ucx", "mpi"])
+def test_collectives_under_mpirun(transport: str) -> None:
+    test = ROOT / "build" / "unittests" / "ProcessesTest"
+    result = subprocess.run(
+        [*MPIRUN, "3", str(test), transport],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert result.stdout == "288 scenarios, 0 wrong ranks\n", result.stderr
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize("transport", ["ucx", "mpi"])
+@pytest.mark.parametrize("strategy", ["replicate", "split"])
+def test_same_bits_under_mpirun(
+    tmp_path: pathlib.Path, strategy: str, transport: str
+) -> None:
+    program = compile_(tmp_path, strategy, n=1500)
+    assert run(program, "one", "--steps=3", "--threads=1").returncode == 0
+    options = ["--steps=3", "--threads=1", f"--transport={transport}"]
+    for count in 2, 4:
+        result = subprocess.run(
+            [*MPIRUN, str(count), *command(program, "many", *options)],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+        )
+        assert result.returncode == 0, result.stderr
+        assert bits(program, "one") == bits(program, "many")
+
+
+def test_mpi_needs_its_launcher(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    result = run(program, "out", "--nprocs=2", "--transport=mpi")
+    assert result.returncode == 1
+    assert "MPI has 1 processes, the job has 2" in result.stderr
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def has_ended(pid: int) -> bool:
+    """Also if nobody has asked for its status yet."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return text.rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("transport", ["ucx", "mpi"])
+def test_a_process_of_mpirun_dies(
+    tmp_path: pathlib.Path, transport: str
+) -> None:
+    program = compile_(tmp_path, "replicate")
+    options = [ENDLESS, f"--transport={transport}"]
+    with subprocess.Popen(
+        [*MPIRUN, "3", *command(program, "out", *options)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        time.sleep(3)
+        processes = descendants(job.pid)
+        assert len(processes) == 3
+        os.kill(processes[1], signal.SIGKILL)
+        _, text = job.communicate(timeout=15)
+    assert job.returncode != 0
+    assert "signal 9" in text
+    limit = time.monotonic() + 5
+    while not all(map(has_ended, processes)):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_srun_without_pmix(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    result = run(
+        program, "out", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="1"
+    )
+    assert result.returncode == 1
+    assert "srun --mpi=pmix" in result.stderr
+
+
+class Hosts:
+    """Four hosts: namespaces with names, addresses and links of their own,
+    which meet in the bridge of a fifth."""
+
+    def __init__(self, exits: contextlib.ExitStack) -> None:
+        self.names = [f"host{i}" for i in range(4)]
+        self.addresses = [f"10.77.0.{i + 1}" for i in range(4)]
+        self.spaces = []
+        for name in [*self.names, "switch"]:
+            space = subprocess.Popen(
+                ["unshare", "-n", "-u", "sh", "-c", f"hostname {name}; read x"],
+                stdin=subprocess.PIPE,
+            )
+            exits.callback(space.wait)
+            exits.callback(space.kill)
+            self.spaces.append(space.pid)
+        time.sleep(0.2)
+        self.do(4, "ip link add br0 type bridge")
+        self.do(4, "ip link set br0 up")
+        for i in range(4):
+            self.do(
+                4,
+                f"ip link add port{i} type veth peer name eth0"
+                f" netns {self.spaces[i]}",
+            )
+            self.do(4, f"ip link set port{i} master br0")
+            self.do(4, f"ip link set port{i} up")
+            self.do(i, f"ip address add {self.addresses[i]}/24 dev eth0")
+            self.do(i, "ip link set eth0 up")
+            self.do(i, "ip link set lo up")
+
+    def enter(self, host: int) -> list[str]:
+        return ["nsenter", "-t", str(self.spaces[host]), "-n", "-u"]
+
+    def do(self, host: int, command: str) -> None:
+        subprocess.run([*self.enter(host), *command.split()], check=True)
+
+    def start(
+        self, program: pathlib.Path, *options: str
+    ) -> list[subprocess.Popen[str]]:
+        """A process on each host."""
+        environment = os.environ | {"WHALE_SECRET": secrets.token_hex()}
+        return [
+            subprocess.Popen(
+                [
+                    *self.enter(host),
+                    *command(program, "hosts", "--threads=1", *options),
+                    "--nprocs=1",
+                    f"--coordinator={self.addresses[0]}:{PORT}",
+                    f"--node={host}/4",
+                    f"--log-dir={program.parent / 'log'}",
+                ],
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+            for host in range(4)
+        ]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    if os.geteuid() != 0 or not shutil.which("tc"):
+        pytest.skip("hosts of their own need root and iproute2")
+    probe = subprocess.run(["unshare", "-n", "-u", "true"], check=False)
+    if probe.returncode != 0:
+        pytest.skip("namespaces cannot be made here")
+    with contextlib.ExitStack() as exits:
+        yield Hosts(exits)
+
+
+def ends(job: list[subprocess.Popen[str]], seconds: float) -> list[str]:
+    """What the processes have printed; all must have failed in time."""
+    texts = []
+    limit = time.monotonic() + seconds
+    for process in job:
+        try:
+            _, text = process.communicate(timeout=limit - time.monotonic())
+        finally:
+            process.kill()
+        assert process.returncode == 1
+        texts.append(text)
+    return texts
+
+
+def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
+    program = compile_(tmp_path, "replicate", n=1500)
+    assert run(program, "one", "--steps=3", "--threads=1").returncode == 0
+    for i in range(4):
+        hosts.do(
+            i, "tc qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 1s"
+        )
+    for process in hosts.start(program, "--steps=3"):
+        _, text = process.communicate(timeout=HANG)
+        assert process.returncode == 0, text
+    for i in range(4):
+        hosts.do(i, "tc qdisc del dev eth0 root")
+    assert bits(program, "one") == bits(program, "hosts")
+
+
+def test_a_process_of_another_host_dies(
+    tmp_path: pathlib.Path, hosts: Hosts
+) -> None:
+    program = compile_(tmp_path, "replicate")
+    job = hosts.start(program, ENDLESS)
+    time.sleep(2)
+    [process] = descendants(job[2].pid)
+    os.kill(process, signal.SIGKILL)
+    texts = ends(job, 12)
+    assert "process 2 (host host2" in texts[0]
+    assert texts[0] == texts[1] == texts[3]
+    # Nobody is left on its host to hear of that.
+    assert texts[2] == "error: process 2 was ended by signal 9\n"
+
+
+def test_a_dropped_link(tmp_path: pathlib.Path, hosts: Hosts) -> None:
+    program = compile_(tmp_path, "replicate")
+    job = hosts.start(program, ENDLESS, "--progress-limit=3")
+    time.sleep(2)
+    try:
+        hosts.do(4, "ip link set port3 down")
+        texts = ends(job[:3], 3 + 5)
+        assert "process 3 (host host3" in texts[0]
+        assert "cannot be reached" in texts[0]
+        # It cannot know more than that the others do not answer.
+        ends(job[3:], 30)
+    finally:
+        for process in job:
+            process.kill()
+        hosts.do(4, "ip link set port3 up")
