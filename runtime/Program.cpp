@@ -24,6 +24,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <numeric>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -35,6 +37,13 @@ struct Program::Engine {
   Engine(const BoundProgram &bound, std::span<const char> constants,
          const LoadOptions &options)
       : executor(bound, constants, options) {}
+
+  /// Ends all processes, where there are others: they wait for this one. Returns
+  /// their first error.
+  std::string fail(const std::string &what) {
+    const Ranks &ranks = executor.where();
+    return ranks.job ? ranks.job->fail(what) : what;
+  }
 
   /// The array in another layout, which may take it from other processes.
   Array relayout(const Array &array,
@@ -58,11 +67,36 @@ struct Program::Engine {
   StepQueue queue;
 };
 
+/// Whether each process has all of an array, as far as its layout says: what
+/// one process finds, all do.
+static bool isInEachProcess(const Layout &layout, const Ranks &ranks) {
+  int64_t processes = ranks.job ? ranks.job->processes() : 1;
+  // Each with the processes that hold it.
+  std::vector<std::pair<const Box *, std::set<int64_t>>> boxes;
+  for (size_t rank = 0; rank < layout.boxes.size(); ++rank) {
+    if (!layout.boxes[rank])
+      continue;
+    const Box &box = *layout.boxes[rank];
+    auto it = std::ranges::find_if(
+        boxes, [&](const auto &each) { return *each.first == box; });
+    if (it == boxes.end())
+      it = boxes.insert(it, {&box, {}});
+    it->second.insert(ranks.processOf[rank]);
+  }
+  return std::ranges::all_of(boxes, [&](const auto &each) {
+    return static_cast<int64_t>(each.second.size()) == processes;
+  });
+}
+
 Array Program::Engine::relayout(const Array &array,
                                 const std::shared_ptr<const Layout> &layout) {
-  if (array.layout() == *layout || array.isComplete())
-    return array.relayout(layout, localRanks());
   size_t ranks = layout->boxes.size();
+  if (array.layout() == *layout)
+    return array;
+  if (array.layout().boxes.size() != ranks
+          ? array.isComplete()
+          : isInEachProcess(array.layout(), executor.where()))
+    return array.relayout(layout, localRanks());
   auto move = [&](const Array &from, const std::shared_ptr<const Layout> &to) {
     std::vector<std::shared_ptr<Buffer>> shards;
     for (size_t rank = 0; rank < ranks; ++rank)
@@ -284,21 +318,6 @@ int64_t Program::processOf(size_t rank) const {
   return state->getEngine().executor.where().processOf[rank];
 }
 
-Array Program::gather(const Array &array) const {
-  Engine &engine = state->getEngine();
-  array.wait();
-  if (!array.isComplete() || engine.executor.where().job) {
-    auto first = std::make_shared<Layout>();
-    first->view = array.layout().view;
-    first->boxes.resize(rankCount());
-    first->boxes[0] = Box::whole(first->view);
-    std::lock_guard lock(engine.mutex);
-    Array whole = engine.relayout(array, first);
-    return engine.executor.where().isLocal(0) ? whole : Array();
-  }
-  return array;
-}
-
 const std::string &Program::plan() const { return state->bound->program.plan; }
 
 /// "arg3 (params['w'])".
@@ -334,6 +353,55 @@ static void checkArguments(const std::vector<Parameter> &parameters,
                   toString(parameter.shape) + ", the array has " +
                   toString(array.shape()));
   }
+}
+
+Array Program::gather(const Array &array, bool everywhere,
+                      const AskInterrupted &interrupted) const {
+  Engine &engine = state->getEngine();
+  const Ranks &ranks = engine.executor.where();
+  if (!ranks.job) {
+    array.wait(interrupted);
+    return array;
+  }
+  auto wanted = std::make_shared<Layout>();
+  wanted->view = array.layout().view;
+  wanted->boxes.resize(rankCount());
+  for (size_t rank = 0; rank < rankCount(); ++rank)
+    if (rank == 0 ||
+        (everywhere && ranks.processOf[rank] != ranks.processOf[rank - 1]))
+      wanted->boxes[rank] = Box::whole(wanted->view);
+  // Steps that were submitted before may move data, too: all processes do it
+  // in one order.
+  StepQueue::Place place = engine.queue.reserve(interrupted);
+  std::vector<std::shared_ptr<Step>> before = {array.step()};
+  std::shared_ptr<Step> step = Step::create(before, [](const std::string &) {});
+  auto whole = std::make_shared<Array>();
+  engine.queue.push(std::move(place), step, [=, &engine] {
+    try {
+      array.wait([step] { return step->isUnwanted(); });
+      std::lock_guard lock(engine.mutex);
+      *whole = engine.relayout(array, wanted);
+      if (step->claim())
+        step->publish();
+    } catch (const Interrupted &) {
+      step->failInterrupted();
+    } catch (const std::exception &error) {
+      step->fail(engine.fail(error.what()));
+    }
+  });
+  step->wait(interrupted);
+  return everywhere || ranks.isLocal(0) ? *whole : Array();
+}
+
+Array Program::place(size_t argument, const Array &array) const {
+  const Parameter &parameter = state->bound->program.arguments.at(argument);
+  checkArguments(std::vector<Parameter>{parameter}, {&array, 1});
+  std::vector<int64_t> all(rankCount());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<int64_t> *local = state->getEngine().localRanks();
+  Array placed = array.relayout(parameter.layout, local ? local : &all);
+  // In its own layout already, it may be memory of the caller.
+  return placed.share(parameter.layout, local);
 }
 
 static void checkSlowdowns(std::span<const double> slowdowns, size_t ranks) {
@@ -388,7 +456,7 @@ void Program::Work::run() {
     step->failInterrupted();
   } catch (const std::exception &error) {
     release();
-    step->fail(error.what());
+    step->fail(engine.fail(error.what()));
   }
 }
 

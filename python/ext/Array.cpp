@@ -18,6 +18,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -83,6 +84,24 @@ static NewBytes toHost(const Array &array, bool inMainThread) {
   return NewBytes(bytes, {static_cast<size_t>(array.bytes())}, owner);
 }
 
+static std::optional<NewBytes> shard(const Array &array, size_t rank,
+                                     bool inMainThread) {
+  auto memory = std::make_unique<std::shared_ptr<Buffer>>();
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    array.wait(interrupted);
+    if (std::shared_ptr<Buffer> own = array.shard(rank))
+      *memory = own->copy();
+  });
+  if (!*memory)
+    return std::nullopt;
+  size_t size = (*memory)->bytes;
+  auto *bytes = static_cast<uint8_t *>((*memory)->data.get());
+  nb::capsule owner(memory.release(), [](void *held) noexcept {
+    delete static_cast<std::shared_ptr<Buffer> *>(held);
+  });
+  return NewBytes(bytes, {size}, owner);
+}
+
 static void wait(const Array &array, bool inMainThread) {
   letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
     array.wait(interrupted);
@@ -98,6 +117,9 @@ void whale::python::bindArray(nb::module_ &module) {
            "Gathers the tensor's bytes into new memory, once it is ready.")
       .def("wait", wait, nb::arg("in_main_thread"),
            "Waits for the step that computes it, and raises its error.")
+      .def("shard", shard, nb::arg("rank"), nb::arg("in_main_thread"),
+           "A copy of a rank's part as bytes, once it is ready; None where "
+           "this process has none.")
       .def_prop_ro("is_ready", &Array::isReady)
       .def_prop_ro(
           "dtype",

@@ -16,6 +16,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -23,9 +24,22 @@ namespace nb = nanobind;
 using namespace whale::runtime;
 using whale::python::letOthersRun;
 
-static void load(Program *place, const std::string &path) {
+static void load(Program *place, const std::string &path,
+                 std::shared_ptr<Job> job) {
   nb::gil_scoped_release release;
-  new (place) Program(Program::load(path));
+  LoadOptions options;
+  options.job = std::move(job);
+  new (place) Program(Program::load(path, options));
+}
+
+/// All processes have all of it afterwards.
+static Array gather(const Program &program, const Array &array,
+                    bool inMainThread) {
+  Array whole;
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    whole = program.gather(array, /*everywhere=*/true, interrupted);
+  });
+  return whole;
 }
 
 namespace {
@@ -94,7 +108,13 @@ void whale::python::bindProgram(nb::module_ &module) {
              "Ends steps, and waits until they have left.");
   nb::class_<Program>(module, "Program",
                       "A program directory in memory, with its ranks.")
-      .def("__init__", load, nb::arg("path"))
+      .def("__init__", load, nb::arg("path"), nb::arg("job").none())
+      .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
+           "Collective: the whole array, in all processes.")
+      .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),
+           nb::call_guard<nb::gil_scoped_release>(),
+           "An argument of which the array has what is in this process.")
+      .def("process_of", &Program::processOf, nb::arg("rank"))
       .def("submit", submit, nb::arg("arrays"), nb::arg("in_main_thread"),
            "Hands over a step: its results, which it has yet to compute, and "
            "the step itself.")

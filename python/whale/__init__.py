@@ -7,10 +7,12 @@ StableHLO by JAX, and compiled for a cluster by Whale.
 from whale import versions  # noqa: F401  # isort: skip
 from whale import forks, interop
 from whale.api import jit
-from whale.array import Array, to_jax
+from whale.array import Array, gather, to_jax
 from whale.config import Config, init
+from whale.distributed import init_distributed, process_count, process_index
 from whale.errors import CompileError, RuntimeError, WhaleError
-from whale.lowering import Lowered
+from whale.loops import loop
+from whale.lowering import Lowered, from_local_data
 from whale.placement import Placement
 from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
@@ -31,10 +33,16 @@ __all__ = [
     "RuntimeError",
     "WhaleError",
     "cluster",
+    "from_local_data",
+    "gather",
     "init",
+    "init_distributed",
     "jit",
     "load",
+    "loop",
     "pipeline",
+    "process_count",
+    "process_index",
     "replica",
     "replicate",
     "set_default_strategy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -156,22 +157,28 @@ class Jit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step, compiled first if its signature is new."""
         call = self._bind(args, kwargs)
-        key = (
-            *call.key,
-            scopes.default_strategy(),
-            scopes.ambient(),
-            scopes.open_settings(),
-            tuple(sorted(config.current().items())),
-        )
+        key = self._key(call)
         program = self._programs.get(key)
         if program is None:
             program = self._lower(call).compile()
             self._programs[key] = program
         return program.run(call.leaves, call.tree)
 
+    @staticmethod
+    def _key(call: _Call) -> Any:
+        """What a program was compiled for."""
+        return (
+            *call.key,
+            scopes.default_strategy(),
+            scopes.ambient(),
+            scopes.open_settings(),
+            tuple(sorted(config.current().items())),
+        )
+
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the step for arrays or `jax.ShapeDtypeStruct`."""
-        return self._lower(self._bind(args, kwargs))
+        call = self._bind(args, kwargs)
+        return self._lower(call)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -200,6 +207,7 @@ class Jit:
             self._feedback,
             self._cluster,
             self._target,
+            _Owner(self, self._key(call)),
         )
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -226,7 +234,7 @@ class Jit:
                 Argument(
                     aval=aval,
                     label=argument_label(path),
-                    position=parameter if isinstance(parameter, int) else None,
+                    parameter=parameter,
                     donated=parameter in self._donated,
                     batch_dim=axis,
                 )
@@ -322,6 +330,21 @@ class Jit:
     def _known_names(self, call: _Call) -> list[str]:
         """The names of arguments that this call has, or may have."""
         return list(dict.fromkeys([*self._parameters.named, *call.kwargs]))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Owner:
+    """One signature of a step."""
+
+    jit: Jit
+    key: Any
+
+    def of_name(self, name: str) -> Parameter:
+        return self.jit._parameters.of_name(name)
+
+    def keep(self, program: Program) -> Program:
+        """Calls of the step use the program, too."""
+        return self.jit._programs.setdefault(self.key, program)
 
 
 class _Call:

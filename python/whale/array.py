@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +15,23 @@ from jax._src import core as jax_core
 from jax._src.array import ArrayImpl
 from jax.experimental.layout import Format
 
-from whale import native
+from whale import distributed, native
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
-from whale.placement import Placement
+from whale.placement import Index, Placement
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A rank's part of an array, as `jax.Shard` has it."""
+
+    # "rank 3"; ranks are no devices of JAX.
+    device: str
+    index: Index
+    # Number among the ranks that hold the same part, 0 for one of them.
+    replica_id: int
+    # A copy.
+    data: np.ndarray
 
 
 class Array(jax.Array):
@@ -41,12 +55,17 @@ class Array(jax.Array):
         abstract: jax.ShapeDtypeStruct,
         key: str | None,
         entry: Mapping[str, Any],
+        program: Any,
     ) -> None:
-        """An array of the program's result that `entry` describes."""
+        """An array of an argument or result of the extension's `program`.
+
+        `entry` describes it in the manifest.
+        """
         self._handle = handle
         self._abstract = abstract
         self._key = key
         self._entry = entry
+        self._program = program
         self._words: np.ndarray | None = None
         self._gathered: jax.Array | None = None
 
@@ -145,9 +164,62 @@ class Array(jax.Array):
     # JAX may put the gathered value on any device, as it may a NumPy array.
     committed = False
     _committed = False
-    is_fully_addressable = True
     is_fully_replicated = True
     traceback = None
+
+    # The parts of it that are in this process.
+
+    @functools.cached_property
+    def is_fully_addressable(self) -> bool:
+        """Whether all ranks that hold parts of it are in this process."""
+        return self._local_ranks == self.placement.ranks
+
+    @functools.cached_property
+    def _local_ranks(self) -> tuple[int, ...]:
+        """The ranks of this process that hold a part."""
+        ranks = self.placement.ranks
+        if distributed.process_count() == 1:
+            return ranks
+        own = distributed.process_index()
+        return tuple(r for r in ranks if self._program.process_of(r) == own)
+
+    @functools.cached_property
+    def _is_here(self) -> bool:
+        """Whether this process has all of it."""
+        own = set(self._local_ranks)
+        return all(own & set(ranks) for ranks in self.placement.parts)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts that the ranks of this process hold.
+
+        Raises:
+            ValueError: where parts are no slices of the array (`placement` has
+                another view of it), and for typed PRNG keys.
+        """
+        placement = self.placement
+        if placement.view != self.shape:
+            raise ValueError(
+                f"the parts are no slices of the array: {placement}; take "
+                "wh.gather of it"
+            )
+        handle = self.handle()
+        shards = []
+        for rank in self._local_ranks:
+            index = placement.indices[rank]
+            assert index is not None
+            holders = next(r for r in placement.parts if rank in r)
+            data = native.waited(handle.shard, rank)
+            shape = [axis.stop - axis.start for axis in index]
+            shards.append(
+                Shard(
+                    device=f"rank {rank}",
+                    index=index,
+                    replica_id=holders.index(rank),
+                    data=data.view(numpy_dtype(handle.dtype)).reshape(shape),
+                )
+            )
+        return shards
 
     # Its life.
 
@@ -190,6 +262,22 @@ class Array(jax.Array):
         native.waited(self.handle().wait)
         return self
 
+    def gathered(self) -> Array:
+        """The array with all of it in this process; see `gather`."""
+        if distributed.process_count() == 1:
+            return self
+        whole = native.waited(self._program.gather, self.handle())
+        ranks = len(self._entry["boxes"])
+        view = self._entry["view"]
+        # Where it is now; the first rank of each process has it.
+        boxes: list[Any] = [None] * ranks
+        for rank in range(ranks):
+            process = self._program.process_of(rank)
+            if rank == 0 or process != self._program.process_of(rank - 1):
+                boxes[rank] = [[0] * len(view), view]
+        entry = {**self._entry, "boxes": boxes}
+        return Array(whole, self._abstract, self._key, entry, self._program)
+
     def copy_to_host_async(self) -> None:
         """Does nothing: the value is gathered when it is read."""
         self._check_if_deleted()
@@ -206,6 +294,11 @@ class Array(jax.Array):
         """The elements, of a key its words, in memory that nobody changes."""
         handle = self.handle()
         if self._words is None:
+            if not self._is_here:
+                raise RuntimeError(
+                    "parts of this array are in other processes; "
+                    "wh.gather(array), in all processes, brings it here"
+                )
             words = native.waited(handle.to_host)
             words = words.view(numpy_dtype(handle.dtype))
             self._words = words.reshape(handle.shape)
@@ -287,6 +380,20 @@ class Array(jax.Array):
         if name.startswith("__") or self._key is None:
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return getattr(self.__jax_array__(), name)
+
+
+def gather(tree: Any) -> Any:
+    """The values of arrays of which other processes have parts.
+
+    Collective: all processes call it with the same arrays, in one order. Other
+    leaves stay as they are.
+
+    Returns:
+        the tree, with arrays that each process has the whole of.
+    """
+    return jax.tree.map(
+        lambda leaf: leaf.gathered() if isinstance(leaf, Array) else leaf, tree
+    )
 
 
 def to_jax(tree: Any) -> Any:

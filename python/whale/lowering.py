@@ -7,13 +7,22 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 from jax.extend import source_info_util
 from jax.interpreters import mlir
 
-from whale import clusters, compiler, config, files, scopes
+from whale import (
+    batches,
+    clusters,
+    compiler,
+    config,
+    distributed,
+    files,
+    scopes,
+)
+from whale.parameters import Parameter
 from whale.program import Program
 from whale.signature import Leaf, Signature
 
@@ -29,9 +38,20 @@ class Argument:
 
     aval: jax.ShapeDtypeStruct
     label: str
-    position: int | None
+    # Of the function: its position, or its name if only a keyword gives it.
+    parameter: Parameter
     donated: bool
     batch_dim: int | None
+
+
+class Owner(Protocol):
+    """What a step is lowered for."""
+
+    def of_name(self, name: str) -> Parameter:
+        """The argument that a name gives."""
+
+    def keep(self, program: Program) -> Program:
+        """Gets what was compiled for this call; returns what to use."""
 
 
 class Lowered:
@@ -43,11 +63,29 @@ class Lowered:
         signature: Signature,
         cluster: clusters.ClusterLike | None,
         target: str,
+        arguments: Sequence[Argument],
+        plain: str,
+        owner: Owner,
     ) -> None:
+        """A step as `lower` makes it.
+
+        Args:
+            text: annotated StableHLO.
+            signature: what the step takes and gives.
+            cluster: what it is compiled for.
+            target: as of ``whale-compile``.
+            arguments: its leaves, as the compiler gets them.
+            plain: the text without the paths of its source files.
+            owner: what it was lowered for.
+        """
         self._text = text
         self._signature = signature
         self._cluster = cluster
         self._target = target
+        self._arguments = tuple(arguments)
+        self._plain = plain
+        self._owner = owner
+        self._program: Program | None = None
 
     def as_text(self) -> str:
         """The text that ``whale-compile`` reads."""
@@ -91,17 +129,100 @@ class Lowered:
                 "no cluster to compile for: give wh.jit a cluster= (a path, a "
                 "dictionary, or the number of CPU ranks)"
             )
+        cluster = self._cluster
         directory = files.ScratchDirectory()
         path = os.path.join(directory.path, "program.whale")
-        compiler.compile(
-            self._text,
-            clusters.cluster_argument(self._cluster),
-            path,
-            target=self._target,
-            dump_phases_to=os.fspath(dump_phases_to or ""),
-            explain=explain,
+
+        def write() -> None:
+            compiler.compile(
+                self._text,
+                clusters.cluster_argument(cluster),
+                path,
+                target=self._target,
+                dump_phases_to=os.fspath(dump_phases_to or ""),
+                explain=explain,
+            )
+
+        options = (
+            clusters.cluster_text(cluster),
+            self._target,
+            jax.__version__,
         )
+        distributed.share_program(path, self._plain, options, write)
         return Program(path, self._signature, directory)
+
+    def program(self) -> Program:
+        """The step compiled without further options, once."""
+        if self._program is None:
+            self._program = self._owner.keep(self.compile())
+        return self._program
+
+    def batch_slices(self, process: int) -> list[list[slice]]:
+        """Which rows of the batch a process needs, for each leaf of the batch.
+
+        Compiles the step if need be, in all processes together.
+
+        Args:
+            process: the number of a process.
+
+        Returns:
+            for each batch leaf, in the order of the arguments, the slices of
+            its batch dimension, in order.
+        """
+        return [
+            batches.rows_of(self.program(), index, leaf.batch_dim, process)
+            for index, leaf in enumerate(self._arguments)
+            if leaf.batch_dim is not None
+        ]
+
+    def place(self, argument: str | int, local: Any) -> Any:
+        """What `from_local_data` gives for an argument."""
+        if isinstance(argument, str):
+            argument = self._owner.of_name(argument)
+        leaves = [
+            (index, leaf)
+            for index, leaf in enumerate(self._arguments)
+            if leaf.parameter == argument
+        ]
+        values, tree = jax.tree.flatten(local)
+        if len(values) != len(leaves):
+            raise ValueError(
+                f"argument {argument!r} has {len(leaves)} leaves, not "
+                f"{len(values)}"
+            )
+        placed = []
+        for (index, leaf), rows in zip(leaves, values):
+            if leaf.batch_dim is None:
+                raise ValueError(
+                    f"{leaf.label} is no part of the batch: give it as a "
+                    "whole, the same in each process"
+                )
+            placed.append(
+                batches.from_rows(self.program(), index, leaf.batch_dim, rows)
+            )
+        return jax.tree.unflatten(tree, placed)
+
+
+def from_local_data(local: Any, lowered: Lowered, argument: str | int) -> Any:
+    """An argument of a step of which each process has its own rows.
+
+    Collective where the step is not compiled yet.
+
+    Args:
+        local: arrays, or a tree of them as the argument has it: the rows that
+            ``lowered.batch_slices(wh.process_index())`` names, one after the
+            other along the batch dimension.
+        lowered: the step, from ``wh.jit(...).lower(...)``.
+        argument: its position, or its name.
+
+    Returns:
+        arrays for the step, of the whole shape.
+
+    Raises:
+        ValueError: for other shapes, dtypes or trees, and for arguments that
+            are no part of the batch.
+    """
+    return lowered.place(argument, local)
 
 
 def lower(
@@ -112,6 +233,7 @@ def lower(
     feedback: Mapping[int, int] | None,
     cluster: clusters.ClusterLike | None,
     target: str,
+    owner: Owner,
 ) -> Lowered:
     """Traces and lowers `function`; `call` turns it into JAX's traced stage."""
     ambient = scopes.ambient()
@@ -137,8 +259,16 @@ def lower(
         out_tree=out_tree,
     )
     module = lowered.compiler_ir("stablehlo")
-    text = _annotate(module, arguments, fed_by, settings)
-    return Lowered(text, signature, cluster, target)
+    text, plain = _annotate(module, arguments, fed_by, settings)
+    return Lowered(
+        text,
+        signature,
+        cluster,
+        target,
+        arguments,
+        plain,
+        owner,
+    )
 
 
 def _annotate(
@@ -146,8 +276,11 @@ def _annotate(
     arguments: Sequence[Argument],
     fed_by: Mapping[int, int],
     settings: Sequence[scopes.Setting],
-) -> str:
-    """The module's text with what the frontend adds to it."""
+) -> tuple[str, str]:
+    """The module's text with what the frontend adds to it.
+
+    And where there are several processes, that without its locations.
+    """
     # JAX may hand out the module again, so the attributes go onto a copy.
     with module.context as context, ir.Location.unknown():
         unregistered = context.allow_unregistered_dialects
@@ -189,7 +322,12 @@ def _annotate(
                         zip(main.arg_attrs, arguments, strict=True)
                     )
                 ]
-            return str(copy.get_asm(enable_debug_info=True))
+            # Processes may have the step's files in other directories.
+            several = distributed.process_count() > 1
+            return (
+                str(copy.get_asm(enable_debug_info=True)),
+                str(copy.get_asm()) if several else "",
+            )
         finally:
             context.allow_unregistered_dialects = unregistered
 
@@ -247,8 +385,8 @@ def _feed(
     for tree in [*args_tree.children(), *kwargs_tree.children()]:
         leaves = list(range(offset, offset + tree.num_leaves))
         offset += tree.num_leaves
-        place = arguments[leaves[0]].position if leaves else None
-        if place is not None:
+        place = arguments[leaves[0]].parameter if leaves else None
+        if isinstance(place, int):
             given[place] = (tree, leaves)
     data = out_tree.node_data()
     parts = (

@@ -24,9 +24,9 @@ def extension() -> Any:
     return _whale
 
 
-def load(path: str) -> Any:
-    """Loads a program directory."""
-    return guarded(extension().Program, path)
+def load(path: str, job: Any) -> Any:
+    """Loads a program directory, for all processes of the job together."""
+    return guarded(extension().Program, path, job)
 
 
 def guarded(call: Any, *arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import jax
 import numpy as np
 
-from whale import files, native, steps
+from whale import distributed, files, native, steps
 from whale.array import Array
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
@@ -54,7 +54,29 @@ class Program:
                 _check_leaf(path, leaf, entry)
         _share_boxes(self._manifest)
         # A program without code is for the simulator.
-        self._native = None if target == "none" else native.load(path)
+        self._native = (
+            None
+            if target == "none"
+            else native.load(path, distributed.job())
+        )
+
+    @property
+    def native(self) -> Any:
+        """The extension's program.
+
+        Raises:
+            RuntimeError: where it has no code.
+        """
+        if self._native is None:
+            raise RuntimeError(
+                "the program was compiled with target='none': it has no code"
+            )
+        return self._native
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives."""
+        return self._signature
 
     @property
     def rank_count(self) -> int:
@@ -138,12 +160,17 @@ class Program:
         return jax.tree.unflatten(
             out_tree,
             map(
-                _wrap,
+                self._wrap,
                 results,
                 self._signature.results,
                 self._manifest["results"],
             ),
         )
+
+    def _wrap(self, handle: Any, leaf: Leaf, entry: dict[str, Any]) -> Any:
+        if leaf.dtype == "float0":
+            return np.zeros(leaf.shape, jax.dtypes.float0)
+        return Array(handle, leaf.aval, leaf.key, entry, self._native)
 
     def _check_donation(self, values: list[Any]) -> None:
         """A donated array may be given once only."""
@@ -165,10 +192,7 @@ class Program:
     def _handle(value: Any, leaf: Leaf) -> Any:
         if isinstance(value, Array):
             return value.handle()
-        host = host_value(value, leaf)
-        return native.extension().Array.from_host(
-            host.reshape(-1).view(np.uint8), leaf.dtype, list(leaf.shape)
-        )
+        return host_handle(host_value(value, leaf), leaf)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program directory, in place of an earlier program there.
@@ -203,6 +227,13 @@ class Program:
                 f"{self._path}: holds another program than the one that was "
                 "loaded from there"
             )
+
+
+def host_handle(host: np.ndarray, leaf: Leaf) -> Any:
+    """The extension's array for memory of the host, which it reads in place."""
+    return native.extension().Array.from_host(
+        host.reshape(-1).view(np.uint8), leaf.dtype, list(leaf.shape)
+    )
 
 
 def load(path: str | os.PathLike[str]) -> Program:
@@ -296,7 +327,3 @@ def _is_program(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "manifest.json"))
 
 
-def _wrap(handle: Any, leaf: Leaf, entry: dict[str, Any]) -> Any:
-    if leaf.dtype == "float0":
-        return np.zeros(leaf.shape, jax.dtypes.float0)
-    return Array(handle, leaf.aval, leaf.key, entry)

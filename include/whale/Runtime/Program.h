@@ -134,9 +134,16 @@ public:
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
 
-  /// The whole of an array that a step of this program gave, in the first
-  /// process; an empty handle in the others. Collective.
-  Array gather(const Array &array) const;
+  /// The whole of an array of this program: in the first process, where the
+  /// others get an empty handle, or in all. Collective; after all steps that
+  /// were submitted before.
+  Array gather(const Array &array, bool everywhere = false,
+               const AskInterrupted &interrupted = nullptr) const;
+
+  /// An argument for this program, of which `array`, in one piece, needs to
+  /// have only the elements that ranks of this process hold. Copies them.
+  /// Throws Error for a wrong shape or dtype.
+  Array place(size_t argument, const Array &array) const;
 
   /// Where the time of a step went, for people: what each rank computed, sent
   /// and waited, and the lines of the user's program that took longest, with

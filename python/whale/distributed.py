@@ -1,0 +1,174 @@
+"""Several processes: each runs this script, and a part of the ranks."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import io
+import os
+import sys
+import types
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from whale import native
+from whale.errors import CompileError, RuntimeError
+
+_job: Any = None
+# What ended this process, if an exception did.
+_failure: str | None = None
+
+
+def init_distributed(
+    coordinator: str | None = None,
+    process_index: int | None = None,
+    process_count: int | None = None,
+    progress_limit: float | None = None,
+) -> None:
+    """Joins the other processes; each of them calls this once, at the start.
+
+    What is left out comes from the variables of mpirun, srun, torchrun or
+    ``whale-run``. Without a launcher and without arguments this process is the
+    only one.
+
+    Processes of several hosts need a secret: ``WHALE_SECRET``, or the file that
+    ``WHALE_SECRET_FILE`` names.
+
+    Args:
+        coordinator: where process 0 listens: ``"host:port"``.
+        process_index: the number of this process, from 0.
+        process_count: how many processes there are.
+        progress_limit: seconds without progress in a step that end all
+            processes; 0 for none. By default 20 times the slowest step, at
+            least 10.
+
+    Raises:
+        RuntimeError: where the others are not reached, or were called before.
+        ValueError: where `coordinator` is no ``"host:port"``.
+    """
+    global _job
+    if _job is not None:
+        raise RuntimeError("init_distributed was called before")
+    host, port = "", 0
+    if coordinator is not None:
+        host, colon, text = coordinator.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not colon or not host or not text.isdecimal():
+            raise ValueError(f"coordinator: {coordinator!r} is no 'host:port'")
+        port = int(text)
+    _job = native.guarded(
+        native.extension().join,
+        *(host, port, process_index, process_count, progress_limit),
+    )
+    if process_count_() > 1:
+        previous = sys.excepthook
+        sys.excepthook = _remember(previous)
+        atexit.register(_leave)
+
+
+def process_index() -> int:
+    """The number of this process, from 0; 0 without `init_distributed`."""
+    return 0 if _job is None else _job.process
+
+
+def process_count() -> int:
+    """How many processes there are; 1 without `init_distributed`."""
+    return 1 if _job is None else _job.processes
+
+
+# The name of an argument above.
+process_count_ = process_count
+
+
+def job() -> Any:
+    """What the extension calls the processes; None where there is one."""
+    return _job if process_count() > 1 else None
+
+
+def share_program(
+    path: str, text: str, options: tuple[str, ...], write: Callable[[], None]
+) -> None:
+    """Has the first process write a program directory, and all receive it.
+
+    Args:
+        path: where the program goes, a directory that does not exist.
+        text: the step, without the paths of its source files.
+        options: what else the program depends on.
+        write: writes it.
+
+    Raises:
+        RuntimeError: where the processes have different steps.
+        CompileError: in all processes, where `write` raises it.
+    """
+    if job() is None:
+        write()
+        return
+    digest = hashlib.sha256()
+    for part in (text, *options):
+        digest.update(f"{len(part)} ".encode() + part.encode())
+    steps = _all_gather("the step", digest.digest())
+    for index, other in enumerate(steps):
+        if other != steps[0]:
+            raise RuntimeError(
+                f"the step differs: process 0 compiles {steps[0].hex()[:16]}, "
+                f"process {index} {other.hex()[:16]}"
+            )
+    mine = b""
+    failure: CompileError | None = None
+    if process_index() == 0:
+        try:
+            write()
+            mine = b"+" + _packed(path)
+        except CompileError as error:
+            failure = error
+            mine = b"-" + str(error).encode()
+    program = _all_gather("the program", mine)[0]
+    if failure is not None:
+        raise failure
+    if program[:1] == b"-":
+        raise CompileError(program[1:].decode())
+    if process_index() != 0:
+        with zipfile.ZipFile(io.BytesIO(program[1:])) as archive:
+            archive.extractall(path)
+
+
+def _all_gather(name: str, mine: bytes) -> list[bytes]:
+    return native.guarded(_job.all_gather, name, mine)
+
+
+def _packed(path: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, mode="w") as archive:
+        for name in sorted(os.listdir(path)):
+            archive.write(os.path.join(path, name), name)
+    return file.getvalue()
+
+
+def _remember(
+    previous: Callable[..., Any],
+) -> Callable[..., None]:
+    def hook(
+        kind: type[BaseException],
+        error: BaseException,
+        trace: types.TracebackType | None,
+    ) -> None:
+        global _failure
+        _failure = f"process {process_index()}: {kind.__name__}: {error}"
+        previous(kind, error, trace)
+
+    return hook
+
+
+def _leave() -> None:
+    """Waits for the others, or has them end with this process's exception."""
+    try:
+        if _failure is not None:
+            _job.fail(_failure)
+        else:
+            _job.leave()
+    except native.extension().RuntimeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.stderr.flush()
+        # The exit status of a process whose job has failed.
+        os._exit(1)
