@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import pathlib
+import sys
 import time
 from typing import Any
 
@@ -42,6 +44,11 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Compiles, trains, and says what happened."""
     options = arguments()
+    # The only process, unless a launcher has started several.
+    wh.init_distributed()
+    is_first = wh.process_index() == 0
+    if not is_first:
+        sys.stdout = open(os.devnull, "w")
     tokens, vocabulary = data.load()
     config = model.Config(
         vocabulary=len(vocabulary),
@@ -78,8 +85,10 @@ def main() -> None:
         program.save(options.save)
 
     trained, losses = train(program, params, state, batches)
-    summarize(program)
-    compare(optimizer, params, state, batches, trained, losses)
+    trained = wh.gather(trained)
+    if is_first:
+        summarize(program)
+        compare(optimizer, params, state, batches, trained, losses)
 
 
 def train(
@@ -89,7 +98,8 @@ def train(
     losses = []
     size = batches[0][:, 1:].size
     start = time.perf_counter()
-    with tqdm(batches, unit="step") as progress:
+    is_first = wh.process_index() == 0
+    with tqdm(batches, unit="step", disable=not is_first) as progress:
         for count, batch in enumerate(progress, 1):
             params, state, loss = program(params, state, batch)
             losses.append(float(loss))
@@ -102,13 +112,14 @@ def train(
 
 
 def summarize(program: wh.Program) -> None:
-    """Who held and did what."""
+    """Who held and did what, of the ranks of this process."""
     stats = program.stats
     assert stats is not None
     manifest = program.manifest
     batch = next(a for a in manifest["arguments"] if a["role"] == "batch")
     print("\nrank  device  slowdown  samples  memory MB  sent MB  received MB")
-    for rank, cost in zip(manifest["ranks"], stats["ranks"], strict=True):
+    for cost in stats["ranks"]:
+        rank = manifest["ranks"][cost["rank"]]
         kinds = cost["collectives"].values()
         box = batch["boxes"][cost["rank"]]
         samples = box[1][batch["batch_dim"]] if box else 0

@@ -72,6 +72,10 @@ void whale::python::bindJob(nb::module_ &module) {
            "Ends the job with an error; returns its first one.")
       .def("leave", &Job::leave, nb::call_guard<nb::gil_scoped_release>(),
            "Collective: the process ends in order.");
+  module.def("run_processes", runProcesses, nb::arg("first"), nb::arg("count"),
+             nb::arg("total"), nb::arg("host"), nb::arg("port"),
+             nb::arg("arguments"), nb::arg("log_directory"),
+             "Starts this executable in several processes, and waits.");
   module.def("join", join, nb::arg("host"), nb::arg("port"),
              nb::arg("process").none(), nb::arg("processes").none(),
              nb::arg("progress_limit").none(), "Joins the other processes.");

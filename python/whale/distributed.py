@@ -52,11 +52,7 @@ def init_distributed(
         raise RuntimeError("init_distributed was called before")
     host, port = "", 0
     if coordinator is not None:
-        host, colon, text = coordinator.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not colon or not host or not text.isdecimal():
-            raise ValueError(f"coordinator: {coordinator!r} is no 'host:port'")
-        port = int(text)
+        host, port = address(coordinator)
     _job = native.guarded(
         native.extension().join,
         *(host, port, process_index, process_count, progress_limit),
@@ -65,6 +61,20 @@ def init_distributed(
         previous = sys.excepthook
         sys.excepthook = _remember(previous)
         atexit.register(_leave)
+
+
+def address(coordinator: str) -> tuple[str, int]:
+    """The host and the port of ``"host:port"``.
+
+    Raises:
+        ValueError: where it is none.
+    """
+    host, colon, port = coordinator.rpartition(":")
+    # An address with colons is in brackets.
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"coordinator: {coordinator!r} is no 'host:port'")
+    return host, int(port)
 
 
 def process_index() -> int:

@@ -99,7 +99,9 @@ class Program:
 
     @property
     def stats(self) -> dict[str, Any] | None:
-        """Time, memory and communication by rank of the last call.
+        """Time, memory and communication of the last call, by rank.
+
+        Of the ranks of this process, each with its number as ``"rank"``.
 
         Waits until its step has ended.
 
@@ -108,7 +110,14 @@ class Program:
         """
         if self._last is None:
             return None
-        return json.loads(native.waited(self._last.stats))
+        stats = json.loads(native.waited(self._last.stats))
+        own = distributed.process_index()
+        stats["ranks"] = [
+            rank
+            for rank in stats["ranks"]
+            if self.native.process_of(rank["rank"]) == own
+        ]
+        return stats
 
     def profile(self, file: TextIO | None = None) -> None:
         """Prints where the time of the last call went.

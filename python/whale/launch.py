@@ -1,0 +1,72 @@
+"""Starts a script in several processes of this host.
+
+    python -m whale.launch --nprocs=4 script.py [arguments of the script]
+
+The script calls `wh.init_distributed()`. On several hosts each runs this, with
+where the first process listens and the number of the host:
+
+    python -m whale.launch --nprocs=4 --coordinator=HOST:PORT --node=0/2 script.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from whale import distributed, native
+
+
+def main() -> int:
+    """Returns the exit status: 0 if all processes have ended well."""
+    parser = argparse.ArgumentParser(
+        prog="python -m whale.launch",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--nprocs", type=int, required=True, help="processes on this host"
+    )
+    parser.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="where process 0 listens"
+    )
+    parser.add_argument(
+        "--node", default="0/1", metavar="I/K", help="host I, from 0, of K"
+    )
+    parser.add_argument(
+        "--log-dir",
+        default="",
+        help="for what all but the first process of this host print",
+    )
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    host, port = "127.0.0.1", 0
+    node, slash, nodes = options.node.partition("/")
+    if not (slash and node.isdecimal() and nodes.isdecimal()) or int(
+        node
+    ) >= int(nodes):
+        parser.error(f"--node: {options.node!r} is no I/K")
+    if options.nprocs < 1:
+        parser.error("--nprocs: at least 1")
+    if options.coordinator:
+        try:
+            host, port = distributed.address(options.coordinator)
+        except ValueError as error:
+            parser.error(f"--{error}")
+    elif int(nodes) > 1:
+        parser.error("--node belongs with --coordinator")
+    if options.log_dir:
+        os.makedirs(options.log_dir, exist_ok=True)
+    sys.stdout.flush()
+    return native.guarded(
+        native.extension().run_processes,
+        *(int(node) * options.nprocs, options.nprocs),
+        *(int(nodes) * options.nprocs, host, port),
+        [sys.executable, options.script, *options.arguments],
+        options.log_dir,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
