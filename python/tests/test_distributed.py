@@ -1,0 +1,219 @@
+"""Scripts that run in several processes, and `wh.loop`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import whale as wh
+
+ROOT = pathlib.Path(__file__).parents[2]
+LIMIT = 120
+
+HEADER = """\
+import numpy as np, jax, jax.numpy as jnp, os, sys
+import whale as wh
+
+wh.init_distributed()
+me = wh.process_index()
+
+def train(w, x):
+    def loss(w):
+        return (jnp.tanh(x @ w) ** 2).mean()
+    value, g = jax.value_and_grad(loss)(w)
+    return w - 0.1 * g, (value, x @ w)
+
+rng = np.random.default_rng(0)
+w = rng.normal(size=(16, 8)).astype(np.float32)
+x = rng.normal(size=(24, 16)).astype(np.float32)
+cluster = {"nodes": [{"devices": [
+    {"kind": "cpu", "count": 3}, {"kind": "cpu", "slowdown": 2.0}]}]}
+wh.set_default_strategy(wh.replicate())
+step = wh.jit(train, cluster=cluster, batch_argnums=1)
+"""
+
+
+def run(
+    folder: pathlib.Path, body: str, count: int
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script in so many processes; standard output is the first's."""
+    script = folder / "script.py"
+    script.write_text(HEADER + textwrap.dedent(body))
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "whale.launch", f"--nprocs={count}"),
+            *(f"--log-dir={folder / 'log'}", str(script)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
+    result = run(
+        tmp_path,
+        """
+        lowered = step.lower(w, x)
+        (rows,) = lowered.batch_slices(me)
+        taken = [lowered.batch_slices(p)[0] for p in range(wh.process_count())]
+        every = np.concatenate([np.r_[tuple(part)] for part in taken])
+        assert sorted(every) == list(range(24))
+        local = np.concatenate([x[part] for part in rows])
+        batch = wh.from_local_data(local, lowered, "x")
+        assert batch.shape == x.shape and not batch.is_fully_addressable
+        new, (loss, y) = step(w, batch)
+        for shard in y.addressable_shards:
+            assert np.allclose(shard.data, (x @ w)[shard.index], atol=1e-5)
+        assert 0 < len(y.addressable_shards) < 4
+        try:
+            np.asarray(y)
+        except wh.RuntimeError as error:
+            assert "wh.gather" in str(error)
+        else:
+            raise AssertionError("read what is not here")
+        assert np.allclose(wh.gather(y), x @ w, atol=1e-5)
+        # The same whole in each process.
+        again, (_, other) = step(w, x)
+        assert np.array_equal(wh.gather(other), wh.gather(y))
+        assert np.array_equal(new, again)
+        expected, _ = jax.jit(train)(w, x)
+        assert np.allclose(new, expected, atol=1e-5)
+        # Another batch size on the same state.
+        evaluate = wh.jit(lambda w, x: x @ w, cluster=cluster, batch_argnums=1)
+        assert np.allclose(
+            wh.gather(evaluate(new, x[:12])), x[:12] @ expected, atol=1e-5)
+        print("done", wh.process_count())
+        """,
+        count,
+    )
+    assert result.stdout == f"done {count}\n", result.stderr
+    assert result.returncode == 0
+
+
+def test_different_steps(tmp_path: pathlib.Path) -> None:
+    result = run(
+        tmp_path,
+        """
+        step = wh.jit(lambda w: w * (2 + me), cluster=2)
+        step(w)
+        """,
+        2,
+    )
+    assert result.returncode == 1
+    assert "the step differs: process 0 compiles" in result.stderr
+    log = (tmp_path / "log" / "process-1.log").read_text()
+    assert "the step differs: process 0 compiles" in log
+
+
+def test_a_step_that_cannot_be_compiled(tmp_path: pathlib.Path) -> None:
+    result = run(tmp_path, "wh.jit(train, cluster={'nodes': 1})(w, x)", 2)
+    assert result.returncode == 1
+    log = (tmp_path / "log" / "process-1.log").read_text()
+    assert "CompileError" in result.stderr and "CompileError" in log
+
+
+def test_an_exception_in_one_process(tmp_path: pathlib.Path) -> None:
+    result = run(
+        tmp_path,
+        """
+        new, _ = step(w, x)
+        if me == 1:
+            raise ValueError("no more")
+        for _ in range(100000):
+            new, (loss, _) = step(new, x)
+            float(loss)
+        """,
+        2,
+    )
+    assert result.returncode == 1
+    assert "process 1: ValueError: no more" in result.stderr
+
+
+def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:
+    result = run(
+        tmp_path,
+        """
+        lowered = step.lower(w, x)
+        for local, argument in (x, 1), (x[:1, :3], "x"), (w, 0), (x, "y"):
+            try:
+                wh.from_local_data(local, lowered, argument)
+            except (ValueError, TypeError) as error:
+                print(error)
+        """,
+        2,
+    )
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "args[1]: process 0 gives float32[24, 16]; its rows are" in lines[0]
+    assert "float32[1, 3]" in lines[1]
+    assert "args[0] is no part of the batch" in lines[2]
+    assert len(lines) == 4 and "'y'" in lines[3]
+
+
+def test_alone() -> None:
+    assert wh.process_index() == 0 and wh.process_count() == 1
+    step = wh.jit(lambda x: x + 1, cluster=2, batch_argnums=0)
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    lowered = step.lower(x)
+    assert lowered.batch_slices(0) == [[slice(0, 4)]]
+    y = step(wh.from_local_data(x, lowered, 0))
+    assert y.is_fully_addressable and wh.gather(y) is y
+    assert np.array_equal(y, x + 1)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_rows_of_a_view(dim: int) -> None:
+    from whale.batches import _rows
+
+    shape, view = (6, 4, 10), (2, 3, 4, 5, 2)
+    part = (slice(0, 1), slice(1, 3), slice(1, 2), slice(0, 2), slice(0, 2))
+    elements = np.arange(240).reshape(view)[part].ravel()
+    expected = np.unique(np.unravel_index(elements, shape)[dim])
+    assert np.array_equal(_rows(shape, dim, view, part), expected)
+
+
+def test_loop() -> None:
+    step = wh.jit(lambda s, x: (s + x.sum(), x * s), cluster=2, donate_argnums=0)
+    taken = []
+
+    def data():
+        for i in range(5):
+            taken.append(threading.current_thread().name)
+            yield np.full((4,), i, np.float32)
+
+    outputs = [out for _, out in wh.loop(step, jnp.float32(1), data())]
+    assert [float(out[0]) for out in outputs] == [0, 1, 10, 39, 100]
+    assert set(taken) == {"whale-batches"}
+
+
+def test_loop_with_an_error() -> None:
+    def data():
+        yield np.ones(2, np.float32)
+        raise ValueError("no more data")
+
+    steps = wh.loop(lambda s, x: (s + 1, x), 0, data())
+    assert next(steps)[0] == 1
+    with pytest.raises(ValueError, match="no more data"):
+        next(steps)
+    steps = wh.loop(lambda s, x: (s + 1, x), 0, iter(int, 1))
+    next(steps)
+    steps.close()
+
+
+def test_a_wrong_coordinator() -> None:
+    for text in "host", ":1", "host:x", "host:70000":
+        with pytest.raises(ValueError, match="coordinator"):
+            wh.init_distributed(text, 0, 2)
