@@ -8,8 +8,10 @@
 
 #include "whale/Runtime/Program.h"
 
+#include "Replicas.h"
 #include "executor/Executor.h"
 #include "executor/StepQueue.h"
+#include "job/Handshake.h"
 #include "program/Kernels.h"
 #include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Checksum.h"
@@ -26,6 +28,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -38,8 +41,8 @@ struct Program::Engine {
          const LoadOptions &options)
       : executor(bound, constants, options) {}
 
-  /// Ends all processes, where there are others: they wait for this one. Returns
-  /// their first error.
+  /// Ends all processes, where there are others: they wait for this one.
+  /// Returns their first error.
   std::string fail(const std::string &what) {
     const Ranks &ranks = executor.where();
     return ranks.job ? ranks.job->fail(what) : what;
@@ -290,14 +293,16 @@ Program::State::load(const std::filesystem::path &directory,
   state->options = options;
   if (!options.lateSeed)
     state->options.lateSeed = seedOfEnvironment();
-  if (options.threadsPerRank <= 0)
-    state->options.threadsPerRank = threadsOfRanks(
-        static_cast<int64_t>(state->bound->program.ranks.size()));
-  if (state->options.job)
-    state->options.job->agree(
-        {{"the program", format::Checksum::of(text->text())},
-         {"the number of threads of each rank",
-          std::to_string(state->options.threadsPerRank)}});
+  int64_t &threads = state->options.threadsPerRank;
+  const format::Program &loaded = state->bound->program;
+  if (options.job && options.job->processes() > 1)
+    threads =
+        job::shakeHands(*options.job,
+                        {format::Checksum::of(text->text()),
+                         productInstructions(), std::max<int64_t>(0, threads)},
+                        loaded);
+  else if (threads <= 0)
+    threads = threadsOfRanks(static_cast<int64_t>(loaded.ranks.size()));
   try {
     state->getEngine();
   } catch (const std::exception &error) {
@@ -391,6 +396,31 @@ Array Program::gather(const Array &array, bool everywhere,
   });
   step->wait(interrupted);
   return everywhere || ranks.isLocal(0) ? *whole : Array();
+}
+
+void Program::checkReplicas(std::span<const Array> results) const {
+  const std::vector<Parameter> &parameters = state->bound->program.results;
+  // What one process sends to the others: a line for each shard.
+  std::string mine;
+  std::vector<std::vector<std::string>> checksums;
+  for (const Array &result : results)
+    for (const std::string &each : checksums.emplace_back(checksumsOf(result)))
+      mine += each + "\n";
+  const std::shared_ptr<Job> &job = state->options.job;
+  if (job && job->processes() > 1)
+    for (const std::string &all : job->allGather("replicas", mine)) {
+      std::istringstream lines(all);
+      std::string line;
+      for (std::vector<std::string> &ranks : checksums)
+        for (std::string &each : ranks)
+          if (std::getline(lines, line) && !line.empty())
+            each = line;
+    }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (auto ranks = findDifference(results[i].layout(), checksums[i]))
+      throw Error(runtime::describe(parameters[i]) +
+                  ": the replicas of ranks " + std::to_string((*ranks)[0]) +
+                  " and " + std::to_string((*ranks)[1]) + " differ");
 }
 
 Array Program::place(size_t argument, const Array &array) const {

@@ -8,6 +8,7 @@
 
 #include "whale/Runtime/Trace.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace whale::runtime {
@@ -56,12 +57,33 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
   return json;
 }
 
-std::string Trace::json() const {
+static std::string textOf(nlohmann::ordered_json events) {
+  nlohmann::ordered_json root = {{"traceEvents", std::move(events)},
+                                 {"displayTimeUnit", "ms"}};
+  // Names come from programs and may hold bytes that are not UTF-8.
+  return root.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string Trace::join(const std::vector<std::string> &parts) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string &part : parts) {
+    auto parsed = nlohmann::ordered_json::parse(part);
+    for (auto &event : parsed["traceEvents"])
+      all.push_back(std::move(event));
+  }
+  return textOf(std::move(all));
+}
+
+std::string Trace::json(const std::vector<size_t> *ranks) const {
   auto microseconds = [&](Clock::duration duration) {
     return std::chrono::duration<double, std::micro>(duration).count();
   };
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t rank = 0; rank < byRank.size(); ++rank) {
+    if (ranks && !std::ranges::count(*ranks, rank))
+      continue;
     list.push_back({{"name", "process_name"},
                     {"ph", "M"},
                     {"pid", rank},
@@ -85,12 +107,7 @@ std::string Trace::json() const {
            {"dur", microseconds(event.end - event.begin)},
            {"args", argumentsOf(event)}});
   }
-  nlohmann::ordered_json root = {{"traceEvents", std::move(list)},
-                                 {"displayTimeUnit", "ms"}};
-  // Names come from programs and may hold bytes that are not UTF-8.
-  return root.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return textOf(std::move(list));
 }
 
 } // namespace whale::runtime

@@ -155,7 +155,7 @@ class Step:
 
 
 class Program:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, job: object) -> None:
         with open(os.path.join(path, "manifest.json")) as file:
             step = _read(json.load(file)["text"])
         self.donated = step.donated

@@ -190,13 +190,17 @@ class Array(jax.Array):
         return all(own & set(ranks) for ranks in self.placement.parts)
 
     @property
-    def addressable_shards(self) -> list[Shard]:
-        """The parts that the ranks of this process hold.
+    def addressable_shards(self) -> list[Any]:
+        """The parts that the ranks of this process hold, each a `Shard`.
+
+        Where all of it is in this process: what the gathered value has.
 
         Raises:
             ValueError: where parts are no slices of the array (`placement` has
                 another view of it), and for typed PRNG keys.
         """
+        if self.is_fully_addressable:
+            return self.__jax_array__().addressable_shards
         placement = self.placement
         if placement.view != self.shape:
             raise ValueError(

@@ -38,15 +38,21 @@ func.func @main(
 """
 
 
-def compile_(folder: pathlib.Path, strategy: str, n: int = 80) -> pathlib.Path:
+ONE_HOST = """{"nodes": [{"devices": [
+  {"kind": "cpu", "count": 3}, {"kind": "cpu", "slowdown": 2.0}]}]}"""
+FOUR_HOSTS = """{"nodes": [{"devices": [{"kind": "cpu"}]},
+  {"devices": [{"kind": "cpu"}]}, {"devices": [{"kind": "cpu"}]},
+  {"devices": [{"kind": "cpu", "slowdown": 2.0}]}]}"""
+
+
+def compile_(
+    folder: pathlib.Path, strategy: str, n: int = 80, devices: str = ONE_HOST
+) -> pathlib.Path:
     """A step on four ranks that differ in speed, with its inputs."""
     text = folder / "step.mlir"
     text.write_text(STEP.format(n=n))
     cluster = folder / "cluster.json"
-    cluster.write_text(
-        '{"nodes": [{"devices": [{"kind": "cpu", "count": 3},'
-        ' {"kind": "cpu", "slowdown": 2.0}]}]}'
-    )
+    cluster.write_text(devices)
     program = folder / "step.whale"
     subprocess.run(
         [

@@ -13,7 +13,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from jobs import ENDLESS, HANG, ROOT, bits, command, compile_, run
+from jobs import (
+    ENDLESS,
+    FOUR_HOSTS,
+    HANG,
+    ROOT,
+    bits,
+    command,
+    compile_,
+    run,
+)
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 PORT = 47291
@@ -194,7 +203,9 @@ def ends(job: list[subprocess.Popen[str]], seconds: float) -> list[str]:
 
 
 def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
-    program = compile_(tmp_path, "replicate", n=1500)
+    program = compile_(
+        tmp_path, "replicate", n=1500, devices=FOUR_HOSTS
+    )
     assert run(program, "one", "--steps=3", "--threads=1").returncode == 0
     for i in range(4):
         hosts.do(
@@ -211,7 +222,7 @@ def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
 def test_a_process_of_another_host_dies(
     tmp_path: pathlib.Path, hosts: Hosts
 ) -> None:
-    program = compile_(tmp_path, "replicate")
+    program = compile_(tmp_path, "replicate", devices=FOUR_HOSTS)
     job = hosts.start(program, ENDLESS)
     time.sleep(2)
     [process] = descendants(job[2].pid)
@@ -224,7 +235,7 @@ def test_a_process_of_another_host_dies(
 
 
 def test_a_dropped_link(tmp_path: pathlib.Path, hosts: Hosts) -> None:
-    program = compile_(tmp_path, "replicate")
+    program = compile_(tmp_path, "replicate", devices=FOUR_HOSTS)
     job = hosts.start(program, ENDLESS, "--progress-limit=3")
     time.sleep(2)
     try:
@@ -238,3 +249,12 @@ def test_a_dropped_link(tmp_path: pathlib.Path, hosts: Hosts) -> None:
         for process in job:
             process.kill()
         hosts.do(4, "ip link set port3 up")
+
+
+def test_devices_of_a_node_on_two_hosts(
+    tmp_path: pathlib.Path, hosts: Hosts
+) -> None:
+    program = compile_(tmp_path, "replicate")
+    texts = ends(hosts.start(program), 30)
+    assert len(set(texts)) == 1
+    assert "ranks 0 and 1 are devices of node 0" in texts[0]

@@ -49,6 +49,19 @@ def test_stats_of_all_ranks(tmp_path: pathlib.Path) -> None:
     assert stats[0] == stats[1] and len(stats[0]) == 4
 
 
+def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate")
+    names = []
+    for count in 1, 2:
+        path = tmp_path / f"{count}.json"
+        result = run(program, "out", f"--trace={path}", f"--nprocs={count}")
+        assert result.returncode == 0, result.stderr
+        events = json.loads(path.read_text())["traceEvents"]
+        assert {event["pid"] for event in events} == {0, 1, 2, 3}
+        names.append(sorted(event["name"] for event in events))
+    assert names[0] == names[1]
+
+
 def test_too_many_processes(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
     assert "there are 5 processes for 4 ranks" in error(
@@ -278,3 +291,68 @@ def test_strangers(tmp_path: pathlib.Path) -> None:
         stranger.close()
     finally:
         first.kill()
+
+
+def open_files(pid: int) -> int:
+    return len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def test_a_thousand_strangers(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    port = free_port()
+    job = [
+        subprocess.Popen(
+            command(program, "out", ENDLESS),
+            env=os.environ | variables,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for variables in torchrun(port)
+    ]
+    try:
+        time.sleep(2)
+        before = open_files(job[0].pid)
+        for i in range(1000):
+            with socket.create_connection(("127.0.0.1", port + 1)) as stranger:
+                stranger.sendall(bytes(i % 7))
+        deadline = time.monotonic() + 15
+        while open_files(job[0].pid) > before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert job[0].poll() is None and job[1].poll() is None
+    finally:
+        for process in job:
+            process.kill()
+            process.communicate()
+
+
+SEEDS = [
+    seed if seed < 3 else pytest.param(seed, marks=pytest.mark.long)
+    for seed in range(50)
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_deaths(endless: pathlib.Path, seed: int) -> None:
+    before = set(os.listdir("/dev/shm"))
+    random = np.random.default_rng(seed)
+    job = Running(endless)
+    time.sleep(random.uniform(0, 1))
+    victim = int(random.integers(4))
+    os.kill(job.processes[victim], signal.SIGKILL)
+    killed = time.monotonic()
+    text = job.end()
+    assert time.monotonic() - killed < 10
+    assert f"process {victim}" in text
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "split"])
+def test_equal_replicas(tmp_path: pathlib.Path, strategy: str) -> None:
+    program = compile_(tmp_path, strategy)
+    for count in 1, 4:
+        result = run(
+            *(program, "out", "--steps=5", "--check-replicas=2"),
+            f"--nprocs={count}",
+        )
+        assert result.returncode == 0, result.stderr

@@ -42,6 +42,7 @@ namespace {
 struct Options {
   std::string program, inputs, outputs, data, stats, trace, slowdowns, network;
   int64_t steps = 1;
+  int64_t checkReplicas = 0;
   int64_t threads = 0;
   bool profile = false;
   std::string coordinator, node, logDirectory;
@@ -300,21 +301,26 @@ static std::vector<double> parseSlowdowns(std::string_view text) {
   return factors;
 }
 
-/// What all processes but the first have computed, for the first.
+static std::vector<size_t> ranksOf(const Program &program, int64_t process) {
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < program.rankCount(); ++rank)
+    if (program.processOf(rank) == process)
+      ranks.push_back(rank);
+  return ranks;
+}
+
+/// The first process gets what the others have computed and measured.
 static void gather(const Program &program, Job &job, Stats &stats,
-                   std::vector<Array> &results) {
+                   std::string &trace, std::vector<Array> &results) {
   for (Array &result : results)
     result = program.gather(result);
-  if (stats.ranks.empty())
-    return; // nobody asked for them
-  std::vector<std::string> all = job.allGather("statistics", stats.json());
-  for (size_t process = 1; process < all.size(); ++process) {
-    std::vector<size_t> ranks;
-    for (size_t rank = 0; rank < program.rankCount(); ++rank)
-      if (program.processOf(rank) == static_cast<int64_t>(process))
-        ranks.push_back(rank);
-    stats.take(all[process], ranks);
+  if (!stats.ranks.empty()) {
+    std::vector<std::string> all = job.allGather("statistics", stats.json());
+    for (size_t process = 1; process < all.size(); ++process)
+      stats.take(all[process], ranksOf(program, static_cast<int64_t>(process)));
   }
+  if (!trace.empty())
+    trace = Trace::join(job.allGather("traces", trace));
 }
 
 static TransportKind kindOfTransport(std::string_view name) {
@@ -353,14 +359,17 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
     outputs = std::make_unique<FileWriter>(options.outputs);
   if (isFirst && !options.stats.empty())
     statsFile = std::make_unique<FileWriter>(options.stats);
-  if (!options.trace.empty())
+  if (isFirst && !options.trace.empty())
     traceFile = std::make_unique<FileWriter>(options.trace);
   Stats stats;
+  // The traces of all processes begin together.
+  if (!options.trace.empty())
+    job->allGather("the beginning of traces", "");
   Trace trace;
   Profile profile;
   if (!options.stats.empty())
     runOptions.stats = &stats;
-  if (traceFile)
+  if (!options.trace.empty())
     runOptions.trace = &trace;
 
   std::vector<Array> arguments(program.arguments().size()), results;
@@ -377,10 +386,22 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
                              ? &profile
                              : nullptr;
     results = program.run(arguments, runOptions);
+    if (options.checkReplicas && (step + 1) % options.checkReplicas == 0)
+      try {
+        program.checkReplicas(results);
+      } catch (const Error &error) {
+        throw Error("after step " + std::to_string(step + 1) + ", " +
+                    error.what());
+      }
   }
 
+  std::string traceText;
+  if (!options.trace.empty()) {
+    std::vector<size_t> own = ranksOf(program, job->process());
+    traceText = trace.json(&own);
+  }
   if (job->processes() > 1)
-    gather(program, *job, stats, results);
+    gather(program, *job, stats, traceText, results);
   if (!isFirst)
     return;
 
@@ -395,7 +416,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (statsFile)
     files.emplace_back(statsFile.get())->write(stats.json());
   if (traceFile)
-    files.emplace_back(traceFile.get())->write(trace.json());
+    files.emplace_back(traceFile.get())->write(traceText);
   for (FileWriter *file : files)
     file->flush();
   for (FileWriter *file : files)
@@ -461,8 +482,7 @@ static void runProcess(const Options &options) {
   jobOptions.progressLimit = options.progressLimit;
   if (jobOptions.processes > 1)
     for (const auto &[flag, given] :
-         {std::pair("--trace", !options.trace.empty()),
-          std::pair("--profile", options.profile),
+         {std::pair("--profile", options.profile),
           std::pair("--network", !options.network.empty())})
       if (given)
         throw Error(std::string(flag) + " is for one process");
@@ -510,6 +530,11 @@ int main(int argc, char **argv) {
                  "dimension of batches: step i takes batch i, cycling");
   app.add_option("--steps", options.steps,
                  "Number of steps; results feed the arguments of the next")
+      ->check(countUpTo(std::numeric_limits<int64_t>::max()));
+  app.add_option("--check-replicas", options.checkReplicas,
+                 "Every so many steps, compare what several ranks hold of the "
+                 "same part of a result")
+      ->type_name("K")
       ->check(countUpTo(std::numeric_limits<int64_t>::max()));
   app.add_option("--stats", options.stats,
                  "JSON file for the memory and communication of the last step");

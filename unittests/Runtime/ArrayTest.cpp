@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Array.h"
+#include "Replicas.h"
 
 #include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -93,6 +95,32 @@ TEST(ArrayTest, DonationInvalidatesAllHandles) {
   EXPECT_TRUE(array.isDonated());
   EXPECT_THROW(array.toHost(values.data()), Error);
   EXPECT_THROW(array.shard(0), Error);
+}
+
+/// Three ranks: two halves, the first of them twice.
+Array withReplicas(std::vector<int32_t> replica) {
+  auto layout = std::make_shared<Layout>();
+  layout->view = {4};
+  layout->boxes = {Box{{0}, {2}}, Box{{2}, {2}}, Box{{0}, {2}}};
+  std::vector<std::shared_ptr<Buffer>> shards;
+  for (std::vector<int32_t> part :
+       {std::vector<int32_t>{1, 2}, {3, 4}, std::move(replica)}) {
+    shards.push_back(Buffer::allocate(8));
+    std::memcpy(shards.back()->data.get(), part.data(), 8);
+  }
+  return Array::fromShards(DType::I32, {4}, layout, shards);
+}
+
+TEST(ReplicasTest, DifferencesAreFound) {
+  Array equal = withReplicas({1, 2}), different = withReplicas({1, 3});
+  EXPECT_EQ(findDifference(equal.layout(), checksumsOf(equal)), std::nullopt);
+  std::array<size_t, 2> expected = {0, 2};
+  EXPECT_EQ(findDifference(different.layout(), checksumsOf(different)),
+            expected);
+  // A rank of another process, whose checksum is not known.
+  std::vector<std::string> checksums = checksumsOf(different);
+  checksums[2].clear();
+  EXPECT_EQ(findDifference(different.layout(), checksums), std::nullopt);
 }
 
 } // namespace

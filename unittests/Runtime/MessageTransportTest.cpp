@@ -10,6 +10,7 @@
 #include "TransportConformance.h"
 #include "TransportScenario.h"
 
+#include <algorithm>
 #include <barrier>
 #include <filesystem>
 #include <thread>
@@ -67,7 +68,10 @@ public:
     for (const auto &transport : transports)
       transport->abort();
   }
-  bool aborted() const override { return transports[0]->aborted(); }
+  bool aborted() const override {
+    return std::ranges::all_of(
+        transports, [](const auto &each) { return each->aborted(); });
+  }
   void settle() override {
     for (const auto &transport : transports)
       transport->settle();

@@ -140,6 +140,11 @@ public:
   Array gather(const Array &array, bool everywhere = false,
                const AskInterrupted &interrupted = nullptr) const;
 
+  /// Compares the shards that ranks hold of the same part of a result, in all
+  /// processes. Collective; throws one Error in all, which names the result and
+  /// two ranks, where they differ by a bit.
+  void checkReplicas(std::span<const Array> results) const;
+
   /// An argument for this program, of which `array`, in one piece, needs to
   /// have only the elements that ranks of this process hold. Copies them.
   /// Throws Error for a wrong shape or dtype.

@@ -42,6 +42,10 @@ using Product = std::variant<format::Matmul, format::Convolution>;
 std::vector<ScratchSizes> findScratch(std::span<const Product> products,
                                       int64_t threads);
 
+/// The instructions that oneDNN computes products with on this machine, as a
+/// number: others may give other bits.
+std::string productInstructions();
+
 /// The threads of each rank where nothing is said about them.
 int64_t threadsOfRanks(int64_t ranks);
 

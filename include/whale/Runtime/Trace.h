@@ -69,8 +69,10 @@ public:
 
   /// Chrome trace-event JSON, opened by Perfetto: a process for each rank, in
   /// it a track for each queue. Bars say FLOPs, bytes and their rates, and
-  /// which share of the roofline they reached.
-  std::string json() const;
+  /// which share of the roofline they reached. Of some ranks only, if given.
+  std::string json(const std::vector<size_t> *ranks = nullptr) const;
+  /// One text for those of several processes, whose traces began together.
+  static std::string join(const std::vector<std::string> &parts);
 
 private:
   Clock::time_point origin = Clock::now();

@@ -42,4 +42,9 @@ dnnl::engine makeEngine() {
   return {dnnl::engine::kind::cpu, 0};
 }
 
+std::string productInstructions() {
+  makeEngine();
+  return std::to_string(static_cast<int>(dnnl_get_effective_cpu_isa()));
+}
+
 } // namespace whale::runtime
