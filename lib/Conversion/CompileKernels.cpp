@@ -20,6 +20,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/Processor.h"
 #include "whale/Support/WriteFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -27,6 +28,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
@@ -223,8 +225,6 @@ public:
   std::string compile(StringRef object);
 
 private:
-  std::unique_ptr<llvm::TargetMachine> createMachine(std::string &error);
-
   ModuleOp module;
   const CompileKernelsOptions &options;
   unsigned number;
@@ -234,13 +234,15 @@ std::string describe(StringRef path, std::error_code code) {
   return ("cannot write '" + path + "': " + code.message()).str();
 }
 
-std::unique_ptr<llvm::TargetMachine> Part::createMachine(std::string &error) {
+/// For a processor by LLVM's name, or if that is empty for this machine's.
+std::unique_ptr<llvm::TargetMachine> createMachine(StringRef processor,
+                                                   std::string &error) {
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
   const llvm::Target *target =
       llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
-  std::string cpu = options.cpu, features;
+  std::string cpu = processor.str(), features;
   if (cpu.empty()) {
     cpu = llvm::sys::getHostCPUName().str();
     SmallVector<std::string> list;
@@ -271,7 +273,8 @@ std::string Part::compile(StringRef object) {
   if (!llvmModule)
     return "a kernel could not be translated to LLVM IR";
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(error);
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createMachine(options.cpu, error);
   if (!machine)
     return error;
   llvmModule->setDataLayout(machine->createDataLayout());
@@ -391,13 +394,38 @@ std::string link(ArrayRef<std::string> objects, StringRef path) {
 
 } // namespace
 
-LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
-                                    const CompileKernelsOptions &options) {
+static void initializeTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+}
+
+bool whale::isProcessor(StringRef name) {
+  initializeTarget();
+  // Asked about an unknown name, LLVM prints a warning and answers for another
+  // processor.
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine("", error);
+  return machine && machine->getMCSubtargetInfo()->isCPUStringValid(name);
+}
+
+std::vector<std::string> whale::findKernelFeatures(StringRef cpu) {
+  initializeTarget();
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(cpu, error);
+  std::vector<std::string> needed;
+  for (std::string_view feature : format::processorFeatures())
+    if (machine && machine->getMCSubtargetInfo()->checkFeatures(
+                       ("+" + Twine(feature)).str()))
+      needed.emplace_back(feature);
+  return needed;
+}
+
+LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
+                                    const CompileKernelsOptions &options) {
+  initializeTarget();
   MLIRContext *context = kernels.getContext();
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);

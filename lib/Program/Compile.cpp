@@ -447,6 +447,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
   EmitOptions emit;
   emit.target = options.target;
+  emit.cpu = options.cpu;
   emit.name = name.str();
   emit.plan = summary.str();
   emit.verify = isVerifyEachSet();

@@ -302,8 +302,12 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
     return fail(directory.takeError());
   if (hasKernels()) {
     auto kernels = module.lookupSymbol<ModuleOp>("kernels");
-    if (failed(compileKernels(kernels, directory->path(kKernelsFile))))
+    CompileKernelsOptions kernelOptions;
+    kernelOptions.cpu = options.cpu;
+    if (failed(compileKernels(kernels, directory->path(kKernelsFile),
+                              kernelOptions)))
       return failure();
+    program.kernelFeatures = findKernelFeatures(options.cpu);
     if (llvm::Error error = directory->add(kKernelsFile))
       return fail(std::move(error));
     program.kernels = {kKernelsFile, directory->getHashes().at(kKernelsFile)};

@@ -309,6 +309,9 @@ void ProgramReader::read() {
   classes = readTable(root.at("classes"), /*isList=*/true);
   readRanks();
   program.kernels = readFile(root, "kernels");
+  if (auto features = root.find("kernel_features"))
+    for (size_t i = 0; i < features->size(); ++i)
+      program.kernelFeatures.push_back((*features)[i].text());
   program.constants = readFile(root, "constants");
   if (auto signatures = root.find("kernel_signatures"))
     program.kernelSignatures = readSignatures(*signatures);

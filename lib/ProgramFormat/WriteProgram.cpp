@@ -567,6 +567,8 @@ ProgramText ProgramWriter::write() {
   writeCommunicators();
   writeTables();
   file("kernels", program.kernels);
+  if (!program.kernelFeatures.empty())
+    field("kernel_features", program.kernelFeatures);
   if (program.kernelSignatures) {
     Json signatures = Json::object();
     for (const auto &[symbol, signature] : *program.kernelSignatures)

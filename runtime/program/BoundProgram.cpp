@@ -10,6 +10,7 @@
 
 #include "program/Kernels.h"
 #include "whale/ProgramFormat/Limits.h"
+#include "whale/ProgramFormat/Processor.h"
 
 #include <nlohmann/json.hpp>
 
@@ -301,6 +302,12 @@ void checkTarget(const format::Program &program, const std::string &file) {
   if (program.target != "cpu")
     fail("target",
          "this runtime runs 'cpu' programs, not '" + program.target + "'");
+  for (const std::string &feature : program.kernelFeatures)
+    if (!format::hasProcessorFeature(feature))
+      fail("kernel_features",
+           "the kernels need a processor with " + feature +
+               ", which this one has not: compile with --cpu=x86-64-v3, or "
+               "another one that all machines have");
   if (program.ranks.size() > format::mostRanks)
     fail("ranks", "must have from 1 to " + std::to_string(format::mostRanks) +
                       " entries");

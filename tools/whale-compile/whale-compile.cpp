@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Conversion/CompileKernels.h"
 #include "whale/Program/Compile.h"
 #include "whale/Program/PlanTable.h"
 #include "whale/Runtime/Staging.h"
@@ -44,6 +45,10 @@ static cl::opt<std::string>
            cl::desc("Where the program runs; none plans and partitions without "
                     "generating code"),
            cl::value_desc("cpu|cuda|none"), cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    cpu("cpu", cl::desc("Which processors the kernels run on"),
+        cl::value_desc("native|x86-64-v2|x86-64-v3|x86-64-v4|..."),
+        cl::init("native"), cl::cat(category));
 static cl::opt<std::string>
     strategy("strategy", cl::desc("Strategy of operations without one"),
              cl::value_desc("replicate|split|none"), cl::cat(category));
@@ -169,6 +174,9 @@ int main(int argc, char **argv) {
                     "'" +
                         target + "'");
 
+  if (cpu != "native" && !whale::isProcessor(cpu))
+    return fail("", "--cpu: LLVM knows no processor '" + cpu + "'");
+
   auto buffer = whale::readTextFile(input, whale::kMostSourceBytes);
   if (!buffer)
     return fail(input, "cannot read the file: " + toString(buffer.takeError()));
@@ -176,6 +184,8 @@ int main(int argc, char **argv) {
   whale::CompileOptions options;
   options.cluster = cluster;
   options.target = target;
+  if (cpu != "native")
+    options.cpu = cpu;
   options.strategy = strategy;
   if (batchArgs.getNumOccurrences())
     for (StringRef argument : split(batchArgs, ','))

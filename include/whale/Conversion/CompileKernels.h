@@ -18,7 +18,7 @@
 namespace whale {
 
 struct CompileKernelsOptions {
-  /// The processor to compile for; the one of this machine if empty.
+  /// The processor to compile for, by LLVM's name; this machine's if empty.
   std::string cpu;
   /// Modules that are compiled at the same time; 0 lets the number of
   /// processors decide.
@@ -38,6 +38,13 @@ struct CompileKernelsOptions {
 /// diagnostic at the module if the linker or the code generator fails.
 llvm::LogicalResult compileKernels(mlir::ModuleOp kernels, llvm::StringRef path,
                                    const CompileKernelsOptions &options = {});
+
+/// Whether LLVM knows a processor of this name.
+bool isProcessor(llvm::StringRef name);
+
+/// What the kernels for a processor (this machine's, if the name is empty) need
+/// of the one they run on, as whale/ProgramFormat/Processor.h lists it.
+std::vector<std::string> findKernelFeatures(llvm::StringRef cpu);
 
 } // namespace whale
 

@@ -39,6 +39,9 @@ struct CompileOptions {
   std::string cluster = "1";
   /// Where the program runs: "cpu", or "none" for a program without code.
   std::string target = "cpu";
+  /// The processor that kernels are built for, by LLVM's name; this machine's if
+  /// empty.
+  std::string cpu;
   /// For operations without one: "replicate", "split" or "none"; empty leaves
   /// what the text says.
   std::string strategy;

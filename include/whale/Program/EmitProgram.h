@@ -18,6 +18,8 @@ namespace whale {
 struct EmitOptions {
   /// "cpu", or "none" for a program without code.
   std::string target = "cpu";
+  /// The processor that kernels are built for; this machine's if empty.
+  std::string cpu;
   /// Of the program, for messages.
   std::string name;
   /// JSON text for the manifest's `plan`; may be empty.

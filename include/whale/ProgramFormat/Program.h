@@ -313,6 +313,8 @@ struct Program {
   /// By number. Equal channels share one Collective.
   std::map<int64_t, Shared<Collective>> channels;
   std::optional<File> kernels;
+  /// What the kernels need of a processor (Processor.h).
+  std::vector<std::string> kernelFeatures;
   /// By symbol.
   std::optional<std::map<std::string, KernelSignature>> kernelSignatures;
   std::optional<File> constants;
