@@ -108,7 +108,8 @@ void whale::python::bindProgram(nb::module_ &module) {
              "Ends steps, and waits until they have left.");
   nb::class_<Program>(module, "Program",
                       "A program directory in memory, with its ranks.")
-      .def("__init__", load, nb::arg("path"), nb::arg("job").none())
+      .def("__init__", load, nb::arg("path"),
+           nb::arg("job").none() = nb::none())
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
       .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -286,19 +287,52 @@ def run_whale(program, text, inputs, args, folder, stats=None):
     return results
 
 
-def run_once(program, text, args, folder, stats=None, late=None):
-    """The results for inputs in a folder; `late` is a seed of late devices."""
-    command = [tool("whale-run"), program]
+def run_once(
+    program,
+    text,
+    args,
+    folder,
+    stats=None,
+    late=None,
+    launcher=(),
+    transport=None,
+):
+    """The results for inputs in a folder; `late` is a seed of late devices,
+    `launcher` what starts whale-run."""
+    command = [*launcher, tool("whale-run"), program]
     command += [f"--inputs={folder}/in.safetensors"]
     command += [f"--outputs={folder}/out.safetensors"]
     if args.steps > 1:
         command.append(f"--steps={args.steps}")
     if stats:
         command.append(f"--stats={stats}")
+    if transport:
+        command.append(f"--transport={transport}")
     environment = {} if late is None else {"WHALE_TEST_LATE": str(late)}
     call(command, "whale-run", args.timeout, environment)
     tensors = read_safetensors(f"{folder}/out.safetensors")
     return [tensors[f"result{i}"] for i in range(len(text.results))]
+
+
+def check_processes(program, text, args, folder, results):
+    """That a program gives the same bits in several processes: a sample of the
+    programs in two, and with scripts/test --full all in two and four, by UCX
+    and by MPI."""
+    ranks = len(read_manifest(program)["ranks"])
+    is_full = "WHALE_TEST_FULL" in os.environ
+    is_sampled = zlib.crc32(text.name.encode()) % 8 == 0
+    for count in (2, 4) if is_full else (2,):
+        if count > ranks or not (is_full or is_sampled):
+            continue
+        launch = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
+        for transport in ("ucx", "mpi"):
+            again = run_once(
+                *(program, text, args, folder),
+                launcher=[*launch, str(count)],
+                transport=transport,
+            )
+            where = f"in {count} processes by {transport}"
+            check_bits(results, again, where)
 
 
 def check_late(program, text, args, folder, results):
@@ -392,6 +426,7 @@ def compare(path, args):
         actual = run_whale(program, text, inputs, args, folder)
         times.append(time.time())
         moved = check_late(program, text, args, folder, actual)
+        check_processes(program, text, args, folder, actual)
     worst, report = judge(text, expected, actual, args.steps)
     return worst, report, moved, (times[1] - times[0], times[2] - times[1])
 

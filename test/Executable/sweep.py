@@ -109,6 +109,7 @@ def run(text, expected, args, folder):
     inputs, results = expected
     actual = compare.run_whale(program, text, inputs, args, folder)
     moved = compare.check_late(program, text, args, folder, actual)
+    compare.check_processes(program, text, args, folder, actual)
     if args.cluster == 4 and args.strategy == "split":
         manifest = compare.read_manifest(program)
         args.cluster, args.compile_arg = 1, ["--target=none"]
