@@ -305,7 +305,7 @@ std::vector<std::shared_ptr<Buffer>> Array::release() {
   state.reset();
   if (value.use_count() > 1)
     return value->shards;
-  // Who held it before has read it before.
+  // Reads through other handles come before.
   std::atomic_thread_fence(std::memory_order_acquire);
   return std::move(value->shards);
 }

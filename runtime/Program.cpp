@@ -63,7 +63,7 @@ struct Program::Engine {
   }
 
   Executor executor;
-  /// Held by whoever uses the executor.
+  /// Held while the executor is used.
   std::mutex mutex;
   pid_t process = getpid();
   // Last: its thread stops before what it uses goes.
@@ -166,7 +166,7 @@ Program::State::~State() {
     delete last;
 }
 
-/// Lets nobody wait for a rank that is in the middle of an instruction.
+/// Does not wait for a rank that is in the middle of an instruction.
 void Program::State::destroy(State *state) {
   Engine *last = state->engine;
   if (last && last->process == getpid() && last->executor.isBusy())
@@ -462,7 +462,7 @@ struct Program::Work {
   Trace *trace;
   std::shared_ptr<Step> step;
   std::shared_ptr<StepCosts> costs;
-  /// Not those of the caller, who may donate his.
+  /// Apart from the caller's, which may be donated.
   std::vector<Array> arguments, results;
 
   void run();
@@ -534,7 +534,7 @@ Bindings Program::Work::compute() {
   runOptions.stats = &costs->stats;
   runOptions.profile = options.isProfiled ? &costs->profile : nullptr;
   runOptions.trace = trace;
-  // A trace may go before ranks that nobody waits for.
+  // The trace may be destroyed while ranks that were given up still run.
   runOptions.interrupted = trace ? nullptr : isUnwanted;
   return engine.executor.run(std::move(inputs), std::move(outputs), runOptions);
 }

@@ -89,7 +89,7 @@ fs::path locateProgram(const fs::path &path) {
     if (!aside.empty() && !fs::exists(target, error))
       return aside;
   } catch (const std::system_error &) {
-    // What is wrong with the path is said by who reads it.
+    // A wrong path is reported where it is read.
   }
   return path;
 }

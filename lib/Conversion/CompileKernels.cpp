@@ -354,7 +354,7 @@ std::string link(ArrayRef<std::string> objects, StringRef path) {
     linker = llvm::sys::findProgramByName("ld.lld-22");
   if (!linker)
     return "cannot find the linker ld.lld";
-  // Memory that is mapped to a file on a full disk ends who writes there.
+  // A write to memory that is mapped to a file on a full disk is a SIGBUS.
   SmallVector<StringRef> arguments{
       "ld.lld", "-shared", "--build-id=none", "--no-mmap-output-file",
       "-o",     path};

@@ -292,7 +292,7 @@ static GenericOp mergeInputs(RewriterBase &rewriter, GenericOp op) {
   return merged;
 }
 
-/// Results that nobody uses are not stored.
+/// Results without uses are not stored.
 static void dropUnusedResults(RewriterBase &rewriter, GenericOp op) {
   SmallVector<Value> outs;
   SmallVector<Type> types;

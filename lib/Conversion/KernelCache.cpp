@@ -1,4 +1,4 @@
-//===- KernelCache.cpp - Loop nests that are alike ------------------------===//
+//===- KernelCache.cpp - Reuse of equal loop nests ------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- KernelCache.h - Loop nests that are alike ----------------*- C++ -*-===//
+//===- KernelCache.h - Reuse of equal loop nests ----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

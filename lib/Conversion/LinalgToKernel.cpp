@@ -95,7 +95,7 @@ bool whale::canStoreAt(stablehlo::DynamicUpdateSliceOp store,
     if (Operation *maker = value.getDefiningOp())
       if (maker->getBlock() == block && !maker->isBeforeInBlock(place))
         return false;
-  // Whoever reads the tensor in between would see the update too early.
+  // A read of the tensor in between would see the update too early.
   return llvm::none_of(store.getOperand().getUsers(), [&](Operation *user) {
     Operation *here = block->findAncestorOpInBlock(*user);
     return here && here != store && !here->isBeforeInBlock(place) &&

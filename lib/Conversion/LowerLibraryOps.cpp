@@ -171,7 +171,7 @@ struct Side {
     if (!contractsInOneStride() ||
         (groups.size() > 1 && groups.back().size < kMinRows))
       return false;
-    // The library wants a stride of one in each matrix.
+    // The library needs a stride of one in each matrix.
     bool unit = groups.back().size == 1 || groups.back().first == 1;
     for (int64_t dim : contracting)
       unit |= strides[dim] == 1;
@@ -302,7 +302,7 @@ void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
     side.transpose(rewriter, op.getLoc());
 }
 
-/// Writes the result as its only user wants it, if that is not in smaller
+/// Writes the result as its only user needs it, if that is not in smaller
 /// pieces.
 void Contraction::placeResult() {
   if (!op->hasOneUse())

@@ -211,7 +211,7 @@ void AxisPropagation::visit(Operation *op) {
   AxisPolicy policy = options.policy(op);
   if (!rule || policy == AxisPolicy::Whole)
     return visitWhole(op);
-  // What can be computed anywhere waits until somebody wants it.
+  // A value that can be computed anywhere waits for a use that decides.
   if (!isLazy(op))
     decide(op, *rule);
 }

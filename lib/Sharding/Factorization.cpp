@@ -134,7 +134,7 @@ SmallVector<Factorization::Cuts> &Factorization::cutsOf(Value value) {
 }
 
 /// A cut that doesn't fit into the chain of divisors is left out: the
-/// operation that wants it won't be split there.
+/// operation that needs it is not split there.
 bool Factorization::addCut(Value value, unsigned dim, int64_t cut) {
   int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   if (cut <= 1 || cut >= size || size % cut != 0)

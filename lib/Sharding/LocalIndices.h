@@ -46,7 +46,7 @@ struct Lookup {
 bool looksUpSplit(const Lookup &lookup);
 
 /// Rewrites `indices` for a lookup of split dimensions. Values may be out of
-/// bounds: nobody holds those.
+/// bounds: no device holds those.
 LocalIndices emitLocalIndices(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value indices, const Lookup &lookup);
 

@@ -219,7 +219,7 @@ Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
       return shares;
     }
   }
-  // They have room for parts of the whole.
+  // They can hold parts of the whole.
   for (ShareCost &cost : costs)
     cost.most *= double(extent) / double(std::max<int64_t>(size, 1));
   return toExtents(solve(size, costs));

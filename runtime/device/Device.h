@@ -64,7 +64,7 @@ public:
 
   /// Called once on the rank's thread, before anything else.
   virtual void attachThread() = 0;
-  /// Makes ready for the next run; nobody is inside a device of the program.
+  /// Makes ready for the next run; no rank is inside a device of the program.
   virtual void reset() = 0;
   /// Returns when all queues are done; the rank puts nothing more on them in
   /// this run.

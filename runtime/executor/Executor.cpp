@@ -199,7 +199,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
 
 std::string Executor::describe(const Profile &profile) {
   threads.wait({});
-  // Devices are alike, and what one can do takes a while to measure.
+  // All devices are equal, and measuring one takes a while.
   return describeProfile(profile, program, [&](const Instruction &instruction) {
     return leastSeconds(place.local.front(), instruction);
   });

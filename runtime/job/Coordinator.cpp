@@ -280,7 +280,7 @@ void Server::fail(const std::string &what) {
   sendAll(Kind::Fail, FieldWriter().text(what).take());
 }
 
-/// Who is connected is gone.
+/// The other end of the connection has closed it.
 void Server::lose(Connection &connection) {
   connection.isClosed = true;
   if (!connection.isMember)

@@ -413,7 +413,7 @@ std::shared_ptr<void> Joined::onFailure(Callback callback) {
   }
   if (already)
     std::exchange(listener->callback, nullptr)(*already);
-  // Who lets go of it waits for a call.
+  // The destructor waits until a call that runs has ended.
   return std::shared_ptr<void>(listener.get(), [listener](void *) {
     std::lock_guard lock(listener->mutex);
     listener->callback = nullptr;

@@ -42,8 +42,8 @@ bool hasNaN(char uplo, Int n, const std::complex<double> *a) {
 /// The number of LAPACKE's argument with the matrix.
 constexpr Int kMatrix = 5;
 
-/// Asks `call(work, count)` for the workspace it wants, by a count of -1, and
-/// calls it with that.
+/// Asks `call(work, count)` for the size of its workspace, by a count of -1,
+/// and calls it with that.
 template <typename T, typename Call>
 Int callWithWorkspace(Workspace least, Call call) {
   T asked = 0;

@@ -58,7 +58,7 @@ namespace whale::runtime {
 
 using Int = lapack_int;
 
-/// Extents as LAPACK wants them: the leading dimension is never 0.
+/// Extents as LAPACK takes them: the leading dimension is never 0.
 inline Int lead(int64_t extent) {
   return static_cast<Int>(std::max<int64_t>(extent, 1));
 }

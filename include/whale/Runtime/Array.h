@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What programs take and return: a tensor left where it is, one shard per rank,
-// gathered when read and laid out anew when a program wants it otherwise. A
+// gathered when read and laid out anew when a program takes another layout. A
 // tensor of the host is an array with a single whole shard. The result of a
 // step that has not ended knows all of itself but its elements.
 //
@@ -76,7 +76,7 @@ public:
 
   /// The step that it is a result of, null if none; throws when donated.
   std::shared_ptr<Step> step() const;
-  /// Whether nobody who reads it waits.
+  /// Whether reading it does not wait.
   bool isReady() const;
   /// See Step::wait.
   void wait(const AskInterrupted &interrupted = nullptr) const;

@@ -36,7 +36,7 @@ struct DirectoryIdentity {
 };
 
 /// Calls `read` with the directory of a program. One that was replaced while it
-/// was read is read again: nobody gets parts of two.
+/// was read is read again: no caller gets parts of two.
 template <typename Read>
 auto readProgram(const std::filesystem::path &path, Read read) {
   constexpr int mostTries = 20;

@@ -29,7 +29,7 @@ struct ScratchSizes : std::array<int64_t, 4> {
   ScratchSizes() : array{} {}
   ScratchSizes(const array &sizes) : array(sizes) {}
 
-  /// Makes room for what another operation asks for.
+  /// Grows to what another operation needs.
   void include(const ScratchSizes &other);
   /// Of all blocks together.
   int64_t sum() const;
@@ -37,7 +37,7 @@ struct ScratchSizes : std::array<int64_t, 4> {
 
 using Product = std::variant<format::Matmul, format::Convolution>;
 
-/// What each of the products asks for on this machine, with so many threads.
+/// What each of the products needs on this machine, with so many threads.
 /// Their buffers don't matter.
 std::vector<ScratchSizes> findScratch(std::span<const Product> products,
                                       int64_t threads);

@@ -69,8 +69,8 @@ public:
   void interrupt();
 
   /// Gives up steps of this process, whoever has submitted them, and waits
-  /// until they have left. Whoever waits for one of them does so for ever: the
-  /// process is about to end.
+  /// until they have left. A thread that waits for one of them does so for
+  /// ever: the process is about to end.
   static void stop(std::span<const std::shared_ptr<Step>> steps);
 
   /// Whether nothing runs for it any more, but what an interrupted step leaves

@@ -156,7 +156,7 @@ public:
 
   /// The layout in which a value is produced, never free after run().
   AxisState getState(mlir::Value value) const;
-  /// The layout in which an operation wants an operand.
+  /// The layout in which an operation needs an operand.
   AxisState getRequired(mlir::OpOperand &operand) const;
   /// The factor that an operation is split along, if any.
   std::optional<SubFactor> getChoice(mlir::Operation *op) const;
@@ -219,7 +219,7 @@ private:
   /// What is still to be done until a value that was demanded is laid out.
   struct Task {
     enum Kind {
-      /// An operation wants `operand` in `state`.
+      /// An operation needs `operand` in `state`.
       Require,
       /// `value` is wanted in `state`.
       Demand,

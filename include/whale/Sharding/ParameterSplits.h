@@ -11,7 +11,7 @@
 // convolution or gather of the TaskGraph uses is stored sharded. This finds
 // these parameters and chooses the piece along which each is cut, so that the
 // communication and computation of the whole program cost least. Parameters
-// that play the same role in different layers are cut alike.
+// that play the same role in different layers are cut in the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,8 @@
 
 namespace whale {
 
-/// Parameters that are to be cut alike, with the pieces to choose from.
+/// Parameters that are to be cut in the same way, with the pieces to choose
+/// from.
 struct ParameterGroup {
   /// The common part of their names, `params['blocks'][#]['w1']`.
   std::string name;

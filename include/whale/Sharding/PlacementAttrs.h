@@ -9,9 +9,9 @@
 //
 // Between whale-propagate and whale-partition every operation carries
 // `whale.placements`, one per result, and (until whale-insert-reshards has
-// honoured it) `whale.operand_placements`, what it wants of each operand.
-// Arguments of the function carry `whale.placement`; those of loop regions
-// have the placement of the loop's result.
+// honoured it) `whale.operand_placements`, the placement it needs of each
+// operand. Arguments of the function carry `whale.placement`; those of loop
+// regions have the placement of the loop's result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ inline constexpr llvm::StringLiteral globalTypeAttrName = "whale.global_type";
 /// The placement of a value; null if none has been given.
 PlacementAttr getPlacement(mlir::Value value);
 
-/// What `operand`'s owner wants of it; null if it says nothing.
+/// The placement that `operand`'s owner needs of it; null if it names none.
 PlacementAttr getWantedPlacement(mlir::OpOperand &operand);
 
 /// The terminator's operand that a task graph's result is; the value itself

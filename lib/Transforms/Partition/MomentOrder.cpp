@@ -196,7 +196,7 @@ MomentOrder::itemsOf(DeviceId device,
     }
     if (isOwn)
       items.push_back(item);
-    // What is moved in one turn comes first: nobody waits for the rest.
+    // What is moved in one turn comes first: nothing waits for the rest.
     add(exchanges.lookup({body, item.op}), item.moment);
     if (isOwn)
       add(slices.lookup({body, item.op}), item.moment);

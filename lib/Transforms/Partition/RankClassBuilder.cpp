@@ -371,7 +371,7 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
     Operation *collective = builder.create(state);
     value = result ? adapt(collective->getResult(0), *rounded) : Value();
   }
-  // Empty shards are all alike to the steps, so 0x2 may have stayed 0x2 where
+  // Empty shards are all equal to the steps, so 0x2 may have stayed 0x2 where
   // 2x0 is wanted.
   auto wanted = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult()));
   if (value &&

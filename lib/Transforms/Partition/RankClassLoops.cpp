@@ -141,7 +141,7 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
 
 /// A reduction over devices behind the loop can begin when the segment that
 /// makes its last term is over. So one that makes many of them ends several
-/// times, in all moments alike.
+/// times, in each moment.
 void RankClassBuilder::findCuts(LoopState &loop) {
   constexpr int64_t mostParts = 8;
   MicroBatchesOp op = loop.op;

@@ -115,7 +115,7 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
     returned.push_back(local);
   };
   for (Value value : defined) {
-    // Whoever needs a constant makes it.
+    // Each function that needs a constant makes it.
     Operation *producer = value.getDefiningOp();
     bool isConstant = producer && producer->hasTrait<OpTrait::ConstantLike>();
     if (!isConstant && isUsedOutside(value))

@@ -78,7 +78,7 @@ public:
 
   /// Ends the function. `getLocal` gives an operation that has no operands and
   /// differs between ranks its place in the rank class. Constants of `outputs`
-  /// are clones that belong to nobody.
+  /// are clones without an owner.
   Segment close(llvm::function_ref<mlir::Value(mlir::Operation *)> getLocal);
 
 private:

@@ -44,7 +44,7 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     llvm::Expected<std::vector<VirtualDevice>> devices =
         virtualDevicesOf(module, *cluster, requests);
     if (!devices) {
-      // A TaskGraph that asks for too many is at fault alone.
+      // A TaskGraph that needs too many is at fault alone.
       auto *tooLarge = llvm::find_if(requests, [&](const DeviceRequest &r) {
         return r.devices && *r.devices > count;
       });
@@ -86,7 +86,7 @@ private:
 
   /// Task graphs of one name share devices; the first use sets the order, that
   /// in a micro-batch where there are any: what is computed before them comes
-  /// from all over the step. One without a strategy asks for no devices: all of
+  /// from all over the step. One without a strategy needs no devices: all of
   /// them compute it.
   void findTaskGraphs(func::FuncOp function) {
     taskGraphs.clear();

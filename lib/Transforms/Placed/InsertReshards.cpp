@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Puts a whale.reshard wherever an operation wants another placement of an
+// Puts a whale.reshard wherever an operation needs another placement of an
 // operand than the one that it is produced in. A reshard is right after
 // the value is made, so that all users of the same placement share it and
 // loops don't repeat it.

@@ -273,7 +273,7 @@ ScheduleProblem Pipeline::getProblem() {
         costs.sendSeconds([&, index = int64_t(index)](TaskGraphOp graph) {
           return getSlot(graph) == index;
         });
-    // The device that has the least room for it.
+    // The device with the least free memory.
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t device : slot.devices) {
       auto it = bytesOf.find(device);

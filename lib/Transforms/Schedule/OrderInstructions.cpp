@@ -182,7 +182,7 @@ Section::Section(ArrayRef<Operation *> ops,
       }
     }
   }
-  // What reuses an argument's buffer comes after those who read it.
+  // What reuses an argument's buffer comes after its readers.
   for (auto [argument, last] : handOver) {
     auto from = numbers.find(argument), to = numbers.find(last);
     if (from == numbers.end() || to == numbers.end() ||

@@ -49,7 +49,7 @@ public:
   InstructionCosts(ModuleOp module, int64_t numRanks) {
     for (ClusterOp op : module.getOps<ClusterOp>())
       cluster = op.getCluster();
-    // A module without a cluster is one whose ranks are alike.
+    // A module without a cluster is one of equal ranks.
     if (cluster.devices.empty())
       cluster = Cluster::ofRanks(numRanks);
     topology = Topology::of(cluster);

@@ -108,7 +108,7 @@ private:
   dnnl::primitive primitive;
   /// What the primitive calls the operands.
   int rhsArgument = DNNL_ARG_WEIGHTS, outArgument = DNNL_ARG_DST;
-  /// The tensors as they are, and as the primitive wants them.
+  /// The tensors as they are, and as the primitive takes them.
   struct Side {
     dnnl::memory::desc given, wanted;
     dnnl::reorder reorder;

@@ -161,7 +161,7 @@ void LateQueues::block(Lock &lock, int64_t rank,
       while (self.until) {
         if (hasFailed || transport.aborted())
           throw Aborted();
-        // A run that is stopped from outside wakes nobody here.
+        // A run that is stopped from outside wakes no rank here.
         constexpr std::chrono::milliseconds patience(20);
         if (running == 0)
           step();

@@ -1,4 +1,4 @@
-//===- Channel.cpp - Who exchanges data with whom -------------------------===//
+//===- Channel.cpp - Peers of the ranks in a channel ----------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -9,7 +9,7 @@
 // There are no threads beside those of the ranks: a rank moves its own data
 // while it is inside `wait` or `test`, that of all its transfers that have
 // begun, in the order of its queue. Data move from buffer to buffer, never
-// under the lock that all state is under. Nobody spins: ranks may be many more
+// under the lock that all state is under. No rank spins: ranks may be many more
 // than cores. A rank that changes something takes those transfers out of the
 // queues that are done by it, and wakes the ranks that can go on. When no rank
 // is left that runs, or has been woken, none will ever go on: that is an error,

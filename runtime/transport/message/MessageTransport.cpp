@@ -84,7 +84,7 @@ public:
   Transfer(Mover &mover, const Addresses &addresses)
       : mover(mover), addresses(addresses) {}
 
-  /// `memory`: as many bytes of staging memory as the part wants.
+  /// `memory`: as many bytes of staging memory as the part needs.
   void begin(const Part &part, const void *src, void *dst, char *memory);
   /// Does what the messages that have ended allow; false where that is nothing.
   bool advance();
@@ -607,7 +607,7 @@ void MessageTransport::work() {
   } catch (const std::exception &exception) {
     fail(exception.what());
   }
-  // Nobody posts any more, or what is posted is not begun.
+  // Later posts are not begun.
   if (isEnding && !isStopped)
     return;
   while (!isStopped && !isEnding)

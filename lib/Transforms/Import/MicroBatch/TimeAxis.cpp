@@ -248,7 +248,7 @@ bool TimeAxis::computeWholeValues() {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// The operand that wants all moments of a value, on the way to this one.
+/// The operand that needs all moments of a value, on the way to this one.
 OpOperand &TimeAxis::findMix(OpOperand &operand) const {
   OpOperand *mix = &operand;
   while (Operation *producer = mix->get().getDefiningOp()) {
@@ -281,7 +281,7 @@ Operation *TimeAxis::findSum(Value value) const {
   return nullptr;
 }
 
-/// What it is that wants all moments, and what helps.
+/// Names the use that needs all moments, and a remedy.
 std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
   Operation *op = mix.getOwner();
   Operation *producer = mix.get().getDefiningOp();

@@ -67,7 +67,7 @@ void dropLoneCollectives(ModuleOp module) {
     if (!processes || !isZeroAlone(processes) ||
         op->getOperandTypes() != op->getResultTypes())
       return;
-    // Who is sent nothing has zeros.
+    // A process that nothing is sent to has zeros.
     if (isa<stablehlo::CollectivePermuteOp, stablehlo::CollectiveBroadcastOp>(
             op) &&
         processes.empty())

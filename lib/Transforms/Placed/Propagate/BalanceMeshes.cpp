@@ -36,7 +36,7 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
 }
 
 /// The repetitions of a pipeline are replicas of the model, each with samples
-/// of its own: all stages cut a micro-batch alike between them, or else
+/// of its own: all stages cut a micro-batch in the same way, or else
 /// replicas would wait for one another. The slowest stage decides how much a
 /// replica takes, and the fullest how much it can.
 void MeshBalancer::keepReplicasApart(ArrayRef<Mesh *> meshes) {

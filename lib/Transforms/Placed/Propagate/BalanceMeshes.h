@@ -34,7 +34,7 @@ public:
   /// For each micro-batch the first one with the same shares on all meshes.
   llvm::SmallVector<int64_t> findVariants(llvm::ArrayRef<Mesh *> meshes) const;
 
-  /// Says who takes how much, how long it takes, and what it needs.
+  /// Describes the shares, their times, and the memory they need.
   /// `nameOf` says of whom.
   void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes,
                llvm::function_ref<std::string(const Mesh *)> nameOf) const;

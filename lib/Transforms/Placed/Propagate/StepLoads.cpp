@@ -315,7 +315,7 @@ void StepLoads::addMemory() {
   }
   for (auto &[key, range] : ranges)
     addRange(key.first, key.second, range);
-  // Arguments that nobody reads.
+  // Arguments without readers.
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())
       if (const Mesh *mesh = stepMeshes.meshOfValue(argument))
