@@ -29,6 +29,8 @@ ORDER = [
     "Transforms/Partition",
     "Transforms/Schedule",
     "Conversion",
+    "Target/CPU",
+    "Target/CUDA",
     "Program",
     "tools",
     "python",

@@ -30,10 +30,7 @@ using namespace whale;
 /// terms are added.
 static constexpr int64_t kMaxSums = 1024, kMinTile = 64, kAcrossTile = 32;
 
-/// The operation with which the body of `op` adds to (or multiplies, or
-/// compares with) what result `number` accumulates; null if it does something
-/// else.
-static Operation *findCombiner(linalg::GenericOp op, unsigned number) {
+Operation *LoopNest::findCombiner(linalg::GenericOp op, unsigned number) {
   Block &body = op.getRegion().front();
   Value sum = body.getArgument(op.getNumDpsInputs() + number);
   Operation *combiner =

@@ -55,6 +55,7 @@ std::optional<KernelCache::Key> KernelCache::getKey(LoopNest &nest) {
       add(type);
   };
   addOperation(nest.op);
+  add(nest.blocks.chunks);
   for (const Access &access : nest.reads)
     add(access.buffer);
   for (unsigned number = 0; number < nest.writes.size(); ++number) {

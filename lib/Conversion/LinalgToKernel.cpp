@@ -249,9 +249,10 @@ void LoopNest::findLoops() {
     if (sizes[dim] == 1)
       continue;
     bool parallel = !isReduction(iterators[dim]);
-    bool merge = previous && loops.back().parallel == parallel &&
-                 !indexed.contains(*previous) && !indexed.contains(dim) &&
-                 (sums.empty() || order.groups[*previous] == order.groups[dim]);
+    bool merge =
+        previous && loops.back().parallel == parallel &&
+        !indexed.contains(*previous) && !indexed.contains(dim) &&
+        (order.chunks.empty() || order.groups[*previous] == order.groups[dim]);
     for (const Access *access : accesses)
       merge &= merge && access->coefficients[*previous] ==
                             sizes[dim] * access->coefficients[dim];
@@ -494,9 +495,13 @@ void LoopNest::emit(KernelOp kernel) {
         b, loc, MemRefType::get({tile * tile * kTileLength}, element),
         b.getI64IntegerAttr(64)));
   }
-  allocateSums(b);
   counters.resize(loops.size());
   loaded.resize(reads.size());
+  if (forBlocks) {
+    emitBlocks(b);
+    return;
+  }
+  allocateSums(b);
   emitLevel(b, 0);
 }
 
@@ -510,8 +515,6 @@ KernelOp LoopNest::build(KernelCache &cache) {
   groupLoops();
   findRuns();
   findTiles();
-  for (auto [number, write] : llvm::enumerate(writes))
-    write.buffer = inputs.size() + number;
   int64_t extent = 1;
   if (tile > 0 && loops.size() == 2)
     extent = llvm::divideCeil(loops[0].size, tile);
@@ -519,7 +522,16 @@ KernelOp LoopNest::build(KernelCache &cache) {
     extent = loops[0].size;
   else if (innerParallel)
     extent = loops.back().size;
-  SmallVector<Type> types(op->getResultTypes());
+  return makeNestKernel(cache, SmallVector<Type>(op->getResultTypes()), extent);
+}
+
+/// The kernel that `op` becomes, with results of these types where these are
+/// not stored in slices.
+KernelOp LoopNest::makeNestKernel(KernelCache &cache, ArrayRef<Type> results,
+                                  int64_t extent) {
+  for (auto [number, write] : llvm::enumerate(writes))
+    write.buffer = inputs.size() + number;
+  SmallVector<Type> types(results);
   SmallVector<int64_t> updates(writes.size(), -1);
   for (auto [number, store] : llvm::enumerate(stores))
     if (store) {
@@ -555,7 +567,7 @@ KernelOp LoopNest::build(KernelCache &cache) {
   return kernel;
 }
 
-KernelOp whale::convertToKernel(RewriterBase &rewriter, linalg::GenericOp op,
-                                KernelCache &cache) {
+KernelOp whale::convertToLoops(RewriterBase &rewriter, linalg::GenericOp op,
+                               KernelCache &cache) {
   return LoopNest(rewriter, op).build(cache);
 }

@@ -35,7 +35,13 @@ bool canStoreAt(mlir::stablehlo::DynamicUpdateSliceOp store,
 /// initial values and those that store its results in slices (both are left
 /// without a use). All index maps must be linear. A kernel that equals one of
 /// the cache is left without a body.
-KernelOp convertToKernel(mlir::RewriterBase &rewriter,
+KernelOp convertToLoops(mlir::RewriterBase &rewriter,
+                        mlir::linalg::GenericOp op, KernelCache &cache);
+
+/// The same for a GPU, as EmitBlocks.cpp says: one kernel or two. An iteration
+/// of the kernel's extent is what a thread runs or, if it has
+/// kThreadsAttrName, so many threads.
+KernelOp convertToBlocks(mlir::RewriterBase &rewriter,
                          mlir::linalg::GenericOp op, KernelCache &cache);
 
 } // namespace whale

@@ -56,7 +56,11 @@ public:
       : rewriter(rewriter), op(op), loc(op.getLoc()),
         sizes(op.getStaticLoopRanges()) {}
 
+  /// Loops for a processor.
   KernelOp build(KernelCache &cache);
+  /// For blocks of threads; with `chunks` the partial results of an operation
+  /// whose second kernel combines them.
+  KernelOp buildBlocks(KernelCache &cache, int64_t chunks = 1);
 
 private:
   friend class KernelCache;
@@ -76,6 +80,8 @@ private:
   void findInplace(KernelOp kernel);
   void countCosts(KernelOp kernel);
 
+  KernelOp makeNestKernel(KernelCache &cache, llvm::ArrayRef<mlir::Type> types,
+                          int64_t extent);
   void emit(KernelOp kernel);
   void emitLevel(mlir::OpBuilder &b, unsigned level);
   void emitReduction(mlir::OpBuilder &b, unsigned level);
@@ -114,6 +120,11 @@ private:
     int64_t left = 0;
     mlir::Value index; // In elements, within the innermost loop.
   };
+  /// The operation with which the body of `op` adds to (or multiplies, or
+  /// compares with) what result `number` accumulates; null if it does something
+  /// else.
+  static mlir::Operation *findCombiner(mlir::linalg::GenericOp op,
+                                       unsigned number);
   /// What `combiner` combines with any number to that number.
   mlir::Value makeNeutral(mlir::OpBuilder &b, mlir::Operation *combiner);
   static mlir::Value combine(mlir::OpBuilder &b, mlir::Operation *combiner,
@@ -145,6 +156,22 @@ private:
   int64_t getGroupStride(const Group &group, const Access &access) const;
   bool variesInside(const Access &access) const;
   bool readsAcross() const;
+
+  bool findCombiners();
+  void findBlocks();
+  bool isVector(const Access &access, int64_t count) const;
+  int64_t findVectorWidth();
+  int64_t countBlocks() const;
+  void emitBlocks(mlir::OpBuilder &b);
+  void emitElements(mlir::OpBuilder &b, int64_t width);
+  void emitBlock(mlir::OpBuilder &b, mlir::Value block);
+  llvm::SmallVector<mlir::Value>
+  emitThreadTerms(mlir::OpBuilder &b, mlir::Value first, mlir::Value end);
+  mlir::Value emitAcrossThreads(mlir::OpBuilder &b, const Sum &sum,
+                                mlir::Value value, mlir::Value column,
+                                mlir::Value row);
+  mlir::linalg::GenericOp makeChunkSums(int64_t chunks);
+  void splitReduction(mlir::linalg::GenericOp second);
 
   /// True if result `number` collects over the reduction loops; another one is
   /// stored in every iteration.
@@ -190,6 +217,17 @@ private:
   int64_t sumTile = 1;
   /// Terms of the last group are computed before lanes take them.
   bool keepsTerms = false;
+
+  /// How a nest for a GPU is cut, as EmitBlocks.cpp says.
+  struct Blocks {
+    int64_t results = 1, terms = 1;     // Of all parallel, all other loops.
+    int64_t columns = 1, rows = 1;      // Threads; 1 row: no block.
+    int64_t chunks = 1, chunkTerms = 1; // Of each result.
+    int64_t width = 1;                  // Elements of a thread.
+    bool across = false; // Neighbouring threads have neighbouring results.
+  };
+  Blocks blocks;
+  bool forBlocks = false;
 
   // While emitting.
   mlir::Value sumColumn, sumWidth; // The first column of a tile, its columns.

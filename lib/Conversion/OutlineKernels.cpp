@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -152,7 +153,8 @@ private:
     // The name is given when the body turns out to be a new one.
     auto function = func::FuncOp::create(b, kernel.getLoc(), "k", type);
     function->setAttr(kExtentAttrName, kernel.getExtentAttr());
-    for (StringRef name : {kFlopsAttrName, kBytesAttrName, kParallelAttrName})
+    for (StringRef name :
+         {kThreadsAttrName, kFlopsAttrName, kBytesAttrName, kParallelAttrName})
       if (Attribute value = kernel->getAttr(name))
         function->setAttr(name, value);
     function.getBody().takeBody(kernel.getBody());
@@ -187,6 +189,8 @@ private:
 };
 
 struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
+  using OutlineKernelsBase::OutlineKernelsBase;
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
     std::vector<KernelCache> caches(functions.size());
@@ -218,8 +222,8 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
 
   /// From the last to the first, so that what fills an initial value is still
   /// a linalg operation when its user takes it in.
-  static void convertGenerics(IRRewriter &rewriter, func::FuncOp function,
-                              KernelCache &cache) {
+  void convertGenerics(IRRewriter &rewriter, func::FuncOp function,
+                       KernelCache &cache) {
     SmallVector<linalg::GenericOp> generics;
     function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
     for (linalg::GenericOp op : llvm::reverse(generics)) {
@@ -227,7 +231,10 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
         rewriter.eraseOp(op);
       } else if (!replaceByConstant(rewriter, op)) {
         op->setLoc(getAllLocations(op));
-        convertToKernel(rewriter, op, cache);
+        if (blocks)
+          convertToBlocks(rewriter, op, cache);
+        else
+          convertToLoops(rewriter, op, cache);
       }
     }
     function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(

@@ -28,6 +28,7 @@
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Step/MemoryFit.h"
 #include "whale/Support/WriteFile.h"
+#include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/SourceLines.h"
@@ -190,7 +191,11 @@ private:
   void findStageDevices(ModuleOp module);
   SmallVector<int64_t> findStageBytes(ModuleOp module, const Cluster &cluster);
   LogicalResult dump(ModuleOp module, StringRef phase);
-  bool isCpu() const { return options.target == "cpu"; }
+  bool isGpu() const { return StringRef(options.target).starts_with("cuda"); }
+  /// Whether it runs on the processor.
+  bool isCpu() const {
+    return options.target == "cpu" || options.target == "cuda-emulated";
+  }
 
   StringRef fileName;
   const CompileOptions &options;
@@ -212,15 +217,19 @@ private:
 };
 
 LogicalResult Compiler::checkOptions() {
-  if (options.target == "cpu" || options.target == "none")
-    return success();
-  if (options.target == "cuda")
-    reporter.error("", "target 'cuda': this build of whale has no CUDA "
-                       "target; use cpu or none");
-  else
+  if (!llvm::is_contained({"cpu", "cuda", "cuda-emulated", "none"},
+                          StringRef(options.target))) {
     reporter.error("", "target '" + options.target +
-                           "' is none of cpu, cuda, none");
-  return failure();
+                           "' is none of cpu, cuda, cuda-emulated, none");
+    return failure();
+  }
+  if (isGpu() && !isGpuArchitecture(options.gpuArch)) {
+    reporter.error("", "GPU architecture '" + options.gpuArch +
+                           "' is none of " +
+                           llvm::join(getGpuArchitectures(), ", "));
+    return failure();
+  }
+  return success();
 }
 
 LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
@@ -278,7 +287,9 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       summary.addPlacement(module);
       findStageDevices(module);
     }
-    if (failed(runPasses(module, level.name, level.pipeline)))
+    bool isOwn = isGpu() && !level.gpuPipeline.empty();
+    if (failed(runPasses(module, level.name,
+                         isOwn ? level.gpuPipeline : level.pipeline)))
       return failure();
     if (level.name == "partitioned")
       summary.addCollectives(module);
@@ -447,6 +458,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
   EmitOptions emit;
   emit.target = options.target;
+  emit.gpuArch = options.gpuArch;
   emit.cpu = options.cpu;
   emit.name = name.str();
   emit.plan = summary.str();

@@ -14,9 +14,10 @@
 #include "ProgramDirectory.h"
 #include "ToFormat.h"
 #include "whale/Cluster/Cluster.h"
-#include "whale/Conversion/CompileKernels.h"
 #include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/Target/CPU/CompileKernels.h"
+#include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "mlir/IR/Threading.h"
@@ -42,8 +43,9 @@ public:
   LogicalResult write(StringRef outDir);
 
 private:
+  LogicalResult writeKernels(ProgramDirectory &directory);
   bool hasKernels() const {
-    return options.target == "cpu" && !program.kernelSignatures->empty();
+    return options.target != "none" && !program.kernelSignatures->empty();
   }
   bool hasConstants() const { return !constants.bytes().empty(); }
   LogicalResult collectClasses();
@@ -296,22 +298,38 @@ LogicalResult ProgramEmitter::verify() {
          << fault->path << ": " << fault->what;
 }
 
+LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
+  auto kernels = module.lookupSymbol<ModuleOp>(kKernelsModuleName);
+  if (options.target == "cuda") {
+    auto texts = compilePtx(kernels, options.gpuArch);
+    if (failed(texts))
+      return failure();
+    for (auto [number, text] : llvm::enumerate(*texts))
+      if (llvm::Error error = directory.write(
+              ("kernels." + Twine(number) + ".ptx").str(), text))
+        return fail(std::move(error));
+    return success();
+  }
+  std::string path = directory.path(kKernelsFile);
+  CompileKernelsOptions kernelOptions;
+  kernelOptions.cpu = options.cpu;
+  if (failed(options.target == "cpu"
+                 ? compileKernels(kernels, path, kernelOptions)
+                 : compileEmulated(kernels, path)))
+    return failure();
+  program.kernelFeatures = findKernelFeatures(options.cpu);
+  if (llvm::Error error = directory.add(kKernelsFile))
+    return fail(std::move(error));
+  program.kernels = {kKernelsFile, directory.getHashes().at(kKernelsFile)};
+  return success();
+}
+
 LogicalResult ProgramEmitter::write(StringRef outDir) {
   llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
   if (!directory)
     return fail(directory.takeError());
-  if (hasKernels()) {
-    auto kernels = module.lookupSymbol<ModuleOp>("kernels");
-    CompileKernelsOptions kernelOptions;
-    kernelOptions.cpu = options.cpu;
-    if (failed(compileKernels(kernels, directory->path(kKernelsFile),
-                              kernelOptions)))
-      return failure();
-    program.kernelFeatures = findKernelFeatures(options.cpu);
-    if (llvm::Error error = directory->add(kKernelsFile))
-      return fail(std::move(error));
-    program.kernels = {kKernelsFile, directory->getHashes().at(kKernelsFile)};
-  }
+  if (hasKernels() && failed(writeKernels(*directory)))
+    return failure();
   if (hasConstants()) {
     if (llvm::Error error = directory->write(kConstantsFile, constants.bytes()))
       return fail(std::move(error));

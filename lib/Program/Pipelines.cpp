@@ -46,9 +46,13 @@ llvm::ArrayRef<Level> getLevels() {
                       "whale-recompute-cheap-values,whale-partition,"
                       "whale-join-stacks,whale-bucket-reductions,"
                       "whale-verify-partition,whale-fold-empty-shares"},
-      {"kernels", "func.func(whale-lower-library-ops,"
-                  "whale-stablehlo-to-linalg,whale-fuse-kernels),"
-                  "whale-outline-kernels"},
+      {"kernels",
+       "func.func(whale-lower-library-ops,"
+       "whale-stablehlo-to-linalg,whale-fuse-kernels),"
+       "whale-outline-kernels",
+       "func.func(whale-lower-library-ops,"
+       "whale-stablehlo-to-linalg,whale-fuse-kernels),"
+       "whale-outline-kernels{blocks}"},
       {"program", "whale-order-instructions,whale-start-transfers,"
                   "whale-plan-buffers"},
   };

@@ -299,7 +299,10 @@ void checkTarget(const format::Program &program, const std::string &file) {
   if (program.target == "none")
     fail("target", "the program was compiled for 'none': it has no code to "
                    "run");
-  if (program.target != "cpu")
+  if (program.target == "cuda")
+    fail("target", "this runtime has no CUDA device: it runs 'cpu' programs, "
+                   "and on the processor those of 'cuda-emulated'");
+  if (program.target != "cpu" && program.target != "cuda-emulated")
     fail("target",
          "this runtime runs 'cpu' programs, not '" + program.target + "'");
   for (const std::string &feature : program.kernelFeatures)

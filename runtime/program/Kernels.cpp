@@ -8,6 +8,7 @@
 
 #include "program/Kernels.h"
 
+#include "emulator/Emulator.h"
 #include "whale/Runtime/Io.h"
 
 #include <cstring>
@@ -82,6 +83,8 @@ KernelLibrary::KernelLibrary(const std::filesystem::path &path) {
   if (!handle)
     throw Error(path.string() + ": cannot be loaded: " + dlerror());
   loaded.names.insert(name);
+  if (void *table = dlsym(handle, "whale_emulator"))
+    *static_cast<const EmulatorFunctions **>(table) = &emulatorFunctions();
 }
 
 KernelLibrary::~KernelLibrary() {

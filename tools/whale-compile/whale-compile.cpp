@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Conversion/CompileKernels.h"
 #include "whale/Program/Compile.h"
 #include "whale/Program/PlanTable.h"
 #include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
+#include "whale/Target/CPU/CompileKernels.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -44,7 +44,8 @@ static cl::opt<std::string>
     target("target",
            cl::desc("Where the program runs; none plans and partitions without "
                     "generating code"),
-           cl::value_desc("cpu|cuda|none"), cl::init("cpu"), cl::cat(category));
+           cl::value_desc("cpu|cuda|cuda-emulated|none"), cl::init("cpu"),
+           cl::cat(category));
 static cl::opt<std::string>
     cpu("cpu", cl::desc("Which processors the kernels run on"),
         cl::value_desc("native|x86-64-v2|x86-64-v3|x86-64-v4|..."),
@@ -169,7 +170,8 @@ int main(int argc, char **argv) {
     return fail("", "--parent: " + Twine(parent) +
                         " is not the process that started this one");
 
-  if (gpuArch.getNumOccurrences() && target != "cuda")
+  if (gpuArch.getNumOccurrences() && target != "cuda" &&
+      target != "cuda-emulated")
     return fail("", "--gpu-arch: only a cuda program has one, and --target is "
                     "'" +
                         target + "'");
@@ -186,6 +188,8 @@ int main(int argc, char **argv) {
   options.target = target;
   if (cpu != "native")
     options.cpu = cpu;
+  if (gpuArch.getNumOccurrences())
+    options.gpuArch = gpuArch;
   options.strategy = strategy;
   if (batchArgs.getNumOccurrences())
     for (StringRef argument : split(batchArgs, ','))

@@ -20,7 +20,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
-#include "whale/Conversion/CompileKernels.h"
+#include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -29,6 +29,7 @@
 #include "whale/Support/CleanErrors.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
+#include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/Support/ToolOutputFile.h"
@@ -103,6 +104,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   whale::registerWhaleConversionPasses();
+  whale::registerWhaleCudaPasses();
   whale::registerWhaleTransformsPasses();
   whale::registerPipelines();
   std::string overview =

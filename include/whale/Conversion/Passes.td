@@ -212,10 +212,16 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"blocks", "blocks", "bool", "false",
+           "Make kernels whose iterations are threads, or blocks of threads, "
+           "of a GPU">,
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect", "::whale::WhaleDialect"
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::whale::WhaleDialect"
   ];
 }
 

@@ -37,11 +37,14 @@ struct CompileOptions {
   /// A cluster file's path, its text (it starts with '{'), or a number of
   /// CPU ranks.
   std::string cluster = "1";
-  /// Where the program runs: "cpu", or "none" for a program without code.
+  /// Where the program runs: "cpu", "cuda", "cuda-emulated" (on the processor,
+  /// with the kernels of a GPU), or "none" for a program without code.
   std::string target = "cpu";
   /// The processor that kernels are built for, by LLVM's name; this machine's if
   /// empty.
   std::string cpu;
+  /// The architecture that a cuda program's kernels are built for, as "sm_90".
+  std::string gpuArch = "sm_90";
   /// For operations without one: "replicate", "split" or "none"; empty leaves
   /// what the text says.
   std::string strategy;
@@ -87,6 +90,8 @@ void registerProgramDialects(mlir::DialectRegistry &registry);
 struct Level {
   llvm::StringLiteral name;
   llvm::StringLiteral pipeline;
+  /// For GPUs, where it is another one.
+  llvm::StringLiteral gpuPipeline = "";
 };
 
 /// The phases from the text to a module that emitProgram takes.

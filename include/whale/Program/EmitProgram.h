@@ -16,10 +16,12 @@
 namespace whale {
 
 struct EmitOptions {
-  /// "cpu", or "none" for a program without code.
+  /// "cpu", "cuda", "cuda-emulated", or "none" for a program without code.
   std::string target = "cpu";
   /// The processor that kernels are built for; this machine's if empty.
   std::string cpu;
+  /// The architecture that a GPU's kernels are built for.
+  std::string gpuArch;
   /// Of the program, for messages.
   std::string name;
   /// JSON text for the manifest's `plan`; may be empty.

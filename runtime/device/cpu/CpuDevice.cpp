@@ -16,6 +16,7 @@
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
 #include "device/cpu/Peaks.h"
+#include "emulator/Emulator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -60,11 +61,13 @@ public:
     if (parts <= 1) {
       if (launch.extent > 0)
         launch.function(buffers, 0, launch.extent);
-      return;
+    } else {
+      parallelFor(launch.extent, parts, [&](int64_t begin, int64_t end) {
+        launch.function(buffers, begin, end);
+      });
     }
-    parallelFor(launch.extent, parts, [&](int64_t begin, int64_t end) {
-      launch.function(buffers, begin, end);
-    });
+    if (hasEmulatorFault())
+      throw Error(takeEmulatorFault().value_or("an emulated kernel is wrong"));
   }
 
   void matmul(Queue, const Matmul &matmul, const BufferTable &table) override {

@@ -299,6 +299,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.last_use", kOnArgument, findUnitFault},
 
     {kExtentAttrName, kOnFunction, findCountFault},
+    {kThreadsAttrName, kOnFunction | kOnKernel, findCountFault},
     {kFlopsAttrName, kOnFunction | kOnKernel, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel, findCountFault},
     {kTripsAttrName, kOnOther, findCountFault},

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_CONVERSION_COMPILEKERNELS_H
-#define WHALE_CONVERSION_COMPILEKERNELS_H
+#ifndef WHALE_TARGET_CPU_COMPILEKERNELS_H
+#define WHALE_TARGET_CPU_COMPILEKERNELS_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -48,4 +48,4 @@ std::vector<std::string> findKernelFeatures(llvm::StringRef cpu);
 
 } // namespace whale
 
-#endif // WHALE_CONVERSION_COMPILEKERNELS_H
+#endif // WHALE_TARGET_CPU_COMPILEKERNELS_H

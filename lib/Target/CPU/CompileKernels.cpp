@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Conversion/CompileKernels.h"
+#include "whale/Target/CPU/CompileKernels.h"
 #include "KernelsToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,65 +20,22 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/ProgramFormat/Processor.h"
 #include "whale/Support/WriteFile.h"
+#include "whale/Target/CPU/NativeCode.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/Program.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
-#include <csignal>
-#include <dlfcn.h>
-#include <mutex>
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace whale;
 
-//===----------------------------------------------------------------------===//
-// Libraries
-//===----------------------------------------------------------------------===//
-
 namespace {
-
-/// A shared library of the system, found as the dynamic linker finds it.
-struct SystemLibrary {
-  void *handle;
-  std::string path;
-
-  SystemLibrary(const char *name, const char *symbol)
-      : handle(dlopen(name, RTLD_LAZY)) {
-    Dl_info info;
-    if (handle && dlsym(handle, symbol) && dladdr(dlsym(handle, symbol), &info))
-      path = info.dli_fname;
-  }
-  bool has(const std::string &symbol) const {
-    return handle && dlsym(handle, symbol.c_str());
-  }
-};
-
-const SystemLibrary &getLibmvec() {
-  static SystemLibrary library("libmvec.so.1", "_ZGVbN4v_expf");
-  return library;
-}
-
-const SystemLibrary &getLibm() {
-  static SystemLibrary library("libm.so.6", "expf");
-  return library;
-}
 
 //===----------------------------------------------------------------------===//
 // LLVM IR
@@ -110,7 +67,7 @@ void describeMathFunction(llvm::Function &function,
         ("_ZGV" + Twine(version.letter) + "N" + Twine(lanes) +
          std::string(function.arg_size(), 'v') + "_" + function.getName())
             .str();
-    if (!version.available || !getLibmvec().has(name))
+    if (!version.available || !hasVectorMath(name))
       continue;
     auto *vector = llvm::FixedVectorType::get(function.getReturnType(), lanes);
     SmallVector<llvm::Type *> arguments(function.arg_size(), vector);
@@ -196,25 +153,6 @@ void addEntryPoint(llvm::Function &function) {
   builder.CreateRetVoid();
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = true;
-  tuning.SLPVectorization = true;
-  tuning.LoopInterleaving = true;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
-}
-
 /// One part of the kernels on its way to an object file.
 class Part {
 public:
@@ -229,33 +167,6 @@ private:
   const CompileKernelsOptions &options;
   unsigned number;
 };
-
-std::string describe(StringRef path, std::error_code code) {
-  return ("cannot write '" + path + "': " + code.message()).str();
-}
-
-/// For a processor by LLVM's name, or if that is empty for this machine's.
-std::unique_ptr<llvm::TargetMachine> createMachine(StringRef processor,
-                                                   std::string &error) {
-  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return nullptr;
-  std::string cpu = processor.str(), features;
-  if (cpu.empty()) {
-    cpu = llvm::sys::getHostCPUName().str();
-    SmallVector<std::string> list;
-    for (auto &feature : llvm::sys::getHostCPUFeatures())
-      list.push_back((feature.second ? "+" : "-") + feature.first().str());
-    features = llvm::join(list, ",");
-  }
-  llvm::TargetOptions targetOptions;
-  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, cpu, features, targetOptions, llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::Default));
-}
 
 std::string Part::compile(StringRef object) {
   llvm::StringSet<> parallel;
@@ -274,7 +185,7 @@ std::string Part::compile(StringRef object) {
     return "a kernel could not be translated to LLVM IR";
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
-      createMachine(options.cpu, error);
+      createNativeMachine(options.cpu, error);
   if (!machine)
     return error;
   llvmModule->setDataLayout(machine->createDataLayout());
@@ -298,134 +209,20 @@ std::string Part::compile(StringRef object) {
       markParallelLoops(*function);
     addEntryPoint(*function);
   }
-  optimize(*llvmModule, *machine);
+  optimizeNative(*llvmModule, *machine);
   if (!options.dumpLLVM.empty()) {
     std::string dump = (options.dumpLLVM + "." + Twine(number) + ".ll").str();
     auto print = [&](raw_ostream &os) { llvmModule->print(os, nullptr); };
     if (std::error_code code = writeFile(dump, print))
-      return describe(dump, code);
+      return ("cannot write '" + dump + "': " + code.message());
   }
-  bool isSupported = true;
-  auto emit = [&](llvm::raw_pwrite_stream &os) {
-    llvm::legacy::PassManager passes;
-    isSupported = !machine->addPassesToEmitFile(
-        passes, os, nullptr, llvm::CodeGenFileType::ObjectFile);
-    if (isSupported)
-      passes.run(*llvmModule);
-  };
-  if (std::error_code code = writeFile(object, emit))
-    return describe(object, code);
-  return isSupported ? "" : "the target cannot emit object files";
-}
-
-//===----------------------------------------------------------------------===//
-// Linking
-//===----------------------------------------------------------------------===//
-
-/// A file that is no part of any disk, which may be full.
-class MemoryFile {
-public:
-  explicit MemoryFile(const char *name)
-      : descriptor(memfd_create(name, MFD_CLOEXEC)) {}
-  ~MemoryFile() { close(descriptor); }
-
-  /// Empty, for nowhere, where /proc is missing.
-  std::string getPath() const {
-    std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" +
-                       std::to_string(descriptor);
-    return llvm::sys::fs::exists(path) ? path : "";
-  }
-  std::string read() const {
-    auto text = llvm::MemoryBuffer::getFile(getPath());
-    return text ? (*text)->getBuffer().str() : "";
-  }
-
-private:
-  int descriptor;
-};
-
-std::string link(ArrayRef<std::string> objects, StringRef path) {
-  // The one of the LLVM that Whale was built with, wherever PATH leads.
-  llvm::ErrorOr<std::string> linker =
-      llvm::sys::findProgramByName("ld.lld", {WHALE_LLVM_TOOLS_DIR});
-  if (!linker)
-    linker = llvm::sys::findProgramByName("ld.lld");
-  if (!linker)
-    linker = llvm::sys::findProgramByName("ld.lld-22");
-  if (!linker)
-    return "cannot find the linker ld.lld";
-  // A write to memory that is mapped to a file on a full disk is a SIGBUS.
-  SmallVector<StringRef> arguments{
-      "ld.lld", "-shared", "--build-id=none", "--no-mmap-output-file",
-      "-o",     path};
-  for (const std::string &object : objects)
-    arguments.push_back(object);
-  for (const SystemLibrary *library : {&getLibm(), &getLibmvec()})
-    if (!library->path.empty())
-      arguments.push_back(library->path);
-  MemoryFile log("link.log");
-  std::string logPath = log.getPath();
-  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(logPath),
-                                          StringRef(logPath)};
-  // A linker that crashes need not say where, in more files.
-  SmallVector<StringRef> environment{"LLVM_DISABLE_SYMBOLIZATION=1"};
-  for (char **variable = environ; *variable; ++variable)
-    environment.push_back(*variable);
-  // It has a handler that makes a crash of a file over the limit of its size;
-  // with the signal blocked, that is an error.
-  sigset_t fileSize, before;
-  sigemptyset(&fileSize);
-  sigaddset(&fileSize, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &fileSize, &before);
-  std::string error;
-  int status = llvm::sys::ExecuteAndWait(
-      *linker, arguments, ArrayRef(environment), redirects, 0, 0, &error);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (status == 0)
-    return "";
-  if (error.empty()) // It was no crash.
-    error = log.read();
-  StringRef text = StringRef(error).trim();
-  text.consume_front("ld.lld: error: ") || text.consume_front("LLVM ERROR: ");
-  if (text.empty())
-    text = "it does not say why";
-  return ("ld.lld failed to make '" + path + "': " + text).str();
+  return emitObject(*llvmModule, *machine, object);
 }
 
 } // namespace
 
-static void initializeTarget() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
-}
-
-bool whale::isProcessor(StringRef name) {
-  initializeTarget();
-  // Asked about an unknown name, LLVM prints a warning and answers for another
-  // processor.
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine("", error);
-  return machine && machine->getMCSubtargetInfo()->isCPUStringValid(name);
-}
-
-std::vector<std::string> whale::findKernelFeatures(StringRef cpu) {
-  initializeTarget();
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(cpu, error);
-  std::vector<std::string> needed;
-  for (std::string_view feature : format::processorFeatures())
-    if (machine && machine->getMCSubtargetInfo()->checkFeatures(
-                       ("+" + Twine(feature)).str()))
-      needed.emplace_back(feature);
-  return needed;
-}
-
 LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
                                     const CompileKernelsOptions &options) {
-  initializeTarget();
   MLIRContext *context = kernels.getContext();
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
@@ -474,7 +271,7 @@ LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
   for (const std::string &error : errors)
     if (!error.empty())
       return kernels.emitError("cannot compile the kernels: ") << error;
-  if (std::string error = link(objects, path); !error.empty())
+  if (std::string error = linkShared(objects, path); !error.empty())
     return kernels.emitError("cannot link the kernels: ") << error;
   return success();
 }

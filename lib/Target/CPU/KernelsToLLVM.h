@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_CONVERSION_KERNELSTOLLVM_H
-#define WHALE_LIB_CONVERSION_KERNELSTOLLVM_H
+#ifndef WHALE_LIB_TARGET_CPU_KERNELSTOLLVM_H
+#define WHALE_LIB_TARGET_CPU_KERNELSTOLLVM_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -23,4 +23,4 @@ llvm::LogicalResult lowerKernelsToLLVM(mlir::ModuleOp module);
 
 } // namespace whale
 
-#endif // WHALE_LIB_CONVERSION_KERNELSTOLLVM_H
+#endif // WHALE_LIB_TARGET_CPU_KERNELSTOLLVM_H

@@ -1,0 +1,63 @@
+//===- Emulator.h - What emulated GPU kernels call --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program for 'cuda-emulated' has the kernels of a GPU, compiled for the
+// processor. Its shared object has a variable `whale_emulator`, which the
+// runtime sets to the functions below before it calls a kernel. lib/Target/CUDA
+// writes these types as LLVM IR: they change together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EMULATOR_H
+#define WHALE_RUNTIME_EMULATOR_H
+
+#include <cstdint>
+
+namespace whale::runtime {
+
+struct EmulatorFunctions;
+
+/// What a thread of a block knows of itself.
+struct EmulatedThread {
+  const EmulatorFunctions *functions;
+  void *sharedMemory;
+  int32_t thread;
+  int32_t block;
+};
+
+/// How a kernel is run.
+struct EmulatedKernel {
+  const char *name;
+  /// Runs one thread.
+  void (*body)(EmulatedThread *thread, void **buffers);
+  int32_t threads;
+  int32_t sharedBytes;
+  /// 1 if an iteration is a block whose threads wait for one another, 0 if it
+  /// is a thread.
+  int32_t cooperates;
+};
+
+/// Which lane's value a shuffle takes.
+enum class ShuffleMode : int32_t { Up, Down, Xor, Index };
+
+struct EmulatorFunctions {
+  /// Runs iterations `begin` to `end` of a kernel's extent.
+  void (*run)(const EmulatedKernel *kernel, void **buffers, int64_t begin,
+              int64_t end);
+  /// Returns when all threads of the block have called it.
+  void (*barrier)(EmulatedThread *thread);
+  /// shfl.sync: `value` of the lane that `mode` and `operand` say, once all
+  /// lanes of `mask` have called it; `clamp` holds segments as PTX does. Bit 32
+  /// of the result says that the lane is inside its segment.
+  uint64_t (*shuffle)(EmulatedThread *thread, int32_t mode, uint32_t mask,
+                      uint32_t value, uint32_t operand, uint32_t clamp);
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EMULATOR_H

@@ -1,0 +1,52 @@
+//===- CompileCuda.h - Kernels for NVIDIA GPUs ------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From the module of kernels to PTX, or to code that runs the same kernels on
+// the processor, thread by thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TARGET_CUDA_COMPILECUDA_H
+#define WHALE_TARGET_CUDA_COMPILECUDA_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace whale {
+
+/// Threads of a block whose iterations don't cooperate.
+inline constexpr int64_t kBlockThreads = 128;
+
+/// The architectures that there is code for: sm_75 (Turing) and later.
+llvm::ArrayRef<llvm::StringLiteral> getGpuArchitectures();
+bool isGpuArchitecture(llvm::StringRef name);
+
+/// Compiles each function of `kernels` (the module that
+/// whale-outline-kernels{blocks} makes; it is not changed) for GPUs of the
+/// architecture `arch`. A function `@k` becomes the entry `k` of one of the PTX
+/// texts, with a pointer for each of its memrefs. Emits a diagnostic where the
+/// toolkit's device library, or what a kernel needs, is missing.
+llvm::FailureOr<std::vector<std::string>> compilePtx(mlir::ModuleOp kernels,
+                                                     llvm::StringRef arch);
+
+/// Compiles them to the shared library `path`, for this machine's processor:
+/// the IR that PTX is made of, with calls of whale/Runtime/Emulator.h where it
+/// asks for what a GPU does. A function `@k` becomes
+///
+///   void k(void **buffers, int64_t begin, int64_t end);
+///
+/// of iterations of its extent.
+llvm::LogicalResult compileEmulated(mlir::ModuleOp kernels,
+                                    llvm::StringRef path);
+
+} // namespace whale
+
+#endif // WHALE_TARGET_CUDA_COMPILECUDA_H

@@ -1,0 +1,69 @@
+//===- Passes.td - Passes of the CUDA target ---------------*- tablegen -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_TARGET_CUDA_PASSES_TD
+#define WHALE_TARGET_CUDA_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Makes kernels of a GPU of the functions of a module";
+  let description = [{
+    Each function with a `whale.extent`, as `whale-outline-kernels{blocks}`
+    makes them, becomes a `gpu.func` of the `gpu.module` that the functions move
+    into. Without `whale.threads`, each of its iterations is run by a thread, in
+    blocks of 128; else by a block of so many threads. The loop from `begin` to
+    `end` disappears, shared memory becomes a workgroup attribution, and the
+    sizes of blocks and grid are known, so that LLVM can compute indices in 32
+    bits.
+
+    Example:
+    ```mlir
+    func.func @k0(%x: memref<300xf32>, %y: memref<300xf32>, %begin: index,
+                  %end: index) attributes {whale.extent = 300 : i64} {
+      %c1 = arith.constant 1 : index
+      scf.for %i = %begin to %end step %c1 {
+        %0 = memref.load %x[%i] : memref<300xf32>
+        %1 = arith.negf %0 : f32
+        memref.store %1, %y[%i] : memref<300xf32>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      gpu.module @kernels {
+        gpu.func @k0(%arg0: memref<300xf32>, %arg1: memref<300xf32>) kernel
+            attributes {known_block_size = array<i32: 128, 1, 1>,
+            known_grid_size = array<i32: 3, 1, 1>} {
+          %block_id_x = gpu.block_id x
+          %thread_id_x = gpu.thread_id x
+          %c128 = arith.constant 128 : index
+          %0 = arith.muli %block_id_x, %c128 : index
+          %1 = arith.addi %0, %thread_id_x : index
+          %c300 = arith.constant 300 : index
+          %2 = arith.cmpi ult, %1, %c300 : index
+          scf.if %2 {
+            %3 = memref.load %arg0[%1] : memref<300xf32>
+            %4 = arith.negf %3 : f32
+            memref.store %4, %arg1[%1] : memref<300xf32>
+          }
+          gpu.return
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+#endif // WHALE_TARGET_CUDA_PASSES_TD

@@ -1,0 +1,126 @@
+//===- CompilePtx.cpp - Kernels to PTX ------------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerToNvvm.h"
+#include "mlir/IR/Threading.h"
+#include "whale/Target/CUDA/CompileCuda.h"
+
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace whale;
+
+/// LLVM's features for an architecture: the lowest PTX that has what kernels
+/// use, so that drivers of the CUDA that the architecture came with accept it.
+static StringRef getFeatures(StringRef arch) {
+  return arch == "sm_90" ? "+ptx80" : "";
+}
+
+ArrayRef<llvm::StringLiteral> whale::getGpuArchitectures() {
+  static constexpr llvm::StringLiteral names[] = {
+      "sm_75", "sm_80",  "sm_86",  "sm_87",  "sm_89",
+      "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"};
+  return names;
+}
+
+bool whale::isGpuArchitecture(StringRef name) {
+  return llvm::is_contained(getGpuArchitectures(), name);
+}
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef arch,
+                                                          std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, arch, getFeatures(arch), options, std::nullopt, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+}
+
+/// The PTX of a module of kernels, which is consumed.
+static FailureOr<std::string> compilePart(ModuleOp kernels, StringRef arch) {
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(arch, error);
+  if (!machine)
+    return kernels.emitError("this LLVM has no PTX target: ") << error;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = lowerToNvvm(kernels, context);
+  if (!module)
+    return failure();
+  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine->createDataLayout());
+  optimize(*module, *machine);
+  llvm::SmallString<0> text;
+  {
+    llvm::raw_svector_ostream stream(text);
+    llvm::legacy::PassManager passes;
+    if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                     llvm::CodeGenFileType::AssemblyFile))
+      return kernels.emitError("this LLVM cannot write PTX");
+    passes.run(*module);
+  }
+  return text.str().str();
+}
+
+FailureOr<std::vector<std::string>> whale::compilePtx(ModuleOp kernels,
+                                                      StringRef arch) {
+  unsigned parts = 1;
+  if (kernels.getContext()->isMultithreadingEnabled())
+    parts = llvm::hardware_concurrency().compute_thread_count();
+  size_t count = llvm::range_size(kernels.getBody()->getOperations());
+  SmallVector<OwningOpRef<ModuleOp>> modules =
+      divideKernels(kernels, std::clamp<size_t>(count / 4, 1, parts));
+  std::vector<FailureOr<std::string>> results(modules.size(), failure());
+  auto compile = [&](size_t number) {
+    results[number] = compilePart(*modules[number], arch);
+  };
+  parallelFor(kernels.getContext(), 0, modules.size(), compile);
+  std::vector<std::string> texts;
+  for (FailureOr<std::string> &result : results) {
+    if (failed(result))
+      return failure();
+    texts.push_back(std::move(*result));
+  }
+  return texts;
+}

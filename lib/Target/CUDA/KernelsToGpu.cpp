@@ -1,0 +1,162 @@
+//===- KernelsToGpu.cpp - whale-kernels-to-gpu ----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which thread of a GPU runs which iteration of a kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Target/CUDA/CompileCuda.h"
+#include "whale/Target/CUDA/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace whale {
+#define GEN_PASS_DEF_KERNELSTOGPU
+#include "whale/Target/CUDA/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+static bool isShared(memref::AllocaOp alloca) {
+  auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(
+      alloca.getType().getMemorySpace());
+  return space && space.getValue() == gpu::AddressSpace::Workgroup;
+}
+
+static SmallVector<memref::AllocaOp> findShared(Operation *function) {
+  SmallVector<memref::AllocaOp> found;
+  function->walk([&](memref::AllocaOp alloca) {
+    if (isShared(alloca))
+      found.push_back(alloca);
+  });
+  return found;
+}
+
+/// Puts the body of a loop over one iteration in its place.
+static void inlineLoop(scf::ForOp loop) {
+  Block *body = loop.getBody();
+  loop.getInductionVar().replaceAllUsesWith(loop.getLowerBound());
+  for (auto [argument, init] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
+    argument.replaceAllUsesWith(init);
+  Operation *yield = body->getTerminator();
+  for (auto [result, value] :
+       llvm::zip_equal(loop.getResults(), yield->getOperands()))
+    result.replaceAllUsesWith(value);
+  yield->erase();
+  loop->getBlock()->getOperations().splice(loop->getIterator(),
+                                           body->getOperations());
+  loop->erase();
+}
+
+/// Makes the kernel that `function` describes.
+static void convert(func::FuncOp function, OpBuilder &modules) {
+  Location loc = function.getLoc();
+  MLIRContext *context = function.getContext();
+  int64_t extent =
+      function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
+  auto shared = function->getAttrOfType<IntegerAttr>(kThreadsAttrName);
+  int64_t threads = shared ? shared.getInt() : kBlockThreads;
+  int64_t grid =
+      std::max<int64_t>(shared ? extent : llvm::divideCeil(extent, threads), 1);
+  SmallVector<memref::AllocaOp> arrays = findShared(function);
+  SmallVector<Type> types;
+  for (memref::AllocaOp array : arrays)
+    types.push_back(array.getType());
+
+  Block &from = function.getBody().front();
+  unsigned numBuffers = from.getNumArguments() - 2;
+  auto toSizes = [&](int64_t size) {
+    return DenseI32ArrayAttr::get(context, {static_cast<int32_t>(size), 1, 1});
+  };
+  auto kernel = gpu::GPUFuncOp::create(
+      modules, loc, function.getName(),
+      FunctionType::get(
+          context, ArrayRef(function.getArgumentTypes()).take_front(numBuffers),
+          {}),
+      types);
+  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                  UnitAttr::get(context));
+  kernel.setKnownBlockSizeAttr(toSizes(threads));
+  kernel.setKnownGridSizeAttr(toSizes(grid));
+
+  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value iteration = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
+  if (!shared) {
+    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+    iteration = arith::AddIOp::create(
+        b, loc, arith::MulIOp::create(b, loc, iteration, index(threads)),
+        thread);
+  }
+  Operation *end = gpu::ReturnOp::create(b, loc);
+  b.setInsertionPoint(end);
+  if (!shared && extent % threads != 0) {
+    Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           iteration, index(extent));
+    auto branch = scf::IfOp::create(b, loc, isInside, false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  IRMapping mapping;
+  for (unsigned number = 0; number < numBuffers; ++number)
+    mapping.map(from.getArgument(number), kernel.getArgument(number));
+  Value next = arith::AddIOp::create(b, loc, iteration, index(1));
+  mapping.map(from.getArgument(numBuffers), iteration);
+  mapping.map(from.getArgument(numBuffers + 1), next);
+  for (Operation &op : from.without_terminator())
+    b.clone(op, mapping);
+
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) {
+    if (loop.getLowerBound() == iteration && loop.getUpperBound() == next)
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops)
+    inlineLoop(loop);
+  if (next.use_empty()) {
+    Operation *one =
+        next.getDefiningOp<arith::AddIOp>().getRhs().getDefiningOp();
+    next.getDefiningOp()->erase();
+    one->erase();
+  }
+  for (auto [array, memory] :
+       llvm::zip_equal(findShared(kernel), kernel.getWorkgroupAttributions())) {
+    array.replaceAllUsesWith(memory);
+    array.erase();
+  }
+}
+
+namespace {
+
+struct KernelsToGpu : whale::impl::KernelsToGpuBase<KernelsToGpu> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kExtentAttrName))
+        functions.push_back(function);
+    OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
+    auto kernels = gpu::GPUModuleOp::create(b, getOperation().getLoc(),
+                                            kKernelsModuleName);
+    b.setInsertionPointToStart(kernels.getBody());
+    for (func::FuncOp function : functions) {
+      convert(function, b);
+      function.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,155 @@
+//===- LowerToNvvm.cpp - GPU kernels to LLVM IR ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// gpu.func to the LLVM and NVVM dialects in one conversion, then to LLVM IR.
+// Nothing here is fast-math: a kernel computes what the operations say.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerToNvvm.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ComplexToLLVM/ComplexToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/Passes.h"
+#include "whale/Target/CUDA/Passes.h"
+
+using namespace mlir;
+using namespace whale;
+
+/// Calls a function of the device library in place of `op`.
+static void callLibdevice(gpu::GPUModuleOp module, Operation *op,
+                          StringRef name) {
+  OpBuilder b(op);
+  auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    callee = LLVM::LLVMFuncOp::create(
+        b, op->getLoc(), name,
+        LLVM::LLVMFunctionType::get(op->getResult(0).getType(),
+                                    llvm::to_vector(op->getOperandTypes())));
+  }
+  auto call = LLVM::CallOp::create(b, op->getLoc(), callee, op->getOperands());
+  op->replaceAllUsesWith(call->getResults());
+  op->erase();
+}
+
+/// Replaces what MLIR would lower to an approximation.
+static void keepExact(gpu::GPUModuleOp module) {
+  SmallVector<Operation *> found;
+  module.walk([&](Operation *op) {
+    if (isa<math::SqrtOp, math::RsqrtOp>(op) &&
+        op->getResult(0).getType().isF32())
+      found.push_back(op);
+  });
+  for (Operation *op : found) {
+    bool isReciprocal = isa<math::RsqrtOp>(op);
+    callLibdevice(module, op,
+                  isReciprocal ? "__nv_frsqrt_rn" : "__nv_fsqrt_rn");
+  }
+}
+
+static LogicalResult convertToLLVM(gpu::GPUModuleOp module) {
+  MLIRContext *context = module.getContext();
+  keepExact(module);
+  {
+    RewritePatternSet patterns(context);
+    populateSCFToControlFlowConversionPatterns(patterns);
+    ConversionTarget target(*context);
+    target.addIllegalDialect<scf::SCFDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return failure();
+  }
+  LowerToLLVMOptions options(context, DataLayout(module));
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  configureGpuToNVVMTypeConverter(converter);
+  RewritePatternSet patterns(context);
+  populateGpuToNVVMConversionPatterns(converter, patterns, /*benefit=*/10);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateComplexToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  configureGpuToNVVMConversionLegality(target);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
+                                                 llvm::LLVMContext &context) {
+  MLIRContext *mlirContext = kernels.getContext();
+  PassManager manager(mlirContext);
+  manager.addPass(createKernelsToGpu());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  if (failed(manager.run(kernels)))
+    return nullptr;
+  gpu::GPUModuleOp module = *kernels.getOps<gpu::GPUModuleOp>().begin();
+  if (failed(convertToLLVM(module))) {
+    kernels.emitError("a kernel could not be lowered to NVVM");
+    return nullptr;
+  }
+  std::unique_ptr<llvm::Module> result =
+      translateModuleToLLVMIR(module, context, "kernels");
+  if (!result) {
+    kernels.emitError("a kernel could not be translated to LLVM IR");
+    return nullptr;
+  }
+  if (llvm::Error error = linkLibdevice(*result)) {
+    kernels.emitError(llvm::toString(std::move(error)));
+    return nullptr;
+  }
+  return result;
+}
+
+SmallVector<OwningOpRef<ModuleOp>> whale::divideKernels(ModuleOp kernels,
+                                                        unsigned parts) {
+  MLIRContext *context = kernels.getContext();
+  registerBuiltinDialectTranslation(*context);
+  registerGPUDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  registerNVVMDialectTranslation(*context);
+  context->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect,
+                       cf::ControlFlowDialect, gpu::GPUDialect>();
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<size_t> weights(parts, 0);
+  for (unsigned number = 0; number < parts; ++number)
+    modules.push_back(ModuleOp::create(kernels.getLoc()));
+  for (Operation &function : *kernels.getBody()) {
+    size_t lightest = llvm::min_element(weights) - weights.begin();
+    function.walk([&](Operation *) { ++weights[lightest]; });
+    modules[lightest]->push_back(function.clone());
+  }
+  return modules;
+}

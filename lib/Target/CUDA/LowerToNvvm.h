@@ -1,0 +1,38 @@
+//===- LowerToNvvm.h - GPU kernels to LLVM IR -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TARGET_CUDA_LOWERTONVVM_H
+#define WHALE_LIB_TARGET_CUDA_LOWERTONVVM_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/Error.h"
+
+namespace whale {
+
+/// Lowers `kernels` (a module of its own, which is consumed) as far as LLVM IR
+/// for NVPTX, with the functions of the device library that it calls.
+/// Emits a diagnostic on failure.
+std::unique_ptr<llvm::Module> lowerToNvvm(mlir::ModuleOp kernels,
+                                          llvm::LLVMContext &context);
+
+/// Adds to `module` what it calls of the device library; an error that says
+/// which package has it if there is none.
+llvm::Error linkLibdevice(llvm::Module &module);
+
+/// Copies of about the same size of some of the functions of `kernels` each.
+llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
+divideKernels(mlir::ModuleOp kernels, unsigned parts);
+
+/// Replaces what only a GPU has by what whale/Runtime/Emulator.h offers, so
+/// that the module can be compiled for this machine's processor.
+llvm::Error emulateIntrinsics(llvm::Module &module);
+
+} // namespace whale
+
+#endif // WHALE_LIB_TARGET_CUDA_LOWERTONVVM_H
