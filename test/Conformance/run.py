@@ -2,8 +2,8 @@
 """Runs a folder of StableHLO conformance cases and scores each operation.
 
     run.py [FOLDER|FILE.mlir...] [--filter PART] [--jobs N] [--json OUT.json]
-           [--cluster N|C.json] [--at-least PERCENT] [--failures] [--every N]
-           [--report]
+           [--cluster N|C.json] [--target cpu|cuda-emulated]
+           [--at-least PERCENT] [--failures] [--every N] [--report]
 
 Without a folder, the cases are those that generate.py writes, made afresh.
 --report writes the scores to docs/conformance.md.
@@ -50,12 +50,12 @@ COMMON = ("f32", "bf16", "f16", "i1", "i32", "i64", "ui32", "ui64")
 
 
 @contextlib.contextmanager
-def compiled(text: str, cluster: str) -> Iterator[str]:
+def compiled(text: str, cluster: str, target: str = "cpu") -> Iterator[str]:
     """The program directory of a text. Raises what the compiler says."""
     folder = tempfile.mkdtemp(prefix="whale-case-")
     try:
         path = f"{folder}/case.whale"
-        compiler.compile(text, cluster, path, target="cpu")
+        compiler.compile(text, cluster, path, target=target)
         yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,18 +76,20 @@ def run_compiled(
     ]
     results, step = extension.Program(path).submit(handles, True)
     return [
-        result.to_host(True)
-        .view(numpy_dtype(type_.dtype))
-        .reshape(type_.shape)
+        result.to_host(True).view(numpy_dtype(type_.dtype)).reshape(type_.shape)
         for result, type_ in zip(results, types)
     ], json.loads(step.stats(True))
 
 
 def run_program(
-    text: str, arguments: list[np.ndarray], types: list[Tensor], cluster: str
+    text: str,
+    arguments: list[np.ndarray],
+    types: list[Tensor],
+    cluster: str,
+    target: str = "cpu",
 ) -> list[np.ndarray]:
     """The results of @main. Raises what the compiler or the runtime says."""
-    with compiled(text, cluster) as path:
+    with compiled(text, cluster, target) as path:
         return run_compiled(path, arguments, types)[0]
 
 
@@ -128,9 +130,11 @@ def difference(actual: np.ndarray, expected: np.ndarray, dtype: str) -> str:
     )
 
 
-def run_case(case: Case, cluster: str) -> str:
+def run_case(case: Case, cluster: str, target: str = "cpu") -> str:
     """What is wrong with a case; nothing if it is right."""
-    results = run_program(case.text, case.arguments, case.results, cluster)
+    results = run_program(
+        case.text, case.arguments, case.results, cluster, target
+    )
     for check in case.checks:
         expected = check.expected
         if isinstance(expected, int):
@@ -142,7 +146,7 @@ def run_case(case: Case, cluster: str) -> str:
     return ""
 
 
-def work(paths: list[str], cluster: str, to: Connection) -> None:
+def work(paths: list[str], cluster: str, target: str, to: Connection) -> None:
     """Runs the cases of the files and tells of each before and after."""
     for path in paths:
         try:
@@ -156,7 +160,7 @@ def work(paths: list[str], cluster: str, to: Connection) -> None:
                 ("case", path, case.name, case.operation, sorted(case.dtypes))
             )
             try:
-                wrong = run_case(case, cluster)
+                wrong = run_case(case, cluster, target)
             except Exception as error:  # Each case is judged by itself.
                 wrong = str(error).splitlines()[0] or repr(error)
             to.send(("done", wrong))
@@ -167,8 +171,9 @@ def work(paths: list[str], cluster: str, to: Connection) -> None:
 class Worker:
     """A process with a share of the files; started anew where it dies."""
 
-    def __init__(self, paths: list[str], cluster: str):
+    def __init__(self, paths: list[str], cluster: str, target: str):
         self.paths, self.cluster = list(paths), cluster
+        self.target = target
         self.current: tuple | None = None
         self.start()
 
@@ -176,7 +181,7 @@ class Worker:
         # Unlike a queue's, what a pipe was given arrives after a crash too.
         self.pipe, end = multiprocessing.Pipe(duplex=False)
         self.process = multiprocessing.Process(
-            target=work, args=(self.paths, self.cluster, end)
+            target=work, args=(self.paths, self.cluster, self.target, end)
         )
         self.since = time.monotonic()
         self.process.start()
@@ -198,11 +203,11 @@ class Worker:
 
 
 def run_files(
-    paths: list[str], cluster: str, jobs: int, timeout: float
+    paths: list[str], cluster: str, target: str, jobs: int, timeout: float
 ) -> list[tuple]:
     """(name, operation, dtypes, what is wrong) of every case."""
     jobs = max(1, min(jobs, len(paths)))
-    workers = [Worker(paths[i::jobs], cluster) for i in range(jobs)]
+    workers = [Worker(paths[i::jobs], cluster, target) for i in range(jobs)]
     results: list[tuple] = []
     while workers:
         ready = wait([worker.pipe for worker in workers], timeout=1)
@@ -346,6 +351,7 @@ def main() -> int:
     parser.add_argument("--filter", default="", help="part of the file names")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cluster", default="1")
+    parser.add_argument("--target", default="cpu")
     parser.add_argument("--timeout", type=float, default=60)
     parser.add_argument("--json", help="writes the results there")
     parser.add_argument("--at-least", type=float, default=100)
@@ -367,7 +373,9 @@ def main() -> int:
         files += [str(file) for file in found if args.filter in file.name]
     begin = time.monotonic()
     files = files[:: args.every]
-    results = run_files(files, args.cluster, args.jobs, args.timeout)
+    results = run_files(
+        files, args.cluster, args.target, args.jobs, args.timeout
+    )
     show(results, args.failures)
     print(f"{len(results)} cases in {time.monotonic() - begin:.0f} s")
     table = tabulate(results)
