@@ -6,6 +6,18 @@ file(WRITE ${CMAKE_BINARY_DIR}/WhalePch.cpp "")
 add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
 target_precompile_headers(WhalePch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
 
+# The same for what tests share, compiled as executables are (-fPIE).
+if(WHALE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  add_library(WhaleTestPch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
+  set_target_properties(WhaleTestPch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(WhaleTestPch PRIVATE -fPIE)
+  target_link_libraries(WhaleTestPch PRIVATE GTest::gtest
+                                             nlohmann_json::nlohmann_json)
+  target_precompile_headers(WhaleTestPch PRIVATE <gtest/gtest.h>
+                                                 <nlohmann/json.hpp>)
+endif()
+
 # add_whale_library(NAME SOURCES... [DEPENDS TARGETS...] [LINK LIBRARIES...])
 # A static library of the compiler; it registers itself in WHALE_LIBS.
 function(add_whale_library name)
@@ -30,6 +42,7 @@ endfunction()
 function(add_whale_unittest name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_precompile_headers(${name} REUSE_FROM WhaleTestPch)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest
                                         GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
