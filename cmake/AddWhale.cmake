@@ -2,7 +2,8 @@
 
 # The headers of MLIR take five seconds to parse; all compiler libraries share
 # one precompiled header.
-file(WRITE ${CMAKE_BINARY_DIR}/WhalePch.cpp "")
+# Written only where it differs, so that configuring anew rebuilds nothing.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/WhalePch.cpp CONTENT "")
 add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
 target_precompile_headers(WhalePch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
 
