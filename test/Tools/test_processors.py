@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import pathlib
 import subprocess
 
@@ -49,6 +51,29 @@ def test_levels(program: pathlib.Path) -> None:
     assert "sse4.2" in levels[0] and "avx" not in levels[0]
     assert "avx2" in levels[1] and "avx512f" not in levels[1]
     assert "avx512vl" in levels[2]
+
+
+HALVES = """
+func.func @main(%x: tensor<4x66xTYPE>) -> tensor<4x204xTYPE> {
+  %zero = stablehlo.constant dense<0.0> : tensor<TYPE>
+  %0 = stablehlo.exponential %x : tensor<4x66xTYPE>
+  %1 = stablehlo.pad %0, %zero, low = [0, 4], high = [0, 4], interior = [0, 2]
+      : (tensor<4x66xTYPE>, tensor<TYPE>) -> tensor<4x204xTYPE>
+  return %1 : tensor<4x204xTYPE>
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("level", [2, 3, 4])
+def test_half_precision(tmp_path: pathlib.Path, dtype: str, level: int) -> None:
+    # Selects of bf16 once needed a function that no library of Debian 12 has.
+    source = tmp_path / "step.mlir"
+    source.write_text(HALVES.replace("TYPE", dtype))
+    program = tmp_path / "program"
+    assert not compile_for(program, f"x86-64-v{level}")
+    # Loaded here, where the C++ runtime's symbols are private to extensions.
+    ctypes.CDLL(str(program / "kernels.so"), os.RTLD_NOW)
 
 
 def test_a_processor_without_a_feature(program: pathlib.Path) -> None:

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loops to branches, half precision to integer arithmetic where LLVM would call
-// a library, math functions to libm, the rest to the LLVM dialect in one
-// conversion.
+// Loops to branches, bf16 to integers, math functions to libm, the rest to the
+// LLVM dialect in one conversion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,6 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,6 +30,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "whale/Target/CPU/BFloat16.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -110,11 +109,7 @@ LogicalResult whale::lowerKernelsToLLVM(ModuleOp module) {
   MLIRContext *context = module.getContext();
   expandExponentials(module);
   callLibm(module);
-  {
-    RewritePatternSet patterns(context);
-    arith::populateExpandBFloat16Patterns(patterns);
-    walkAndApplyPatterns(module, std::move(patterns));
-  }
+  expandBFloat16(module);
   {
     RewritePatternSet patterns(context);
     populateSCFToControlFlowConversionPatterns(patterns);
@@ -127,6 +122,7 @@ LogicalResult whale::lowerKernelsToLLVM(ModuleOp module) {
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
+  holdBFloat16AsBits(converter);
   RewritePatternSet patterns(context);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateComplexToLLVMConversionPatterns(converter, patterns);

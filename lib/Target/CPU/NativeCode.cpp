@@ -60,6 +60,17 @@ const SystemLibrary &getLibm() {
   return library;
 }
 
+const SystemLibrary &getLibc() {
+  static SystemLibrary library("libc.so.6", "memset");
+  return library;
+}
+
+/// Converts f16 where the processor cannot.
+const SystemLibrary &getLibgcc() {
+  static SystemLibrary library("libgcc_s.so.1", "__truncsfhf2");
+  return library;
+}
+
 } // namespace
 
 bool whale::hasVectorMath(const std::string &name) {
@@ -178,10 +189,11 @@ std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
   // A write to memory that is mapped to a file on a full disk is a SIGBUS.
   SmallVector<StringRef> arguments{
       "ld.lld", "-shared", "--build-id=none", "--no-mmap-output-file",
-      "-o",     path};
+      "-o",     path,      "--no-undefined",  "--as-needed"};
   for (const std::string &object : objects)
     arguments.push_back(object);
-  for (const SystemLibrary *library : {&getLibm(), &getLibmvec()})
+  for (const SystemLibrary *library :
+       {&getLibm(), &getLibmvec(), &getLibgcc(), &getLibc()})
     if (!library->path.empty())
       arguments.push_back(library->path);
   MemoryFile log("link.log");

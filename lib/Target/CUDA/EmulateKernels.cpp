@@ -23,7 +23,8 @@ static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
     return kernels.emitError("cannot compile the kernels: ") << what;
   };
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = lowerToNvvm(kernels, context);
+  std::unique_ptr<llvm::Module> module =
+      lowerToNvvm(kernels, context, /*isForProcessor=*/true);
   if (!module)
     return failure();
   std::string error;

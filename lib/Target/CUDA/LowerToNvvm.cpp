@@ -38,6 +38,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
+#include "whale/Target/CPU/BFloat16.h"
 #include "whale/Target/CUDA/Passes.h"
 
 using namespace mlir;
@@ -76,9 +77,12 @@ static void keepExact(gpu::GPUModuleOp module) {
   }
 }
 
-static LogicalResult convertToLLVM(gpu::GPUModuleOp module) {
+static LogicalResult convertToLLVM(gpu::GPUModuleOp module,
+                                   bool isForProcessor) {
   MLIRContext *context = module.getContext();
   keepExact(module);
+  if (isForProcessor)
+    expandBFloat16(module);
   {
     RewritePatternSet patterns(context);
     populateSCFToControlFlowConversionPatterns(patterns);
@@ -92,6 +96,8 @@ static LogicalResult convertToLLVM(gpu::GPUModuleOp module) {
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   configureGpuToNVVMTypeConverter(converter);
+  if (isForProcessor)
+    holdBFloat16AsBits(converter);
   RewritePatternSet patterns(context);
   populateGpuToNVVMConversionPatterns(converter, patterns, /*benefit=*/10);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
@@ -107,7 +113,8 @@ static LogicalResult convertToLLVM(gpu::GPUModuleOp module) {
 }
 
 std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
-                                                 llvm::LLVMContext &context) {
+                                                 llvm::LLVMContext &context,
+                                                 bool isForProcessor) {
   MLIRContext *mlirContext = kernels.getContext();
   PassManager manager(mlirContext);
   manager.addPass(createKernelsToGpu());
@@ -116,7 +123,7 @@ std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
   if (failed(manager.run(kernels)))
     return nullptr;
   gpu::GPUModuleOp module = *kernels.getOps<gpu::GPUModuleOp>().begin();
-  if (failed(convertToLLVM(module))) {
+  if (failed(convertToLLVM(module, isForProcessor))) {
     kernels.emitError("a kernel could not be lowered to NVVM");
     return nullptr;
   }

@@ -16,10 +16,12 @@
 namespace whale {
 
 /// Lowers `kernels` (a module of its own, which is consumed) as far as LLVM IR
-/// for NVPTX, with the functions of the device library that it calls.
+/// for NVPTX, with the functions of the device library that it calls. For a
+/// processor bf16 is held as its bits (whale/Target/CPU/BFloat16.h).
 /// Emits a diagnostic on failure.
 std::unique_ptr<llvm::Module> lowerToNvvm(mlir::ModuleOp kernels,
-                                          llvm::LLVMContext &context);
+                                          llvm::LLVMContext &context,
+                                          bool isForProcessor = false);
 
 /// Adds to `module` what it calls of the device library; an error that says
 /// which package has it if there is none.
