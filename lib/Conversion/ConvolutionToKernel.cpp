@@ -184,6 +184,8 @@ struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
     auto numbers = convolution.numbers;
     RankedTensorType outType = convolution.out;
     if (convolution.featureGroups != 1 || convolution.batchGroups != 1 ||
+        llvm::any_of(convolution.spatial,
+                     [](const Spatial &dim) { return dim.reversed; }) ||
         outType.getNumElements() == 0 || convolution.rhs.getNumElements() == 0)
       return failure();
     FailureOr<Value> lhs = pad(rewriter, op, convolution);
