@@ -517,6 +517,7 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
   forBlocks = true;
   rewriter.setInsertionPoint(op);
   collectInputs();
+  collectStores();
   findBlocks();
   if (blocks.rows > 1 && chunks == 1) {
     chunks =
@@ -533,7 +534,6 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
       return first;
     }
   }
-  collectStores();
   blocks.chunks = chunks;
   blocks.chunkTerms = llvm::divideCeil(blocks.terms, chunks);
   blocks.width = findVectorWidth();

@@ -1,5 +1,4 @@
-//===- BFloat16.cpp - bf16 on processors without it -----------------------
-//===//
+//===- BFloat16.cpp - bf16 on processors without it -----------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -22,7 +21,36 @@ static TypedAttr getBits(TypedAttr value, Type integers) {
   return cast<DenseElementsAttr>(value).bitcast(getElementTypeOrSelf(integers));
 }
 
+namespace {
+
+/// Pattern: an integer becomes bf16 by way of f32. MLIR's own folds make the
+/// one conversion of the two.
+template <typename ConvertOp>
+struct ConvertThroughF32 : OpRewritePattern<ConvertOp> {
+  using OpRewritePattern<ConvertOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ConvertOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isBF16())
+      return failure();
+    Type type = rewriter.getF32Type();
+    if (auto shaped = dyn_cast<ShapedType>(op.getType()))
+      type = shaped.clone(type);
+    auto wide = ConvertOp::create(rewriter, op.getLoc(), type, op.getIn());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), wide);
+    return success();
+  }
+};
+
+} // namespace
+
 void whale::expandBFloat16(Operation *root) {
+  {
+    RewritePatternSet patterns(root->getContext());
+    patterns.add<ConvertThroughF32<arith::SIToFPOp>,
+                 ConvertThroughF32<arith::UIToFPOp>>(root->getContext());
+    walkAndApplyPatterns(root, std::move(patterns));
+  }
   RewritePatternSet patterns(root->getContext());
   arith::populateExpandBFloat16Patterns(patterns);
   walkAndApplyPatterns(root, std::move(patterns));
