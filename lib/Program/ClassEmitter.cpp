@@ -351,8 +351,8 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   format::Instruction instruction;
   // Of a collective that is over where it is.
   std::optional<format::Wait> after;
-  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp, ViewOp>(
-          op)) {
+  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp, ViewOp,
+          PackOp, UnpackOp>(op)) {
     return success();
   } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
     if (failed(launch(launchOp, instruction)))

@@ -256,9 +256,8 @@ static LogicalResult checkOperations(ModuleOp module) {
       return inner == module;
     if (!isa_and_nonnull<WhaleDialect>(op->getDialect()) || isa<ClusterOp>(op))
       return true;
-    return partitioned &&
-           isa<CollectiveOp, MicroBatchesOp, YieldOp, ShardOffsetOp, ViewOp>(
-               op);
+    return partitioned && isa<CollectiveOp, MicroBatchesOp, YieldOp,
+                              ShardOffsetOp, ViewOp, PackOp, UnpackOp>(op);
   };
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isAllowed(op))

@@ -36,6 +36,8 @@ class State {
 public:
   /// Returns a value that overlaps the range; null if there is none.
   const Access *find(const Range &range) const;
+  /// Whether several values of the class, one after the other, are the range.
+  bool isDivided(const Range &range) const;
   void write(const Access &access);
   /// Keeps the values that are equal in both states.
   void intersect(const State &other);
@@ -64,6 +66,7 @@ private:
   void runBranches(const Case &choice);
   /// Checks the reads and writes of one instruction.
   void use(const Instruction &instruction);
+  void transfer(const Start &start);
   void read(BufferIndex buffer);
   void write(BufferIndex buffer, const std::vector<BufferIndex> &inputs);
   /// Returns the access to a buffer of the class, or of the function being run.
@@ -100,6 +103,22 @@ const Access *State::find(const Range &range) const {
   if (next != values.end() && next->second.range.overlaps(range))
     return &next->second;
   return nullptr;
+}
+
+bool State::isDivided(const Range &range) const {
+  int64_t end = range.begin;
+  size_t count = 0;
+  for (auto it = values.find(keyOf(range)); it != values.end(); ++it) {
+    const Access &value = it->second;
+    if (end >= range.end || value.range.space != range.space ||
+        value.range.index != range.index || value.range.begin != end)
+      break;
+    if (value.run)
+      return false;
+    end = value.range.end;
+    ++count;
+  }
+  return count > 1 && end == range.end;
 }
 
 void State::write(const Access &access) {
@@ -180,7 +199,20 @@ void ValueCheck::write(BufferIndex buffer,
   state.write(output);
 }
 
+/// A transfer of several values side by side leaves several there.
+void ValueCheck::transfer(const Start &start) {
+  bool isDivided = start.src && state.isDivided(accessOf(*start.src).range);
+  if (start.src && !isDivided)
+    read(*start.src);
+  if (start.dst &&
+      !(isDivided && accessOf(*start.src).range == accessOf(*start.dst).range))
+    write(*start.dst,
+          start.src ? std::vector{*start.src} : std::vector<BufferIndex>());
+}
+
 void ValueCheck::use(const Instruction &instruction) {
+  if (const auto *start = std::get_if<Start>(&instruction.operation))
+    return transfer(*start);
   std::vector<BufferIndex> inputs, outputs;
   forEachUse(program, instruction, [&](BufferIndex buffer, bool isWritten) {
     (isWritten ? outputs : inputs).push_back(buffer);

@@ -235,6 +235,11 @@ void LivenessWalk::walk(const BufferRegion &region, Ids ids, unsigned depth) {
         use(operand);
       if (instr.kind == BufferInstr::Op)
         permit(instr, instr.inPlace, depth);
+      // Each part has its own range of the whole's buffer.
+      if (instr.kind == BufferInstr::Pack || instr.kind == BufferInstr::Unpack)
+        for (unsigned result : instr.results)
+          for (unsigned operand : instr.operands)
+            out.permits.insert({point, out.root(result), out.root(operand)});
       --point;
     }
   }

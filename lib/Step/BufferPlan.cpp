@@ -8,7 +8,8 @@
 //
 // Merges values into classes that share a buffer, in descending order of the
 // cost of a copy: results in donated arguments, partial updates, loop-carried
-// values, then all other operations that can run in place. The remaining
+// values, the parts of packs and unpacks (which become ranges of the whole's
+// buffer), then all other operations that can run in place. The remaining
 // classes get an offset in the arena; results of several calls of one segment
 // share a few buffers in turn. Values that could not be merged are copied.
 //
@@ -17,12 +18,11 @@
 #include "whale/Step/BufferPlan.h"
 
 #include "BufferArena.h"
-#include "BufferLiveness.h"
+#include "BufferSharing.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <cassert>
 #include <map>
 #include <tuple>
 
@@ -31,20 +31,6 @@ namespace {
 
 /// An argument, and the result that should be in its buffer.
 using Alias = std::pair<unsigned, unsigned>;
-
-/// Roots that share a buffer; `intervals` ascend.
-struct SharedBuffer {
-  std::vector<LiveInterval> intervals;
-  int64_t bytes = 0;
-  unsigned type = 0;
-  bool readOnly = false;
-  std::optional<BufferSpace> space;
-  unsigned index = 0;
-  int64_t offset = 0;
-
-  /// The intervals, shortened where one member passes the buffer to the next.
-  TimeIntervals times() const;
-};
 
 class Planner {
 public:
@@ -57,154 +43,31 @@ public:
 private:
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void assign(llvm::ArrayRef<Alias> wanted);
-  void makeClasses();
-  bool merge(unsigned a, unsigned b, bool always = false);
-  bool conflict(const SharedBuffer &a, const SharedBuffer &b) const;
-  unsigned classOf(unsigned value) const {
-    return classes[liveness.root(value)];
-  }
-  void mergeWishes(const std::vector<BufferLiveness::Wish> &wishes);
+  unsigned classOf(unsigned value) const { return sharing->classOf(value); }
+  SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
   void placeResults();
   void takeTurns();
   void assignBuffers();
   unsigned bufferOfClass(unsigned c);
+  unsigned bufferOfRange(unsigned whole, int64_t offset, int64_t bytes);
   void copies();
   std::vector<BufferCopy> sequence(llvm::ArrayRef<CarryMove> moves,
+                                   int64_t point);
+  std::vector<BufferCopy> sequence(std::vector<BufferCopy> pending,
                                    int64_t point);
   void updateCopies(const BufferRegion &region, unsigned &instr);
 
   const BufferFunction &function;
   BufferLiveness liveness;
-  std::vector<Alias> aliases;
-  /// By root: its class; by class: its buffer.
-  std::vector<unsigned> classes;
-  std::vector<SharedBuffer> shared;
-  std::vector<std::vector<unsigned>> members;
+  std::optional<BufferSharing> sharing;
+  /// By class: its buffer.
   std::map<unsigned, unsigned> bufferIndex;
+  /// By class, offset and bytes: the buffer of a range.
+  std::map<std::tuple<unsigned, int64_t, int64_t>, unsigned> rangeIndex;
   std::vector<ArenaRequest> requests;
   std::vector<unsigned> requestBuffer;
   BufferPlan plan;
 };
-
-TimeIntervals SharedBuffer::times() const {
-  TimeIntervals times;
-  for (const LiveInterval &interval : intervals) {
-    if (!times.empty() && interval.begin <= times.back().second)
-      times.back().second = std::max(times.back().second, interval.end);
-    else
-      times.push_back({interval.begin, interval.end});
-  }
-  return times;
-}
-
-void Planner::makeClasses() {
-  size_t count = function.values.size();
-  classes.resize(count);
-  shared.resize(count);
-  members.resize(count);
-  for (size_t v = 0; v < count; ++v) {
-    classes[v] = v;
-    members[v] = {unsigned(v)};
-    shared[v].bytes = function.values[v].bytes;
-    shared[v].type = function.values[v].type;
-    shared[v].intervals = liveness.intervals(v);
-    if (function.values[v].constant) {
-      shared[v].readOnly = true;
-      shared[v].space = BufferSpace::Constant;
-      shared[v].index = v;
-    }
-  }
-  for (auto [i, arg] : llvm::enumerate(function.body.args)) {
-    SharedBuffer &c = shared[arg];
-    c.space = BufferSpace::Argument;
-    c.index = i;
-    c.readOnly = llvm::none_of(
-        aliases, [&](const auto &pair) { return pair.first == i; });
-  }
-  for (size_t v = 0; v < count; ++v) {
-    const BufferLiveness::Part *part = liveness.part(v);
-    if (!part)
-      continue;
-    assert(shared[part->argument].space == BufferSpace::Argument);
-    shared[v].readOnly = true;
-    shared[v].space = BufferSpace::Part;
-    shared[v].index = shared[part->argument].index;
-    shared[v].offset = part->offset;
-  }
-}
-
-// Whether two classes are ever alive at once, except at points at which a
-// member of one is permitted to use the other's buffer.
-bool Planner::conflict(const SharedBuffer &a, const SharedBuffer &b) const {
-  auto handsOver = [&](const LiveInterval &from, const LiveInterval &to) {
-    return to.begin % 2 == 0 && from.end == to.begin + 2 &&
-           liveness.permitted(to.begin / 2, to.root, from.root);
-  };
-  // The starts of a class's intervals ascend, so the intervals of `b` that
-  // overlap one of `a` form a sliding window.
-  size_t first = 0;
-  for (const LiveInterval &x : a.intervals) {
-    while (first < b.intervals.size() && b.intervals[first].end <= x.begin)
-      ++first;
-    if (first == b.intervals.size())
-      break;
-    for (size_t j = first; j < b.intervals.size(); ++j) {
-      const LiveInterval &y = b.intervals[j];
-      if (y.begin >= x.end)
-        break;
-      if (!handsOver(x, y) && !handsOver(y, x))
-        return true;
-    }
-  }
-  return false;
-}
-
-bool Planner::merge(unsigned a, unsigned b, bool always) {
-  unsigned ca = classOf(a), cb = classOf(b);
-  if (ca == cb)
-    return true;
-  SharedBuffer &x = shared[ca], &y = shared[cb];
-  if (!always) {
-    if (x.readOnly || y.readOnly || (x.space && y.space) ||
-        x.bytes != y.bytes || x.type != y.type || conflict(x, y))
-      return false;
-  }
-  // The common case: one class ends before the other begins.
-  auto earlier = [](const LiveInterval &l, const LiveInterval &r) {
-    return l.begin < r.begin;
-  };
-  std::vector<LiveInterval> &into = x.intervals, &from = y.intervals;
-  if (into.empty() || from.empty() || !earlier(from.front(), into.back())) {
-    llvm::append_range(into, from);
-  } else if (earlier(from.back(), into.front())) {
-    into.insert(into.begin(), from.begin(), from.end());
-  } else {
-    std::vector<LiveInterval> both;
-    std::merge(into.begin(), into.end(), from.begin(), from.end(),
-               std::back_inserter(both), earlier);
-    into = std::move(both);
-  }
-  if (y.space) {
-    x.space = y.space;
-    x.index = y.index;
-  }
-  for (unsigned member : members[cb])
-    classes[member] = ca;
-  llvm::append_range(members[ca], members[cb]);
-  members[cb].clear();
-  y = {};
-  return true;
-}
-
-// Inner loops first: their copies would run most often.
-void Planner::mergeWishes(const std::vector<BufferLiveness::Wish> &wishes) {
-  std::map<unsigned, std::vector<BufferLiveness::Wish>, std::greater<>> byDepth;
-  for (const BufferLiveness::Wish &wish : wishes)
-    byDepth[wish.depth].push_back(wish);
-  for (const auto &[depth, group] : byDepth)
-    for (const BufferLiveness::Wish &wish : group)
-      merge(wish.a, wish.b);
-}
 
 void Planner::placeResults() {
   const auto &results = function.body.yields;
@@ -212,7 +75,7 @@ void Planner::placeResults() {
   for (auto [k, value] : llvm::enumerate(results)) {
     if (plan.alias[k])
       continue;
-    SharedBuffer &c = shared[classOf(value)];
+    SharedBuffer &c = shared(classOf(value));
     if (!c.space) {
       c.space = BufferSpace::Result;
       c.index = k;
@@ -229,20 +92,21 @@ void Planner::takeTurns() {
   // Whether it is a call, its segment or group, and the index of the result.
   using Use = std::tuple<bool, unsigned, size_t>;
   std::vector<std::pair<unsigned, Use>> users;
-  std::vector<bool> known(shared.size());
+  std::vector<bool> known(sharing->size());
   for (const BufferInstr &instr : function.body.instrs) {
     bool call = instr.kind == BufferInstr::Call;
     if (!call && !instr.group)
       continue;
     for (auto [k, result] : llvm::enumerate(instr.results)) {
       unsigned c = classOf(result);
-      if (known[c] || shared[c].space || shared[c].intervals.empty())
+      if (known[c] || shared(c).space || shared(c).intervals.empty() ||
+          shared(c).whole || !shared(c).pieces.empty())
         continue;
       known[c] = true;
       users.push_back({c, {call, call ? instr.callee : *instr.group, k}});
     }
   }
-  auto birth = [&](unsigned c) { return shared[c].intervals.front().begin; };
+  auto birth = [&](unsigned c) { return shared(c).intervals.front().begin; };
   llvm::sort(users, [&](const auto &a, const auto &b) {
     return std::pair(birth(a.first), a.first) <
            std::pair(birth(b.first), b.first);
@@ -253,31 +117,64 @@ void Planner::takeTurns() {
   };
   std::map<std::tuple<Use, int64_t, unsigned>, std::vector<Slot>> slots;
   for (auto [c, use] : users) {
-    auto &known = slots[{use, shared[c].bytes, shared[c].type}];
-    int64_t end = shared[c].times().back().second;
+    auto &known = slots[{use, shared(c).bytes, shared(c).type}];
+    int64_t end = shared(c).times().back().second;
     auto free = llvm::find_if(
         known, [&](const Slot &slot) { return slot.end <= birth(c); });
     if (free == known.end()) {
       known.push_back({c, end});
       continue;
     }
-    merge(free->sharedBuffer, c, /*always=*/true);
+    sharing->merge(free->sharedBuffer, c, /*always=*/true);
     free->end = end;
   }
 }
 
+/// The union of intervals, ascending and disjoint.
+TimeIntervals unite(TimeIntervals times) {
+  llvm::sort(times);
+  TimeIntervals united;
+  for (auto [begin, end] : times) {
+    if (!united.empty() && begin <= united.back().second)
+      united.back().second = std::max(united.back().second, end);
+    else
+      united.push_back({begin, end});
+  }
+  return united;
+}
+
+unsigned Planner::bufferOfRange(unsigned whole, int64_t offset, int64_t bytes) {
+  unsigned base = bufferOfClass(whole);
+  auto [it, isNew] = rangeIndex.try_emplace({whole, offset, bytes},
+                                            unsigned(plan.buffers.size()));
+  if (isNew) {
+    PlannedBuffer range = plan.buffers[base];
+    range.offset += offset;
+    range.bytes = bytes;
+    range.whole = base;
+    plan.buffers.push_back(range);
+  }
+  return it->second;
+}
+
 unsigned Planner::bufferOfClass(unsigned c) {
+  if (shared(c).whole)
+    return bufferOfRange(*shared(c).whole, shared(c).offset, shared(c).bytes);
   auto [it, isNew] = bufferIndex.try_emplace(c, plan.buffers.size());
   if (!isNew)
     return it->second;
-  const SharedBuffer &from = shared[c];
+  const SharedBuffer &from = shared(c);
   PlannedBuffer buffer;
   buffer.space = from.space.value_or(BufferSpace::Arena);
   buffer.index = from.index;
   buffer.offset = from.offset;
   buffer.bytes = from.bytes;
   if (buffer.space == BufferSpace::Arena) {
-    requests.push_back({from.bytes, from.times()});
+    // A range is there whenever it or another one is needed.
+    TimeIntervals times = from.times();
+    for (unsigned piece : from.pieces)
+      llvm::append_range(times, shared(piece).times());
+    requests.push_back({from.bytes, unite(std::move(times))});
     requestBuffer.push_back(plan.buffers.size());
   }
   plan.buffers.push_back(buffer);
@@ -310,12 +207,18 @@ void Planner::assignBuffers() {
 // cycle is broken with a temporary buffer.
 std::vector<BufferCopy> Planner::sequence(llvm::ArrayRef<CarryMove> moves,
                                           int64_t point) {
-  std::vector<BufferCopy> pending, ordered;
-  for (const CarryMove &move : moves) {
-    BufferCopy copy{plan.bufferOf[move.src], plan.bufferOf[move.dst]};
-    if (copy.src != copy.dst && plan.buffers[copy.src].bytes)
-      pending.push_back(copy);
-  }
+  std::vector<BufferCopy> copies;
+  for (const CarryMove &move : moves)
+    copies.push_back({plan.bufferOf[move.src], plan.bufferOf[move.dst]});
+  return sequence(std::move(copies), point);
+}
+
+std::vector<BufferCopy> Planner::sequence(std::vector<BufferCopy> pending,
+                                          int64_t point) {
+  std::vector<BufferCopy> ordered;
+  llvm::erase_if(pending, [&](const BufferCopy &copy) {
+    return copy.src == copy.dst || plan.buffers[copy.src].bytes == 0;
+  });
   while (!pending.empty()) {
     auto ready = llvm::find_if(pending, [&](const BufferCopy &copy) {
       return llvm::none_of(pending, [&](const BufferCopy &other) {
@@ -340,10 +243,21 @@ std::vector<BufferCopy> Planner::sequence(llvm::ArrayRef<CarryMove> moves,
   return ordered;
 }
 
-// A partial update without its operand's buffer starts from a copy.
+// A partial update without its operand's buffer starts from a copy. What is in
+// no range of a whole is copied there, or from there.
 void Planner::updateCopies(const BufferRegion &region, unsigned &next) {
   for (const BufferInstr &instr : region.instrs) {
     unsigned id = next++;
+    std::vector<BufferCopy> moved;
+    for (const Piece &piece : piecesOf(function, instr)) {
+      unsigned own = plan.bufferOf[piece.value];
+      unsigned range = bufferOfRange(classOf(piece.whole), piece.offset,
+                                     function.values[piece.value].bytes);
+      moved.push_back(instr.kind == BufferInstr::Pack ? BufferCopy{own, range}
+                                                      : BufferCopy{range, own});
+    }
+    if (!moved.empty())
+      plan.before[id] = sequence(std::move(moved), liveness.pointBefore[id]);
     llvm::ArrayRef<InPlace> pairs = instr.inPlace;
     if (instr.kind == BufferInstr::Call)
       pairs = function.segments[instr.callee]->inPlace;
@@ -378,12 +292,14 @@ void Planner::copies() {
 
 // Computes the whole plan except for offsets in the arena.
 void Planner::assign(llvm::ArrayRef<Alias> wanted) {
-  aliases = wanted.vec();
-  makeClasses();
+  llvm::SmallVector<unsigned> written;
+  for (const Alias &alias : wanted)
+    written.push_back(alias.first);
+  sharing.emplace(function, liveness, written);
   for (auto [a, b] : liveness.fixed)
-    merge(a, b, /*always=*/true);
+    sharing->merge(a, b, /*always=*/true);
   plan.alias.resize(function.body.yields.size());
-  for (auto [argument, result] : aliases) {
+  for (auto [argument, result] : wanted) {
     unsigned arg = function.body.args[argument];
     bool taken =
         llvm::is_contained(plan.alias, std::optional<unsigned>(argument));
@@ -391,18 +307,20 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
     // An empty share is never written, so any result may alias it.
     bool isEmpty =
         function.values[value].bytes == 0 && function.values[arg].bytes == 0;
-    if (!taken && !plan.alias[result] && (isEmpty || merge(arg, value)))
+    if (!taken && !plan.alias[result] &&
+        (isEmpty || sharing->merge(arg, value)))
       plan.alias[result] = argument;
   }
   // An argument whose buffer no result reuses belongs to the caller: never
   // write it.
-  for (auto [argument, result] : aliases)
+  for (auto [argument, result] : wanted)
     if (!llvm::is_contained(plan.alias, std::optional<unsigned>(argument)))
-      shared[classOf(function.body.args[argument])].readOnly = true;
-  mergeWishes(liveness.requiredInPlace);
-  mergeWishes(liveness.carries);
-  mergeWishes(liveness.inits);
-  mergeWishes(liveness.optionalInPlace);
+      shared(classOf(function.body.args[argument])).readOnly = true;
+  sharing->merge(liveness.requiredInPlace);
+  sharing->merge(liveness.carries);
+  sharing->merge(liveness.inits);
+  sharing->placePieces();
+  sharing->merge(liveness.optionalInPlace);
   placeResults();
   takeTurns();
   assignBuffers();
@@ -423,6 +341,9 @@ BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
     plan.buffers[buffer].offset = offsets.front();
     offsets = offsets.drop_front();
   }
+  for (PlannedBuffer &buffer : plan.buffers)
+    if (buffer.whole && buffer.space == BufferSpace::Arena)
+      buffer.offset += plan.buffers[*buffer.whole].offset;
   for (const SegmentPlan *segment : function.segments) {
     size_t count = segment->locals.size();
     plan.locals.push_back(offsets.take_front(count).vec());
@@ -479,7 +400,7 @@ SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
     bool there = plan.resultBuffer[k] == plan.bufferOf[value];
     // Values in other buffers are copied to the result at the end.
     segment.resultAlive.push_back(
-        there ? shared[classOf(value)].times()
+        there ? shared(classOf(value)).times()
               : TimeIntervals{{segment.duration - 2, segment.duration}});
     if (!plan.alias[k])
       continue;

@@ -44,6 +44,14 @@ BufferVerifier::Ids BufferVerifier::skip(const BufferRegion &region, Ids ids) {
 }
 
 bool BufferVerifier::isInside(const PlannedBuffer &buffer) const {
+  if (buffer.whole) {
+    if (*buffer.whole >= plan.buffers.size())
+      return false;
+    const PlannedBuffer &whole = plan.buffers[*buffer.whole];
+    return !whole.whole && whole.space == buffer.space &&
+           whole.index == buffer.index && buffer.offset >= whole.offset &&
+           buffer.offset + buffer.bytes <= whole.offset + whole.bytes;
+  }
   return buffer.space != BufferSpace::Arena || buffer.bytes == 0 ||
          (buffer.offset >= 0 && buffer.offset % bufferAlignment == 0 &&
           buffer.offset + buffer.bytes <= plan.arenaBytes);
@@ -60,6 +68,10 @@ bool BufferVerifier::checkBuffers() {
         plan.buffers[buffer].bytes != function.values[v].bytes)
       return fail("the buffer of value " + llvm::Twine(v) +
                   " is not of its size");
+  for (unsigned buffer : plan.bufferOf)
+    if (plan.buffers[buffer].whole &&
+        plan.buffers[buffer].offset % pieceAlignment != 0)
+      return fail("buffer " + llvm::Twine(buffer) + " is not aligned");
   if (plan.locals.size() != function.segments.size())
     return fail("not every segment has offsets for its locals");
   for (auto [s, segment] : llvm::enumerate(function.segments))
@@ -220,6 +232,10 @@ bool BufferVerifier::instruction(const BufferInstr &instr, Ids ids) {
   }
   if (instr.kind == BufferInstr::Case)
     return branch(instr, ids);
+  if (instr.kind == BufferInstr::Pack)
+    return pack(instr, plan.before[ids.instr]);
+  if (instr.kind == BufferInstr::Unpack)
+    return unpack(instr, plan.before[ids.instr]);
   if (!copyAll(plan.before[ids.instr]))
     return false;
   if (instr.kind == BufferInstr::While)
@@ -284,6 +300,44 @@ bool BufferVerifier::part(const BufferInstr &instr) {
   return true;
 }
 
+// After the copies, each operand is in its range of the result's buffer.
+bool BufferVerifier::pack(const BufferInstr &instr,
+                          const std::vector<BufferCopy> &copies) {
+  if (!copyAll(copies))
+    return false;
+  auto [space, index, begin] = address(plan.bufferOf[instr.results[0]]);
+  for (unsigned operand : instr.operands) {
+    int64_t bytes = function.values[operand].bytes;
+    auto it = memory.find({space, index, begin});
+    if (bytes && (it == memory.end() || !it->second.values.count(operand)))
+      return fail("value " + llvm::Twine(operand) +
+                  " is not in its range of value " +
+                  llvm::Twine(instr.results[0]));
+    begin += bytes;
+  }
+  return results(instr);
+}
+
+// Before the copies, each result is in its range of the operand's buffer.
+bool BufferVerifier::unpack(const BufferInstr &instr,
+                            const std::vector<BufferCopy> &copies) {
+  unsigned whole = plan.bufferOf[instr.operands[0]];
+  auto [space, index, begin] = address(whole);
+  erase(whole);
+  for (unsigned result : instr.results) {
+    int64_t end = begin + function.values[result].bytes;
+    if (begin < end)
+      memory[{space, index, begin}] = {end, {result}};
+    begin = end;
+  }
+  if (!copyAll(copies))
+    return false;
+  for (unsigned result : instr.results)
+    if (!read(result, "an unpack does not leave"))
+      return false;
+  return true;
+}
+
 /// Forgets what the copies and instructions of a region overwrite.
 void BufferVerifier::lose(const BufferRegion &region, Ids ids) {
   auto loseCopies = [&](const std::vector<BufferCopy> &copies) {
@@ -296,7 +350,8 @@ void BufferVerifier::lose(const BufferRegion &region, Ids ids) {
     loseCopies(plan.before[ids.instr]);
     if (instr.kind == BufferInstr::Call)
       eraseLocals(instr.callee);
-    if (instr.kind == BufferInstr::Op || instr.kind == BufferInstr::Call)
+    if (instr.kind == BufferInstr::Op || instr.kind == BufferInstr::Call ||
+        instr.kind == BufferInstr::Pack)
       for (unsigned result : instr.results)
         if (!function.values[result].constant)
           erase(plan.bufferOf[result]);

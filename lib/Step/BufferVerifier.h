@@ -77,6 +77,8 @@ private:
   bool region(const BufferRegion &region, Ids ids);
   bool instruction(const BufferInstr &instr, Ids ids);
   bool part(const BufferInstr &instr);
+  bool pack(const BufferInstr &instr, const std::vector<BufferCopy> &copies);
+  bool unpack(const BufferInstr &instr, const std::vector<BufferCopy> &copies);
   bool updates(const BufferInstr &instr, llvm::ArrayRef<InPlace> pairs);
   bool results(const BufferInstr &instr);
   bool call(const BufferInstr &instr);

@@ -116,6 +116,43 @@ TEST(CheckValues, TransfersFollowOneAnother) {
                              "where buffer 9 of the class was written last");
 }
 
+// What is sent and received in one place may be several values side by side.
+TEST(CheckValues, TransfersOfValuesSideBySide) {
+  Builder builder;
+  std::vector<BufferInfo> &buffers = builder.program.classes[0].buffers;
+  auto whole = static_cast<BufferIndex>(buffers.size());
+  buffers.push_back({Space::Arena, 64, 0, 128, DType::F32, {32}, {}});
+  builder.copy(8, 1);
+  builder.copy(8, 2);
+  builder.start(whole, whole);
+  builder.copy(2, 3);
+  EXPECT_EQ(builder.fault(), "");
+  // Neither one alone, nor two with a gap, nor what is only beside.
+  builder.list(0).erase(builder.list(0).begin());
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[1]: buffer 9 is read "
+                             "where buffer 2 of the class was written last");
+  buffers.push_back({Space::Arena, 64, 0, 32, DType::F32, {8}, {}});
+  builder.list(0).insert(builder.list(0).begin(), makeCopy(8, whole + 1));
+  EXPECT_NE(builder.fault(), "");
+  builder.list(0).insert(builder.list(0).begin(), makeCopy(8, 3));
+  EXPECT_NE(builder.fault(), "");
+}
+
+TEST(CheckValues, ReceivedElsewhereIsOneValue) {
+  Builder builder;
+  std::vector<BufferInfo> &buffers = builder.program.classes[0].buffers;
+  auto sent = static_cast<BufferIndex>(buffers.size());
+  buffers.push_back({Space::Arena, 64, 0, 128, DType::F32, {32}, {}});
+  buffers.push_back({Space::Arena, 192, 0, 128, DType::F32, {32}, {}});
+  builder.copy(8, 1);
+  builder.copy(8, 2);
+  builder.start(sent, sent + 1);
+  EXPECT_EQ(builder.fault(), "");
+  builder.copy(3, 6);
+  EXPECT_EQ(builder.fault(), "classes[0].instructions[3]: buffer 3 is read "
+                             "where buffer 10 of the class was written last");
+}
+
 // A function copies its operand to its result, by way of its local.
 TEST(CheckValues, RunsAreLookedInto) {
   Builder builder;

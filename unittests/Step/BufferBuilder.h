@@ -62,6 +62,34 @@ struct BufferBuilder {
     region.instrs.back().offset = offset;
     return result;
   }
+  unsigned pack(BufferRegion &region, llvm::ArrayRef<unsigned> parts) {
+    int64_t bytes = 0;
+    for (unsigned part : parts)
+      bytes += function.values[part].bytes;
+    unsigned whole = op(region, parts, bytes);
+    region.instrs.back().kind = BufferInstr::Pack;
+    return whole;
+  }
+  llvm::SmallVector<unsigned, 2> unpack(BufferRegion &region, unsigned whole,
+                                        llvm::ArrayRef<int64_t> bytes) {
+    BufferInstr instr;
+    instr.kind = BufferInstr::Unpack;
+    instr.operands = {whole};
+    for (int64_t part : bytes)
+      instr.results.push_back(value(part));
+    region.instrs.push_back(instr);
+    return instr.results;
+  }
+  /// An operation in place on the parts side by side.
+  llvm::SmallVector<unsigned, 2> together(BufferRegion &region,
+                                          llvm::ArrayRef<unsigned> parts) {
+    llvm::SmallVector<int64_t> bytes;
+    for (unsigned part : parts)
+      bytes.push_back(function.values[part].bytes);
+    unsigned whole = pack(region, parts);
+    whole = op(region, {whole}, function.values[whole].bytes, {{0, 0}});
+    return unpack(region, whole, bytes);
+  }
   llvm::SmallVector<unsigned, 2> call(BufferRegion &region, unsigned callee,
                                       llvm::ArrayRef<unsigned> operands) {
     const BufferFunction &segment = *function.segments[callee]->function;
@@ -141,6 +169,13 @@ struct RandomBuffers {
         llvm::append_range(visible, b.call(region, callee, operands));
         continue;
       }
+      if (packs && pick(4) == 0) {
+        llvm::SmallVector<unsigned> parts;
+        for (unsigned p = 0, n = 1 + pick(3); p < n; ++p)
+          parts.push_back(any(visible));
+        llvm::append_range(visible, b.together(region, parts));
+        continue;
+      }
       unsigned kind = pick(depth < 3 ? 8 : 6);
       if (kind == 6) {
         BufferInstr instr;
@@ -189,6 +224,8 @@ struct RandomBuffers {
   }
   std::vector<unsigned> last;
   std::optional<unsigned> whole;
+  /// Whether values are packed and unpacked.
+  bool packs = false;
 };
 
 } // namespace whale

@@ -53,13 +53,16 @@ struct SegmentPlan;
 ///         the operand is now complete; it reads the others. A result of
 ///         fewer bytes is a part of an argument of the function, from byte
 ///         `offset` on
+///   Pack  its one result is the operands, one after the other. It does nothing
+///         for an operand that is in its range of the result's buffer
+///   Unpack  the opposite: its results are ranges of its operand
 ///   While regions: condition (yields the predicate) and body; both have one
 ///         argument for each operand, the body yields the next values
 ///   Case  operand 0 is the index; regions yield the results
 ///   Call  runs segment number `callee` of the function, whose plan states
 ///         what is done in place
 struct BufferInstr {
-  enum Kind { Op, View, While, Case, Call };
+  enum Kind { Op, View, Pack, Unpack, While, Case, Call };
   Kind kind = Op;
   llvm::SmallVector<unsigned, 4> operands;
   llvm::SmallVector<unsigned, 2> results;
@@ -101,12 +104,13 @@ enum class BufferSpace { Arena, Argument, Result, Constant, Part };
 /// The location of a buffer. In the arena it starts at byte `offset`. In the
 /// spaces Argument, Result and Constant it is all of buffer `index` (of a
 /// constant: its value number). A Part starts at byte `offset` of argument
-/// `index`.
+/// `index`. If it is a range of another buffer, that is `whole`.
 struct PlannedBuffer {
   BufferSpace space = BufferSpace::Arena;
   int64_t offset = 0;
   unsigned index = 0;
   int64_t bytes = 0;
+  std::optional<unsigned> whole = std::nullopt;
 };
 
 /// Copy buffer `src` to buffer `dst` (indices into BufferPlan::buffers).
@@ -163,6 +167,10 @@ struct SegmentPlan {
 
 /// Offsets and sizes in the arena are multiples of this.
 inline constexpr int64_t bufferAlignment = 64;
+
+/// A value is in a range of another buffer only if that starts at a multiple of
+/// this: kernels of GPUs load as many bytes at once.
+inline constexpr int64_t pieceAlignment = 16;
 
 /// Plans `function`. `aliases` are pairs (argument, result): a request to put
 /// the result in the argument's buffer. It is granted if no read of the

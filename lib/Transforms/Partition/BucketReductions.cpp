@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // In: the functions of the rank classes with an all-reduce for each value. Out:
-// the same, where small ones that are side by side are one all-reduce of
-// their concatenation. A small all-reduce takes its latency, whatever its size;
-// joining costs two copies, so that large ones stay by themselves.
+// the same, where small ones that follow one another are one all-reduce of
+// their operands side by side. A small all-reduce takes its latency, whatever
+// its size. The buffer planner lets the operands be written where they are
+// reduced, so joining copies nothing; but all start when the last is there, so
+// large ones stay by themselves.
 //
 // Only all-reduces of whole values between the same ranks are joined, that no
 // other exchange is between in any class: so all classes still reach their
@@ -20,7 +22,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -29,7 +30,6 @@
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
-namespace hlo = mlir::stablehlo;
 
 namespace whale {
 #define GEN_PASS_DEF_BUCKETREDUCTIONS
@@ -154,50 +154,45 @@ static bool isUsedBehind(const Candidate &member, const Candidate &last) {
   });
 }
 
-static Value reshape(OpBuilder &builder, Value value, Type type) {
-  if (value.getType() == type)
-    return value;
-  return hlo::ReshapeOp::create(builder, value.getLoc(), type, value);
+/// The largest power of two that divides the size of the value, at most that of
+/// a cache line.
+static int64_t alignmentOf(AllReduceOp op) {
+  int64_t bytes = getTensorBytes(op->getResult(0).getType());
+  return std::min<int64_t>(bytes & -bytes, 64);
 }
 
 void Bucketer::join(ArrayRef<AllReduceOp> members) {
   AllReduceOp first = members.front(), last = members.back();
+  // Each starts at a multiple of its alignment, without gaps.
+  auto ordered = llvm::to_vector(members);
+  llvm::stable_sort(ordered, [](AllReduceOp a, AllReduceOp b) {
+    return alignmentOf(a) > alignmentOf(b);
+  });
   Location loc = FusedLoc::get(
       first.getContext(),
       llvm::map_to_vector(members, [](AllReduceOp op) { return op.getLoc(); }));
   OpBuilder builder(last);
-  SmallVector<Value> flat;
+  SmallVector<Value> parts;
   int64_t elements = 0;
-  Type elementType;
-  for (AllReduceOp op : members) {
-    auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-    elementType = type.getElementType();
-    elements += type.getNumElements();
-    flat.push_back(
-        reshape(builder, op->getOperand(0),
-                RankedTensorType::get({type.getNumElements()}, elementType)));
+  for (AllReduceOp op : ordered) {
+    parts.push_back(op->getOperand(0));
+    elements += cast<RankedTensorType>(parts.back().getType()).getNumElements();
   }
-  auto whole = RankedTensorType::get({elements}, elementType);
+  TypeRange types = ValueRange(parts).getTypes();
+  auto whole =
+      RankedTensorType::get({elements}, getElementTypeOrSelf(types.front()));
   OperationState state(loc, AllReduceOp::getOperationName());
-  state.addOperands(Value(
-      hlo::ConcatenateOp::create(builder, loc, whole, flat, /*dimension=*/0)));
+  state.addOperands(PackOp::create(builder, loc, whole, parts).getWhole());
   state.addTypes(whole);
   state.addAttributes(first->getAttrs());
   state.attributes.set("from", withView(first.getFromAttr(), elements));
   state.attributes.set("to", withView(first.getToAttr(), elements));
   Value sum = builder.create(state)->getResult(0);
-  int64_t start = 0;
-  for (auto [op, part] : llvm::zip_equal(members, flat)) {
-    auto type = cast<RankedTensorType>(part.getType());
-    int64_t end = start + type.getNumElements();
-    Value slice = hlo::SliceOp::create(builder, op->getLoc(), type, sum,
-                                       {start}, {end}, ArrayRef<int64_t>{1});
-    start = end;
-    op->getResult(0).replaceAllUsesWith(
-        reshape(builder, slice, op->getResult(0).getType()));
-  }
-  for (AllReduceOp op : members)
+  auto sums = UnpackOp::create(builder, loc, types, sum);
+  for (auto [op, part] : llvm::zip_equal(ordered, sums.getParts())) {
+    op->getResult(0).replaceAllUsesWith(part);
     op->erase();
+  }
 }
 
 void Bucketer::join(ArrayRef<Candidate *> members) {

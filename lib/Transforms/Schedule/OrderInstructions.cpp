@@ -47,7 +47,7 @@ Value getRoot(Value value) {
 
 /// What keeps its place: nothing moves across it.
 bool isFixed(Operation *op) {
-  if (isa<func::CallOp>(op))
+  if (isa<func::CallOp, PackOp, UnpackOp>(op))
     return true;
   return op->walk([](CollectiveOp) { return WalkResult::interrupt(); })
       .wasInterrupted();

@@ -117,12 +117,18 @@ LogicalResult FunctionPlanner::translate(Block &block, BufferRegion &region) {
 }
 
 LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
-  if (isSegment && isa<func::CallOp, ViewOp, ShardOffsetOp, CollectiveOp>(op))
+  if (isSegment &&
+      isa<func::CallOp, ViewOp, PackOp, UnpackOp, ShardOffsetOp, CollectiveOp>(
+          op))
     return op.emitError("cannot be in a segment");
   if (isa<stablehlo::ReshapeOp>(op))
     instr.kind = BufferInstr::View;
   else if (auto wait = dyn_cast<WaitOp>(op))
     instr.kind = wait.getReceived() ? BufferInstr::View : BufferInstr::Op;
+  else if (isa<PackOp>(op))
+    instr.kind = BufferInstr::Pack;
+  else if (isa<UnpackOp>(op))
+    instr.kind = BufferInstr::Unpack;
   else if (isa<stablehlo::WhileOp>(op))
     instr.kind = BufferInstr::While;
   else if (isa<stablehlo::CaseOp>(op))
@@ -238,6 +244,8 @@ DictionaryAttr FunctionPlanner::describe(const PlannedBuffer &buffer) {
     break;
   case BufferSpace::Result:
     add("result", buffer.index);
+    if (buffer.whole)
+      add("offset", buffer.offset);
     break;
   case BufferSpace::Constant:
     add("constant", 0);

@@ -194,6 +194,8 @@ public:
 private:
   void joinStarts();
   void joinReshapes();
+  void joinPacks();
+  void moveToFirstUse(Operation *op);
   std::optional<TransferUse> findUse(CollectiveOp op, bool &isGather);
   size_t firstUseOf(Value value);
 
@@ -248,15 +250,37 @@ void ClassSchedule::joinReshapes() {
     if (isSent && producer && producer->getBlock() == block) {
       op->moveAfter(producer);
     } else if (!isSent && isa_and_nonnull<CollectiveOp>(producer)) {
-      Operation *first = block->getTerminator();
-      for (Operation *user : op->getUsers()) {
-        Operation *here = block->findAncestorOpInBlock(*user);
-        if (here->isBeforeInBlock(first))
-          first = here;
-      }
-      op->moveBefore(first);
+      moveToFirstUse(op);
     }
   }
+}
+
+void ClassSchedule::moveToFirstUse(Operation *op) {
+  Operation *first = block->getTerminator();
+  for (Operation *user : op->getUsers()) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    if (here->isBeforeInBlock(first))
+      first = here;
+  }
+  op->moveBefore(first);
+}
+
+/// A pack is there with the last of its parts, an unpack where the first of its
+/// parts is needed.
+void ClassSchedule::joinPacks() {
+  for (auto op : llvm::make_early_inc_range(block->getOps<PackOp>())) {
+    Operation *last = nullptr;
+    for (Value part : op.getParts()) {
+      Operation *producer = part.getDefiningOp();
+      if (producer && producer->getBlock() == block &&
+          (!last || last->isBeforeInBlock(producer)))
+        last = producer;
+    }
+    if (last)
+      op->moveAfter(last);
+  }
+  for (auto op : llvm::make_early_inc_range(block->getOps<UnpackOp>()))
+    moveToFirstUse(op);
 }
 
 size_t ClassSchedule::firstUseOf(Value value) {
@@ -318,6 +342,7 @@ void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers,
   if (ops.empty()) {
     joinStarts();
     joinReshapes();
+    joinPacks();
     for (Operation &op : block->without_terminator()) {
       positions[&op] = ops.size();
       ops.push_back(&op);

@@ -240,3 +240,27 @@ func.func @offset_type() {
   %0 = whale.shard_offset 0 of #p : tensor<1xi32>
   return
 }
+
+// -----
+
+func.func @pack_shape(%x: tensor<2x2xf32>) {
+  // expected-error@+1 {{'whale.pack' op expects a whole of one dimension, got 'tensor<2x2xf32>'}}
+  %0 = whale.pack %x : tensor<2x2xf32> to tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @pack_type(%x: tensor<2xf32>, %y: tensor<2xi32>) {
+  // expected-error@+1 {{'whale.pack' op has a part of type 'tensor<2xi32>' of a whole of type 'tensor<4xf32>'}}
+  %0 = whale.pack %x, %y : tensor<2xf32>, tensor<2xi32> to tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @unpack_size(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'whale.unpack' op has parts of 5 elements of a whole of 4}}
+  %0:2 = whale.unpack %x : tensor<4xf32> to tensor<2xf32>, tensor<3xf32>
+  return
+}

@@ -71,4 +71,13 @@ module attributes {
     %0 = whale.reshard %x from #whole to #rows : tensor<8x16xf32>
     return %0 : tensor<8x16xf32>
   }
+  // CHECK-LABEL: func @side_by_side
+  func.func @side_by_side(%x: tensor<2x4xf32>, %y: tensor<f32>)
+      -> (tensor<2x4xf32>, tensor<f32>) {
+    // CHECK: %[[P:.*]] = whale.pack %{{.*}}, %{{.*}} : tensor<2x4xf32>, tensor<f32> to tensor<9xf32>
+    // CHECK: whale.unpack %[[P]] : tensor<9xf32> to tensor<2x4xf32>, tensor<f32>
+    %0 = whale.pack %x, %y : tensor<2x4xf32>, tensor<f32> to tensor<9xf32>
+    %1:2 = whale.unpack %0 : tensor<9xf32> to tensor<2x4xf32>, tensor<f32>
+    return %1#0, %1#1 : tensor<2x4xf32>, tensor<f32>
+  }
 }

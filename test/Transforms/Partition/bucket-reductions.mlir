@@ -14,15 +14,16 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
                           %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
       -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>)
       attributes {whale.ranks = array<i64: 0>} {
-    // CHECK-DAG: %[[S:.*]] = stablehlo.reshape %arg0 {{.*}} -> tensor<1xf32>
-    // CHECK-DAG: %[[M:.*]] = stablehlo.reshape %arg1 {{.*}} -> tensor<6xf32>
-    // CHECK: %[[ALL:.*]] = stablehlo.concatenate %[[S]], %[[M]], dim = 0
+    // The one of 24 bytes comes first: the other is then aligned as well.
+    // CHECK: %[[ALL:.*]] = whale.pack %arg1, %arg0
+    // CHECK-SAME: tensor<2x3xf32>, tensor<f32> to tensor<7xf32>
     // CHECK: %[[R:.*]] = whale.all_reduce %[[ALL]] channel 0
     // CHECK-SAME: tensor<7xf32>
-    // CHECK: stablehlo.slice %[[R]] [0:1]
-    // CHECK: stablehlo.slice %[[R]] [1:7]
-    // CHECK: whale.all_reduce %arg2 channel 2
-    // CHECK: whale.all_reduce %arg3 channel 3
+    // CHECK: %[[PARTS:.*]]:2 = whale.unpack %[[R]]
+    // CHECK-SAME: tensor<7xf32> to tensor<2x3xf32>, tensor<f32>
+    // CHECK: %[[H:.*]] = whale.all_reduce %arg2 channel 2
+    // CHECK: %[[L:.*]] = whale.all_reduce %arg3 channel 3
+    // CHECK: return %[[PARTS]]#1, %[[PARTS]]#0, %[[H]], %[[L]]
     %0 = whale.all_reduce %s channel 0 from #scalar_terms to #scalar
         : (tensor<f32>) -> tensor<f32>
     %1 = whale.all_reduce %m channel 1 from #terms to #sum
@@ -64,7 +65,7 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
 
 // Another exchange between two, and a use of a result before the next.
 // CHECK-LABEL: func @rank_class_0
-// CHECK-NOT: stablehlo.concatenate
+// CHECK-NOT: whale.pack
 func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
     -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>)
     attributes {whale.ranks = array<i64: 0, 1>} {

@@ -44,3 +44,12 @@ func.func @rank_class_0() -> tensor<2xf32>
   %1 = whale.view %0 offset 0 : tensor<4xf32> -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// -----
+
+func.func private @segment_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {whale.segment} {
+  // expected-error @+1 {{cannot be in a segment}}
+  %0 = whale.pack %x : tensor<4xf32> to tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

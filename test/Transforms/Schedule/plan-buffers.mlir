@@ -190,3 +190,86 @@ module {
     return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
   }
 }
+
+// -----
+
+#terms = #whale.placement<[24] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[24] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @a(memref<4x4xf32>, memref<4x4xf32>, index, index)
+    func.func private @b(memref<8xf32>, memref<8xf32>, index, index)
+    func.func private @sgd_a(memref<4x4xf32>, memref<4x4xf32>,
+                             memref<4x4xf32>, index, index)
+    func.func private @sgd_b(memref<8xf32>, memref<8xf32>, memref<8xf32>,
+                             index, index)
+  }
+  // The gradients are written, reduced and read side by side: no copies, and
+  // the parameters are updated where they are.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-SAME: whale.arena_bytes = 128
+  // CHECK-SAME: whale.buffers = [
+  // CHECK-SAME: {argument = 0 : i64, bytes = 64 : i64}
+  // CHECK-SAME: {argument = 1 : i64, bytes = 32 : i64}
+  // CHECK-SAME: {arena = 0 : i64, bytes = 96 : i64}
+  // CHECK-SAME: {arena = 0 : i64, bytes = 64 : i64}
+  // CHECK-SAME: {arena = 64 : i64, bytes = 32 : i64}]
+  // CHECK-NOT: whale.copies
+  // CHECK: whale.launch @a({{.*}}whale.out = array<i64: 3>
+  // CHECK: whale.launch @b({{.*}}whale.out = array<i64: 4>
+  // CHECK: whale.pack {{.*}}whale.out = array<i64: 2>
+  // CHECK: whale.all_reduce {{.*}}whale.out = array<i64: 2>
+  // CHECK: whale.unpack {{.*}}whale.out = array<i64: 3, 4>
+  // CHECK: whale.launch @sgd_a({{.*}}whale.out = array<i64: 0>
+  // CHECK: whale.launch @sgd_b({{.*}}whale.out = array<i64: 1>
+  func.func @rank_class_0(%p: tensor<4x4xf32> {whale.donated},
+                          %q: tensor<8xf32> {whale.donated})
+      -> (tensor<4x4xf32>, tensor<8xf32>)
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    %0 = whale.launch @a(%p) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %1 = whale.launch @b(%q) : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = whale.pack %0, %1 : tensor<4x4xf32>, tensor<8xf32> to tensor<24xf32>
+    %3 = whale.all_reduce %2 channel 0 from #terms to #sum
+        : (tensor<24xf32>) -> tensor<24xf32>
+    %4:2 = whale.unpack %3
+         : tensor<24xf32> to tensor<4x4xf32>, tensor<8xf32>
+    %5 = whale.launch @sgd_a(%p, %4#0) {inplace = array<i64: 0>}
+       : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %6 = whale.launch @sgd_b(%q, %4#1) {inplace = array<i64: 0>}
+       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    return %5, %6 : tensor<4x4xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
+#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[8] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @a(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // An argument is copied in, a result out.
+  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-SAME: whale.buffers = [
+  // CHECK-SAME: {argument = 0 : i64, bytes = 16 : i64}
+  // CHECK-SAME: {arena = 0 : i64, bytes = 32 : i64}
+  // CHECK-SAME: {arena = 16 : i64, bytes = 16 : i64}
+  // CHECK-SAME: {bytes = 16 : i64, result = 0 : i64}
+  // CHECK-SAME: {arena = 64 : i64, bytes = 16 : i64}
+  // CHECK-SAME: {arena = 0 : i64, bytes = 16 : i64}]
+  // CHECK: whale.launch @a({{.*}}whale.out = array<i64: 2>
+  // CHECK: whale.pack %arg0, %{{.*}} {whale.copies = array<i64: 0, 5>,
+  // CHECK: whale.unpack %{{.*}} {whale.copies = array<i64: 5, 3>,
+  // CHECK-SAME: whale.out = array<i64: 3, 2>}
+  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    %0 = whale.launch @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = whale.pack %x, %0 : tensor<4xf32>, tensor<4xf32> to tensor<8xf32>
+    %2 = whale.all_reduce %1 channel 0 from #terms to #sum
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %3:2 = whale.unpack %2 : tensor<8xf32> to tensor<4xf32>, tensor<4xf32>
+    %4 = whale.launch @a(%3#1) : (tensor<4xf32>) -> tensor<4xf32>
+    return %3#0 : tensor<4xf32>
+  }
+}

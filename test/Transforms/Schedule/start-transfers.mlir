@@ -266,3 +266,38 @@ module {
     return %c : tensor<4xf32>
   }
 }
+
+// -----
+
+#p0 = #whale.placement<[8] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[8] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // What is reduced side by side starts with the last part, and is waited for
+  // where the first one is read.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%x: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      attributes {whale.ranks = array<i64: 0, 1>} {
+    // CHECK: %[[A:.*]] = whale.launch @k0
+    // CHECK: %[[B:.*]] = whale.launch @k0
+    // CHECK-NEXT: %[[PACK:.*]] = whale.pack %[[A]], %[[B]]
+    // CHECK-NEXT: %[[R:.*]]:2 = whale.all_reduce %[[PACK]]
+    // CHECK-NEXT: whale.launch @k0
+    // CHECK-NEXT: %[[W:.*]] = whale.wait %[[R]]#1 for %[[R]]#0
+    // CHECK-NEXT: %[[SUMS:.*]]:2 = whale.unpack %[[W]]
+    // CHECK-NEXT: whale.launch @k0(%[[SUMS]]#1)
+    %a = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %b = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %other = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = whale.pack %a, %b : tensor<4xf32>, tensor<4xf32> to tensor<8xf32>
+    %1 = whale.all_reduce %0 channel 0
+        from #p0 to #p1
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %2:2 = whale.unpack %1 : tensor<8xf32> to tensor<4xf32>, tensor<4xf32>
+    %3 = whale.launch @k0(%2#1) : (tensor<4xf32>) -> tensor<4xf32>
+    return %2#0, %3, %other : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+}

@@ -258,9 +258,10 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
   let summary = "Join small all-reduces that are side by side";
   let description = [{
     In the functions with `whale.ranks`, all-reduces of whole values between the
-    same ranks, of one element type, become one of their concatenation, up to
-    `communication.bucket_bytes` of `whale.config`. Those of more than half of
-    it stay by themselves: it is latency that is saved, and joining copies. No
+    same ranks, of one element type, become one of their operands side by
+    side (`whale.pack`, `whale.unpack`), up to `communication.bucket_bytes` of
+    `whale.config`. Those of more than half of it stay by themselves: it is
+    latency that is saved, and what is joined starts when the last is there. No
     other exchange is between what is joined, and no use of a result.
 
     Example:
@@ -285,18 +286,17 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
       func.func @rank_class_0(%arg0: tensor<2xf32>, %arg1: tensor<2xf32>)
           -> (tensor<2xf32>, tensor<2xf32>)
           attributes {whale.ranks = array<i64: 0, 1>} {
-        %0 = stablehlo.concatenate %arg0, %arg1, dim = 0
-            : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+        %0 = whale.pack %arg0, %arg1
+            : tensor<2xf32>, tensor<2xf32> to tensor<4xf32>
         %1 = whale.all_reduce %0 channel 0 from #placement to #placement1
             : (tensor<4xf32>) -> tensor<4xf32>
-        %2 = stablehlo.slice %1 [0:2] : (tensor<4xf32>) -> tensor<2xf32>
-        %3 = stablehlo.slice %1 [2:4] : (tensor<4xf32>) -> tensor<2xf32>
-        return %2, %3 : tensor<2xf32>, tensor<2xf32>
+        %2:2 = whale.unpack %1
+            : tensor<4xf32> to tensor<2xf32>, tensor<2xf32>
+        return %2#0, %2#1 : tensor<2xf32>, tensor<2xf32>
       }
     }
     ```
   }];
-  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
 def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {

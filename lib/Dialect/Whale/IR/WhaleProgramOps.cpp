@@ -194,6 +194,33 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+/// Whether the parts, one after the other, are the whole.
+static LogicalResult verifyParts(Operation *op, TypeRange parts, Type whole) {
+  auto type = cast<RankedTensorType>(whole);
+  if (type.getRank() != 1)
+    return op->emitOpError("expects a whole of one dimension, got ") << type;
+  int64_t elements = 0;
+  for (Type part : parts) {
+    auto tensor = cast<RankedTensorType>(part);
+    if (tensor.getElementType() != type.getElementType())
+      return op->emitOpError("has a part of type ")
+             << tensor << " of a whole of type " << type;
+    elements += tensor.getNumElements();
+  }
+  if (elements != type.getNumElements())
+    return op->emitOpError("has parts of ")
+           << elements << " elements of a whole of " << type.getNumElements();
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  return verifyParts(*this, getParts().getTypes(), getWhole().getType());
+}
+
+LogicalResult UnpackOp::verify() {
+  return verifyParts(*this, getParts().getTypes(), getWhole().getType());
+}
+
 LogicalResult MatmulOp::verify() {
   if (getAddend() && getAddend().getType() != getOutput().getType())
     return emitOpError("adds to a tensor of type ")

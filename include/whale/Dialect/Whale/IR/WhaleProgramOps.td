@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The operations that a rank executes, other than collectives: launches of
-// compiled kernels and calls of library routines. Tensors are values here;
-// buffers are assigned later.
+// compiled kernels, calls of library routines, and views. Tensors are values
+// here; buffers are assigned later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,6 +129,56 @@ def Whale_ViewOp : Whale_ProgramOp<"view"> {
   let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = [{
     $input `offset` $offset attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_PackOp : Whale_ProgramOp<"pack"> {
+  let summary = "Values side by side in memory";
+  let description = [{
+    The elements of the operands, each in row-major order, one after the other.
+    `whale-plan-buffers` gives operands parts of the result's buffer where
+    nothing else needs that memory: they are written there, and this is no
+    instruction. Others are copied there.
+
+    Example: two gradients that one all-reduce sums up.
+
+    ```mlir
+    %0 = whale.pack %a, %b : tensor<4x8xf32>, tensor<8xf32> to tensor<40xf32>
+    ```
+
+    **Constraints:**
+    - The result has one dimension, and the elements of all operands.
+    - All are of one element type.
+  }];
+  let arguments = (ins Variadic<AnyStaticShapeTensor>:$parts);
+  let results = (outs AnyStaticShapeTensor:$whole);
+  let assemblyFormat = [{
+    $parts attr-dict `:` type($parts) `to` type($whole)
+  }];
+  let hasVerifier = 1;
+}
+
+def Whale_UnpackOp : Whale_ProgramOp<"unpack"> {
+  let summary = "Parts of a value that are side by side in memory";
+  let description = [{
+    The opposite of `whale.pack`: the results are the elements of the operand,
+    divided among them in their order. Nothing is copied where a result can be
+    read in the operand's buffer.
+
+    Example:
+
+    ```mlir
+    %0:2 = whale.unpack %whole
+         : tensor<40xf32> to tensor<4x8xf32>, tensor<8xf32>
+    ```
+
+    **Constraints:** those of `whale.pack`.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$whole);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$parts);
+  let assemblyFormat = [{
+    $whole attr-dict `:` type($whole) `to` type($parts)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,130 @@
+"""Small gradients are reduced together, side by side in memory."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import whale as wh
+
+RANKS, BATCH, WIDTH = 4, 24, 16
+# Shapes with and without alignment, and a scalar.
+SHAPES = {
+    "bias": (WIDTH,),
+    "gain": (),
+    "odd": (5,),
+    "out": (WIDTH, 5),
+    "up": (WIDTH, WIDTH),
+}
+
+
+def predict(params: Any, x: jax.Array) -> jax.Array:
+    hidden = jnp.tanh(x @ params["up"] + params["bias"]) * params["gain"]
+    return hidden @ params["out"] + params["odd"]
+
+
+def step(params: Any, speed: Any, x: jax.Array) -> Any:
+    """Momentum; one gradient is a result, too."""
+    value, grads = jax.value_and_grad(lambda p: jnp.mean(predict(p, x) ** 2))(
+        params
+    )
+    speed = jax.tree.map(lambda v, g: 0.9 * v + g, speed, grads)
+    params = jax.tree.map(lambda p, v: p - 0.1 * v, params, speed)
+    return params, speed, value, grads["bias"]
+
+
+def make_arguments() -> tuple[Any, Any, np.ndarray]:
+    random = np.random.default_rng(7)
+    params = {
+        name: random.standard_normal(shape).astype(np.float32)
+        for name, shape in SHAPES.items()
+    }
+    speed = jax.tree.map(np.zeros_like, params)
+    return params, speed, random.standard_normal((BATCH, WIDTH)).astype("f4")
+
+
+def compile_step(bucket_bytes: int, micro_batches: int) -> wh.Program:
+    wh.init(
+        wh.Config(
+            {
+                "num_micro_batch": micro_batches,
+                "communication.bucket_bytes": bucket_bytes,
+            }
+        )
+    )
+    wh.set_default_strategy(wh.replicate(RANKS))
+    return (
+        wh.jit(step, cluster=RANKS, donate_argnums=(0, 1), batch_argnums=2)
+        .lower(*make_arguments())
+        .compile()
+    )
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_same_bits_for_every_size_of_buckets(micro_batches: int) -> None:
+    arguments = make_arguments()
+    expected = jax.tree.leaves(jax.jit(step)(*arguments))
+    first: list[bytes] | None = None
+    for bucket_bytes in (0, 8, 64, 700, 2048, 1 << 18):
+        program = compile_step(bucket_bytes, micro_batches)
+        state: Any = arguments
+        results = [
+            np.asarray(leaf) for leaf in jax.tree.leaves(program(*state))
+        ]
+        for ours, theirs in zip(results, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+        bits = [result.tobytes() for result in results]
+        first = first or bits
+        assert bits == first, bucket_bytes
+
+
+def test_nothing_is_copied_that_has_a_place_in_the_bucket(
+    tmp_path: pathlib.Path,
+) -> None:
+    counts = {}
+    for bucket_bytes in (0, 1 << 18):
+        path = tmp_path / str(bucket_bytes)
+        compile_step(bucket_bytes, 1).save(path)
+        manifest = json.loads((path / "manifest.json").read_text())
+        (rank_class,) = manifest["classes"]
+        instructions, buffers = (
+            rank_class[name] for name in ("instructions", "buffers")
+        )
+        counts[bucket_bytes] = [
+            sum(kind in instruction for instruction in instructions)
+            for kind in ("start", "kernel", "copy")
+        ]
+    # All gradients and the loss in one exchange. The gradient that is a result
+    # is copied from there, the scalar, the loss and `odd` both ways at most.
+    (starts, kernels, copies), (before, kernels_before, copies_before) = (
+        counts[1 << 18],
+        counts[0],
+    )
+    assert (before, starts) == (6, 1)
+    assert kernels <= kernels_before
+    assert copies <= copies_before + 7
+    (whole,) = (
+        buffers[instruction["src"]]
+        for instruction in instructions
+        if "start" in instruction
+    )
+    # The aligned gradients are ranges of what is reduced.
+    sizes = {"up": 1024, "out": 320, "bias": 64}
+    begin = whole["arena"]
+    for _ in sizes:
+        part = [
+            buffer
+            for buffer in buffers
+            if buffer.get("arena") == begin and buffer is not whole
+        ]
+        assert part, begin
+        extents = re.findall(r"\d+", part[0]["type"].partition("[")[2])
+        begin += 4 * int(np.prod([int(extent) for extent in extents]))
+    assert begin == whole["arena"] + sum(sizes.values())
