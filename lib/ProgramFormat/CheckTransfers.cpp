@@ -9,7 +9,9 @@
 // Two checks of a program. MemoryCheck walks the instructions of each class and
 // compares the buffers of each with those of the transfers in progress.
 // OrderCheck simulates the queues of all classes until all transfers are over
-// or none can proceed. Cost: instructions times transfers in progress.
+// or none can proceed. Cost: the buffers of all instructions, times the
+// transfers in progress. Paths are made for a fault only: they would cost more
+// than the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +19,10 @@
 
 #include "Uses.h"
 
+#include <algorithm>
 #include <deque>
-#include <set>
+#include <map>
+#include <unordered_map>
 
 namespace whale::format {
 namespace {
@@ -49,10 +53,17 @@ private:
     int64_t transfer;
     std::optional<Range> src, dst;
   };
+  /// A function that the class runs.
+  struct Callee {
+    /// By local: its range; and all of them, joined where they touch.
+    std::vector<Range> locals, joined;
+    /// By operand: whether the function may write it.
+    std::vector<bool> written;
+  };
 
-  Range rangeOf(BufferIndex index) const {
-    return format::rangeOf(program, rankClass, index);
-  }
+  const Callee &calleeOf(int64_t number);
+  const Range &rangeOf(BufferIndex index) const { return ranges[index]; }
+  void run(const Run &run);
   void use(BufferIndex index, bool isWritten);
   void use(const Range &range, bool isWritten, const char *kind,
            int64_t number);
@@ -60,10 +71,9 @@ private:
 
   const Program &program;
   const RankClass &rankClass;
-  /// For each function that the class runs: the ranges of its locals, and the
-  /// operands that it writes.
-  std::map<int64_t, std::vector<Range>> locals;
-  std::map<int64_t, std::set<int64_t>> writtenOperands;
+  /// By buffer of the class.
+  std::vector<Range> ranges;
+  std::unordered_map<int64_t, Callee> callees;
   /// The transfers in progress.
   std::vector<Active> active;
   /// The fault of the current instruction.
@@ -75,12 +85,12 @@ private:
 /// Collects the operands that instructions of a function may write.
 static void findWritten(const Program &program, const Function &function,
                         const std::vector<Instruction> &list,
-                        std::set<int64_t> &written) {
+                        std::vector<bool> &written) {
   for (const Instruction &instruction : list) {
     forEachUse(program, instruction, [&](BufferIndex index, bool isWritten) {
       const BufferInfo &buffer = function.buffers[index];
       if (isWritten && buffer.space == Space::Operand)
-        written.insert(buffer.index);
+        written[buffer.index] = true;
     });
     if (const auto *loop = std::get_if<While>(&instruction.operation)) {
       findWritten(program, function, loop->cond, written);
@@ -94,15 +104,35 @@ static void findWritten(const Program &program, const Function &function,
 
 MemoryCheck::MemoryCheck(const Program &program, const RankClass &rankClass)
     : program(program), rankClass(rankClass) {
-  for (const auto &[number, offsets] : rankClass.locals) {
-    const Function &function = program.functions[number];
-    findWritten(program, function, function.instructions,
-                writtenOperands[number]);
-    std::vector<Extent> extents = extentsOf(function, Space::Local);
-    for (size_t i = 0; i < offsets.size(); ++i)
-      locals[number].push_back(
-          {Space::Arena, 0, offsets[i], offsets[i] + extents[i].bytes});
+  for (size_t i = 0; i < rankClass.buffers.size(); ++i)
+    ranges.push_back(
+        format::rangeOf(program, rankClass, static_cast<BufferIndex>(i)));
+}
+
+const MemoryCheck::Callee &MemoryCheck::calleeOf(int64_t number) {
+  auto [it, isNew] = callees.try_emplace(number);
+  Callee &callee = it->second;
+  if (!isNew)
+    return callee;
+  const Function &function = program.functions[number];
+  callee.written.resize(function.operands);
+  findWritten(program, function, function.instructions, callee.written);
+  auto offsets = rankClass.locals.find(number);
+  if (offsets == rankClass.locals.end())
+    return callee;
+  std::vector<Extent> extents = extentsOf(function, Space::Local);
+  for (size_t i = 0; i < extents.size(); ++i)
+    callee.locals.push_back({Space::Arena, 0, offsets->second[i],
+                             offsets->second[i] + extents[i].bytes});
+  std::vector<Range> sorted = callee.locals;
+  std::sort(sorted.begin(), sorted.end());
+  for (const Range &range : sorted) {
+    if (!callee.joined.empty() && range.begin <= callee.joined.back().end)
+      callee.joined.back().end = std::max(callee.joined.back().end, range.end);
+    else if (range.begin < range.end)
+      callee.joined.push_back(range);
   }
+  return callee;
 }
 
 void MemoryCheck::use(BufferIndex index, bool isWritten) {
@@ -136,24 +166,33 @@ void MemoryCheck::useAll(const Instruction &instruction) {
     return;
   forEachUse(program, instruction,
              [&](BufferIndex index, bool isWritten) { use(index, isWritten); });
-  const auto *run = std::get_if<Run>(&instruction.operation);
-  if (!run)
-    return;
-  const std::set<int64_t> &written = writtenOperands[run->function];
-  for (size_t i = 0; i < run->operands.size(); ++i)
-    use(run->operands[i], written.contains(static_cast<int64_t>(i)));
-  for (BufferIndex index : run->results)
+  if (const auto *run = std::get_if<Run>(&instruction.operation))
+    this->run(*run);
+}
+
+void MemoryCheck::run(const Run &run) {
+  const Callee &callee = calleeOf(run.function);
+  for (size_t i = 0; i < run.operands.size(); ++i)
+    use(run.operands[i], callee.written[i]);
+  for (BufferIndex index : run.results)
     use(index, true);
-  const std::vector<Range> &ranges = locals[run->function];
-  for (size_t i = 0; i < ranges.size(); ++i)
-    use(ranges[i], true, "local", static_cast<int64_t>(i));
+  auto isUsed = [&](const Range &range) {
+    return std::any_of(
+        active.begin(), active.end(), [&](const Active &transfer) {
+          return (transfer.src && transfer.src->overlaps(range)) ||
+                 (transfer.dst && transfer.dst->overlaps(range));
+        });
+  };
+  if (std::none_of(callee.joined.begin(), callee.joined.end(), isUsed))
+    return;
+  for (size_t i = 0; i < callee.locals.size(); ++i)
+    use(callee.locals[i], true, "local", static_cast<int64_t>(i));
 }
 
 std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
                                         const std::string &path) {
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction &instruction = list[i];
-    std::string here = at(path, i);
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
       // A transfer in a queue runs after the earlier ones in it, which may use
       // the same buffers. A local one is in no queue and runs at once.
@@ -173,15 +212,15 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
       useAll(instruction);
     }
     if (!fault.empty())
-      return Fault{here, fault};
+      return Fault{at(path, i), fault};
     std::optional<Fault> inner;
     if (const auto *loop = std::get_if<While>(&instruction.operation)) {
-      inner = check(loop->cond, here + ".cond");
+      inner = check(loop->cond, at(path, i) + ".cond");
       if (!inner)
-        inner = check(loop->body, here + ".body");
+        inner = check(loop->body, at(path, i) + ".body");
     } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
       for (size_t b = 0; b < choice->branches.size() && !inner; ++b)
-        inner = check(choice->branches[b], at(here + ".branches", b));
+        inner = check(choice->branches[b], at(at(path, i) + ".branches", b));
     }
     if (inner)
       return inner;
@@ -206,58 +245,115 @@ public:
   std::optional<Fault> check();
 
 private:
+  struct Channel {
+    int64_t number;
+    bool isLocal;
+    /// The classes that take part, and those that have it next in their queue.
+    std::vector<size_t> participants, ready;
+  };
   struct Event {
-    std::string path;
     bool isStart;
-    int64_t transfer, channel;
+    int64_t transfer;
+    Channel *channel;
   };
   struct Class {
     std::vector<Event> events;
     size_t next = 0;
     /// Channels and transfers.
-    std::deque<std::pair<int64_t, int64_t>> queue;
+    std::deque<std::pair<Channel *, int64_t>> queue;
     std::vector<bool> isOver;
+    /// Whether the head of the queue is counted in its channel.
+    bool isReady = false;
   };
 
-  void collect(Class &c, const std::vector<Instruction> &list,
-               const std::string &path);
-  bool advance(Class &c);
-  bool endTransfers();
+  void collect(size_t number, const std::vector<Instruction> &list);
+  bool findPath(const std::vector<Instruction> &list, std::string path,
+                bool isStart, int64_t transfer, std::string &found) const;
+  std::string pathOf(size_t number) const;
+  void advance(size_t number);
   Fault describe(size_t number) const;
 
   const Program &program;
   std::vector<Class> classes;
-  /// By channel: the number of classes that take part.
-  std::map<int64_t, size_t> participants;
+  std::unordered_map<int64_t, Channel> channels;
+  /// The classes that may proceed.
+  std::vector<size_t> awake;
 };
 
 } // namespace
 
-void OrderCheck::collect(Class &c, const std::vector<Instruction> &list,
-                         const std::string &path) {
-  for (size_t i = 0; i < list.size(); ++i) {
-    const auto &operation = list[i].operation;
+void OrderCheck::collect(size_t number, const std::vector<Instruction> &list) {
+  Class &c = classes[number];
+  for (const Instruction &instruction : list) {
+    const auto &operation = instruction.operation;
     if (const auto *start = std::get_if<Start>(&operation)) {
-      c.isOver.push_back(isLocal(program, *start));
-      if (!c.isOver.back())
-        c.events.push_back(
-            {at(path, i), true, start->transfer, start->channel});
+      auto [it, isNew] = channels.try_emplace(start->channel);
+      Channel &channel = it->second;
+      if (isNew) {
+        channel.number = start->channel;
+        channel.isLocal = isLocal(program, *start);
+      }
+      c.isOver.push_back(channel.isLocal);
+      if (channel.isLocal)
+        continue;
+      if (channel.participants.empty() || channel.participants.back() != number)
+        channel.participants.push_back(number);
+      c.events.push_back({true, start->transfer, &channel});
     } else if (const auto *wait = std::get_if<Wait>(&operation)) {
       if (!c.isOver[wait->transfer])
-        c.events.push_back({at(path, i), false, wait->transfer, 0});
+        c.events.push_back({false, wait->transfer, nullptr});
     } else if (const auto *loop = std::get_if<While>(&operation)) {
-      collect(c, loop->cond, at(path, i) + ".cond");
-      collect(c, loop->body, at(path, i) + ".body");
+      collect(number, loop->cond);
+      collect(number, loop->body);
     } else if (const auto *choice = std::get_if<Case>(&operation)) {
-      for (size_t b = 0; b < choice->branches.size(); ++b)
-        collect(c, choice->branches[b], at(at(path, i) + ".branches", b));
+      for (const std::vector<Instruction> &branch : choice->branches)
+        collect(number, branch);
     }
   }
 }
 
-/// Proceeds to the next wait for a transfer that isn't over.
-bool OrderCheck::advance(Class &c) {
-  size_t before = c.next;
+/// The path of the start of a transfer, or of its first wait.
+bool OrderCheck::findPath(const std::vector<Instruction> &list,
+                          std::string path, bool isStart, int64_t transfer,
+                          std::string &found) const {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto &operation = list[i].operation;
+    const auto *start = std::get_if<Start>(&operation);
+    const auto *wait = std::get_if<Wait>(&operation);
+    const auto *loop = std::get_if<While>(&operation);
+    const auto *choice = std::get_if<Case>(&operation);
+    bool isHere = (isStart && start && start->transfer == transfer) ||
+                  (!isStart && wait && wait->transfer == transfer);
+    if (isHere)
+      found = at(path, i);
+    if (loop)
+      isHere =
+          findPath(loop->cond, at(path, i) + ".cond", isStart, transfer,
+                   found) ||
+          findPath(loop->body, at(path, i) + ".body", isStart, transfer, found);
+    for (size_t b = 0; choice && !isHere && b < choice->branches.size(); ++b)
+      isHere = findPath(choice->branches[b], at(at(path, i) + ".branches", b),
+                        isStart, transfer, found);
+    if (isHere)
+      return true;
+  }
+  return false;
+}
+
+/// The path of the next event of a class.
+std::string OrderCheck::pathOf(size_t number) const {
+  const Event &event = classes[number].events[classes[number].next];
+  std::string found;
+  findPath(program.classes[number].instructions,
+           at("classes", number) + ".instructions", event.isStart,
+           event.transfer, found);
+  return found;
+}
+
+/// Proceeds to the next wait for a transfer that isn't over. Ends the transfer
+/// at the head of the queue if it was the last participant's.
+void OrderCheck::advance(size_t number) {
+  Class &c = classes[number];
   for (; c.next < c.events.size(); ++c.next) {
     const Event &event = c.events[c.next];
     if (event.isStart)
@@ -265,25 +361,21 @@ bool OrderCheck::advance(Class &c) {
     else if (!c.isOver[event.transfer])
       break;
   }
-  return c.next != before;
-}
-
-bool OrderCheck::endTransfers() {
-  std::map<int64_t, std::vector<Class *>> heads;
-  for (Class &c : classes)
-    if (!c.queue.empty())
-      heads[c.queue.front().first].push_back(&c);
-  bool moved = false;
-  for (auto &[channel, at] : heads) {
-    if (at.size() < participants.at(channel))
-      continue;
-    moved = true;
-    for (Class *c : at) {
-      c->isOver[c->queue.front().second] = true;
-      c->queue.pop_front();
-    }
+  if (c.queue.empty() || c.isReady)
+    return;
+  c.isReady = true;
+  Channel &channel = *c.queue.front().first;
+  channel.ready.push_back(number);
+  if (channel.ready.size() < channel.participants.size())
+    return;
+  for (size_t other : channel.ready) {
+    Class &participant = classes[other];
+    participant.isOver[participant.queue.front().second] = true;
+    participant.queue.pop_front();
+    participant.isReady = false;
+    awake.push_back(other);
   }
-  return moved;
+  channel.ready.clear();
 }
 
 /// Describes the wait that blocks a class.
@@ -291,37 +383,30 @@ Fault OrderCheck::describe(size_t number) const {
   const Class &blocked = classes[number];
   const Event &event = blocked.events[blocked.next];
   std::string what = "waits for transfer " + std::to_string(event.transfer);
-  int64_t channel = blocked.queue.front().first;
-  what += ", and channel " + std::to_string(channel) +
+  what += ", and channel " +
+          std::to_string(blocked.queue.front().first->number) +
           " is next in its queue: not all participants ever have it next";
   for (size_t other = 0; other < classes.size(); ++other) {
     const Class &c = classes[other];
     if (other == number || c.queue.empty() || c.next == c.events.size())
       continue;
-    what += "; " + c.events[c.next].path + " waits too, where channel " +
-            std::to_string(c.queue.front().first) + " is next";
+    what += "; " + pathOf(other) + " waits too, where channel " +
+            std::to_string(c.queue.front().first->number) + " is next";
     break;
   }
-  return {event.path, what};
+  return {pathOf(number), what};
 }
 
 std::optional<Fault> OrderCheck::check() {
   classes.resize(program.classes.size());
   for (size_t i = 0; i < classes.size(); ++i) {
-    collect(classes[i], program.classes[i].instructions,
-            at("classes", i) + ".instructions");
-    std::set<int64_t> channels;
-    for (const Event &event : classes[i].events)
-      if (event.isStart)
-        channels.insert(event.channel);
-    for (int64_t channel : channels)
-      ++participants[channel];
+    collect(i, program.classes[i].instructions);
+    awake.push_back(i);
   }
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (Class &c : classes)
-      moved |= advance(c);
-    moved |= endTransfers();
+  while (!awake.empty()) {
+    size_t number = awake.back();
+    awake.pop_back();
+    advance(number);
   }
   for (size_t i = 0; i < classes.size(); ++i)
     if (classes[i].next < classes[i].events.size())
