@@ -9,8 +9,10 @@
 // Assigns offsets by greedy best fit: one buffer after the other goes into the
 // smallest gap between the buffers that are alive at the same time. Tries up to
 // three orders: the largest first; if that wastes memory, the largest and
-// longest-lived first, then the earliest first. Cost: quadratic in the number
-// of buffers, for each order.
+// longest-lived first, then the earliest first. A buffer of which parts are
+// needed at other times goes to the first offset at which all of them fit; if
+// that wastes memory, these come first in the three orders.
+// Cost: quadratic in the number of buffers, for each order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,17 +104,28 @@ TimeIntervals findWithin(const TimeIntervals &intervals,
   return merged;
 }
 
-Span findSpan(const ArenaRequest &request,
-              llvm::ArrayRef<ArenaCalls> segments) {
-  if (request.segment) {
-    llvm::ArrayRef<int64_t> calls = segments[*request.segment].begins;
-    auto [begin, end] = request.intervals.front();
+/// A request, or a part of one: bytes that are needed at the same times.
+struct Piece {
+  size_t request;
+  /// From the request's first byte on.
+  int64_t offset;
+  int64_t bytes;
+  const TimeIntervals *intervals;
+  std::optional<unsigned> segment = std::nullopt;
+  Span span = {};
+};
+
+Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
+  const TimeIntervals &intervals = *piece.intervals;
+  if (piece.segment) {
+    llvm::ArrayRef<int64_t> calls = segments[*piece.segment].begins;
+    auto [begin, end] = intervals.front();
     return {{calls.front() + begin, calls.front() + end},
-            calls.back() + request.intervals.back().second};
+            calls.back() + intervals.back().second};
   }
-  Span span{request.intervals.front(), request.intervals.back().second};
+  Span span{intervals.front(), intervals.back().second};
   for (const ArenaCalls &calls : segments)
-    span.within.push_back(findWithin(request.intervals, calls));
+    span.within.push_back(findWithin(intervals, calls));
   return span;
 }
 
@@ -124,69 +137,97 @@ public:
   std::vector<int64_t> run(int64_t &size);
 
 private:
+  /// A piece with its place in the arena.
+  struct Packed {
+    int64_t offset;
+    int64_t bytes;
+    /// From its first interval to the end of its last one.
+    int64_t begin, end;
+    const Piece *piece;
+    bool mayMeet(const Piece &other) const {
+      return begin < other.span.end && other.span.first.first < end;
+    }
+  };
+
+  void add(size_t request, int64_t offset, int64_t bytes,
+           const TimeIntervals &intervals);
   void fillSlots();
-  bool together(size_t a, size_t b) const;
+  bool together(const Piece &x, const Piece &y) const;
   int64_t mostAlive() const;
+  int64_t findGap(const Piece &piece, llvm::ArrayRef<Packed> packed) const;
+  int64_t findRoom(llvm::ArrayRef<size_t> pieces,
+                   llvm::ArrayRef<Packed> packed) const;
   int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets) const;
 
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
-  std::vector<Span> spans;
+  std::vector<Piece> pieces;
+  /// By request: its pieces, itself first. None for one without bytes.
+  std::vector<llvm::SmallVector<size_t, 1>> piecesOf;
   /// The requests that need an offset, in the order in which they get one.
   std::vector<size_t> order;
 };
 
 Packer::Packer(const std::vector<ArenaRequest> &requests,
                llvm::ArrayRef<ArenaCalls> segments)
-    : requests(requests), segments(segments), spans(requests.size()) {
+    : requests(requests), segments(segments), piecesOf(requests.size()) {
   for (auto [r, request] : llvm::enumerate(requests)) {
     if (request.bytes == 0 || request.intervals.empty() ||
         (request.segment && segments[*request.segment].begins.empty()))
       continue;
-    spans[r] = findSpan(request, segments);
     order.push_back(r);
+    add(r, 0, llvm::alignTo(request.bytes, bufferAlignment), request.intervals);
+    for (const ArenaRequest::Part &part : request.parts)
+      if (part.bytes && !part.intervals.empty())
+        add(r, part.offset, part.bytes, part.intervals);
   }
   fillSlots();
 }
 
-/// For most pairs of requests, comparing slots decides whether they overlap,
+void Packer::add(size_t request, int64_t offset, int64_t bytes,
+                 const TimeIntervals &intervals) {
+  piecesOf[request].push_back(pieces.size());
+  Piece &piece = pieces.emplace_back(
+      Piece{request, offset, bytes, &intervals, requests[request].segment});
+  piece.span = findSpan(piece, segments);
+}
+
+/// For most pairs of pieces, comparing slots decides whether they overlap,
 /// without a walk over their intervals.
 void Packer::fillSlots() {
   int64_t end = 1;
-  for (size_t r : order)
-    end = std::max(end, spans[r].end);
+  for (const Piece &piece : pieces)
+    end = std::max(end, piece.span.end);
   int64_t length = llvm::divideCeil(end, Slots::count);
-  for (size_t r : order) {
-    std::optional<unsigned> segment = requests[r].segment;
-    for (auto [begin, end] : requests[r].intervals) {
+  for (Piece &piece : pieces) {
+    for (auto [begin, end] : *piece.intervals) {
       if (begin >= end)
         continue;
-      if (!segment) {
-        spans[r].touched.set(begin / length, (end - 1) / length + 1);
-        spans[r].covered.set(llvm::divideCeil(begin, length), end / length);
+      if (!piece.segment) {
+        piece.span.touched.set(begin / length, (end - 1) / length + 1);
+        piece.span.covered.set(llvm::divideCeil(begin, length), end / length);
         continue;
       }
-      for (int64_t call : segments[*segment].begins)
-        spans[r].touched.set((call + begin) / length,
-                             (call + end - 1) / length + 1);
+      for (int64_t call : segments[*piece.segment].begins)
+        piece.span.touched.set((call + begin) / length,
+                               (call + end - 1) / length + 1);
     }
   }
 }
 
-bool Packer::together(size_t a, size_t b) const {
-  if (!spans[a].touched.intersects(spans[b].touched))
+bool Packer::together(const Piece &x, const Piece &y) const {
+  const Span &a = x.span, &b = y.span;
+  if (!a.touched.intersects(b.touched))
     return false;
-  if (spans[a].covered.intersects(spans[b].touched) ||
-      spans[a].touched.intersects(spans[b].covered))
+  if (a.covered.intersects(b.touched) || a.touched.intersects(b.covered))
     return true;
-  const ArenaRequest &x = requests[a], &y = requests[b];
   if (x.segment && y.segment && *x.segment != *y.segment)
     return false;
   if (x.segment && !y.segment)
-    return overlap(x.intervals, spans[b].within[*x.segment]);
+    return overlap(*x.intervals, b.within[*x.segment]);
   if (y.segment && !x.segment)
-    return overlap(y.intervals, spans[a].within[*y.segment]);
-  return overlap(x.intervals, y.intervals);
+    return overlap(*y.intervals, a.within[*y.segment]);
+  return overlap(*x.intervals, *y.intervals);
 }
 
 /// The number of live bytes from each time on.
@@ -207,12 +248,11 @@ int64_t Packer::mostAlive() const {
   // Callers' values, and locals in the time of their segments.
   Profile callers;
   std::vector<Profile> locals(segments.size());
-  for (const ArenaRequest &request : requests)
-    for (auto [begin, end] : request.intervals) {
-      int64_t bytes = llvm::alignTo(request.bytes, bufferAlignment);
-      Profile &changes = request.segment ? locals[*request.segment] : callers;
-      changes.push_back({begin, bytes});
-      changes.push_back({end, -bytes});
+  for (const Piece &piece : pieces)
+    for (auto [begin, end] : *piece.intervals) {
+      Profile &changes = piece.segment ? locals[*piece.segment] : callers;
+      changes.push_back({begin, piece.bytes});
+      changes.push_back({end, -piece.bytes});
     }
   struct Call {
     int64_t begin, end;
@@ -253,76 +293,118 @@ int64_t Packer::mostAlive() const {
   return most;
 }
 
+/// The smallest gap between what is alive at the same time, or what is behind
+/// it all.
+int64_t Packer::findGap(const Piece &piece,
+                        llvm::ArrayRef<Packed> packed) const {
+  int64_t top = 0, best = -1, bestGap = 0;
+  for (const Packed &other : packed) {
+    // A buffer that ends below the top doesn't change the gaps.
+    if (other.offset + other.bytes <= top || !other.mayMeet(piece) ||
+        !together(piece, *other.piece))
+      continue;
+    int64_t gap = other.offset - top;
+    if (gap >= piece.bytes && (best < 0 || gap < bestGap)) {
+      best = top;
+      bestGap = gap;
+    }
+    top = std::max<int64_t>(
+        top, llvm::alignTo(other.offset + other.bytes, bufferAlignment));
+  }
+  return best < 0 ? top : best;
+}
+
+/// The first offset at which no piece meets what is alive at the same time.
+int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
+                         llvm::ArrayRef<Packed> packed) const {
+  // From the first on, up to the second, the request cannot begin.
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (size_t number : group) {
+    const Piece &piece = pieces[number];
+    for (const Packed &other : packed) {
+      int64_t end = other.offset + other.bytes - piece.offset;
+      if (end > 0 && other.mayMeet(piece) && together(piece, *other.piece))
+        taken.push_back({other.offset - piece.offset - piece.bytes + 1, end});
+    }
+  }
+  llvm::sort(taken);
+  int64_t offset = 0;
+  for (auto [begin, end] : taken) {
+    if (begin > offset)
+      break;
+    offset = std::max(offset, int64_t(llvm::alignTo(end, bufferAlignment)));
+  }
+  return offset;
+}
+
 /// Assigns offsets in this order. Returns the size of the arena; as soon as
 /// `limit` is reached, stops and returns a size of at least `limit`.
 int64_t Packer::packInOrder(int64_t limit,
                             std::vector<int64_t> &offsets) const {
   int64_t size = 0;
-  // Buffers with offsets, in ascending order of offset.
-  struct Packed {
-    int64_t offset;
-    int64_t bytes;
-    int64_t begin, end;
-    size_t request;
-  };
+  // In ascending order of offset.
   std::vector<Packed> packed;
   for (size_t r : order) {
-    int64_t bytes = llvm::alignTo(requests[r].bytes, bufferAlignment);
-    int64_t begin = spans[r].first.first, end = spans[r].end;
-    int64_t top = 0, best = -1, bestGap = 0;
-    for (const Packed &other : packed) {
-      // A buffer that ends below the top doesn't change the gaps.
-      if (other.offset + other.bytes <= top || other.end <= begin ||
-          end <= other.begin || !together(r, other.request))
-        continue;
-      int64_t gap = other.offset - top;
-      if (gap >= bytes && (best < 0 || gap < bestGap)) {
-        best = top;
-        bestGap = gap;
-      }
-      top = std::max(top, other.offset + other.bytes);
-    }
-    if (best < 0)
-      best = top;
-    offsets[r] = best;
-    size = std::max(size, best + bytes);
+    llvm::ArrayRef<size_t> group = piecesOf[r];
+    const Piece &whole = pieces[group.front()];
+    offsets[r] =
+        group.size() == 1 ? findGap(whole, packed) : findRoom(group, packed);
+    size = std::max(size, offsets[r] + whole.bytes);
     if (size >= limit)
       return size;
-    auto at = llvm::upper_bound(packed, best,
-                                [](int64_t offset, const Packed &other) {
-                                  return offset < other.offset;
-                                });
-    packed.insert(at, {best, bytes, begin, end, r});
+    for (size_t number : group) {
+      const Piece &piece = pieces[number];
+      int64_t offset = offsets[r] + piece.offset;
+      auto at = llvm::upper_bound(packed, offset,
+                                  [](int64_t offset, const Packed &other) {
+                                    return offset < other.offset;
+                                  });
+      packed.insert(at, {offset, piece.bytes, piece.span.first.first,
+                         piece.span.end, &piece});
+    }
   }
   return size;
 }
 
 std::vector<int64_t> Packer::run(int64_t &size) {
+  auto spanOf = [&](size_t r) -> const Span & {
+    return pieces[piecesOf[r].front()].span;
+  };
   using Key = std::function<double(size_t)>;
   const Key keys[] = {
       [&](size_t r) { return double(requests[r].bytes); },
       [&](size_t r) {
         return double(requests[r].bytes) *
-               (spans[r].end - spans[r].first.first);
+               (spanOf(r).end - spanOf(r).first.first);
       },
-      [&](size_t r) { return -double(spans[r].first.first); },
+      [&](size_t r) { return -double(spanOf(r).first.first); },
   };
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
   int64_t least = mostAlive();
   size = std::numeric_limits<int64_t>::max();
-  for (const Key &key : keys) {
-    llvm::sort(order, [&](size_t a, size_t b) {
-      return std::tuple(-key(a), spans[a].first, a) <
-             std::tuple(-key(b), spans[b].first, b);
-    });
-    int64_t bytes = packInOrder(size, offsets);
-    if (bytes < size) {
-      size = bytes;
-      best = offsets;
-    }
-    // At most 0.25 % above the lower bound: another order isn't worth its time.
-    if (size - least <= least / 400)
+  // At most 0.25 % above the lower bound: another order isn't worth its time.
+  auto isGood = [&] { return size - least <= least / 400; };
+  bool hasParts = pieces.size() > order.size();
+  // What has parts fits in fewer places, so it may have to come first.
+  for (bool isFirst : {false, true}) {
+    if (isFirst && !hasParts)
       break;
+    for (const Key &key : keys) {
+      if (isGood())
+        break;
+      llvm::sort(order, [&](size_t a, size_t b) {
+        auto rank = [&](size_t r) {
+          return std::tuple(!isFirst || requests[r].parts.empty(), -key(r),
+                            spanOf(r).first, r);
+        };
+        return rank(a) < rank(b);
+      });
+      int64_t bytes = packInOrder(size, offsets);
+      if (bytes < size) {
+        size = bytes;
+        best = offsets;
+      }
+    }
   }
   return best;
 }

@@ -19,6 +19,13 @@ struct ArenaRequest {
   int64_t bytes;
   TimeIntervals intervals;
   std::optional<unsigned> segment = std::nullopt;
+  /// What is needed of it at other times: from byte `offset` on.
+  struct Part {
+    int64_t offset;
+    int64_t bytes;
+    TimeIntervals intervals;
+  };
+  std::vector<Part> parts = {};
 };
 
 /// The calls of a segment, one after the other, of one duration.

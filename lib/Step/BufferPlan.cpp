@@ -130,17 +130,21 @@ void Planner::takeTurns() {
   }
 }
 
-/// The union of intervals, ascending and disjoint.
-TimeIntervals unite(TimeIntervals times) {
-  llvm::sort(times);
-  TimeIntervals united;
+/// The times that are in the first, but not in the second.
+TimeIntervals without(const TimeIntervals &times, const TimeIntervals &others) {
+  TimeIntervals rest;
   for (auto [begin, end] : times) {
-    if (!united.empty() && begin <= united.back().second)
-      united.back().second = std::max(united.back().second, end);
-    else
-      united.push_back({begin, end});
+    for (auto [from, to] : others) {
+      if (to <= begin || end <= from)
+        continue;
+      if (begin < from)
+        rest.push_back({begin, from});
+      begin = std::min(to, end);
+    }
+    if (begin < end)
+      rest.push_back({begin, end});
   }
-  return united;
+  return rest;
 }
 
 unsigned Planner::bufferOfRange(unsigned whole, int64_t offset, int64_t bytes) {
@@ -170,11 +174,13 @@ unsigned Planner::bufferOfClass(unsigned c) {
   buffer.offset = from.offset;
   buffer.bytes = from.bytes;
   if (buffer.space == BufferSpace::Arena) {
-    // A range is there whenever it or another one is needed.
-    TimeIntervals times = from.times();
-    for (unsigned piece : from.pieces)
-      llvm::append_range(times, shared(piece).times());
-    requests.push_back({from.bytes, unite(std::move(times))});
+    ArenaRequest request{from.bytes, from.times()};
+    for (unsigned number : from.pieces) {
+      const SharedBuffer &piece = shared(number);
+      request.parts.push_back({piece.offset, piece.bytes,
+                               without(piece.times(), request.intervals)});
+    }
+    requests.push_back(std::move(request));
     requestBuffer.push_back(plan.buffers.size());
   }
   plan.buffers.push_back(buffer);
