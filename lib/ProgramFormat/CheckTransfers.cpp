@@ -7,11 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Two checks of a program. MemoryCheck walks the instructions of each class and
-// compares the buffers of each with those of the transfers in progress.
+// compares the buffers of each with those of the transfers in progress: of
+// which, for each range that is sent or received, it keeps the number.
 // OrderCheck simulates the queues of all classes until all transfers are over
-// or none can proceed. Cost: the buffers of all instructions, times the
-// transfers in progress. Paths are made for a fault only: they would cost more
-// than the checks.
+// or none can proceed. Cost: linear in the buffers of all instructions, times
+// the ranges of transfers that each of them overlaps. Paths are made for a
+// fault only: they would cost more than the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +54,29 @@ private:
     int64_t transfer;
     std::optional<Range> src, dst;
   };
+  /// A range that some transfers send or receive, and how many of these are in
+  /// progress.
+  struct Busy {
+    Range range;
+    int64_t sent = 0, received = 0;
+  };
+  /// Numbers of busy ranges.
+  using Numbers = std::vector<size_t>;
   /// A function that the class runs.
   struct Callee {
-    /// By local: its range; and all of them, joined where they touch.
-    std::vector<Range> locals, joined;
+    /// By local.
+    std::vector<Range> locals;
+    /// The busy ranges that any of them overlaps.
+    Numbers meets;
     /// By operand: whether the function may write it.
     std::vector<bool> written;
   };
 
+  void collectBusy(const std::vector<Instruction> &list);
+  Busy &busyOf(const Range &range);
+  void meet(const Range &range, Numbers &numbers) const;
+  bool isBusy(const Numbers &numbers, bool isWritten) const;
+  void count(const Active &transfer, int64_t change);
   const Callee &calleeOf(int64_t number);
   const Range &rangeOf(BufferIndex index) const { return ranges[index]; }
   void run(const Run &run);
@@ -73,9 +89,15 @@ private:
   const RankClass &rankClass;
   /// By buffer of the class.
   std::vector<Range> ranges;
+  /// The busy ranges that a buffer overlaps, once it has been used.
+  std::vector<std::optional<Numbers>> met;
+  /// In ascending order; and by number, the last byte that it or one before it
+  /// of the same memory reaches.
+  std::vector<Busy> busy;
+  std::vector<int64_t> reach;
   std::unordered_map<int64_t, Callee> callees;
-  /// The transfers in progress.
-  std::vector<Active> active;
+  /// The transfers in progress, by number.
+  std::map<int64_t, Active> active;
   /// The fault of the current instruction.
   std::string fault;
 };
@@ -107,6 +129,72 @@ MemoryCheck::MemoryCheck(const Program &program, const RankClass &rankClass)
   for (size_t i = 0; i < rankClass.buffers.size(); ++i)
     ranges.push_back(
         format::rangeOf(program, rankClass, static_cast<BufferIndex>(i)));
+  met.resize(ranges.size());
+  collectBusy(rankClass.instructions);
+  std::sort(busy.begin(), busy.end(),
+            [](const Busy &a, const Busy &b) { return a.range < b.range; });
+  auto end =
+      std::unique(busy.begin(), busy.end(), [](const Busy &a, const Busy &b) {
+        return a.range == b.range;
+      });
+  busy.erase(end, busy.end());
+  for (size_t i = 0; i < busy.size(); ++i) {
+    const Range &range = busy[i].range;
+    bool isSame = i > 0 && busy[i - 1].range.space == range.space &&
+                  busy[i - 1].range.index == range.index;
+    reach.push_back(isSame ? std::max(reach.back(), range.end) : range.end);
+  }
+}
+
+/// Adds what transfers send and receive, in any order and repeatedly.
+void MemoryCheck::collectBusy(const std::vector<Instruction> &list) {
+  for (const Instruction &instruction : list) {
+    if (const auto *start = std::get_if<Start>(&instruction.operation)) {
+      for (std::optional<BufferIndex> index : {start->src, start->dst})
+        if (index)
+          busy.push_back({rangeOf(*index)});
+    } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
+      collectBusy(loop->cond);
+      collectBusy(loop->body);
+    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (const std::vector<Instruction> &branch : choice->branches)
+        collectBusy(branch);
+    }
+  }
+}
+
+MemoryCheck::Busy &MemoryCheck::busyOf(const Range &range) {
+  return *std::lower_bound(
+      busy.begin(), busy.end(), range,
+      [](const Busy &a, const Range &b) { return a.range < b; });
+}
+
+/// Adds the busy ranges that the range overlaps.
+void MemoryCheck::meet(const Range &range, Numbers &numbers) const {
+  // The first that begins behind it.
+  Range behind{range.space, range.index, range.end, range.end};
+  size_t i = std::lower_bound(
+                 busy.begin(), busy.end(), behind,
+                 [](const Busy &a, const Range &b) { return a.range < b; }) -
+             busy.begin();
+  while (i-- > 0 && busy[i].range.space == range.space &&
+         busy[i].range.index == range.index && reach[i] > range.begin)
+    if (busy[i].range.overlaps(range))
+      numbers.push_back(i);
+}
+
+bool MemoryCheck::isBusy(const Numbers &numbers, bool isWritten) const {
+  return std::any_of(numbers.begin(), numbers.end(), [&](size_t number) {
+    return busy[number].received || (isWritten && busy[number].sent);
+  });
+}
+
+/// `change` is 1 for one more, -1 for one less.
+void MemoryCheck::count(const Active &transfer, int64_t change) {
+  if (transfer.src)
+    busyOf(*transfer.src).sent += change;
+  if (transfer.dst)
+    busyOf(*transfer.dst).received += change;
 }
 
 const MemoryCheck::Callee &MemoryCheck::calleeOf(int64_t number) {
@@ -124,19 +212,20 @@ const MemoryCheck::Callee &MemoryCheck::calleeOf(int64_t number) {
   for (size_t i = 0; i < extents.size(); ++i)
     callee.locals.push_back({Space::Arena, 0, offsets->second[i],
                              offsets->second[i] + extents[i].bytes});
-  std::vector<Range> sorted = callee.locals;
-  std::sort(sorted.begin(), sorted.end());
-  for (const Range &range : sorted) {
-    if (!callee.joined.empty() && range.begin <= callee.joined.back().end)
-      callee.joined.back().end = std::max(callee.joined.back().end, range.end);
-    else if (range.begin < range.end)
-      callee.joined.push_back(range);
-  }
+  for (const Range &range : callee.locals)
+    meet(range, callee.meets);
+  std::sort(callee.meets.begin(), callee.meets.end());
+  callee.meets.erase(std::unique(callee.meets.begin(), callee.meets.end()),
+                     callee.meets.end());
   return callee;
 }
 
 void MemoryCheck::use(BufferIndex index, bool isWritten) {
-  use(rangeOf(index), isWritten, "buffer", index);
+  std::optional<Numbers> &numbers = met[index];
+  if (!numbers)
+    meet(rangeOf(index), numbers.emplace());
+  if (isBusy(*numbers, isWritten))
+    use(rangeOf(index), isWritten, "buffer", index);
 }
 
 /// `number` is the number of the buffer or local.
@@ -144,7 +233,7 @@ void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
                       int64_t number) {
   if (!fault.empty())
     return;
-  for (const Active &transfer : active) {
+  for (const auto &[started, transfer] : active) {
     const char *what = nullptr;
     if (transfer.dst && transfer.dst->overlaps(range))
       what = isWritten ? "writes what it receives into"
@@ -176,14 +265,7 @@ void MemoryCheck::run(const Run &run) {
     use(run.operands[i], callee.written[i]);
   for (BufferIndex index : run.results)
     use(index, true);
-  auto isUsed = [&](const Range &range) {
-    return std::any_of(
-        active.begin(), active.end(), [&](const Active &transfer) {
-          return (transfer.src && transfer.src->overlaps(range)) ||
-                 (transfer.dst && transfer.dst->overlaps(range));
-        });
-  };
-  if (std::none_of(callee.joined.begin(), callee.joined.end(), isUsed))
+  if (!isBusy(callee.meets, true))
     return;
   for (size_t i = 0; i < callee.locals.size(); ++i)
     use(callee.locals[i], true, "local", static_cast<int64_t>(i));
@@ -203,11 +285,13 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
         transfer.src = rangeOf(*start->src);
       if (start->dst)
         transfer.dst = rangeOf(*start->dst);
-      active.push_back(transfer);
+      active[transfer.transfer] = transfer;
+      count(transfer, 1);
     } else if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
-      std::erase_if(active, [&](const Active &transfer) {
-        return transfer.transfer == wait->transfer;
-      });
+      if (auto it = active.find(wait->transfer); it != active.end()) {
+        count(it->second, -1);
+        active.erase(it);
+      }
     } else {
       useAll(instruction);
     }

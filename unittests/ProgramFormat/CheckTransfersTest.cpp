@@ -69,6 +69,41 @@ TEST(CheckTransfers, PartsOfBuffersCount) {
   EXPECT_EQ(builder.fault(), "");
 }
 
+// Ranges of other transfers begin between the wide one and the buffer.
+TEST(CheckTransfers, WideTransfersCountForAllThatTheyOverlap) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  std::vector<BufferInfo> &buffers = builder.program.classes[0].buffers;
+  buffers.push_back({Space::Arena, 0, 0, 320, DType::F32, {80}, {}});
+  builder.start(0, 0, 6, 8);
+  builder.start(0, 0, 1, 2);
+  builder.start(0, 0, 2, 3);
+  builder.wait(0, 1);
+  builder.wait(0, 2);
+  builder.copy(0, 6, 5);
+  builder.copy(0, 6, 4);
+  builder.wait(0, 0);
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[6]: buffer 4: transfer 0 may still go on, "
+            "and this instruction writes what it receives into");
+  std::swap(builder.list(0)[6], builder.list(0)[7]);
+  EXPECT_EQ(builder.fault(), "");
+}
+
+// Of two transfers of one buffer one is over.
+TEST(CheckTransfers, BuffersAreBusyUntilTheLastTransferIsOver) {
+  Builder builder(1);
+  builder.channel(0, "all_gather");
+  builder.start(0, 0, 0, 1);
+  builder.start(0, 0, 0, 2);
+  builder.wait(0, 0);
+  builder.copy(0, 3, 0);
+  builder.wait(0, 1);
+  EXPECT_EQ(builder.fault(),
+            "classes[0].instructions[3]: buffer 0: transfer 1 may still go on, "
+            "and this instruction writes what it sends");
+}
+
 TEST(CheckTransfers, ResultsShareTheMemoryOfArguments) {
   Builder builder(1);
   builder.channel(0, "all_gather");
