@@ -342,7 +342,7 @@ void LoopNest::emitLevel(OpBuilder &b, unsigned level) {
   SmallVector<Value> saved(loaded);
   hoistLoads(b, level);
   auto makeLoop = [&](unsigned number, function_ref<void()> body) {
-    bool first = number == 0 ||
+    bool first = number == ranged ||
                  (numOuter == 0 && innerParallel && number + 1 == loops.size());
     Value from = first ? begin : constantIndex(b, loc, 0);
     Value to = first ? end : constantIndex(b, loc, loops[number].size);

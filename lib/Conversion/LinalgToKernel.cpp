@@ -225,26 +225,36 @@ Value LoopNest::emitStart(OpBuilder &b, unsigned result) {
   return address;
 }
 
+/// The dimensions whose counters bodies use.
+llvm::SmallDenseSet<unsigned> LoopNest::findIndexed() {
+  llvm::SmallDenseSet<unsigned> indexed;
+  op.getRegion().walk(
+      [&](linalg::IndexOp index) { indexed.insert(index.getDim()); });
+  return indexed;
+}
+
+/// All accesses that decide which dimensions merge.
+SmallVector<const Access *> LoopNest::getAccesses() const {
+  SmallVector<const Access *> accesses;
+  for (const Access &access : reads)
+    if (access.buffer != ~0u)
+      accesses.push_back(&access);
+  for (const Access &access : writes)
+    accesses.push_back(&access);
+  for (auto &list : fillReads)
+    for (const Access &access : list)
+      accesses.push_back(&access);
+  return accesses;
+}
+
 /// Merges neighbouring dimensions that every access steps through as one, and
 /// leaves out those of size one.
 void LoopNest::findLoops() {
-  llvm::SmallDenseSet<unsigned> indexed;
-  auto collectIndexed = [&](linalg::GenericOp generic) {
-    generic.getRegion().walk(
-        [&](linalg::IndexOp index) { indexed.insert(index.getDim()); });
-  };
-  collectIndexed(op);
-  SmallVector<const Access *> accesses;
-  for (Access &access : reads)
-    if (access.buffer != ~0u)
-      accesses.push_back(&access);
-  for (Access &access : writes)
-    accesses.push_back(&access);
-  for (auto [number, fill] : llvm::enumerate(fills))
-    for (Access &access : fillReads[number])
-      accesses.push_back(&access);
+  llvm::SmallDenseSet<unsigned> indexed = findIndexed();
+  SmallVector<const Access *> accesses = getAccesses();
   auto iterators = op.getIteratorTypesArray();
   std::optional<unsigned> previous;
+  size_t number = 0;
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {
     if (sizes[dim] == 1)
       continue;
@@ -256,6 +266,11 @@ void LoopNest::findLoops() {
     for (const Access *access : accesses)
       merge &= merge && access->coefficients[*previous] ==
                             sizes[dim] * access->coefficients[dim];
+    if (number < rowMerges.size())
+      merge = rowMerges[number];
+    else if (number == rowMerges.size())
+      merge &= rowMerges.empty();
+    ++number;
     if (merge) {
       loops.back().size *= sizes[dim];
       loops.back().lastDim = dim;
@@ -263,6 +278,8 @@ void LoopNest::findLoops() {
       loops.push_back({sizes[dim], parallel, dim});
     }
     previous = dim;
+    if (number == rowMerges.size())
+      numRowLoops = loops.size();
   }
 }
 
@@ -302,7 +319,8 @@ void LoopNest::orderLoops() {
   // so are chains of functions.
   if (isChain || (!sums.empty() && order.lanes == 1))
     best = &loops[numOuter - 1];
-  if (!best || !best->parallel || best->size < 4)
+  if (!best || !best->parallel || best->size < 4 ||
+      best < loops.begin() + numRowLoops)
     return;
   for (const Access &access : writes)
     if (access.coefficients[best->lastDim] != 1)
@@ -319,7 +337,7 @@ void LoopNest::orderLoops() {
 /// memory is then touched while it is in the cache.
 void LoopNest::findTiles() {
   constexpr int64_t kLine = 64, kMinSize = 4;
-  if (numOuter != loops.size() || loops.size() < 2 ||
+  if (numOuter != loops.size() || loops.size() < 2 + numRowLoops ||
       loops.back().size < kMinSize)
     return;
   unsigned along = loops.back().lastDim;
@@ -333,6 +351,8 @@ void LoopNest::findTiles() {
   unsigned best = 0;
   int64_t bestCount = 0;
   for (auto [number, loop] : llvm::enumerate(ArrayRef(loops).drop_back())) {
+    if (number < numRowLoops)
+      continue;
     int64_t count = llvm::count_if(reads, [&](const Access &access) {
       return readsAcross(access, loop.lastDim);
     });
@@ -363,105 +383,15 @@ unsigned whale::getDepth(const Access &access, ArrayRef<Loop> loops) {
   return depth;
 }
 
-/// True if `value` is an argument that the program takes over for the result
-/// that `result` is: an update in place of the training state.
-static bool isStateOf(Value value, Value result) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto function =
-      dyn_cast<func::FuncOp>(result.getParentBlock()->getParentOp());
-  if (!argument || !function || argument.getOwner()->getParentOp() != function)
-    return false;
-  for (StringRef name : {kFedByAttr, kAliasingOutputAttr})
-    if (auto number = function.getArgAttrOfType<IntegerAttr>(
-            argument.getArgNumber(), name))
-      return llvm::any_of(result.getUses(), [&](OpOperand &use) {
-        return isa<func::ReturnOp>(use.getOwner()) &&
-               use.getOperandNumber() == number.getInt();
-      });
-  return false;
-}
-
-/// Whether result `result` can reuse the buffer that `read` is of.
-bool LoopNest::canOverwrite(unsigned result, const Access &read) {
-  const Access &write = writes[result];
-  // Sums line by line are set before anything is read.
-  if (read.buffer == ~0u || !(read == write) || stores[result] ||
-      (innerParallel && isAccumulated(result)))
-    return false;
-  Value tensor = inputs[read.buffer];
-  auto from = cast<RankedTensorType>(tensor.getType());
-  auto to = cast<RankedTensorType>(op->getResult(result).getType());
-  // What is captured is read at any place.
-  if (from.getNumElements() != to.getNumElements() ||
-      getStoredBits(getBufferType(from).getElementType()) !=
-          getStoredBits(getBufferType(to).getElementType()) ||
-      captures.contains(tensor))
-    return false;
-  // No other access may see the element overwritten.
-  auto conflicts = [&](const Access &other) {
-    return other.buffer == read.buffer && !(other == write);
-  };
-  bool conflict = llvm::any_of(reads, conflicts);
-  for (auto &list : fillReads)
-    conflict |= llvm::any_of(list, conflicts);
-  for (auto [number, initRead] : llvm::enumerate(initReads))
-    conflict |= readsInit[number] && conflicts(initRead);
-  return !conflict;
-}
-
-/// Each result reuses the buffer of at most one operand: first the state that
-/// it is the next value of, then any that is left.
-void LoopNest::findInplace(KernelOp kernel) {
-  SmallVector<int64_t> inplace(writes.size(), -1);
-  for (bool wantsState : {true, false})
-    for (unsigned result = 0; result < writes.size(); ++result)
-      for (const Access &read : reads) {
-        if (inplace[result] >= 0)
-          break;
-        if (canOverwrite(result, read) &&
-            !llvm::is_contained(inplace, read.buffer) &&
-            (!wantsState ||
-             isStateOf(inputs[read.buffer], op->getResult(result))))
-          inplace[result] = read.buffer;
-      }
-  if (llvm::any_of(inplace, [](int64_t operand) { return operand >= 0; }))
-    kernel.setInplace(inplace);
-}
-
-void LoopNest::countCosts(KernelOp kernel) {
-  // What is more than a number says is the largest one.
-  auto multiply = [](int64_t a, int64_t b) {
-    int64_t product;
-    return llvm::MulOverflow(a, b, product)
-               ? std::numeric_limits<int64_t>::max()
-               : product;
-  };
-  int64_t iterations = 1;
-  for (int64_t size : sizes)
-    iterations = multiply(iterations, size);
-  int64_t operations = 0;
-  op.getRegion().walk([&](Operation *inner) {
-    if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
-            inner->getDialect()) &&
-        !isa<arith::ConstantOp>(inner))
-      ++operations;
-  });
-  int64_t bytes = 0;
-  SmallVector<Type> types(op->getResultTypes());
-  for (Value input : inputs)
-    if (llvm::none_of(stores, [&](stablehlo::DynamicUpdateSliceOp store) {
-          return store && store.getOperand() == input;
-        }))
-      types.push_back(input.getType());
-  for (Type type : types) {
-    MemRefType buffer = getBufferType(type);
-    // Of a tensor of which it reads a slice, no more than that.
-    bytes += std::min(buffer.getNumElements(), iterations) *
-             getStoredBits(buffer.getElementType()) / 8;
-  }
-  kernel->setAttr(kFlopsAttrName,
-                  rewriter.getI64IntegerAttr(multiply(operations, iterations)));
-  kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
+/// A buffer seen in one dimension.
+Value LoopNest::flatten(OpBuilder &b, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (type.getRank() == 1)
+    return buffer;
+  int64_t count = type.getNumElements();
+  return memref::ReinterpretCastOp::create(
+      b, loc, MemRefType::get({count}, type.getElementType()), buffer,
+      /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
 }
 
 /// Writes the loops.
@@ -474,20 +404,20 @@ void LoopNest::emit(KernelOp kernel) {
     buffers.push_back(block->addArgument(getBufferType(type), loc));
   begin = block->addArgument(b.getIndexType(), loc);
   end = block->addArgument(b.getIndexType(), loc);
-  for (Value buffer : buffers) {
-    auto type = cast<MemRefType>(buffer.getType());
-    if (type.getRank() == 1) {
-      flat.push_back(buffer);
-      continue;
-    }
-    int64_t count = type.getNumElements();
-    flat.push_back(memref::ReinterpretCastOp::create(
-        b, loc, MemRefType::get({count}, type.getElementType()), buffer,
-        /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1}));
-  }
+  for (Value buffer : buffers)
+    flat.push_back(flatten(b, buffer));
   for (auto [number, store] : llvm::enumerate(stores))
     if (store)
       writes[number].start = emitStart(b, number);
+  allocate(b);
+  if (forBlocks)
+    emitBlocks(b);
+  else
+    emitLevel(b, 0);
+}
+
+/// What the loops need before the first of them.
+void LoopNest::allocate(OpBuilder &b) {
   for (unsigned number : across) {
     Type element = cast<MemRefType>(buffers[reads[number].buffer].getType())
                        .getElementType();
@@ -497,12 +427,8 @@ void LoopNest::emit(KernelOp kernel) {
   }
   counters.resize(loops.size());
   loaded.resize(reads.size());
-  if (forBlocks) {
-    emitBlocks(b);
-    return;
-  }
-  allocateSums(b);
-  emitLevel(b, 0);
+  if (!forBlocks)
+    allocateSums(b);
 }
 
 KernelOp LoopNest::build(KernelCache &cache) {
@@ -565,6 +491,13 @@ KernelOp LoopNest::makeNestKernel(KernelCache &cache, ArrayRef<Type> results,
     cache.add(std::move(*key), *this, kernel);
   rewriter.eraseOp(op);
   return kernel;
+}
+
+Location whale::getAllLocations(linalg::GenericOp op) {
+  SmallVector<Location> locations = {op.getLoc()};
+  for (Operation &inner : op.getRegion().front())
+    locations.push_back(inner.getLoc());
+  return FusedLoc::get(op.getContext(), locations);
 }
 
 KernelOp whale::convertToLoops(RewriterBase &rewriter, linalg::GenericOp op,

@@ -31,6 +31,9 @@ mlir::stablehlo::DynamicUpdateSliceOp findStore(mlir::linalg::GenericOp op,
 bool canStoreAt(mlir::stablehlo::DynamicUpdateSliceOp store,
                 mlir::Operation *place);
 
+/// Where an operation comes from and all that was fused into it.
+mlir::Location getAllLocations(mlir::linalg::GenericOp op);
+
 /// Replaces `op` by a kernel, together with the operations that fill its
 /// initial values and those that store its results in slices (both are left
 /// without a use). All index maps must be linear. A kernel that equals one of

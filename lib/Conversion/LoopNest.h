@@ -50,6 +50,10 @@ struct Loop {
 /// The number of counters that are known where `access` can be loaded.
 unsigned getDepth(const Access &access, llvm::ArrayRef<Loop> loops);
 
+/// True if `value` is an argument that the program takes over for the result
+/// that `result` is: an update in place of the training state.
+bool isStateOf(mlir::Value value, mlir::Value result);
+
 class LoopNest {
 public:
   LoopNest(mlir::RewriterBase &rewriter, mlir::linalg::GenericOp op)
@@ -62,14 +66,23 @@ public:
   /// whose second kernel combines them.
   KernelOp buildBlocks(KernelCache &cache, int64_t chunks = 1);
 
+  /// The operation with which the body of `op` adds to (or multiplies, or
+  /// compares with) what result `number` accumulates; null if it does something
+  /// else.
+  static mlir::Operation *findCombiner(mlir::linalg::GenericOp op,
+                                       unsigned number);
+
 private:
   friend class KernelCache;
+  friend class RowKernel;
 
   Access makeAccess(mlir::Value tensor, mlir::AffineMap map);
   void collectStores();
   mlir::Value emitStart(mlir::OpBuilder &b, unsigned result);
   unsigned inputBuffer(mlir::Value tensor);
   void collectInputs();
+  llvm::SmallDenseSet<unsigned> findIndexed();
+  llvm::SmallVector<const Access *> getAccesses() const;
   void findLoops();
   void orderLoops();
   void findTiles();
@@ -78,11 +91,16 @@ private:
   void findRuns();
   bool canOverwrite(unsigned result, const Access &read);
   void findInplace(KernelOp kernel);
+  int64_t countIterations() const;
+  int64_t countFlops();
+  int64_t countBytes(mlir::Type type) const;
   void countCosts(KernelOp kernel);
 
   KernelOp makeNestKernel(KernelCache &cache, llvm::ArrayRef<mlir::Type> types,
                           int64_t extent);
   void emit(KernelOp kernel);
+  void allocate(mlir::OpBuilder &b);
+  mlir::Value flatten(mlir::OpBuilder &b, mlir::Value buffer);
   void emitLevel(mlir::OpBuilder &b, unsigned level);
   void emitReduction(mlir::OpBuilder &b, unsigned level);
   void emitTiles(mlir::OpBuilder &b);
@@ -120,11 +138,6 @@ private:
     int64_t left = 0;
     mlir::Value index; // In elements, within the innermost loop.
   };
-  /// The operation with which the body of `op` adds to (or multiplies, or
-  /// compares with) what result `number` accumulates; null if it does something
-  /// else.
-  static mlir::Operation *findCombiner(mlir::linalg::GenericOp op,
-                                       unsigned number);
   /// What `combiner` combines with any number to that number.
   mlir::Value makeNeutral(mlir::OpBuilder &b, mlir::Operation *combiner);
   static mlir::Value combine(mlir::OpBuilder &b, mlir::Operation *combiner,
@@ -229,12 +242,19 @@ private:
   Blocks blocks;
   bool forBlocks = false;
 
+  /// For a nest of a kernel of several, as EmitRows.cpp says: by row dimension
+  /// (the first ones that are not of size one) whether it is one loop with the
+  /// one before. Row loops are shared, and merge with no others.
+  llvm::SmallVector<bool> rowMerges;
+  unsigned numRowLoops = 0;
+
   // While emitting.
   mlir::Value sumColumn, sumWidth; // The first column of a tile, its columns.
   llvm::SmallVector<mlir::Value> flat; // Buffers seen in one dimension.
   llvm::SmallVector<mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> counters; // By loop.
   llvm::SmallVector<mlir::Value> packed;   // By element of `across`.
+  unsigned ranged = 0; // The loop that `begin` and `end` are the range of.
   mlir::Value begin, end;
   llvm::SmallVector<mlir::Value> loaded; // By input of op, once hoisted.
 };

@@ -212,14 +212,6 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// Where an operation comes from and all that was fused into it.
-  static Location getAllLocations(linalg::GenericOp op) {
-    SmallVector<Location> locations = {op.getLoc()};
-    for (Operation &inner : op.getRegion().front())
-      locations.push_back(inner.getLoc());
-    return FusedLoc::get(op.getContext(), locations);
-  }
-
   /// From the last to the first, so that what fills an initial value is still
   /// a linalg operation when its user takes it in.
   void convertGenerics(IRRewriter &rewriter, func::FuncOp function,

@@ -48,7 +48,7 @@ llvm::ArrayRef<Level> getLevels() {
                       "whale-verify-partition,whale-fold-empty-shares"},
       {"kernels",
        "func.func(whale-lower-library-ops,"
-       "whale-stablehlo-to-linalg,whale-fuse-kernels),"
+       "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
        "func.func(whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels),"

@@ -20,12 +20,12 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
-#include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Target/CPU/CompileKernels.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -53,6 +53,8 @@ static llvm::cl::opt<bool> share("share",
                                  llvm::cl::desc("Work in place where allowed"));
 static llvm::cl::opt<bool> fuse("fuse", llvm::cl::init(true),
                                 llvm::cl::desc("Fuse kernels"));
+static llvm::cl::opt<bool> fuseRows("fuse-rows", llvm::cl::init(true),
+                                    llvm::cl::desc("Fuse loops over rows"));
 static llvm::cl::opt<std::string>
     dumpLLVM("dump-llvm", llvm::cl::desc("Prefix of files with LLVM IR"));
 
@@ -130,6 +132,8 @@ static LogicalResult runTest() {
   functions.addPass(createStableHLOToLinalg());
   if (fuse)
     functions.addPass(createFuseKernels());
+  if (fuse && fuseRows)
+    functions.addPass(createFuseRows());
   passes.addPass(createOutlineKernels());
   if (failed(passes.run(*module)))
     return failure();

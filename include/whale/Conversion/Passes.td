@@ -164,6 +164,74 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
+  let summary = "Makes one kernel of reductions of rows and what reads them";
+  let description = [{
+    Linalg operations whose first loops run over the same rows become one
+    `whale.kernel`, which takes a block of rows after the other: softmax, layer
+    norm, RMS norm, cross-entropy and their gradients then read a row once from
+    memory and keep it in the cache. What others need is written as before;
+    what only the kernel needs is on the stack, for the rows of one block. Each
+    sum is formed in the order in which its operation alone would form it.
+
+    A reduction over the last dimensions begins a group; what reads a result of
+    it joins if it
+
+    - has the same first loops, and its operands are in memory row after row;
+    - needs of a result of the group the row that it computes, and no other:
+      what reduces rows or columns (the gradient of a scale) stays a kernel of
+      its own;
+    - needs nothing that another operation makes of a result of the group;
+    - reduces, if it does, by one operation (adds, multiplies, compares);
+    - has rows of one element or at least 32, of which all that the kernel reads
+      and writes takes at most 256 KiB;
+    - stores nothing in a slice of another tensor.
+
+    A reshape in between that only adds or drops dimensions of size one
+    disappears. Groups that walk a row once only stay as they are. With
+    `remarks` each kernel says how many loops it is of, and each operation that
+    reads of a group why it is not a part of it.
+
+    Example with `remarks`: a row less its maximum.
+    ```mlir
+    #row = affine_map<(i, j) -> (i)>
+    #all = affine_map<(i, j) -> (i, j)>
+    func.func @main(%x: tensor<8x64xf32>, %low: tensor<8xf32>)
+        -> tensor<8x64xf32> {
+      %0 = linalg.generic {indexing_maps = [#all, #row],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x64xf32>) outs(%low : tensor<8xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %2 = arith.maximumf %a, %b : f32
+        linalg.yield %2 : f32
+      } -> tensor<8xf32>
+      %e = tensor.empty() : tensor<8x64xf32>
+      %1 = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%x, %0 : tensor<8x64xf32>, tensor<8xf32>)
+          outs(%e : tensor<8x64xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %2 = arith.subf %a, %b : f32
+        linalg.yield %2 : f32
+      } -> tensor<8x64xf32>
+      return %1 : tensor<8x64xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ```
+  }];
+  let options = [
+    Option<"remarks", "remarks", "bool", "false",
+           "Say what is fused and, of what reads a reduction of rows, why not">,
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::whale::WhaleDialect"
+  ];
+}
+
 def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Makes functions of @kernels and launches of all loops";
   let description = [{

@@ -1,0 +1,323 @@
+//===- EmitRows.cpp - Several loop nests over the same rows ---------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: linalg operations whose first loops run over the same rows. Out: one
+// kernel that takes a block of rows after the other and runs for it the nest of
+// each operation, in order. Each nest is the one that its operation alone would
+// have, with its first loop over the rows of the block: no sum changes its
+// order. What others need is in its buffer, as before; what only these nests
+// need is in an array on the stack with the rows of one block.
+//
+// Row dimensions that all operands step through as one are one loop. The last
+// row loop is cut in blocks, of so many rows that what they take stays in the
+// first or second level of the cache.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseRows.h"
+#include "LinalgToKernel.h"
+#include "LoopNest.h"
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <deque>
+
+using namespace mlir;
+using namespace whale;
+using linalg::GenericOp;
+
+/// What the rows of a block take at most, if there are several.
+static constexpr int64_t kBlockBytes = 64 * 1024;
+/// More rows win nothing: loops over rows alone are long enough.
+static constexpr int64_t kMaxBlockRows = 64;
+
+namespace whale {
+
+class RowKernel {
+public:
+  RowKernel(RewriterBase &rewriter, ArrayRef<GenericOp> members,
+            ArrayRef<int64_t> rows)
+      : rewriter(rewriter), members(members), rows(rows) {}
+
+  KernelOp build();
+
+private:
+  bool isMember(Operation *op) const {
+    auto generic = dyn_cast_or_null<GenericOp>(op);
+    return generic && llvm::is_contained(members, generic);
+  }
+  void findNests();
+  SmallVector<bool> findMerges();
+  void findBuffers();
+  int64_t findBlockRows();
+  bool canOverwrite(unsigned member, unsigned number, const Access &read);
+  void findInplace(KernelOp kernel);
+  void countCosts(KernelOp kernel);
+  void makeLocal(Access &access, Value tensor, LoopNest &nest, OpBuilder &b,
+                 Value block);
+  void emit(KernelOp kernel);
+  void emitBlock(OpBuilder &b, ValueRange outer, Value from, Value to);
+
+  RewriterBase &rewriter;
+  ArrayRef<GenericOp> members;
+  ArrayRef<int64_t> rows;
+  std::deque<LoopNest> nests;
+  unsigned numRowLoops = 0;
+  llvm::SetVector<Value> inputs, results; // Of the kernel.
+  llvm::SetVector<Value> locals;          // Needed by members alone.
+  llvm::DenseMap<Value, Value> buffers;
+};
+
+} // namespace whale
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+void RowKernel::findNests() {
+  for (GenericOp op : members) {
+    LoopNest &nest = nests.emplace_back(rewriter, op);
+    nest.collectInputs();
+    nest.collectStores();
+    for (auto [number, write] : llvm::enumerate(nest.writes))
+      write.buffer = nest.inputs.size() + number;
+    nest.findSums();
+  }
+  SmallVector<bool> merges = findMerges();
+  for (LoopNest &nest : nests) {
+    nest.rowMerges = merges;
+    nest.findLoops();
+    nest.orderLoops();
+    nest.groupLoops();
+    nest.findRuns();
+    nest.findTiles();
+    nest.ranged = nest.numRowLoops - 1;
+  }
+  numRowLoops = nests.front().numRowLoops;
+}
+
+/// Which row dimensions are one loop with the one before: those that no access
+/// of any nest tells apart.
+SmallVector<bool> RowKernel::findMerges() {
+  SmallVector<bool> merges(rows.size(), true);
+  merges[0] = false;
+  for (LoopNest &nest : nests) {
+    SmallVector<unsigned> dims = *findRowDims(nest.op, rows);
+    llvm::SmallDenseSet<unsigned> indexed = nest.findIndexed();
+    for (size_t number = 1; number < rows.size(); ++number) {
+      unsigned before = dims[number - 1], dim = dims[number];
+      if (indexed.contains(before) || indexed.contains(dim))
+        merges[number] = false;
+      for (const Access *access : nest.getAccesses())
+        if (access->coefficients[before] !=
+            rows[number] * access->coefficients[dim])
+          merges[number] = false;
+    }
+  }
+  return merges;
+}
+
+void RowKernel::findBuffers() {
+  for (LoopNest &nest : nests)
+    for (Value input : nest.inputs)
+      if (!isMember(input.getDefiningOp()))
+        inputs.insert(input);
+  for (GenericOp op : members)
+    for (Value result : op->getResults()) {
+      bool isLocal = llvm::all_of(result.getUsers(), [&](Operation *user) {
+        return isMember(op->getBlock()->findAncestorOpInBlock(*user));
+      });
+      (isLocal ? locals : results).insert(result);
+    }
+}
+
+int64_t RowKernel::findBlockRows() {
+  const Loop &last = nests.front().loops[numRowLoops - 1];
+  int64_t bytes = countRowBytes(members, rows), count = 1;
+  while (2 * count <= std::min(kMaxBlockRows, last.size) &&
+         2 * count * bytes <= kBlockBytes)
+    count *= 2;
+  return count;
+}
+
+/// Whether a result can be written over an operand that its nest reads: no
+/// nest after it reads the operand, and those before read nothing but the rows
+/// of the block.
+bool RowKernel::canOverwrite(unsigned member, unsigned number,
+                             const Access &read) {
+  if (!nests[member].canOverwrite(number, read))
+    return false;
+  Value tensor = nests[member].inputs[read.buffer];
+  if (isMember(tensor.getDefiningOp()))
+    return false;
+  for (auto [other, nest] : llvm::enumerate(nests)) {
+    if (!nest.inputs.contains(tensor))
+      continue;
+    if (other > member ||
+        !readsRowAligned(nest.op, tensor, *findRowDims(nest.op, rows)))
+      return false;
+  }
+  return true;
+}
+
+void RowKernel::findInplace(KernelOp kernel) {
+  SmallVector<int64_t> inplace(results.size(), -1);
+  auto find = [&](unsigned member, unsigned number, bool wantsState) {
+    Value result = members[member]->getResult(number);
+    auto place = llvm::find(results, result) - results.begin();
+    for (const Access &read : nests[member].reads) {
+      if (inplace[place] >= 0 || !canOverwrite(member, number, read))
+        continue;
+      Value tensor = nests[member].inputs[read.buffer];
+      int64_t operand = llvm::find(inputs, tensor) - inputs.begin();
+      if (!llvm::is_contained(inplace, operand) &&
+          (!wantsState || isStateOf(tensor, result)))
+        inplace[place] = operand;
+    }
+  };
+  for (bool wantsState : {true, false})
+    for (unsigned member = 0; member < members.size(); ++member)
+      for (OpResult result : members[member]->getResults())
+        if (results.contains(result))
+          find(member, result.getResultNumber(), wantsState);
+  if (llvm::any_of(inplace, [](int64_t operand) { return operand >= 0; }))
+    kernel.setInplace(inplace);
+}
+
+void RowKernel::countCosts(KernelOp kernel) {
+  int64_t flops = 0, bytes = 0;
+  for (LoopNest &nest : nests)
+    flops = std::max(flops, flops + nest.countFlops());
+  for (Value value : llvm::concat<const Value>(inputs, results)) {
+    // A nest that reads a part of it alone doesn't count more.
+    int64_t most = 0;
+    for (LoopNest &nest : nests)
+      if (nest.inputs.contains(value) || value.getDefiningOp() == nest.op)
+        most = std::max(most, nest.countBytes(value.getType()));
+    bytes += most;
+  }
+  kernel->setAttr(kFlopsAttrName, rewriter.getI64IntegerAttr(flops));
+  kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// Lets an access of a local tensor be one of its rows of this block.
+void RowKernel::makeLocal(Access &access, Value tensor, LoopNest &nest,
+                          OpBuilder &b, Value block) {
+  if (!locals.contains(tensor))
+    return;
+  int64_t &stride = access.coefficients[nest.loops[numRowLoops - 1].lastDim];
+  for (unsigned loop = 0; loop + 1 < numRowLoops; ++loop)
+    access.coefficients[nest.loops[loop].lastDim] = 0;
+  access.start = arith::MulIOp::create(b, nest.loc, block,
+                                       constantIndex(b, nest.loc, -stride));
+}
+
+/// The nests for the rows from `from` to `to` of the last row loop.
+void RowKernel::emitBlock(OpBuilder &b, ValueRange outer, Value from,
+                          Value to) {
+  for (LoopNest &nest : nests) {
+    for (Access &access : nest.reads)
+      if (access.buffer != ~0u)
+        makeLocal(access, nest.inputs[access.buffer], nest, b, from);
+    for (auto [number, access] : llvm::enumerate(nest.writes))
+      makeLocal(access, nest.op->getResult(number), nest, b, from);
+    llvm::copy(outer, nest.counters.begin());
+    nest.begin = from;
+    nest.end = to;
+    nest.emitLevel(b, numRowLoops - 1);
+  }
+}
+
+void RowKernel::emit(KernelOp kernel) {
+  Location loc = kernel.getLoc();
+  Block *block = rewriter.createBlock(&kernel.getBody());
+  OpBuilder b = OpBuilder::atBlockBegin(block);
+  for (Value value : llvm::concat<const Value>(inputs, results))
+    buffers[value] = block->addArgument(getBufferType(value.getType()), loc);
+  Value begin = block->addArgument(b.getIndexType(), loc);
+  Value end = block->addArgument(b.getIndexType(), loc);
+  int64_t blockRows = findBlockRows(), count = 1;
+  for (int64_t size : rows)
+    count *= size;
+  for (Value value : locals) {
+    MemRefType type = getBufferType(value.getType());
+    buffers[value] = memref::AllocaOp::create(
+        b, loc,
+        MemRefType::get({type.getNumElements() / count * blockRows},
+                        type.getElementType()),
+        b.getI64IntegerAttr(64));
+  }
+  llvm::DenseMap<Value, Value> flat;
+  for (Value value : llvm::concat<const Value>(inputs, results, locals))
+    flat[value] = nests.front().flatten(b, buffers[value]);
+  for (LoopNest &nest : nests) {
+    auto add = [&](Value value) {
+      nest.buffers.push_back(buffers[value]);
+      nest.flat.push_back(flat[value]);
+    };
+    llvm::for_each(nest.inputs, add);
+    llvm::for_each(nest.op->getResults(), add);
+    nest.allocate(b);
+  }
+  SmallVector<Value> outer;
+  ArrayRef<Loop> loops = ArrayRef(nests.front().loops).take_front(numRowLoops);
+  for (auto [number, loop] : llvm::enumerate(loops)) {
+    bool isLast = number + 1 == loops.size();
+    Value from = number == 0 ? begin : constantIndex(b, loc, 0);
+    Value to = number == 0 ? end : constantIndex(b, loc, loop.size);
+    Value step = constantIndex(b, loc, isLast ? blockRows : 1);
+    auto rowLoop = scf::ForOp::create(b, loc, from, to, step);
+    b.setInsertionPointToStart(rowLoop.getBody());
+    Value row = rowLoop.getInductionVar();
+    if (!isLast) {
+      outer.push_back(row);
+      continue;
+    }
+    Value next = arith::AddIOp::create(b, loc, row, step);
+    if (number == 0 || loop.size % blockRows != 0)
+      next = arith::MinUIOp::create(b, loc, next, to);
+    emitBlock(b, outer, row, next);
+  }
+}
+
+KernelOp RowKernel::build() {
+  rewriter.setInsertionPoint(members.back());
+  findNests();
+  findBuffers();
+  SmallVector<Location> locations;
+  SmallVector<Type> types;
+  for (GenericOp op : members)
+    locations.push_back(getAllLocations(op));
+  for (Value result : results)
+    types.push_back(result.getType());
+  auto kernel = KernelOp::create(
+      rewriter, FusedLoc::get(rewriter.getContext(), locations), types,
+      inputs.getArrayRef(), nests.front().loops[0].size,
+      /*inplace=*/nullptr, /*updates=*/nullptr);
+  findInplace(kernel);
+  countCosts(kernel);
+  // The innermost loops are those of the nests.
+  kernel->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+  emit(kernel);
+  for (auto [result, value] : llvm::zip_equal(results, kernel.getResults()))
+    rewriter.replaceAllUsesWith(result, value);
+  for (GenericOp op : llvm::reverse(members))
+    rewriter.eraseOp(op);
+  return kernel;
+}
+
+KernelOp whale::convertRows(RewriterBase &rewriter, ArrayRef<GenericOp> members,
+                            ArrayRef<int64_t> rows) {
+  return RowKernel(rewriter, members, rows).build();
+}
