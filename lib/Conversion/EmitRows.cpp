@@ -57,7 +57,7 @@ private:
   SmallVector<bool> findMerges();
   void findBuffers();
   int64_t findBlockRows();
-  bool canOverwrite(unsigned member, unsigned number, const Access &read);
+  bool canOverwrite(unsigned member, unsigned number, Value tensor);
   void findInplace(KernelOp kernel);
   void countCosts(KernelOp kernel);
   void makeLocal(Access &access, Value tensor, LoopNest &nest, OpBuilder &b,
@@ -147,15 +147,16 @@ int64_t RowKernel::findBlockRows() {
   return count;
 }
 
-/// Whether a result can be written over an operand that its nest reads: no
-/// nest after it reads the operand, and those before read nothing but the rows
-/// of the block.
-bool RowKernel::canOverwrite(unsigned member, unsigned number,
-                             const Access &read) {
-  if (!nests[member].canOverwrite(number, read))
-    return false;
-  Value tensor = nests[member].inputs[read.buffer];
-  if (isMember(tensor.getDefiningOp()))
+/// Whether a result can be written over an operand: no nest after its own reads
+/// the operand, those before read nothing but the rows of the block, and its
+/// own overwrites an element when it has read it.
+bool RowKernel::canOverwrite(unsigned member, unsigned number, Value tensor) {
+  Value result = members[member]->getResult(number);
+  MemRefType from = getBufferType(tensor.getType());
+  MemRefType to = getBufferType(result.getType());
+  if (from.getNumElements() != to.getNumElements() ||
+      getStoredBits(from.getElementType()) !=
+          getStoredBits(to.getElementType()))
     return false;
   for (auto [other, nest] : llvm::enumerate(nests)) {
     if (!nest.inputs.contains(tensor))
@@ -164,29 +165,31 @@ bool RowKernel::canOverwrite(unsigned member, unsigned number,
         !readsRowAligned(nest.op, tensor, *findRowDims(nest.op, rows)))
       return false;
   }
-  return true;
+  LoopNest &own = nests[member];
+  if (own.inputs.contains(tensor))
+    return llvm::any_of(own.reads, [&](const Access &read) {
+      return read.buffer != ~0u && own.inputs[read.buffer] == tensor &&
+             own.canOverwrite(number, read);
+    });
+  return isRowAligned(
+      own.op.getIndexingMapMatchingResult(cast<OpResult>(result)),
+      cast<RankedTensorType>(result.getType()).getShape(),
+      *findRowDims(own.op, rows));
 }
 
 void RowKernel::findInplace(KernelOp kernel) {
   SmallVector<int64_t> inplace(results.size(), -1);
-  auto find = [&](unsigned member, unsigned number, bool wantsState) {
-    Value result = members[member]->getResult(number);
-    auto place = llvm::find(results, result) - results.begin();
-    for (const Access &read : nests[member].reads) {
-      if (inplace[place] >= 0 || !canOverwrite(member, number, read))
-        continue;
-      Value tensor = nests[member].inputs[read.buffer];
-      int64_t operand = llvm::find(inputs, tensor) - inputs.begin();
-      if (!llvm::is_contained(inplace, operand) &&
-          (!wantsState || isStateOf(tensor, result)))
-        inplace[place] = operand;
-    }
-  };
   for (bool wantsState : {true, false})
-    for (unsigned member = 0; member < members.size(); ++member)
-      for (OpResult result : members[member]->getResults())
-        if (results.contains(result))
-          find(member, result.getResultNumber(), wantsState);
+    for (auto [place, value] : llvm::enumerate(results)) {
+      auto result = cast<OpResult>(value);
+      unsigned member =
+          llvm::find(members, result.getOwner()) - members.begin();
+      for (auto [operand, tensor] : llvm::enumerate(inputs))
+        if (inplace[place] < 0 && !llvm::is_contained(inplace, operand) &&
+            (!wantsState || isStateOf(tensor, result)) &&
+            canOverwrite(member, result.getResultNumber(), tensor))
+          inplace[place] = operand;
+    }
   if (llvm::any_of(inplace, [](int64_t operand) { return operand >= 0; }))
     kernel.setInplace(inplace);
 }

@@ -364,6 +364,7 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
   for (GenericOp op : group.members)
     members.insert(op);
   unsigned count = 0;
+  bool isStuck = false;
   Operation *last = group.members.back();
   for (Operation *op = group.members.front(); op != last->getNextNode();
        op = op->getNextNode()) {
@@ -381,12 +382,11 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
     }
     if (!needsMember && !needsLater)
       continue;
-    if (!isMovable(op))
-      return "an operation between them can't move";
+    isStuck |= !isMovable(op);
     tainted.insert(op);
     later.push_back(op);
   }
-  return {};
+  return isStuck ? "an operation between them can't move" : "";
 }
 
 /// Why these are not one kernel; empty if they can be.

@@ -84,6 +84,21 @@ static int64_t partsFor(int64_t elements, int64_t threads) {
   return elements < 65536 ? 1 : threads;
 }
 
+/// Calls `move(i, j)` for the elements of rows `begin` to `end`. Of a matrix
+/// that is in memory column by column, so many rows are gone through at a time
+/// as have a line of the cache together.
+template <typename Move>
+static void forElements(int64_t begin, int64_t end, int64_t columns,
+                        bool isByColumns, int64_t elementBytes, Move move) {
+  int64_t step = isByColumns ? std::max<int64_t>(64 / elementBytes, 1) : 1;
+  for (int64_t block = begin; block < end; block += step) {
+    int64_t last = std::min(block + step, end);
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = block; i < last; ++i)
+        move(i, j);
+  }
+}
+
 template <typename T>
 void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
                 int64_t columns, int64_t columnStride, T *dst,
@@ -93,10 +108,11 @@ void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
       auto *from = static_cast<const Storage *>(src);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i)
-                      for (int64_t j = 0; j < columns; ++j)
-                        dst[i * columns + j] = toProduct<T>(
-                            from[i * rowStride + j * columnStride]);
+                    forElements(begin, end, columns, rowStride == 1,
+                                sizeof(Storage), [&](int64_t i, int64_t j) {
+                                  dst[i * columns + j] = toProduct<T>(
+                                      from[i * rowStride + j * columnStride]);
+                                });
                   });
     }
   });
@@ -111,10 +127,12 @@ void unpackMatrix(DType dtype, void *dst, int64_t rows, int64_t rowStride,
       auto *to = static_cast<Storage *>(dst);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i)
-                      for (int64_t j = 0; j < columns; ++j)
-                        to[i * rowStride + j * columnStride] =
-                            fromProduct<Storage>(src[i * columns + j]);
+                    forElements(begin, end, columns, rowStride == 1,
+                                sizeof(Storage), [&](int64_t i, int64_t j) {
+                                  to[i * rowStride + j * columnStride] =
+                                      fromProduct<Storage>(
+                                          src[i * columns + j]);
+                                });
                   });
     }
   });
