@@ -219,6 +219,68 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
     ```
     becomes
     ```mlir
+    func.func @main(%arg0: tensor<8x64xf32>, %arg1: tensor<8xf32>)
+        -> tensor<8x64xf32> {
+      %0 = whale.kernel(%arg0, %arg1) extent 8
+          {inplace = array<i64: 0>, whale.bytes = 4128 : i64, whale.flops = 1024
+          : i64, whale.parallel} : (tensor<8x64xf32>, tensor<8xf32>)
+          -> tensor<8x64xf32> {
+      ^bb0(%arg2: memref<8x64xf32>, %arg3: memref<8xf32>,
+          %arg4: memref<8x64xf32>, %arg5: index, %arg6: index):
+        %alloca = memref.alloca() {alignment = 64 : i64} : memref<8xf32>
+        %reinterpret_cast = memref.reinterpret_cast %arg2 to offset: [0],
+            sizes: [512], strides: [1] : memref<8x64xf32> to memref<512xf32>
+        %reinterpret_cast_0 = memref.reinterpret_cast %arg4 to offset: [0],
+            sizes: [512], strides: [1] : memref<8x64xf32> to memref<512xf32>
+        %c8 = arith.constant 8 : index
+        scf.for %arg7 = %arg5 to %arg6 step %c8 {
+          %1 = arith.addi %arg7, %c8 : index
+          %2 = arith.minui %1, %arg6 : index
+          %c-1 = arith.constant -1 : index
+          %3 = arith.muli %arg7, %c-1 : index
+          %c1 = arith.constant 1 : index
+          scf.for %arg8 = %arg7 to %2 step %c1 {
+            %5 = memref.load %arg3[%arg8] : memref<8xf32>
+            %c0 = arith.constant 0 : index
+            %c64 = arith.constant 64 : index
+            %c1_3 = arith.constant 1 : index
+            %6 = scf.for %arg9 = %c0 to %c64 step %c1_3 iter_args(%arg10 = %5)
+                -> (f32) {
+              %c64_4 = arith.constant 64 : index
+              %8 = arith.muli %arg8, %c64_4 : index
+              %9 = arith.addi %8, %arg9 : index
+              %10 = memref.load %reinterpret_cast[%9] : memref<512xf32>
+              %11 = arith.maximumf %10, %arg10 : f32
+              scf.yield %11 : f32
+            }
+            %7 = arith.addi %3, %arg8 : index
+            memref.store %6, %alloca[%7] : memref<8xf32>
+          }
+          %c-1_1 = arith.constant -1 : index
+          %4 = arith.muli %arg7, %c-1_1 : index
+          %c1_2 = arith.constant 1 : index
+          scf.for %arg8 = %arg7 to %2 step %c1_2 {
+            %5 = arith.addi %4, %arg8 : index
+            %6 = memref.load %alloca[%5] : memref<8xf32>
+            %c0 = arith.constant 0 : index
+            %c64 = arith.constant 64 : index
+            %c1_3 = arith.constant 1 : index
+            scf.for %arg9 = %c0 to %c64 step %c1_3 {
+              %c64_4 = arith.constant 64 : index
+              %7 = arith.muli %arg8, %c64_4 : index
+              %8 = arith.addi %7, %arg9 : index
+              %9 = memref.load %reinterpret_cast[%8] : memref<512xf32>
+              %10 = arith.subf %9, %6 : f32
+              %c64_5 = arith.constant 64 : index
+              %11 = arith.muli %arg8, %c64_5 : index
+              %12 = arith.addi %11, %arg9 : index
+              memref.store %10, %reinterpret_cast_0[%12] : memref<512xf32>
+            }
+          }
+        }
+      }
+      return %0 : tensor<8x64xf32>
+    }
     ```
   }];
   let options = [
