@@ -84,19 +84,28 @@ static int64_t partsFor(int64_t elements, int64_t threads) {
   return elements < 65536 ? 1 : threads;
 }
 
-/// Calls `move(i, j)` for the elements of rows `begin` to `end`. Of a matrix
-/// that is in memory column by column, so many rows are gone through at a time
-/// as have a line of the cache together.
+/// Calls `move(i, j)` for the elements of rows `begin` to `end`. A matrix that
+/// is in memory column by column is gone through in tiles: each line of the
+/// cache holds elements of many rows, and few enough are read beside each other
+/// that they stay in it, even where they are a power of two apart.
 template <typename Move>
 static void forElements(int64_t begin, int64_t end, int64_t columns,
-                        bool isByColumns, int64_t elementBytes, Move move) {
-  int64_t step = isByColumns ? std::max<int64_t>(64 / elementBytes, 1) : 1;
-  for (int64_t block = begin; block < end; block += step) {
-    int64_t last = std::min(block + step, end);
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = block; i < last; ++i)
+                        bool isByColumns, Move move) {
+  if (!isByColumns) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < columns; ++j)
         move(i, j);
+    return;
   }
+  constexpr int64_t kTileRows = 32, kTileColumns = 8;
+  for (int64_t row = begin; row < end; row += kTileRows)
+    for (int64_t column = 0; column < columns; column += kTileColumns) {
+      int64_t lastRow = std::min(row + kTileRows, end);
+      int64_t lastColumn = std::min(column + kTileColumns, columns);
+      for (int64_t i = row; i < lastRow; ++i)
+        for (int64_t j = column; j < lastColumn; ++j)
+          move(i, j);
+    }
 }
 
 template <typename T>
@@ -108,8 +117,9 @@ void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
       auto *from = static_cast<const Storage *>(src);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
-                    forElements(begin, end, columns, rowStride == 1,
-                                sizeof(Storage), [&](int64_t i, int64_t j) {
+                    forElements(begin, end, columns,
+                                rowStride == 1 && columnStride != 1,
+                                [&](int64_t i, int64_t j) {
                                   dst[i * columns + j] = toProduct<T>(
                                       from[i * rowStride + j * columnStride]);
                                 });
@@ -127,8 +137,9 @@ void unpackMatrix(DType dtype, void *dst, int64_t rows, int64_t rowStride,
       auto *to = static_cast<Storage *>(dst);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
-                    forElements(begin, end, columns, rowStride == 1,
-                                sizeof(Storage), [&](int64_t i, int64_t j) {
+                    forElements(begin, end, columns,
+                                rowStride == 1 && columnStride != 1,
+                                [&](int64_t i, int64_t j) {
                                   to[i * rowStride + j * columnStride] =
                                       fromProduct<Storage>(
                                           src[i * columns + j]);
