@@ -544,6 +544,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       addToOperand(rewriter, op);
     RewritePatternSet patterns(&getContext());
     populateLinearAlgebraPatterns(patterns);
+    populateAttentionPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     SmallVector<stablehlo::TransposeOp> transposes;
     getOperation().walk(

@@ -18,6 +18,9 @@ namespace whale {
 /// whale.library_call.
 void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);
 
+/// Adds patterns that make library calls of attention and its gradient.
+void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
+
 } // namespace whale
 
 #endif // WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H

@@ -316,6 +316,8 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
   } catch (const runtime::Error &error) {
     return op.emitError(error.what());
   }
+  if (auto flops = op->getAttrOfType<IntegerAttr>(kFlopsAttrName))
+    instruction.flops = flops.getInt();
   instruction.operation = std::move(call);
   return success();
 }

@@ -37,7 +37,8 @@ namespace whale {
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
-                    "whale-normalize,whale-cut-task-graphs,"
+                    "whale-normalize,whale-form-attention,"
+                    "whale-cut-task-graphs,"
                     "whale-divide-stacks,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"

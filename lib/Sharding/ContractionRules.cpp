@@ -9,7 +9,10 @@
 #include "OpRuleBuilder.h"
 #include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -167,11 +170,36 @@ static OpRule batched(Operation *op, int64_t tail) {
   return builder.take();
 }
 
+/// Heads and samples are computed alone; rows, keys and features are whole.
+static OpRule attention(Operation *op) {
+  OpRuleBuilder builder(op);
+  AttentionLetters letters = getAttentionLetters(op);
+  std::map<char, std::optional<unsigned>> factors;
+  auto add = [&](TensorRef tensor, StringRef text) {
+    for (auto [dim, letter] : llvm::enumerate(text)) {
+      if (StringRef("qkde1").contains(letter))
+        continue;
+      auto [it, isNew] = factors.try_emplace(letter);
+      if (isNew)
+        it->second = builder.factor(builder.size(tensor, dim));
+      builder.append(tensor, dim, it->second);
+    }
+  };
+  for (auto [index, text] : llvm::enumerate(letters.operands))
+    add(operandRef(index), text);
+  for (auto [index, text] : llvm::enumerate(letters.results))
+    add(resultRef(index), text);
+  builder.linear({isa<AttentionOp>(op) ? 2 : op->getNumOperands() - 1});
+  return builder.take();
+}
+
 std::optional<OpRule> getContractionRule(Operation *op) {
   using Result = std::optional<OpRule>;
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([](hlo::DotGeneralOp op) { return dotGeneral(op); })
       .Case([](hlo::ConvolutionOp op) { return convolution(op); })
+      .Case<AttentionOp, AttentionGradientOp>(
+          [](auto op) { return attention(op); })
       .Case([](hlo::FftOp op) { return batched(op, op.getFftLength().size()); })
       .Case<hlo::CholeskyOp, hlo::TriangularSolveOp>(
           [](auto op) { return batched(op, 2); })

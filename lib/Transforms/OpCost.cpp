@@ -10,6 +10,7 @@
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
@@ -152,6 +153,8 @@ int64_t opFlops(Operation *op) {
       .Case(convolutionFlops)
       .Case(reduceWindowFlops)
       .Case(sortFlops)
+      .Case<AttentionOp, AttentionGradientOp>(
+          [](auto op) { return getAttentionFlops(op); })
       .Case([](stablehlo::ReduceOp reduce) {
         return multiplyCosts(elements(reduce.getInputs()[0]),
                              opsInside(reduce.getBody()));

@@ -8,6 +8,7 @@
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Step/CostModel.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -19,7 +20,7 @@ namespace whale {
 
 OpClass opClassOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, OpClass>(op)
-      .Case<stablehlo::DotGeneralOp>([](auto) { return OpClass::Matmul; })
+      .Case<stablehlo::DotGeneralOp, AttentionOp, AttentionGradientOp>([](auto) { return OpClass::Matmul; })
       .Case<stablehlo::ConvolutionOp>([](auto) { return OpClass::Convolution; })
       .Case<stablehlo::ReduceOp, stablehlo::ReduceWindowOp,
             stablehlo::SelectAndScatterOp>(

@@ -19,6 +19,8 @@ struct Registry {
   std::map<std::string, LibraryFactory> functions = lapackFunctions();
 
   Registry() {
+    functions["attention"] = prepareAttention;
+    functions["attention_gradient"] = prepareAttentionGradient;
     functions["fft"] = prepareFft;
     functions["sort"] = prepareSort;
     functions["triangular_solve"] = prepareTriangularSolve;

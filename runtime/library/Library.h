@@ -52,6 +52,8 @@ void registerLibraryFunction(const std::string &name, LibraryFactory factory);
 const LibraryFactory *findLibraryFunction(const std::string &name);
 
 // Each of these is described in docs/program-format.md.
+LibraryFunction prepareAttention(const LibraryRequest &request);
+LibraryFunction prepareAttentionGradient(const LibraryRequest &request);
 LibraryFunction prepareFft(const LibraryRequest &request);
 LibraryFunction prepareSort(const LibraryRequest &request);
 LibraryFunction prepareTriangularSolve(const LibraryRequest &request);

@@ -93,6 +93,9 @@ public:
       cost.flops = double(convolution.getFlops());
       cost.bytes = operandBytes(op);
     } else if (isa<LibraryCallOp>(op)) {
+      // Of attention, which consists of products, the arithmetic is known.
+      cost.flops = numberOf(op, kFlopsAttrName);
+      cost.opClass = cost.flops > 0 ? OpClass::Matmul : cost.opClass;
       cost.bytes = operandBytes(op);
     } else {
       return 0;
@@ -127,7 +130,7 @@ private:
     return sum;
   }
 
-  static double numberOf(func::FuncOp kernel, StringRef name) {
+  static double numberOf(Operation *kernel, StringRef name) {
     auto number = kernel->getAttrOfType<IntegerAttr>(name);
     return number ? double(number.getInt()) : 0;
   }

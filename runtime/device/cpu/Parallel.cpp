@@ -20,6 +20,7 @@ void GOMP_parallel(void (*body)(void *), void *data, unsigned threads,
                    unsigned flags);
 int omp_get_thread_num();
 int omp_get_num_threads();
+int omp_get_max_threads();
 void omp_set_num_threads(int threads);
 }
 
@@ -28,6 +29,8 @@ namespace whale::runtime {
 void setThreadCount(int64_t threads) {
   omp_set_num_threads(static_cast<int>(threads));
 }
+
+int64_t getThreadCount() { return omp_get_max_threads(); }
 
 namespace {
 struct Region {

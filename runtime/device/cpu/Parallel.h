@@ -22,6 +22,9 @@ namespace whale::runtime {
 /// Says how many threads parallel regions begun by this thread get.
 void setThreadCount(int64_t threads);
 
+/// How many that is, of the calling thread.
+int64_t getThreadCount();
+
 /// Calls `body(begin, end)` for `parts` nearly equal consecutive ranges that
 /// make up [0, count), perhaps at once; returns when all are done, with the
 /// first exception if any threw.

@@ -191,6 +191,63 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
+def FormAttention : Pass<"whale-form-attention", "::mlir::ModuleOp"> {
+  let summary = "one operation for each attention and for its gradient";
+  let description = [{
+    A softmax between two products becomes a `whale.attention`: products of
+    queries and keys, which may be scaled, biased and masked, the softmax over
+    the keys, and products with values. What autodiff makes of it becomes a
+    `whale.attention_gradient`, which computes the scores anew, so that no
+    scores or probabilities are left. A mask that compares row and key numbers,
+    as `jnp.tril` does, or that is such a constant, becomes `causal`. Conversions
+    between f32 and bf16 in between disappear; all in between is then in f32.
+
+    What the gradient computes is compared as a formula: sums of products of
+    exponentials, their sums over a row, and the cotangent of the probabilities.
+    It may therefore be written in any way that is the same algebra.
+
+    A softmax between products stays, and a remark says why, if anything but
+    these products uses its scores or probabilities, or if the operations belong
+    to several TaskGraphs. It stays without a remark where a row has fewer than
+    `least-keys` keys: the scores of a few rows are in the cache then anyway.
+
+    Example, with `least-keys=1`:
+    ```mlir
+    func.func @main(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>,
+                    %v: tensor<6x5xf32>) -> tensor<4x5xf32> {
+      %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1]
+          : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x6xf32>
+      %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum
+          across dimensions = [1]
+          : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+      %ms = stablehlo.broadcast_in_dim %m, dims = [0]
+          : (tensor<4xf32>) -> tensor<4x6xf32>
+      %x = stablehlo.subtract %s, %ms : tensor<4x6xf32>
+      %e = stablehlo.exponential %x : tensor<4x6xf32>
+      %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add
+          across dimensions = [1]
+          : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+      %ls = stablehlo.broadcast_in_dim %l, dims = [0]
+          : (tensor<4xf32>) -> tensor<4x6xf32>
+      %p = stablehlo.divide %e, %ls : tensor<4x6xf32>
+      %o = stablehlo.dot_general %p, %v, contracting_dims = [1] x [0]
+          : (tensor<4x6xf32>, tensor<6x5xf32>) -> tensor<4x5xf32>
+      return %o : tensor<4x5xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ```
+  }];
+  let options = [
+    Option<"leastKeys", "least-keys", "int64_t", "64",
+           "Keys of a row below which attention stays as it is">,
+  ];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def CutTaskGraphs : Pass<"whale-cut-task-graphs", "::mlir::ModuleOp"> {
   let summary = "cut a step into the stages that num_task_graph asks for";
   let description = [{

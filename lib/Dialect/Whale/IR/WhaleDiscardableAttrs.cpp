@@ -300,8 +300,8 @@ static constexpr KnownAttribute kKnown[] = {
 
     {kExtentAttrName, kOnFunction, findCountFault},
     {kThreadsAttrName, kOnFunction | kOnKernel, findCountFault},
-    {kFlopsAttrName, kOnFunction | kOnKernel, findCountFault},
-    {kBytesAttrName, kOnFunction | kOnKernel, findCountFault},
+    {kFlopsAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
+    {kBytesAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kTripsAttrName, kOnOther, findCountFault},
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
     {"whale.buffers", kOnFunction, findBuffersFault},

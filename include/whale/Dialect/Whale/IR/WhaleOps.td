@@ -335,6 +335,7 @@ def Whale_ShardOffsetOp : Whale_Op<"shard_offset", [Pure]> {
   let hasVerifier = 1;
 }
 
+include "whale/Dialect/Whale/IR/WhaleAttentionOps.td"
 include "whale/Dialect/Whale/IR/WhaleCollectiveOps.td"
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALEOPS_TD

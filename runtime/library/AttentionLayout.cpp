@@ -1,0 +1,209 @@
+//===- AttentionLayout.cpp - Tensors of attention -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "library/AttentionLayout.h"
+
+#include "device/cpu/Gemm.h"
+#include "whale/Runtime/Types.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <map>
+
+namespace whale::runtime {
+
+int64_t AttentionTensor::offset(const std::vector<int64_t> &headExtents,
+                                int64_t head) const {
+  int64_t sum = 0;
+  for (size_t i = headExtents.size(); i-- > 0;) {
+    sum += head % headExtents[i] * heads[i];
+    head /= headExtents[i];
+  }
+  return sum;
+}
+
+namespace {
+/// Reads the letters of one tensor after the other; all that have a letter have
+/// the same extent for it.
+class LetterReader {
+public:
+  LetterReader(const LibraryRequest &request, std::string function)
+      : request(request), function(std::move(function)) {}
+
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error(function + ": " + what);
+  }
+
+  /// The tensor whose letters are the configuration's `name`, with the letters
+  /// `needed`.
+  AttentionTensor read(const LibraryTensor &tensor, const std::string &name,
+                       const std::string &needed, bool isMask = false);
+
+  int64_t extentOf(char letter) const { return extents.at(letter); }
+  std::string heads;
+
+private:
+  const LibraryRequest &request;
+  std::string function;
+  std::map<char, int64_t> extents;
+};
+} // namespace
+
+AttentionTensor LetterReader::read(const LibraryTensor &tensor,
+                                   const std::string &name,
+                                   const std::string &needed, bool isMask) {
+  auto it = request.config.find(name);
+  if (it == request.config.end() || !it->is_string())
+    fail("config." + name + " must be a string");
+  const auto letters = it->get<std::string>();
+  if (letters.size() != tensor.shape.size())
+    fail("config." + name + " must have a letter for each dimension");
+  if (isMask ? tensor.dtype != DType::I1
+             : tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)
+    fail("the " + name + " has an element type that it can't have");
+  bool isFirst = extents.empty();
+  std::map<char, int64_t> strides;
+  int64_t stride = 1;
+  for (size_t dim = letters.size(); dim-- > 0;) {
+    char letter = letters[dim];
+    int64_t extent = tensor.shape[dim];
+    if (letter == '1' && extent == 1)
+      continue;
+    if (letter < 'a' || letter > 'z' || strides.contains(letter))
+      fail("config." + name + " must have different letters");
+    strides[letter] = stride;
+    if (extents.try_emplace(letter, extent).first->second != extent)
+      fail(std::string("the letter '") + letter + "' has two extents");
+    stride *= extent;
+  }
+  for (char letter : needed)
+    if (!strides.contains(letter))
+      fail("config." + name + " must have the letter '" + letter + "'");
+  AttentionTensor result;
+  result.dtype = tensor.dtype;
+  auto take = [&](char letter) {
+    auto found = strides.find(letter);
+    return found == strides.end() ? 0 : found->second;
+  };
+  result.row = take('q');
+  result.key = take('k');
+  result.depth = take('d');
+  result.feature = take('e');
+  if (isFirst)
+    for (char letter : letters)
+      if (letter != 'q' && letter != 'd' && letter != '1')
+        heads += letter;
+  for (const auto &[letter, unused] : strides)
+    if (std::string_view("qkde").find(letter) == std::string_view::npos &&
+        heads.find(letter) == std::string::npos)
+      fail(std::string("the query has no '") + letter + "'");
+  for (char letter : heads)
+    result.heads.push_back(take(letter));
+  return result;
+}
+
+AttentionLayout::AttentionLayout(const LibraryRequest &request,
+                                 bool isGradient) {
+  LetterReader reader(request, isGradient ? "attention_gradient" : "attention");
+  const nlohmann::json &config = request.config;
+  bool hasMask = config.contains("mask"), hasBias = config.contains("bias");
+  size_t inputs = 3 + hasMask + hasBias + isGradient;
+  size_t outputs = isGradient ? 4 : 2;
+  if (request.inputs.size() != inputs || request.outputs.size() != outputs)
+    reader.fail("takes " + std::to_string(inputs) + " tensors and makes " +
+                std::to_string(outputs));
+  query = reader.read(request.inputs[0], "query", "qd");
+  key = reader.read(request.inputs[1], "key", "kd");
+  value = reader.read(request.inputs[2], "value", "ke");
+  size_t next = 3;
+  if (hasMask)
+    mask = reader.read(request.inputs[next++], "mask", "", true);
+  if (hasBias)
+    bias = reader.read(request.inputs[next++], "bias", "");
+  auto needed = [&](const std::string &own) { return own + reader.heads; };
+  if (isGradient) {
+    cotangent = reader.read(request.inputs[next], "cotangent", needed("qe"));
+    results = {
+        reader.read(request.outputs[0], "query_result", needed("qd")),
+        reader.read(request.outputs[1], "key_result", needed("kd")),
+        reader.read(request.outputs[2], "value_result", needed("ke"))};
+  } else {
+    results = {reader.read(request.outputs[0], "result", needed("qe"))};
+  }
+  sizes = {1, reader.extentOf('q'), reader.extentOf('k'), reader.extentOf('d'),
+           reader.extentOf('e')};
+  for (char letter : reader.heads) {
+    heads.push_back(reader.extentOf(letter));
+    sizes.heads *= heads.back();
+  }
+  for (int64_t extent :
+       {sizes.rows, sizes.keys, sizes.depth, sizes.features})
+    if (extent > std::numeric_limits<int32_t>::max())
+      reader.fail("oneDNN computes with 32 bits of the extents");
+
+  auto number = [&](const char *name, double otherwise) {
+    auto it = config.find(name);
+    if (it == config.end())
+      return static_cast<float>(otherwise);
+    if (!it->is_number())
+      reader.fail(std::string("config.") + name + " must be a number");
+    return static_cast<float>(it->get<double>());
+  };
+  scale = number("scale", 1);
+  fill = number("fill", -std::numeric_limits<double>::infinity());
+  if (auto it = config.find("causal"); it != config.end()) {
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    if (!it->is_number_integer() || it->get<int64_t>() > most ||
+        it->get<int64_t>() < -most)
+      reader.fail("config.causal must be an integer of 32 bits");
+    causal = it->get<int64_t>();
+  }
+  const LibraryTensor &scratch = request.outputs.back();
+  int64_t each = isGradient ? sizes.gradientScratch() : sizes.scratch();
+  if (scratch.dtype != DType::F32 || scratch.shape.size() != 1 ||
+      (each > 0 && (scratch.shape[0] < each || scratch.shape[0] % each != 0)))
+    reader.fail("the last output must be f32 scratch memory of a multiple of " +
+                std::to_string(each) + " elements");
+  threads = each > 0 ? scratch.shape[0] / each : 1;
+}
+
+Matrix<const float> readMatrix(const AttentionTensor &tensor, const void *data,
+                               int64_t offset, int64_t rows, int64_t rowStride,
+                               int64_t columns, int64_t columnStride,
+                               float *copy) {
+  const char *from =
+      static_cast<const char *>(data) + offset * byteSize(tensor.dtype);
+  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
+      rowStride >= columns)
+    return {reinterpret_cast<const float *>(from), rowStride};
+  packMatrix<float>(tensor.dtype, from, rows, rowStride, columns, columnStride,
+                    copy, /*threads=*/1);
+  return {copy, columns};
+}
+
+Matrix<float> writeMatrix(const AttentionTensor &tensor, void *data,
+                          int64_t offset, int64_t rowStride, int64_t columns,
+                          int64_t columnStride, float *copy) {
+  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
+      rowStride >= columns)
+    return {static_cast<float *>(data) + offset, rowStride};
+  return {copy, columns};
+}
+
+void storeMatrix(const AttentionTensor &tensor, void *data, int64_t offset,
+                 int64_t rows, int64_t rowStride, int64_t columns,
+                 int64_t columnStride, Matrix<float> from) {
+  char *to = static_cast<char *>(data) + offset * byteSize(tensor.dtype);
+  if (static_cast<void *>(from.data) == static_cast<void *>(to))
+    return;
+  unpackMatrix<float>(tensor.dtype, to, rows, rowStride, columns, columnStride,
+                      from.data, /*threads=*/1);
+}
+
+} // namespace whale::runtime

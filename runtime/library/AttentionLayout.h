@@ -1,0 +1,78 @@
+//===- AttentionLayout.h - Tensors of attention -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Attention gets its tensors as they are: each dimension has a letter (q a row,
+// k a key, d a feature of queries and keys, e one of values, others heads). For
+// each head, a tensor is a matrix with two strides.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_LIBRARY_ATTENTIONLAYOUT_H
+#define WHALE_RUNTIME_LIBRARY_ATTENTIONLAYOUT_H
+
+#include "library/Library.h"
+#include "whale/ProgramFormat/Attention.h"
+
+#include <optional>
+
+namespace whale::runtime {
+
+/// A matrix of floats with neighbouring columns.
+template <typename T>
+struct Matrix {
+  T *data = nullptr;
+  int64_t stride = 0;
+};
+
+/// Where the elements of one tensor are.
+struct AttentionTensor {
+  DType dtype = DType::F32;
+  /// In elements; 0 for what it doesn't have.
+  int64_t row = 0, key = 0, depth = 0, feature = 0;
+  /// The strides of heads, in the order of AttentionLayout::heads.
+  std::vector<int64_t> heads;
+
+  int64_t offset(const std::vector<int64_t> &headExtents, int64_t head) const;
+};
+
+struct AttentionLayout {
+  format::AttentionSizes sizes;
+  /// Extents of the dimensions that make up `sizes.heads`.
+  std::vector<int64_t> heads;
+  AttentionTensor query, key, value;
+  std::optional<AttentionTensor> mask, bias, cotangent;
+  /// One, or those of query, key and value.
+  std::vector<AttentionTensor> results;
+  float scale = 1, fill = 0;
+  std::optional<int64_t> causal;
+  /// Threads that the last output, scratch memory, is for.
+  int64_t threads = 1;
+
+  /// Throws Error for what is no attention, or gradient of it.
+  AttentionLayout(const LibraryRequest &request, bool isGradient);
+};
+
+/// The columns of a matrix that begins `offset` elements into a tensor: there
+/// if they are neighbouring floats, else copied to `copy`.
+Matrix<const float> readMatrix(const AttentionTensor &tensor, const void *data,
+                               int64_t offset, int64_t rows, int64_t rowStride,
+                               int64_t columns, int64_t columnStride,
+                               float *copy);
+
+/// Where such a matrix can be computed: there or, if that isn't possible, at
+/// `copy`, from where `storeMatrix` takes it.
+Matrix<float> writeMatrix(const AttentionTensor &tensor, void *data,
+                          int64_t offset, int64_t rowStride, int64_t columns,
+                          int64_t columnStride, float *copy);
+void storeMatrix(const AttentionTensor &tensor, void *data, int64_t offset,
+                 int64_t rows, int64_t rowStride, int64_t columns,
+                 int64_t columnStride, Matrix<float> from);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_LIBRARY_ATTENTIONLAYOUT_H
