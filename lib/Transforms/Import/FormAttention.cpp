@@ -51,8 +51,9 @@ private:
   std::string lettersOf(ArrayRef<int> labels) const;
   StringAttr textOf(RewriterBase &rewriter, const Labeled &tensor) const;
   int64_t extentOf(int label) const;
-  /// The operation after which all operands of the gradient are there.
-  Operation *findPosition() const;
+  /// The operation after which all operands of the gradient are there; null if
+  /// they are so from the start.
+  Operation *findLastOperand() const;
   std::pair<Value, Value>
   createOptional(RewriterBase &rewriter, Location loc,
                  SmallVectorImpl<Operation *> &created) const;
@@ -199,14 +200,14 @@ Reason Former::check() {
   }
   if (!uses.hasGradient())
     return {};
-  Operation *position = findPosition();
+  Operation *last = findLastOperand();
   for (const Product &product : ArrayRef(products).drop_front())
-    if (product && position && !position->isBeforeInBlock(product.op))
+    if (product && last && !last->isBeforeInBlock(product.op))
       return "its gradient is computed before its operands";
   return {};
 }
 
-Operation *Former::findPosition() const {
+Operation *Former::findLastOperand() const {
   Operation *last = nullptr;
   Block *block = scores.exponential->getBlock();
   for (const Labeled &tensor : {scores.query, scores.key, uses.value,
@@ -289,10 +290,17 @@ static Value createSum(RewriterBase &rewriter, Location loc, Value value,
 
 void Former::formGradient(RewriterBase &rewriter,
                           llvm::SetVector<Operation *> &replaced) {
-  if (Operation *position = findPosition())
-    rewriter.setInsertionPointAfter(position);
+  // Where the first product of the gradient is, if the operands are there.
+  Operation *first = uses.probabilityCotangent;
+  for (const Product &product :
+       {uses.queryGradient, uses.keyGradient, uses.valueGradient})
+    if (Operation *op = product.op; op && op->isBeforeInBlock(first))
+      first = op;
+  Operation *last = findLastOperand();
+  if (last && !last->isBeforeInBlock(first))
+    rewriter.setInsertionPointAfter(last);
   else
-    rewriter.setInsertionPointToStart(scores.exponential->getBlock());
+    rewriter.setInsertionPoint(first);
   Operation *source = uses.probabilityCotangent;
   Location loc = source->getLoc();
   Labels heads;

@@ -51,50 +51,69 @@ Labeled labelOperand(hlo::DotGeneralOp op, bool isLeft, const Labels &result,
   return {operand, labels};
 }
 
-/// The dimension over which `value` is the maximum of `scores`, or none.
+/// The tensor and those that it is a conversion, transposition or reshape of.
+static SmallVector<Labeled> getSources(Labeled from) {
+  SmallVector<Labeled> sources{from};
+  while (auto before = stepBack(from)) {
+    if (from.value.getDefiningOp<hlo::BroadcastInDimOp>())
+      break;
+    from = *before;
+    sources.push_back(from);
+  }
+  return sources;
+}
+
+/// The label of the dimension over which `reduce`, whose result has the labels,
+/// is the maximum of `scores`, or none.
+static std::optional<int> findReduced(hlo::ReduceOp reduce,
+                                      const Labels &labels, Value scores,
+                                      Scores &found) {
+  if (reduce.getInputs().size() != 1 || reduce.getDimensions().size() != 1 ||
+      getReductionKind(reduce.getBody()) != Reduction::Max ||
+      !isIdentity(Reduction::Max, reduce.getInitValues()[0]))
+    return std::nullopt;
+  Labeled reduced{reduce.getInputs()[0], labels};
+  reduced.labels.insert(reduced.labels.begin() + reduce.getDimensions()[0],
+                        kAny);
+  SmallVector<Labeled> sources = getSources({scores, numberDims(scores)});
+  for (const Labeled &input : getSources(reduced)) {
+    const auto *source = llvm::find_if(sources, [&](const Labeled &each) {
+      return each.value == input.value;
+    });
+    if (source == sources.end()) {
+      if (Operation *op = input.value.getDefiningOp())
+        found.operations.insert(op);
+      continue;
+    }
+    std::optional<int> key;
+    for (auto [mine, theirs] : llvm::zip_equal(source->labels, input.labels))
+      if (theirs == kAny)
+        key = mine;
+      else if (mine != theirs)
+        return std::nullopt;
+    return key;
+  }
+  return std::nullopt;
+}
+
+/// The same of a value that is a maximum, broadcast.
 static std::optional<int> findMaximum(Value value, Value scores,
                                       Scores &found) {
   Labeled from{value, numberDims(value)};
   while (Operation *op = from.value.getDefiningOp()) {
+    found.operations.insert(op);
     if (auto before = stepBack(from)) {
-      found.operations.insert(op);
       from = *before;
-      continue;
-    }
-    if (auto maximum = dyn_cast<hlo::MaxOp>(op)) {
+    } else if (auto maximum = dyn_cast<hlo::MaxOp>(op)) {
       bool isLeft = isIdentity(Reduction::Max, maximum.getRhs());
       if (!isLeft && !isIdentity(Reduction::Max, maximum.getLhs()))
         return std::nullopt;
-      found.operations.insert(op);
       from.value = isLeft ? maximum.getLhs() : maximum.getRhs();
-      continue;
-    }
-    auto reduce = dyn_cast<hlo::ReduceOp>(op);
-    if (!reduce || reduce.getInputs().size() != 1 ||
-        reduce.getDimensions().size() != 1 ||
-        getReductionKind(reduce.getBody()) != Reduction::Max ||
-        !isIdentity(Reduction::Max, reduce.getInitValues()[0]))
+    } else if (auto reduce = dyn_cast<hlo::ReduceOp>(op)) {
+      return findReduced(reduce, from.labels, scores, found);
+    } else {
       return std::nullopt;
-    found.operations.insert(op);
-    int dim = int(reduce.getDimensions()[0]);
-    Value input = reduce.getInputs()[0];
-    while (auto convert = input.getDefiningOp<hlo::ConvertOp>()) {
-      if (input == scores)
-        break;
-      found.operations.insert(convert);
-      input = convert.getOperand();
     }
-    Value other = scores;
-    while (auto convert = other.getDefiningOp<hlo::ConvertOp>()) {
-      if (input == other)
-        break;
-      other = convert.getOperand();
-    }
-    Labels expected = numberDims(scores);
-    expected.erase(expected.begin() + dim);
-    if (input != other || from.labels != expected)
-      return std::nullopt;
-    return dim;
   }
   return std::nullopt;
 }
@@ -230,7 +249,7 @@ bool matchScores(hlo::ExpOp op, Scores &found, Reason &reason) {
   found.operations.insert(subtract);
   Value scores = subtract.getLhs();
   std::optional<int> dim = findMaximum(subtract.getRhs(), scores, found);
-  if (!dim || shapeOf(scores)[*dim] == 1)
+  if (!dim || *dim < 0)
     return false;
   found.keyLabel = *dim;
   std::optional<Labels> labels =
