@@ -20,3 +20,14 @@ func.func @half(%a: tensor<4x4xbf16>, %b: tensor<4x2xbf16>) -> tensor<4x2xbf16> 
   %0 = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<4x4xbf16>, tensor<4x2xbf16>) -> tensor<4x2xbf16>
   return %0 : tensor<4x2xbf16>
 }
+
+// Attention has scratch memory for each of its tasks, at most 16: a block of
+// rows of a head, or a head.
+// CHECK-LABEL: @attention
+// CHECK: whale.library_call "attention"(%arg0, %arg1, %arg2) {causal = 0 : i64, fill = -1.000000e+09 : f64, key = "kd", query = "hqd", result = "hqe", scale = 5.000000e-01 : f64, value = "ke", whale.flops = 200 : i64} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> (tensor<2x4x2xf32>, tensor<148xf32>)
+// CHECK: whale.library_call "attention_gradient"(%arg0, %arg1, %arg2, %arg3) {cotangent = "hqe", key = "kd", key_result = "hkd", query = "hqd", query_result = "hqd", scale = 1.000000e+00 : f64, value = "ke", value_result = "hke", whale.flops = 1248 : i64} : {{.*}} -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>, tensor<296xf32>)
+func.func @attention(%q: tensor<2x4x3xf32>, %k: tensor<6x3xf32>, %v: tensor<6x2xf32>, %d: tensor<2x4x2xf32>) -> (tensor<2x4x2xf32>, tensor<2x4x3xf32>) {
+  %0 = whale.attention query "hqd" %q key "kd" %k value "ke" %v to "hqe" scale 0.5 {causal = 0 : i64, fill = -1.0e9 : f64, whale.phase = #whale.phase<forward>} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> tensor<2x4x2xf32>
+  %1:3 = whale.attention_gradient query "hqd" %q key "kd" %k value "ke" %v cotangent "hqe" %d to "hqd", "hkd", "hke" scale 1.0 : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>, tensor<2x4x2xf32>) -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>)
+  return %0, %1#0 : tensor<2x4x2xf32>, tensor<2x4x3xf32>
+}

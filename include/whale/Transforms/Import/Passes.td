@@ -239,6 +239,14 @@ def FormAttention : Pass<"whale-form-attention", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
+    func.func @main(%arg0: tensor<4x8xf32>, %arg1: tensor<6x8xf32>,
+        %arg2: tensor<6x5xf32>) -> tensor<4x5xf32> {
+      %0 = whale.attention query "qd" %arg0 key "kd" %arg1 value "ke" %arg2 to
+          "qe" scale 1.000000e+00
+          : (tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>)
+          -> tensor<4x5xf32>
+      return %0 : tensor<4x5xf32>
+    }
     ```
   }];
   let options = [
