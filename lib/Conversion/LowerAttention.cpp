@@ -23,8 +23,7 @@ using namespace whale;
 /// Replaces the operation by a call of `function`; `tasks` can run at once.
 static void replaceByCall(PatternRewriter &rewriter, Operation *op,
                           StringRef function, int64_t tasks, int64_t scratch) {
-  int64_t threads =
-      std::clamp<int64_t>(tasks, 1, format::mostAttentionThreads);
+  int64_t threads = std::clamp<int64_t>(tasks, 1, format::mostAttentionThreads);
   SmallVector<Type> types(op->getResultTypes());
   types.push_back(
       RankedTensorType::get({threads * scratch}, rewriter.getF32Type()));

@@ -20,7 +20,8 @@ namespace whale {
 
 OpClass opClassOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, OpClass>(op)
-      .Case<stablehlo::DotGeneralOp, AttentionOp, AttentionGradientOp>([](auto) { return OpClass::Matmul; })
+      .Case<stablehlo::DotGeneralOp, AttentionOp, AttentionGradientOp>(
+          [](auto) { return OpClass::Matmul; })
       .Case<stablehlo::ConvolutionOp>([](auto) { return OpClass::Convolution; })
       .Case<stablehlo::ReduceOp, stablehlo::ReduceWindowOp,
             stablehlo::SelectAndScatterOp>(

@@ -81,9 +81,7 @@ struct AttentionCall {
   const format::AttentionSizes &sizes = layout.sizes;
 
   const void *maskData() const { return inputs[3]; }
-  const void *biasData() const {
-    return inputs[3 + layout.mask.has_value()];
-  }
+  const void *biasData() const { return inputs[3 + layout.mask.has_value()]; }
 };
 
 /// The memory of a thread.
@@ -132,8 +130,8 @@ void HeadMatrices::enter(int64_t next) {
 
 Matrix<const float> HeadMatrices::query(const Block &block) {
   const AttentionTensor &tensor = call.layout.query;
-  int64_t offset = tensor.offset(call.layout.heads, block.head) +
-                   block.begin * tensor.row;
+  int64_t offset =
+      tensor.offset(call.layout.heads, block.head) + block.begin * tensor.row;
   return readMatrix(tensor, call.inputs[0], offset, block.rows, tensor.row,
                     call.sizes.depth, tensor.depth, queryCopy);
 }
@@ -341,9 +339,9 @@ void GradientTask::addBlock(const Block &block, Matrix<float> keys,
   const AttentionTensor &result = layout.results[0];
   int64_t offset =
       result.offset(layout.heads, block.head) + block.begin * result.row;
-  Matrix<float> queries = writeMatrix(result, call.outputs[0], offset,
-                                      result.row, sizes.depth, result.depth,
-                                      queryCopy);
+  Matrix<float> queries =
+      writeMatrix(result, call.outputs[0], offset, result.row, sizes.depth,
+                  result.depth, queryCopy);
   Gemm{}(block.rows, sizes.depth, width, 1, toConst(gradient), head.key,
          queries);
   storeMatrix(result, call.outputs[0], offset, block.rows, result.row,
@@ -391,7 +389,7 @@ static LibraryFunction prepare(const LibraryRequest &request, bool isGradient) {
   return [layout = std::move(layout), isGradient](
              std::span<void *const> inputs, std::span<void *const> outputs) {
     AttentionCall call{layout, inputs, outputs};
-    if (layout.sizes.heads == 0 || layout.sizes.rows == 0)
+    if (layout.sizes.heads == 0)
       return;
     if (isGradient)
       runGradient(call);

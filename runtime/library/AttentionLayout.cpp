@@ -129,10 +129,9 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
   auto needed = [&](const std::string &own) { return own + reader.heads; };
   if (isGradient) {
     cotangent = reader.read(request.inputs[next], "cotangent", needed("qe"));
-    results = {
-        reader.read(request.outputs[0], "query_result", needed("qd")),
-        reader.read(request.outputs[1], "key_result", needed("kd")),
-        reader.read(request.outputs[2], "value_result", needed("ke"))};
+    results = {reader.read(request.outputs[0], "query_result", needed("qd")),
+               reader.read(request.outputs[1], "key_result", needed("kd")),
+               reader.read(request.outputs[2], "value_result", needed("ke"))};
   } else {
     results = {reader.read(request.outputs[0], "result", needed("qe"))};
   }
@@ -142,8 +141,7 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
     heads.push_back(reader.extentOf(letter));
     sizes.heads *= heads.back();
   }
-  for (int64_t extent :
-       {sizes.rows, sizes.keys, sizes.depth, sizes.features})
+  for (int64_t extent : {sizes.rows, sizes.keys, sizes.depth, sizes.features})
     if (extent > std::numeric_limits<int32_t>::max())
       reader.fail("oneDNN computes with 32 bits of the extents");
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/ProgramFormat/Attention.h"
 #include "Numeric.h"
 #include "device/cpu/Parallel.h"
 #include "library/Library.h"
-#include "whale/ProgramFormat/Attention.h"
 #include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@
 #include <random>
 
 using namespace whale::runtime;
-using whale::format::BFloat16;
 using nlohmann::json;
+using whale::format::BFloat16;
 
 namespace {
 
@@ -94,8 +94,8 @@ struct Problem {
 };
 
 std::vector<std::vector<float>> Problem::run(bool isGradient) const {
-  json config = {{"query", "bqhd"}, {"key", "bkd"}, {"value", "bke"},
-                 {"scale", scale}};
+  json config = {
+      {"query", "bqhd"}, {"key", "bkd"}, {"value", "bke"}, {"scale", scale}};
   std::vector<LibraryTensor> inputs = {{dtype, {samples, rows, heads, depth}},
                                        {dtype, {samples, keys, depth}},
                                        {dtype, {samples, keys, features}}};
@@ -172,8 +172,8 @@ std::vector<std::vector<double>> Problem::expect(bool isGradient) const {
                     key[(b * keys + k) * depth + d];
           if (hasBias)
             p[k] += bias[(h * rows + q) * keys + k];
-          kept[k] = (!hasMask || mask[b * keys + k]) &&
-                    (!causal || k <= q + *causal);
+          kept[k] =
+              (!hasMask || mask[b * keys + k]) && (!causal || k <= q + *causal);
           if (!kept[k])
             p[k] = fill.value_or(-infinity);
           largest = std::max(largest, p[k]);
@@ -232,7 +232,8 @@ void compare(Problem problem) {
 TEST(AttentionTest, Plain) { compare({}); }
 
 TEST(AttentionTest, ManyBlocks) {
-  compare({.rows = 300, .keys = 515, .depth = 33, .features = 17, .threads = 3});
+  compare(
+      {.rows = 300, .keys = 515, .depth = 33, .features = 17, .threads = 3});
 }
 
 TEST(AttentionTest, Causal) {
@@ -261,13 +262,23 @@ TEST(AttentionTest, RowsWithoutKeysAreNaN) {
 TEST(AttentionTest, MaskAndBias) {
   compare({.hasMask = true});
   compare({.hasBias = true});
-  compare({.rows = 30, .keys = 90, .causal = 10, .hasMask = true,
-           .hasBias = true, .fill = -1e30});
+  compare({.rows = 30,
+           .keys = 90,
+           .causal = 10,
+           .hasMask = true,
+           .hasBias = true,
+           .fill = -1e30});
 }
 
 TEST(AttentionTest, HalfPrecision) {
-  compare({.rows = 70, .keys = 90, .depth = 16, .features = 8, .causal = 5,
-           .hasMask = true, .hasBias = true, .fill = -1e9,
+  compare({.rows = 70,
+           .keys = 90,
+           .depth = 16,
+           .features = 8,
+           .causal = 5,
+           .hasMask = true,
+           .hasBias = true,
+           .fill = -1e9,
            .dtype = DType::BF16});
 }
 
@@ -276,8 +287,12 @@ TEST(AttentionTest, LargeScores) {
 }
 
 TEST(AttentionTest, SameBitsForAllThreadCounts) {
-  Problem problem{.rows = 200, .keys = 600, .depth = 32, .features = 32,
-                  .causal = 400, .fill = -1e9};
+  Problem problem{.rows = 200,
+                  .keys = 600,
+                  .depth = 32,
+                  .features = 32,
+                  .causal = 400,
+                  .fill = -1e9};
   problem.fillIn();
   int64_t before = getThreadCount();
   for (bool isGradient : {false, true}) {
@@ -294,8 +309,8 @@ TEST(AttentionTest, SameBitsForAllThreadCounts) {
 
 /// The error for a change to a good request.
 std::string errorOf(const std::function<void(LibraryRequest &, json &)> &edit) {
-  json config = {{"query", "qd"}, {"key", "kd"}, {"value", "ke"},
-                 {"result", "qe"}};
+  json config = {
+      {"query", "qd"}, {"key", "kd"}, {"value", "ke"}, {"result", "qe"}};
   whale::format::AttentionSizes sizes{1, 4, 6, 8, 2};
   LibraryRequest request{
       {{DType::F32, {4, 8}}, {DType::F32, {6, 8}}, {DType::F32, {6, 2}}},
@@ -335,11 +350,10 @@ TEST(AttentionTest, RefusesWhatIsNoAttention) {
               request.inputs[0].dtype = DType::F64;
             }),
             "attention: the query has an element type that it can't have");
-  EXPECT_EQ(errorOf([](auto &request, json &) {
-              request.outputs[1].shape = {10};
-            }),
-            "attention: the last output must be f32 scratch memory of a "
-            "multiple of 124 elements");
+  EXPECT_EQ(
+      errorOf([](auto &request, json &) { request.outputs[1].shape = {10}; }),
+      "attention: the last output must be f32 scratch memory of a "
+      "multiple of 124 elements");
 }
 
 } // namespace

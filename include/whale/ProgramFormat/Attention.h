@@ -24,15 +24,14 @@ struct AttentionSizes {
   int64_t heads = 1, rows = 1, keys = 1, depth = 1, features = 1;
 
   /// Rows whose scores are computed at a time: as many as leave those in a
-  /// core's cache, which is taken to be 512 KiB, but not fewer than a product is
-  /// quick with.
+  /// core's cache, which is taken to be 512 KiB, but not fewer than a product
+  /// is quick with.
   int64_t blockRows() const {
     constexpr int64_t scores = 64 * 1024, least = 16, most = 128;
-    return std::min(rows, std::clamp(scores / std::max<int64_t>(keys, 1) /
-                                         least * least,
-                                     least, most));
+    int64_t wanted = scores / std::max<int64_t>(keys, 1) / least * least;
+    return std::clamp<int64_t>(rows, 1, std::clamp(wanted, least, most));
   }
-  int64_t blocks() const { return (rows - 1) / blockRows() + 1; }
+  int64_t blocks() const { return (rows + blockRows() - 1) / blockRows(); }
 
   /// Floats that a thread needs: scores of a block of rows, copies of these
   /// rows and of their results, of the head's keys and values.
@@ -40,9 +39,7 @@ struct AttentionSizes {
     return blockRows() * (keys + depth + features) + keys * (depth + features);
   }
   /// The same of the gradient, which has two of all but the queries.
-  int64_t gradientScratch() const {
-    return 2 * scratch();
-  }
+  int64_t gradientScratch() const { return 2 * scratch(); }
 };
 
 /// Threads that there is memory for, whatever processor a program is compiled

@@ -83,8 +83,7 @@ static Wanted skipTransposes(Product product,
                              llvm::SetVector<Operation *> &skipped) {
   Wanted wanted{product.op.getResult(), product.labels};
   while (wanted.replaced.hasOneUse()) {
-    auto transpose =
-        dyn_cast<hlo::TransposeOp>(*wanted.replaced.user_begin());
+    auto transpose = dyn_cast<hlo::TransposeOp>(*wanted.replaced.user_begin());
     if (!transpose)
       break;
     wanted.labels = *stepForward(transpose, wanted.labels);
@@ -170,9 +169,8 @@ Reason Former::check() {
   for (const Product &product : {uses.keyGradient, uses.valueGradient})
     if (product && llvm::is_contained(product.labels, row))
       return "the gradient of keys or values differs from row to row";
-  for (Operation *op :
-       llvm::concat<Operation *const>(scores.operations.getArrayRef(),
-                                      uses.operations.getArrayRef())) {
+  for (Operation *op : llvm::concat<Operation *const>(
+           scores.operations.getArrayRef(), uses.operations.getArrayRef())) {
     auto isProduct = [&](const Product &product) { return product.op == op; };
     if (op->getBlock() != scores.exponential->getBlock())
       return "it is partly in a loop or branch";
@@ -279,8 +277,8 @@ static Value createSum(RewriterBase &rewriter, Location loc, Value value,
       rewriter, loc, type.clone(type.getShape().drop_front(count)), value, zero,
       llvm::to_vector(llvm::seq<int64_t>(0, count)));
   OpBuilder::InsertionGuard guard(rewriter);
-  Block *body = rewriter.createBlock(&sum.getBody(), {}, {scalar, scalar},
-                                     {loc, loc});
+  Block *body =
+      rewriter.createBlock(&sum.getBody(), {}, {scalar, scalar}, {loc, loc});
   Value both = hlo::AddOp::create(rewriter, loc, body->getArgument(0),
                                   body->getArgument(1));
   hlo::ReturnOp::create(rewriter, loc, both);
@@ -345,12 +343,12 @@ void Former::formGradient(RewriterBase &rewriter,
   auto [mask, bias] = createOptional(rewriter, loc, created);
   auto op = AttentionGradientOp::create(
       rewriter, loc, types[0], types[1], types[2], scores.query.value,
-      scores.key.value, uses.value.value, mask, bias,
-      uses.cotangent.value, textOf(rewriter, scores.query),
-      textOf(rewriter, scores.key), textOf(rewriter, uses.value),
-      textOf(rewriter, scores.mask.kept), textOf(rewriter, scores.bias),
-      textOf(rewriter, uses.cotangent), texts[0], texts[1], texts[2],
-      rewriter.getF64FloatAttr(scores.scale), FloatAttr(), IntegerAttr());
+      scores.key.value, uses.value.value, mask, bias, uses.cotangent.value,
+      textOf(rewriter, scores.query), textOf(rewriter, scores.key),
+      textOf(rewriter, uses.value), textOf(rewriter, scores.mask.kept),
+      textOf(rewriter, scores.bias), textOf(rewriter, uses.cotangent), texts[0],
+      texts[1], texts[2], rewriter.getF64FloatAttr(scores.scale), FloatAttr(),
+      IntegerAttr());
   addOptions(rewriter, op, scores);
   created.push_back(op);
   for (auto [result, old, count] :

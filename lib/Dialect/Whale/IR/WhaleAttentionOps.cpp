@@ -146,7 +146,8 @@ LogicalResult LetterVerifier::check(StringRef name, Value value,
   if (!heads)
     heads = own;
   for (char letter : own)
-    if (StringRef("qkde").contains(letter) || !StringRef(*heads).contains(letter))
+    if (StringRef("qkde").contains(letter) ||
+        !StringRef(*heads).contains(letter))
       return op->emitOpError("cannot have the letter '")
              << letter << "' in its " << name;
   if (allHeads && own != *heads)
@@ -158,10 +159,9 @@ template <typename Op>
 static LogicalResult verifyShared(Op op, LetterVerifier &letters) {
   if (failed(letters.check("query", op.getQuery(), op.getQueryDims(), "qd",
                            true)) ||
-      failed(
-          letters.check("key", op.getKey(), op.getKeyDims(), "kd", false)) ||
-      failed(
-          letters.check("value", op.getValue(), op.getValueDims(), "ke", false)))
+      failed(letters.check("key", op.getKey(), op.getKeyDims(), "kd", false)) ||
+      failed(letters.check("value", op.getValue(), op.getValueDims(), "ke",
+                           false)))
     return failure();
   auto checkOptional = [&](StringRef name, Value value,
                            std::optional<StringRef> dims) -> LogicalResult {
@@ -176,13 +176,12 @@ static LogicalResult verifyShared(Op op, LetterVerifier &letters) {
     return failure();
   if (op.getFill() && !op.getMask() && !op.getCausal())
     return op.emitOpError("has 'fill' and nothing that is masked");
-  for (Value value : llvm::concat<Value>(
-           llvm::to_vector(op->getOperands()),
-           llvm::to_vector_of<Value>(op->getResults()))) {
+  for (Value value :
+       llvm::concat<Value>(llvm::to_vector(op->getOperands()),
+                           llvm::to_vector_of<Value>(op->getResults()))) {
     Type element = getElementTypeOrSelf(value);
     bool isMask = value == op.getMask();
-    if (isMask ? !element.isInteger(1)
-               : !element.isF32() && !element.isBF16())
+    if (isMask ? !element.isInteger(1) : !element.isF32() && !element.isBF16())
       return op.emitOpError("cannot have ")
              << (isMask ? "a mask" : "a tensor") << " of " << element;
   }

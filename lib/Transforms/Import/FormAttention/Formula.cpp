@@ -76,12 +76,12 @@ Formula Formula::sumOfRow(int64_t keys) const {
 
 bool Formula::isNear(const Formula &other) const {
   constexpr double rounding = 1e-5; // of factors that were computed in f32
-  return std::equal(
-      terms.begin(), terms.end(), other.terms.begin(), other.terms.end(),
-      [](const auto &a, const auto &b) {
-        return a.first == b.first &&
-               std::abs(a.second - b.second) <= rounding * std::abs(a.second);
-      });
+  return std::equal(terms.begin(), terms.end(), other.terms.begin(),
+                    other.terms.end(), [](const auto &a, const auto &b) {
+                      return a.first == b.first &&
+                             std::abs(a.second - b.second) <=
+                                 rounding * std::abs(a.second);
+                    });
 }
 
 bool Formula::isOfRow() const {

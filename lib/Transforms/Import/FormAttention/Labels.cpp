@@ -158,7 +158,8 @@ static std::optional<double> getConstant(Value value, unsigned depth) {
     return std::nullopt;
   }
   Operation *op = value.getDefiningOp();
-  if (!op || depth == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2 ||
+  if (!op || depth == 0 || op->getNumOperands() == 0 ||
+      op->getNumOperands() > 2 ||
       !isa<hlo::BroadcastInDimOp, hlo::ReshapeOp, hlo::ConvertOp, hlo::SqrtOp,
            hlo::RsqrtOp, hlo::NegOp, hlo::MulOp, hlo::DivOp>(op))
     return std::nullopt;

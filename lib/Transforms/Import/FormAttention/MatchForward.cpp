@@ -43,7 +43,8 @@ Labeled labelOperand(hlo::DotGeneralOp op, bool isLeft, const Labels &result,
   for (auto [number, dim] : llvm::enumerate(batch))
     labels[dim] = result[number];
   for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contracting, dim))
+    if (!llvm::is_contained(batch, dim) &&
+        !llvm::is_contained(contracting, dim))
       labels[dim] = result[next++];
   for (int64_t dim = 0; dim < rank; ++dim)
     if (shapeOf(operand)[dim] == 1)
@@ -159,8 +160,7 @@ bool ScoreWalk::addBias(Value added, Labeled &from) {
 
 bool ScoreWalk::select(hlo::SelectOp op, Labeled &from) {
   if (found.isMasked() || found.bias) {
-    reason = found.bias ? "what is masked is biased after"
-                        : "it has two masks";
+    reason = found.bias ? "what is masked is biased after" : "it has two masks";
     return false;
   }
   for (bool isInverted : {false, true}) {
@@ -264,8 +264,7 @@ bool matchScores(hlo::ExpOp op, Scores &found, Reason &reason) {
   bool isLeftKey = left.has(found.keyLabel);
   found.key = stripTransposes(isLeftKey ? left : right);
   found.query = stripTransposes(isLeftKey ? right : left);
-  if (numbers.getLhsContractingDimensions().size() != 1 ||
-      !left.has(kDepth)) {
+  if (numbers.getLhsContractingDimensions().size() != 1 || !left.has(kDepth)) {
     reason = "its first product sums over several dimensions, or none";
     return false;
   }

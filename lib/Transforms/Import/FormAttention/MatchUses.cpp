@@ -85,10 +85,10 @@ std::optional<Tracked> UseMatcher::leaf(Labeled from) {
       product.getDotDimensionNumbers().getLhsContractingDimensions().size() !=
           1)
     return std::nullopt;
-  Labeled left = stripTransposes(
-      labelOperand(product, true, from.labels, kFeature));
-  Labeled right = stripTransposes(
-      labelOperand(product, false, from.labels, kFeature));
+  Labeled left =
+      stripTransposes(labelOperand(product, true, from.labels, kFeature));
+  Labeled right =
+      stripTransposes(labelOperand(product, false, from.labels, kFeature));
   bool isLeftValue = left.has(scores.keyLabel);
   if (isLeftValue == right.has(scores.keyLabel))
     return std::nullopt;
@@ -186,8 +186,7 @@ std::optional<Tracked> UseMatcher::reduce(hlo::ReduceOp op) {
     if (!llvm::is_contained(op.getDimensions(), dim))
       kept.push_back(label);
     else if (label == scores.keyLabel)
-      result.formula = result.formula.sumOfRow(
-          shapeOf(op.getInputs()[0])[dim]);
+      result.formula = result.formula.sumOfRow(shapeOf(op.getInputs()[0])[dim]);
     else if (label != kUnit)
       return std::nullopt;
   }
@@ -251,8 +250,8 @@ bool UseMatcher::sink(hlo::DotGeneralOp op) {
   if (overKeys && contracting.size() != 1)
     return false;
   bool isProbability = known.formula.isNear(getProbabilities());
-  if (!isProbability && !known.formula.isNear(getScoreGradient(
-                            scores.scale, scores.isMasked())))
+  if (!isProbability &&
+      !known.formula.isNear(getScoreGradient(scores.scale, scores.isMasked())))
     return false;
   // What is left of the other operand is its features.
   int feature = isProbability ? kFeature : kDepth;
@@ -291,8 +290,7 @@ bool UseMatcher::evaluate(Operation *op) {
                op))
     result = combine(op);
   else if (op->getNumOperands() == 1 && op->getNumRegions() == 0)
-    if (auto labels =
-            stepForward(op, tracked.at(op->getOperand(0)).labels))
+    if (auto labels = stepForward(op, tracked.at(op->getOperand(0)).labels))
       result = Tracked{tracked.at(op->getOperand(0)).formula, *labels};
   if (!result)
     return false;
