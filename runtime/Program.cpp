@@ -13,6 +13,7 @@
 #include "executor/StepQueue.h"
 #include "job/Handshake.h"
 #include "program/Kernels.h"
+#include "program/SharedProgram.h"
 #include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/ReadProgram.h"
@@ -258,9 +259,12 @@ Program::Program(std::shared_ptr<State> state) : state(std::move(state)) {}
 
 Program Program::load(const std::filesystem::path &path,
                       const LoadOptions &options) {
-  return readProgram(path, [&](const std::filesystem::path &directory) {
-    return Program(State::load(directory, options));
-  });
+  // Once it is loaded, its files are not needed any more.
+  SharedProgram shared(path, options.job.get());
+  return readProgram(shared.path(),
+                     [&](const std::filesystem::path &directory) {
+                       return Program(State::load(directory, options));
+                     });
 }
 
 std::shared_ptr<Program::State>

@@ -89,8 +89,31 @@ Executor::~Executor() {
   failureListener.reset();
 }
 
+/// "ranks 1, 3 and others".
+static std::string listOf(const std::vector<int64_t> &ranks) {
+  constexpr size_t most = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(most, ranks.size()); ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text + (ranks.size() > most ? " and others" : "");
+}
+
+/// The other ranks that a rank exchanges data with.
+static std::vector<int64_t> peersOf(const format::Collective &collective,
+                                    int64_t rank) {
+  std::vector<int64_t> peers;
+  for (const Group &group : collective.groups)
+    if (std::ranges::count(group, rank))
+      std::ranges::remove_copy(group, std::back_inserter(peers), rank);
+  return peers;
+}
+
 Progress Executor::progress() const {
   Progress result;
+  int64_t first = place.local.front(), last = place.local.back();
+  result.ranks = first == last ? "rank " + std::to_string(first)
+                               : "ranks " + std::to_string(first) + " to " +
+                                     std::to_string(last);
   result.isInStep = isInStep;
   result.steps = steps;
   result.slowestStep = slowestStep;
@@ -100,12 +123,15 @@ Progress Executor::progress() const {
     const Instruction *current = rank.current;
     if (!current)
       continue;
-    std::string text =
-        "rank " + std::to_string(number) + " is in '" + current->label + "'";
-    if (std::holds_alternative<Wait>(current->operation))
-      result.waiting = text;
-    else
-      result.busy = text;
+    std::string where = "rank " + std::to_string(number);
+    if (const auto *wait = std::get_if<Wait>(&current->operation)) {
+      std::vector<int64_t> peers =
+          peersOf(*program.program.channels.at(wait->channel), number);
+      result.waiting = where + " waits in '" + current->label + "'" +
+                       (peers.empty() ? "" : " for " + listOf(peers));
+    } else {
+      result.busy = where + " is in '" + current->label + "'";
+    }
   }
   return result;
 }
@@ -381,11 +407,7 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
     const Transfer &transfer = ranks[rank].transfers[wait->transfer];
     cost.exchange = {collective.kind,           transfer.traffic.sent,
                      transfer.traffic.received, transfer.traffic.waitedSeconds,
-                     transfer.totalSeconds,     {}};
-    for (const Group &group : collective.groups)
-      if (std::ranges::count(group, rank))
-        std::ranges::remove_copy(
-            group, std::back_inserter(cost.exchange->peers), rank);
+                     transfer.totalSeconds,     peersOf(collective, rank)};
   }
   return cost;
 }

@@ -84,6 +84,12 @@ int portOf(int listener) {
                    : reinterpret_cast<sockaddr_in &>(address).sin_port);
 }
 
+std::string hostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
 namespace {
 /// How long a stranger may take to prove that it has the secret, and the others
 /// to take the last error.
@@ -92,6 +98,8 @@ constexpr double strangersLimit = 10, farewellLimit = 5;
 struct Connection {
   int socket = -1;
   std::string in, out;
+  /// Bytes of `out` that are on their way.
+  size_t sent = 0;
   Clock::time_point since = Clock::now();
   /// What it has said first, and the challenge that it got.
   std::string hello, challenge;
@@ -101,13 +109,17 @@ struct Connection {
 
 struct Member {
   Connection *connection = nullptr;
-  /// "process 1 (host b, pid 77)".
-  std::string name;
+  /// "host b, pid 77".
+  std::string place;
   Clock::time_point heard = Clock::now(), advanced = Clock::now();
   Progress progress;
   bool hasLeft = false;
   std::optional<std::pair<std::string, std::string>> given;
 };
+
+std::string placeOf(const std::string &host, uint64_t process) {
+  return "host " + host + ", pid " + std::to_string(process);
+}
 
 class Server : public Coordinator {
 public:
@@ -131,6 +143,8 @@ private:
   void fail(const std::string &what);
   void sendAll(Kind kind, const std::string &fields);
   std::string missing() const;
+  std::string nameOf(const Member &member) const;
+  std::string whoWaits() const;
 
   const JobOptions options;
   const std::string secret;
@@ -157,7 +171,7 @@ Server::Server(const JobOptions &options, const std::string &secret,
   Connection &own = connections.emplace_back();
   own.socket = first;
   own.process = 0;
-  members[0].name = "process 0";
+  members[0].place = placeOf(hostName(), getpid());
   join(own);
   thread = std::thread([this] { work(); });
 }
@@ -236,6 +250,9 @@ void Server::read(Connection &connection) {
     if (size <= 0)
       return lose(connection);
     connection.in.append(buffer, size);
+    // Any bytes are a sign of life: a long frame takes a while.
+    if (connection.isMember)
+      members[*connection.process].heard = Clock::now();
     bool isWrong = false;
     while (auto frame = decode(
                connection.in,
@@ -251,15 +268,20 @@ void Server::read(Connection &connection) {
 
 void Server::write(Connection &connection) {
   while (!connection.out.empty()) {
-    ssize_t size = send(connection.socket, connection.out.data(),
-                        connection.out.size(), MSG_NOSIGNAL);
+    ssize_t size =
+        send(connection.socket, connection.out.data() + connection.sent,
+             connection.out.size() - connection.sent, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR)
       continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       return;
     if (size < 0)
       return lose(connection);
-    connection.out.erase(0, size);
+    connection.sent += size;
+    if (connection.sent < connection.out.size())
+      continue;
+    connection.out.clear();
+    connection.sent = 0;
   }
 }
 
@@ -280,6 +302,22 @@ void Server::fail(const std::string &what) {
   sendAll(Kind::Fail, FieldWriter().text(what).take());
 }
 
+/// "process 1 (host b, pid 77, ranks 2 to 3)".
+std::string Server::nameOf(const Member &member) const {
+  return "process " + std::to_string(&member - members.data()) + " (" +
+         member.place +
+         (member.progress.ranks.empty() ? "" : ", " + member.progress.ranks) +
+         ")";
+}
+
+/// What a process that waits for others has said last; empty if none waits.
+std::string Server::whoWaits() const {
+  for (const Member &member : members)
+    if (member.connection && !member.progress.waiting.empty())
+      return "; " + member.progress.waiting + " (" + nameOf(member) + ")";
+  return "";
+}
+
 /// The other end of the connection has closed it.
 void Server::lose(Connection &connection) {
   connection.isClosed = true;
@@ -287,8 +325,14 @@ void Server::lose(Connection &connection) {
     return;
   Member &member = members[*connection.process];
   member.connection = nullptr;
-  if (!member.hasLeft)
-    fail(member.name + " has ended unexpectedly");
+  if (member.hasLeft)
+    return;
+  const Progress &last = member.progress;
+  const std::string &doing = last.busy.empty() ? last.waiting : last.busy;
+  fail(nameOf(member) + " has ended unexpectedly" +
+       (last.isInStep && !doing.empty() ? ": when it was last heard, " + doing
+                                        : "") +
+       whoWaits());
 }
 
 void Server::greet(Connection &connection, const Frame &frame) {
@@ -334,8 +378,8 @@ void Server::greet(Connection &connection, const Frame &frame) {
   uint64_t process = hello.number(), processes = hello.number();
   hello.text();
   std::string host = hello.text();
-  std::string name = "process " + std::to_string(process) + " (host " + host +
-                     ", pid " + std::to_string(hello.number()) + ")";
+  std::string place = placeOf(host, hello.number());
+  std::string name = "process " + std::to_string(process) + " (" + place + ")";
   std::string what;
   if (version != WHALE_VERSION_TEXT)
     what = name + " is of another version: " + version +
@@ -349,12 +393,12 @@ void Server::greet(Connection &connection, const Frame &frame) {
   else if (members[*connection.process].connection ||
            members[*connection.process].hasLeft)
     what = "two processes are process " + std::to_string(process) + ": " +
-           members[*connection.process].name + " and " + name;
+           nameOf(members[*connection.process]) + " and " + name;
   if (!what.empty()) {
     refuse(what);
     return fail(what);
   }
-  members[*connection.process].name = name;
+  members[*connection.process].place = place;
   join(connection);
 }
 
@@ -373,7 +417,6 @@ void Server::handle(Connection &connection, const Frame &frame) {
   if (!connection.isMember)
     return greet(connection, frame);
   Member &member = members[*connection.process];
-  member.heard = Clock::now();
   FieldReader fields(frame.fields);
   if (frame.kind == Kind::Gather) {
     std::string name = fields.text();
@@ -387,6 +430,7 @@ void Server::handle(Connection &connection, const Frame &frame) {
     next.count = fields.number();
     next.steps = fields.number();
     next.slowestStep = static_cast<double>(fields.number()) * 1e-6;
+    next.ranks = fields.text();
     next.busy = fields.text();
     next.waiting = fields.text();
     if (!next.isInStep || next.count != member.progress.count)
@@ -426,14 +470,14 @@ void Server::gather() {
   if (!given)
     return;
   if (gone)
-    return fail(gone->name + " has ended, where " + given->name +
+    return fail(nameOf(*gone) + " has ended, where " + nameOf(*given) +
                 " exchanges " + given->given->first);
   FieldWriter fields;
   fields.text(given->given->first);
   for (Member &member : members) {
     if (member.given->first != given->given->first)
-      return fail(member.name + " exchanges " + member.given->first +
-                  ", where " + given->name + " exchanges " +
+      return fail(nameOf(member) + " exchanges " + member.given->first +
+                  ", where " + nameOf(*given) + " exchanges " +
                   given->given->first);
     fields.text(member.given->second);
   }
@@ -486,13 +530,10 @@ void Server::watch() {
     return;
   auto within =
       " for " + std::to_string(static_cast<int64_t>(limit)) + " seconds";
-  std::string waiting;
-  for (const Member &member : members)
-    if (waiting.empty() && !member.progress.waiting.empty())
-      waiting = "; " + member.progress.waiting + " (" + member.name + ")";
+  std::string waiting = whoWaits();
   for (const Member &member : members)
     if (!member.hasLeft && secondsSince(member.heard) > limit)
-      return fail(member.name + " has given no sign of life" + within +
+      return fail(nameOf(member) + " has given no sign of life" + within +
                   ": it was stopped, or its host cannot be reached" + waiting);
   // In a step all wait for the slowest: it is one that waits for none.
   const Member *stuck = nullptr;
@@ -507,7 +548,7 @@ void Server::watch() {
     return !member.hasLeft && secondsSince(member.advanced) <= limit;
   });
   if (stuck && !isMoving)
-    fail(stuck->name + " has made no progress" + within +
+    fail(nameOf(*stuck) + " has made no progress" + within +
          (stuck->progress.busy.empty() ? "" : ": " + stuck->progress.busy) +
          waiting);
 }

@@ -18,6 +18,8 @@ namespace whale::runtime::job {
 /// interfaces; port 0 takes a free one. Throws Error.
 int listenOn(const std::string &host, int port);
 int portOf(int listener);
+/// What this host calls itself.
+std::string hostName();
 
 /// Runs in the first process, on a thread of its own.
 class Coordinator {

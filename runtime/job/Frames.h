@@ -43,7 +43,10 @@ struct Frame {
 /// Most bytes of a frame before and after a process has proved that it knows
 /// the secret.
 inline constexpr size_t strangersBytes = 4096;
-inline constexpr size_t membersBytes = size_t(1) << 30;
+inline constexpr size_t membersBytes = size_t(1) << 31;
+/// Most bytes that a process gathers; what many give together has to fit in a
+/// frame, too.
+inline constexpr size_t mostGathered = size_t(1) << 30;
 
 /// Writes fields.
 class FieldWriter {

@@ -11,9 +11,12 @@
 #include "job/Frames.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <map>
+#include <sched.h>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -35,40 +38,136 @@ static std::string host() {
   return machine() + " " + text;
 }
 
-int64_t shakeHands(Job &job, const Handshake &mine,
-                   const format::Program &program) {
-  job.agree({{"the program", mine.program},
-             {"the number of threads of each rank",
-              mine.threadsPerRank ? std::to_string(mine.threadsPerRank)
-                                  : "what the cores allow"},
-             {"the instruction set of oneDNN", mine.instructionSet}});
-  auto cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::string> all = job.allGather(
-      "hosts", FieldWriter().text(machine()).text(host()).number(cores).take());
+/// The processors that this process may run on, by the numbers of its machine.
+static std::set<int64_t> processors() {
+  std::set<int64_t> list;
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0)
+    for (int64_t i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &mask))
+        list.insert(i);
+  // Larger machines than the mask has room for.
+  if (list.empty())
+    for (int64_t i = 0; i < std::thread::hardware_concurrency(); ++i)
+      list.insert(i);
+  return list;
+}
 
-  auto ranks = static_cast<int64_t>(program.ranks.size());
+/// How many cores srun was asked for, for each process; 0 where nobody was.
+static int64_t coresAskedFor() {
+  const char *text = std::getenv("SLURM_CPUS_PER_TASK");
+  return text && std::getenv("SLURM_STEP_NUM_TASKS") ? std::atoll(text) : 0;
+}
+
+namespace {
+/// What a process says of where it runs.
+struct Place {
+  std::string machine, host;
+  int64_t asked = 0;
+  std::set<int64_t> processors;
+  /// Of the program, in this process.
+  int64_t ranks = 0;
+
+  static Place ofThisProcess();
+  static Place read(const std::string &text);
+  std::string write() const;
+};
+} // namespace
+
+Place Place::ofThisProcess() {
+  return {job::machine(), job::host(), coresAskedFor(), job::processors()};
+}
+
+std::string Place::write() const {
+  FieldWriter fields;
+  fields.text(machine).text(host).number(asked).number(processors.size());
+  for (int64_t each : processors)
+    fields.number(each);
+  return fields.take();
+}
+
+Place Place::read(const std::string &text) {
+  FieldReader fields(text);
+  Place place;
+  place.machine = fields.text();
+  place.host = fields.text();
+  place.asked = static_cast<int64_t>(fields.number());
+  for (uint64_t count = fields.number(); count > 0 && !fields.isWrong();
+       --count)
+    place.processors.insert(static_cast<int64_t>(fields.number()));
+  return place;
+}
+
+static void checkNodes(const std::vector<Place> &places,
+                       const std::vector<int64_t> &processOf,
+                       const format::Program &program) {
   std::map<int64_t, std::pair<std::string, int64_t>> hostOfNode;
-  std::map<std::string, int64_t> ranksOf, coresOf;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    FieldReader fields(all[rank * job.processes() / ranks]);
-    std::string itsMachine = fields.text(), itsHost = fields.text();
-    ++ranksOf[itsMachine];
-    coresOf[itsMachine] = static_cast<int64_t>(fields.number());
-    int64_t node = program.ranks[rank].node;
-    auto [it, isNew] = hostOfNode.try_emplace(node, itsHost, rank);
-    if (it->second.first != itsHost)
+  for (size_t i = 0; i < processOf.size(); ++i) {
+    auto rank = static_cast<int64_t>(i);
+    const std::string &host = places[processOf[i]].host;
+    int64_t node = program.ranks[i].node;
+    auto [it, isNew] = hostOfNode.try_emplace(node, host, rank);
+    if (it->second.first != host)
       throw Error("ranks " + std::to_string(it->second.second) + " and " +
                   std::to_string(rank) + " are devices of node " +
                   std::to_string(node) +
                   " of the cluster, but are on different hosts: compile for a "
                   "cluster with a node for each host");
   }
-  if (mine.threadsPerRank)
-    return mine.threadsPerRank;
-  int64_t threads = std::numeric_limits<int64_t>::max();
-  for (const auto &[name, count] : ranksOf)
-    threads = std::min(threads, coresOf[name] / count);
+}
+
+/// Launchers may share the cores of a machine out among its processes, or let
+/// each use all.
+static int64_t threadsFor(const std::vector<Place> &places) {
+  auto threads = std::numeric_limits<int64_t>::max();
+  std::map<std::string, std::pair<int64_t, std::set<int64_t>>> machines;
+  for (const Place &place : places) {
+    auto &[ranks, processors] = machines[place.machine];
+    ranks += place.ranks;
+    processors.insert(place.processors.begin(), place.processors.end());
+    auto own = static_cast<int64_t>(place.processors.size());
+    // Too many processes for the ranks are an error later.
+    threads = std::min(threads, own / std::max<int64_t>(1, place.ranks));
+  }
+  for (const auto &[name, machine] : machines) {
+    auto all = static_cast<int64_t>(machine.second.size());
+    threads = std::min(threads, all / machine.first);
+  }
   return std::max<int64_t>(1, threads);
+}
+
+int64_t shakeHands(Job &job, const Handshake &mine,
+                   const format::Program &program) {
+  job.agree({{"the program", mine.program},
+             {"the number of threads of each rank",
+              mine.threadsPerRank ? std::to_string(mine.threadsPerRank)
+                                  : "what the cores allow"},
+             {"what oneDNN is and the instructions that it uses",
+              mine.instructionSet}});
+  std::vector<Place> places;
+  for (const std::string &each :
+       job.allGather("hosts", Place::ofThisProcess().write()))
+    places.push_back(Place::read(each));
+  auto ranks = static_cast<int64_t>(program.ranks.size());
+  std::vector<int64_t> processOf;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    processOf.push_back(rank * job.processes() / ranks);
+    ++places[processOf.back()].ranks;
+  }
+  checkNodes(places, processOf, program);
+  int64_t threads =
+      mine.threadsPerRank ? mine.threadsPerRank : threadsFor(places);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Place &place = places[i];
+    if (place.asked && place.ranks * threads > place.asked)
+      throw Error(
+          "process " + std::to_string(i) + " runs " +
+          std::to_string(place.ranks) + " ranks of " + std::to_string(threads) +
+          " threads, but srun was asked for " + std::to_string(place.asked) +
+          " cores (SLURM_CPUS_PER_TASK): start more processes, or ask "
+          "for more cores");
+  }
+  return threads;
 }
 
 } // namespace whale::runtime::job

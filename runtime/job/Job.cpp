@@ -235,14 +235,12 @@ Frame Joined::read(Clock::time_point end) {
 }
 
 void Joined::authenticate() {
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
   std::string hello = FieldWriter()
                           .text(WHALE_VERSION_TEXT)
                           .number(options.process)
                           .number(options.processes)
                           .text(makeNonce())
-                          .text(host)
+                          .text(hostName())
                           .number(getpid())
                           .take();
   send(Kind::Hello, hello);
@@ -295,7 +293,6 @@ void Joined::setError(const std::string &what) {
 
 void Joined::take(const Frame &frame) {
   FieldReader fields(frame.fields);
-  heard = Clock::now();
   if (frame.kind == Kind::Beat) {
     patience = std::chrono::milliseconds(fields.number());
     return;
@@ -329,6 +326,7 @@ void Joined::beat() {
                        .number(now.count)
                        .number(now.steps)
                        .number(static_cast<uint64_t>(now.slowestStep * 1e6))
+                       .text(now.ranks)
                        .text(now.busy)
                        .text(now.waiting)
                        .take());
@@ -372,12 +370,18 @@ void Joined::work() {
       changed.wait(lock, [&] { return isEnding; });
       return;
     }
+    // Any bytes are a sign of life: a long frame takes a while.
+    heard = Clock::now();
     in.append(buffer, size);
   }
 }
 
 std::vector<std::string> Joined::allGather(const std::string &name,
                                            const std::string &mine) {
+  if (mine.size() > mostGathered)
+    throw Error(name + " has " + std::to_string(mine.size()) +
+                " bytes, more than processes tell each other (" +
+                std::to_string(mostGathered) + ")");
   send(Kind::Gather, FieldWriter().text(name).text(mine).take());
   Lock lock(mutex);
   changed.wait(lock, [&] { return gathered || error; });
@@ -421,8 +425,12 @@ std::shared_ptr<void> Joined::onFailure(Callback callback) {
 }
 
 void Joined::reportProgress(std::function<Progress()> given) {
-  Lock lock(mutex);
-  progress = std::move(given);
+  {
+    Lock lock(mutex);
+    progress = std::move(given);
+  }
+  // The others know at once which ranks are here.
+  beat();
 }
 
 void Joined::leave() {

@@ -121,6 +121,10 @@ struct Child {
 };
 } // namespace
 
+std::string logFile(const std::string &directory, int64_t process) {
+  return directory + "/process-" + std::to_string(process) + ".log";
+}
+
 static pid_t start(int64_t process, bool isPrinter, int64_t total,
                    const std::string &host, int port, int listener,
                    const std::vector<std::string> &arguments,
@@ -129,9 +133,8 @@ static pid_t start(int64_t process, bool isPrinter, int64_t total,
   for (const std::string &argument : arguments)
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);
-  std::string log = logDirectory.empty() ? "/dev/null"
-                                         : logDirectory + "/process-" +
-                                               std::to_string(process) + ".log";
+  std::string log =
+      logDirectory.empty() ? "/dev/null" : logFile(logDirectory, process);
   std::string program = std::filesystem::read_symlink("/proc/self/exe");
   pid_t parent = getpid();
   pid_t pid = fork();

@@ -116,11 +116,8 @@ JobOptions joinPmix(const std::string &givenHost) {
     requireSecret();
   if (options.process == 0) {
     std::string host = isOneHost ? "127.0.0.1" : givenHost;
-    if (host.empty()) {
-      char name[256] = {};
-      gethostname(name, sizeof(name) - 1);
-      host = name;
-    }
+    if (host.empty())
+      host = hostName();
     // A host's name may stand for its loopback interface on the host itself.
     options.listener = listenOn(isOneHost ? host : "", options.port);
     options.host = host;

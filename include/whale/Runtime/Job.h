@@ -59,9 +59,11 @@ struct Progress {
   /// Steps that have ended, and the seconds of the slowest.
   uint64_t steps = 0;
   double slowestStep = 0;
+  /// "rank 2", or "ranks 2 to 3": those of the process.
+  std::string ranks;
   /// Which instruction a rank is in that waits for no other; empty if all wait.
   std::string busy;
-  /// What a rank waits for.
+  /// In which instruction a rank waits, and for which other ranks.
   std::string waiting;
 };
 
@@ -110,6 +112,9 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &host, int port,
                  const std::vector<std::string> &arguments,
                  const std::string &logDirectory);
+
+/// The file of a directory for logs that a process writes to.
+std::string logFile(const std::string &directory, int64_t process);
 
 } // namespace whale::runtime
 

@@ -102,8 +102,9 @@ struct Submission {
 /// the program.
 class Program {
 public:
-  /// Reads and validates a program directory. Throws Error naming the file and
-  /// field at fault.
+  /// Reads and validates a program directory. A process of a job that has no
+  /// such directory gets the program from the first one. Throws Error naming
+  /// the file and field at fault.
   static Program load(const std::filesystem::path &directory,
                       const LoadOptions &options = {});
 

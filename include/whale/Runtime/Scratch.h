@@ -42,8 +42,8 @@ using Product = std::variant<format::Matmul, format::Convolution>;
 std::vector<ScratchSizes> findScratch(std::span<const Product> products,
                                       int64_t threads);
 
-/// The instructions that oneDNN computes products with on this machine, as a
-/// number: others may give other bits.
+/// The version of oneDNN, and the instructions that it computes products with
+/// on this machine, as text: others may give other bits.
 std::string productInstructions();
 
 /// The threads of each rank where nothing is said about them.

@@ -9,6 +9,7 @@
 #include "device/cpu/Operations.h"
 
 #include <cstdlib>
+#include <sstream>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -44,7 +45,12 @@ dnnl::engine makeEngine() {
 
 std::string productInstructions() {
   makeEngine();
-  return std::to_string(static_cast<int>(dnnl_get_effective_cpu_isa()));
+  const dnnl_version_t &version = *dnnl_version();
+  std::ostringstream text;
+  text << "oneDNN " << version.major << "." << version.minor << "."
+       << version.patch << ", instruction set " << std::hex << std::showbase
+       << static_cast<int>(dnnl_get_effective_cpu_isa());
+  return text.str();
 }
 
 } // namespace whale::runtime

@@ -1,0 +1,102 @@
+//===- Transfer.h - One use of a channel by a rank --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TRANSPORT_MESSAGE_TRANSFER_H
+#define WHALE_RUNTIME_TRANSPORT_MESSAGE_TRANSFER_H
+
+#include "transport/message/Mover.h"
+#include "transport/message/Part.h"
+
+#include <array>
+#include <deque>
+
+namespace whale::runtime::message {
+
+/// Where ranks are, and what names a message between two of them in one use of
+/// a channel.
+class Addresses {
+public:
+  /// Throws Error where `maxTag` is too small for `channels`.
+  Addresses(std::vector<int64_t> processOfRank, int64_t channels,
+            Mover::Tag maxTag);
+
+  int64_t processOf(int64_t rank) const { return process[rank]; }
+  /// Of a channel from 0, and less than the number of them.
+  Mover::Tag tagOf(int64_t channel, bool isResult, int64_t from,
+                   int64_t to) const {
+    auto tag = static_cast<Mover::Tag>(channel) << 1 | Mover::Tag(isResult);
+    tag = tag << rankBits | local[from];
+    return tag << rankBits | local[to];
+  }
+  bool hasTags(int64_t channels) const { return channels <= mostChannels; }
+
+private:
+  /// By rank; and its number among the ranks of its process.
+  std::vector<int64_t> process;
+  std::vector<Mover::Tag> local;
+  int rankBits = 0;
+  int64_t mostChannels = 0;
+};
+
+/// The transfer at the head of a rank's queue.
+class Transfer {
+public:
+  Transfer(Mover &mover, const Addresses &addresses)
+      : mover(mover), addresses(addresses) {}
+
+  /// `memory`: as many bytes of staging memory as the part needs.
+  void begin(const Part &part, const void *src, void *dst, char *memory);
+  /// Does what the messages that have ended allow; false where that is nothing.
+  bool advance();
+  bool isDone() const { return !part; }
+  const Part *get() const { return part; }
+  void drop() { part = nullptr; }
+
+private:
+  /// Of an all-reduce, one other member.
+  struct Member {
+    int64_t rank;
+    size_t position;
+    /// Messages with its slice of the source.
+    int64_t toIt = 0;
+    bool isAwaited = false;
+  };
+
+  void beginCells();
+  bool finishCells();
+  void beginReduction();
+  bool advanceReduction();
+  void receiveChunk(int64_t chunk);
+  void reduceChunk(int64_t chunk);
+  Slice chunkOf(const Slice &slice, int64_t chunk) const;
+  int64_t chunksIn(const Slice &slice) const;
+  char *slotOf(int64_t chunk, size_t member) const;
+
+  void send(int64_t to, bool isResult, const void *data, int64_t bytes,
+            bool isSynchronous, int64_t &count);
+  void receive(int64_t from, bool isResult, void *data, int64_t bytes,
+               int64_t &count);
+  Mover &mover;
+  const Addresses &addresses;
+  const Part *part = nullptr;
+  const char *src = nullptr;
+  char *dst = nullptr;
+  char *staging = nullptr;
+  int64_t elementBytes = 0;
+  /// Messages that have not ended: sends, and receives apart from those of
+  /// chunks, which are counted by slot.
+  int64_t sending = 0, receiving = 0;
+  std::array<int64_t, chunksAtOnce> chunks = {};
+  /// A deque: messages count at their addresses.
+  std::deque<Member> members;
+  int64_t reduced = 0;
+};
+
+} // namespace whale::runtime::message
+
+#endif // WHALE_RUNTIME_TRANSPORT_MESSAGE_TRANSFER_H
