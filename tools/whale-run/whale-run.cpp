@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Inputs.h"
 #include "ReadNetwork.h"
 #include "whale/Cluster/ClusterRanges.h"
 #include "whale/ProgramFormat/Printable.h"
@@ -28,8 +29,10 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -50,172 +53,7 @@ struct Options {
   std::string transport;
   std::optional<double> progressLimit;
 };
-
-/// The tensors of the two input files as arguments of a program.
-class Inputs {
-public:
-  Inputs(const Program &program, const Options &options);
-
-  /// The arguments of step `step`, without those that results feed.
-  void fill(std::vector<Array> &arguments, int64_t step) const;
-
-private:
-  using File = SafetensorsFile;
-  void checkNames(const File &file, const std::string &path, bool data) const;
-  const File::Tensor &check(const File &file, const std::string &path,
-                            const Parameter &parameter, bool data) const;
-  Array read(const File &file, const Parameter &parameter,
-             const File::Tensor &tensor, int64_t row) const;
-
-  const Program &program;
-  File inputs, data;
-  /// For each argument: its tensor in one of the files.
-  struct Source {
-    const File::Tensor *tensor;
-    bool data;
-  };
-  std::vector<Source> sources;
-};
 } // namespace
-
-static std::string describe(const Parameter &parameter) {
-  return parameter.label.empty()
-             ? parameter.name
-             : parameter.name + " (" + parameter.label + ")";
-}
-
-/// An empty file holds no tensors.
-static SafetensorsFile openFile(const std::string &path) {
-  if (MappedFile(path).size() == 0)
-    return SafetensorsFile();
-  return SafetensorsFile::open(path);
-}
-
-Inputs::Inputs(const Program &program, const Options &options)
-    : program(program) {
-  inputs = openFile(options.inputs);
-  checkNames(inputs, options.inputs, /*data=*/false);
-  if (!options.data.empty()) {
-    data = openFile(options.data);
-    checkNames(data, options.data, /*data=*/true);
-  }
-  for (const Parameter &parameter : program.arguments()) {
-    bool inData = data.tensors().count(parameter.name) != 0;
-    bool inInputs = inputs.tensors().count(parameter.name) != 0;
-    if (inData && inInputs)
-      throw Error(options.data + ": tensor '" + parameter.name + "' is in " +
-                  options.inputs + " too");
-    if (!inData && !inInputs)
-      throw Error(options.inputs + ": there is no tensor '" + parameter.name +
-                  "', which the program takes" +
-                  (parameter.label.empty() ? "" : " as " + parameter.label));
-    sources.push_back(
-        {&check(inData ? data : inputs, inData ? options.data : options.inputs,
-                parameter, inData),
-         inData});
-  }
-}
-
-void Inputs::checkNames(const File &file, const std::string &path,
-                        bool data) const {
-  for (const auto &[name, tensor] : file.tensors()) {
-    auto it = std::find_if(
-        program.arguments().begin(), program.arguments().end(),
-        [&](const Parameter &parameter) { return parameter.name == name; });
-    if (it == program.arguments().end())
-      throw Error(path + ": tensor '" + name +
-                  "' is no argument of the program, which takes " +
-                  std::to_string(program.arguments().size()));
-    if (data && it->role != Role::Batch)
-      throw Error(path + ": tensor '" + name +
-                  "' is no batch argument of the program");
-  }
-}
-
-const SafetensorsFile::Tensor &Inputs::check(const File &file,
-                                             const std::string &path,
-                                             const Parameter &parameter,
-                                             bool data) const {
-  const File::Tensor &tensor = file.tensors().at(parameter.name);
-  std::string where = path + ": tensor '" + parameter.name + "'";
-  std::string_view dtype = safetensorsName(parameter.dtype);
-  if (tensor.dtype != dtype)
-    throw Error(where + " is " + tensor.dtype + ", the program takes " +
-                std::string(dtype));
-  Shape shape = tensor.shape;
-  if (data) {
-    if (shape.empty() || shape[0] == 0)
-      throw Error(where + " must have a leading dimension of at least one "
-                          "batch");
-    shape.erase(shape.begin());
-  }
-  Shape wanted = safetensorsShape(parameter.dtype, parameter.shape);
-  if (shape != wanted)
-    throw Error(where + " has shape " + toString(tensor.shape) +
-                ", the program takes " + (data ? "batches of " : "") +
-                toString(wanted));
-
-  // Elements that their dtype doesn't have would be undefined to the kernels.
-  auto checkBytes = [&](auto allowed) {
-    if (!std::all_of(tensor.data, tensor.data + tensor.bytes, allowed))
-      throw Error(where + " has elements out of the range of " +
-                  std::string(name(parameter.dtype)));
-  };
-  auto inRange = [](int low, int high) {
-    return [=](uint8_t byte) {
-      int value = low < 0 ? static_cast<int8_t>(byte) : byte;
-      return value >= low && value <= high;
-    };
-  };
-  switch (parameter.dtype) {
-  case DType::I1:
-    checkBytes(inRange(0, 1));
-    break;
-  case DType::I2:
-    checkBytes(inRange(-2, 1));
-    break;
-  case DType::I4:
-    checkBytes(inRange(-8, 7));
-    break;
-  case DType::UI2:
-    checkBytes(inRange(0, 3));
-    break;
-  case DType::UI4:
-  case DType::F4E2M1FN:
-    checkBytes(inRange(0, 15));
-    break;
-  case DType::F6E2M3FN:
-  case DType::F6E3M2FN:
-    checkBytes(inRange(0, 63));
-    break;
-  default:
-    break;
-  }
-  return tensor;
-}
-
-Array Inputs::read(const File &file, const Parameter &parameter,
-                   const File::Tensor &tensor, int64_t row) const {
-  int64_t bytes = elementCount(parameter.shape) * byteSize(parameter.dtype);
-  const uint8_t *bytesOfRow = tensor.data + row * bytes;
-  // Several ranks cut their shards out of the mapped file. A single one would
-  // compute on it in place, where it may not be aligned.
-  if (program.rankCount() == 1)
-    return Array::fromHost(parameter.dtype, parameter.shape, bytesOfRow);
-  return Array::adopt(parameter.dtype, parameter.shape,
-                      std::shared_ptr<const void>(file.owner(), bytesOfRow));
-}
-
-void Inputs::fill(std::vector<Array> &arguments, int64_t step) const {
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const Parameter &parameter = program.arguments()[i];
-    const auto &[tensor, fromData] = sources[i];
-    if (fromData)
-      arguments[i] = read(data, parameter, *tensor, step % tensor->shape[0]);
-    else if (!arguments[i] || arguments[i].isDonated())
-      arguments[i] = read(inputs, parameter, *tensor, 0);
-  }
-}
 
 /// With several steps, each piece of state must have a next value.
 static void checkFeedback(const Program &program, const Options &options) {
@@ -329,6 +167,70 @@ static TransportKind kindOfTransport(std::string_view name) {
                          : TransportKind::Local;
 }
 
+namespace {
+/// Of the last step, and of all.
+struct Measured {
+  Stats stats;
+  Trace trace;
+  Profile profile;
+};
+} // namespace
+
+static void checkReplicas(const Program &program,
+                          const std::vector<Array> &results, int64_t steps) {
+  try {
+    program.checkReplicas(results);
+  } catch (const Error &error) {
+    throw Error("after step " + std::to_string(steps) + ", " + error.what());
+  }
+}
+
+/// Runs all steps; the results of the last one. While a step runs, the next one
+/// is handed over, with its part of the batch read and laid out.
+static std::vector<Array> runSteps(const Program &program, const Inputs &inputs,
+                                   const Options &options,
+                                   RunOptions runOptions, Measured &measured) {
+  std::vector<Array> arguments(program.arguments().size()), results;
+  Submission running;
+  auto finish = [&] {
+    if (!running.step)
+      return;
+    running.step->wait();
+    measured.stats = running.costs->stats;
+    if (!running.costs->profile.ranks.empty())
+      measured.profile.add(running.costs->profile);
+    running = {};
+  };
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (step > 0)
+      for (size_t i = 0; i < arguments.size(); ++i)
+        if (auto result = program.arguments()[i].fedBy)
+          arguments[i] = results[*result];
+    // A donated result that feeds the next step is not needed here any more.
+    results.clear();
+    inputs.fill(arguments, step);
+    // The first of several steps has caches to fill.
+    runOptions.isProfiled = options.profile && (step > 0 || options.steps == 1);
+    if (!options.trace.empty()) {
+      runOptions.stats = &measured.stats;
+      runOptions.trace = &measured.trace;
+      runOptions.profile = runOptions.isProfiled ? &measured.profile : nullptr;
+      results = program.run(arguments, runOptions);
+    } else {
+      Submission next = program.submit(arguments, runOptions);
+      finish();
+      results = std::move(next.results);
+      running = std::move(next);
+    }
+    if (options.checkReplicas && (step + 1) % options.checkReplicas == 0) {
+      finish();
+      checkReplicas(program, results, step + 1);
+    }
+  }
+  finish();
+  return results;
+}
+
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
   RunOptions runOptions;
   if (!options.slowdowns.empty())
@@ -350,7 +252,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
                 " devices, the program has " +
                 std::to_string(program.rankCount()) + " ranks");
   checkFeedback(program, options);
-  Inputs inputs(program, options);
+  Inputs inputs(program, options.inputs, options.data);
 
   // Opened first: a path that can't be written is said before the work. A pipe
   // is opened only once: its reader goes when it is closed.
@@ -361,45 +263,21 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
     statsFile = std::make_unique<FileWriter>(options.stats);
   if (isFirst && !options.trace.empty())
     traceFile = std::make_unique<FileWriter>(options.trace);
-  Stats stats;
   // The traces of all processes begin together.
   if (!options.trace.empty())
     job->allGather("the beginning of traces", "");
-  Trace trace;
-  Profile profile;
-  if (!options.stats.empty())
-    runOptions.stats = &stats;
-  if (!options.trace.empty())
-    runOptions.trace = &trace;
-
-  std::vector<Array> arguments(program.arguments().size()), results;
-  for (int64_t step = 0; step < options.steps; ++step) {
-    if (step > 0)
-      for (size_t i = 0; i < arguments.size(); ++i)
-        if (auto result = program.arguments()[i].fedBy)
-          arguments[i] = results[*result];
-    // A donated result that feeds the next step is not needed here any more.
-    results.clear();
-    inputs.fill(arguments, step);
-    // The first of several steps has caches to fill.
-    runOptions.profile = options.profile && (step > 0 || options.steps == 1)
-                             ? &profile
-                             : nullptr;
-    results = program.run(arguments, runOptions);
-    if (options.checkReplicas && (step + 1) % options.checkReplicas == 0)
-      try {
-        program.checkReplicas(results);
-      } catch (const Error &error) {
-        throw Error("after step " + std::to_string(step + 1) + ", " +
-                    error.what());
-      }
-  }
+  Measured measured;
+  std::vector<Array> results =
+      runSteps(program, inputs, options, runOptions, measured);
+  auto &[stats, trace, profile] = measured;
 
   std::string traceText;
   if (!options.trace.empty()) {
     std::vector<size_t> own = ranksOf(program, job->process());
     traceText = trace.json(&own);
   }
+  if (options.stats.empty())
+    stats.ranks.clear();
   if (job->processes() > 1)
     gather(program, *job, stats, traceText, results);
   if (!isFirst)
@@ -476,10 +354,23 @@ static int runNode(const Options &options,
                       options.logDirectory);
 }
 
+/// What a process of another launcher's prints goes into a file of its own,
+/// unless it is the first.
+static void redirect(const std::string &directory, int64_t process) {
+  std::filesystem::create_directories(directory);
+  std::string path = logFile(directory, process);
+  for (FILE *stream : {stdout, stderr})
+    if (!std::freopen(path.c_str(), "a", stream))
+      throw Error(path + ": " + std::strerror(errno));
+}
+
 /// Runs the program as a process of a job, of which this may be the only one.
 static void runProcess(const Options &options) {
   JobOptions jobOptions = JobOptions::fromEnvironment().value_or(JobOptions());
   jobOptions.progressLimit = options.progressLimit;
+  if (!options.logDirectory.empty() && jobOptions.process > 0 &&
+      !options.processes)
+    redirect(options.logDirectory, jobOptions.process);
   if (jobOptions.processes > 1)
     for (const auto &[flag, given] :
          {std::pair("--profile", options.profile),
@@ -569,8 +460,8 @@ int main(int argc, char **argv) {
                  "mpi (default: local for one process, else ucx)")
       ->check(CLI::IsMember({"local", "ucx", "mpi"}).description(""));
   app.add_option("--log-dir", options.logDirectory,
-                 "With --nprocs: a directory for what the other processes "
-                 "print");
+                 "A directory for what all processes but the first print, "
+                 "one file each");
   app.add_option("--progress-limit", options.progressLimit,
                  "Seconds without progress in a step that end the run; 0 for "
                  "none (default: 20 times the slowest step, at least 10)")
