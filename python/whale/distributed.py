@@ -117,7 +117,7 @@ def share_program(
     digest = hashlib.sha256()
     for part in (text, *options):
         digest.update(f"{len(part)} ".encode() + part.encode())
-    steps = _all_gather("the step", digest.digest())
+    steps = all_gather("the step", digest.digest())
     for index, other in enumerate(steps):
         if other != steps[0]:
             raise RuntimeError(
@@ -133,7 +133,7 @@ def share_program(
         except CompileError as error:
             failure = error
             mine = b"-" + str(error).encode()
-    program = _all_gather("the program", mine)[0]
+    program = all_gather("the program", mine)[0]
     if failure is not None:
         raise failure
     if program[:1] == b"-":
@@ -143,7 +143,7 @@ def share_program(
             archive.extractall(path)
 
 
-def _all_gather(name: str, mine: bytes) -> list[bytes]:
+def all_gather(name: str, mine: bytes) -> list[bytes]:
     return native.guarded(_job.all_gather, name, mine)
 
 

@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 BIN = ROOT / "build" / "bin"
 # Far more than any of these take.
 HANG = 120
+# Followed by the number of processes.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 ENDLESS = "--steps=1000000000"
 
 STEP = """\
@@ -106,3 +108,42 @@ def error(result: Any) -> str:
     assert result.stderr.count("\n") == 1, result.stderr
     assert result.stderr.startswith("error: ")
     return result.stderr
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *descendants(child)]
+    except OSError:
+        pass  # It has ended.
+    return found
+
+
+def has_ended(pid: int) -> bool:
+    """Also if nobody has asked for its status yet."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return text.rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def is_whale_run(pid: int) -> bool:
+    try:
+        path = pathlib.Path(f"/proc/{pid}/comm")
+        return path.read_text().strip() == "whale-run"
+    except OSError:
+        return False
+
+
+def runs_steps(pid: int) -> bool:
+    """Whether it has used some processor time since it loaded the kernels."""
+    try:
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    used = sum(map(int, text.rsplit(")", 1)[1].split()[11:13]))
+    return "kernels.so" in maps and used > 20

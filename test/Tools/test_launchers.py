@@ -17,14 +17,16 @@ from jobs import (
     ENDLESS,
     FOUR_HOSTS,
     HANG,
+    MPIRUN,
     ROOT,
     bits,
     command,
     compile_,
+    descendants,
+    has_ended,
     run,
 )
 
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 PORT = 47291
 
 
@@ -67,23 +69,6 @@ def test_mpi_needs_its_launcher(tmp_path: pathlib.Path) -> None:
     assert "MPI has 1 processes, the job has 2" in result.stderr
 
 
-def descendants(pid: int) -> list[int]:
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found += [child, *descendants(child)]
-    return found
-
-
-def has_ended(pid: int) -> bool:
-    """Also if nobody has asked for its status yet."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True
-    return text.rsplit(")", 1)[1].split()[0] == "Z"
-
-
 @pytest.mark.parametrize("transport", ["ucx", "mpi"])
 def test_a_process_of_mpirun_dies(
     tmp_path: pathlib.Path, transport: str
@@ -110,9 +95,7 @@ def test_a_process_of_mpirun_dies(
 
 def test_srun_without_pmix(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
-    result = run(
-        program, "out", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="1"
-    )
+    result = run(program, "out", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="1")
     assert result.returncode == 1
     assert "srun --mpi=pmix" in result.stderr
 
@@ -203,13 +186,12 @@ def ends(job: list[subprocess.Popen[str]], seconds: float) -> list[str]:
 
 
 def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
-    program = compile_(
-        tmp_path, "replicate", n=1500, devices=FOUR_HOSTS
-    )
+    program = compile_(tmp_path, "replicate", n=1500, devices=FOUR_HOSTS)
     assert run(program, "one", "--steps=3", "--threads=1").returncode == 0
     for i in range(4):
         hosts.do(
-            i, "tc qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 1s"
+            i,
+            "tc qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 1s",
         )
     for process in hosts.start(program, "--steps=3"):
         _, text = process.communicate(timeout=HANG)

@@ -14,7 +14,21 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from jobs import ENDLESS, HANG, bits, command, compile_, error, run
+from jobs import (
+    ENDLESS,
+    HANG,
+    MPIRUN,
+    bits,
+    command,
+    compile_,
+    descendants,
+    error,
+    has_ended,
+    is_whale_run,
+    run,
+    runs_steps,
+)
+
 
 @pytest.mark.parametrize("strategy", ["replicate", "split", "none"])
 def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
@@ -62,6 +76,43 @@ def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
     assert names[0] == names[1]
 
 
+@pytest.mark.parametrize("here", [0, 2])
+def test_a_program_that_others_lack(tmp_path: pathlib.Path, here: int) -> None:
+    program = compile_(tmp_path, "split")
+    assert run(program, "one", "--threads=1").returncode == 0
+    # Each process looks for the program below its own folder.
+    folders = [tmp_path / f"host{process}" for process in range(4)]
+    for folder in folders:
+        folder.mkdir()
+    os.rename(program, folders[here] / "step.whale")
+    arguments = command(pathlib.Path("step.whale"), "sent", "--threads=1")
+    inputs = tmp_path / "in.safetensors"
+    arguments[2:4] = [f"--inputs={inputs}", f"--outputs={tmp_path / 'sent'}"]
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    started = [
+        subprocess.Popen(
+            arguments,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=os.environ | variables | {"TMPDIR": str(scratch)},
+        )
+        for folder, variables in zip(
+            folders, torchrun(free_port(), 4), strict=True
+        )
+    ]
+    texts = {process.communicate(timeout=HANG)[1] for process in started}
+    assert not list(scratch.iterdir())
+    if here == 0:
+        assert texts == {""}
+        assert (tmp_path / "sent").read_bytes() == bits(program, "one")
+    else:
+        assert texts == {
+            "error: step.whale: process 0 has no such program directory\n"
+        }
+
+
 def test_too_many_processes(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
     assert "there are 5 processes for 4 ranks" in error(
@@ -78,6 +129,62 @@ def test_an_error_in_all_processes(tmp_path: pathlib.Path) -> None:
     for process in 1, 2:
         log = (tmp_path / "log" / f"process-{process}.log").read_text()
         assert log == first
+
+
+def test_no_permission_to_write(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    arguments = command(program, "out", ENDLESS, "--nprocs=3")
+    # Also root cannot make a file there.
+    arguments[3] = "--outputs=/proc/self/out.safetensors"
+    logs = tmp_path / "log"
+    result = subprocess.run(
+        [*arguments, f"--log-dir={logs}"],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    first = error(result)
+    assert "/proc/self/out.safetensors" in first
+    for process in 1, 2:
+        assert (logs / f"process-{process}.log").read_text() == first
+
+
+def test_more_ranks_than_cores_asked_for(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    port = free_port()
+    variables = [
+        {
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_PROCID": str(process),
+            "SLURM_CPUS_PER_TASK": "1",
+            "WHALE_HOST": "127.0.0.1",
+            "WHALE_PORT": str(port),
+        }
+        for process in range(2)
+    ]
+    texts = {error(result) for result in start_each(program, variables)}
+    assert len(texts) == 1
+    assert (
+        "process 0 runs 2 ranks of 1 threads, but srun was asked for 1 cores"
+        in texts.pop()
+    )
+
+
+def test_many_more_ranks_than_cores(tmp_path: pathlib.Path) -> None:
+    # Eight ranks for each core, with the limit of a real run; the steps are too
+    # short for it to be anything but ten seconds.
+    cores = len(os.sched_getaffinity(0))
+    ranks = 8 * cores
+    devices = json.dumps(
+        {"nodes": [{"devices": [{"kind": "cpu", "count": ranks}]}]}
+    )
+    program = compile_(tmp_path, "replicate", devices=devices)
+    one = run(program, "one", "--steps=20", "--threads=1")
+    many = run(
+        *(program, "many", "--steps=20", "--threads=1"), f"--nprocs={ranks}"
+    )
+    assert one.returncode == 0 and many.returncode == 0, many.stderr
+    assert bits(program, "one") == bits(program, "many")
 
 
 class Running:
@@ -276,9 +383,7 @@ def test_strangers(tmp_path: pathlib.Path) -> None:
         for text in b"GET / HTTP/1.0\r\n\r\n", b"", random.bytes(5000):
             while time.monotonic() < deadline:
                 try:
-                    stranger = socket.create_connection(
-                        ("127.0.0.1", port + 1)
-                    )
+                    stranger = socket.create_connection(("127.0.0.1", port + 1))
                     break
                 except ConnectionRefusedError:
                     time.sleep(0.05)
@@ -326,25 +431,91 @@ def test_a_thousand_strangers(tmp_path: pathlib.Path) -> None:
             process.communicate()
 
 
-SEEDS = [
-    seed if seed < 3 else pytest.param(seed, marks=pytest.mark.long)
+def start_deadly(
+    program: pathlib.Path, launcher: str, scratch: pathlib.Path
+) -> list[subprocess.Popen[str]]:
+    """Four processes that never end, or the one that has started them."""
+    environments: list[dict[str, str]] = [{}]
+    arguments = command(program, "out", ENDLESS)
+    if launcher == "whale-run":
+        arguments.append("--nprocs=4")
+    elif launcher == "mpirun":
+        arguments = [*MPIRUN, "4", *arguments]
+    else:
+        environments = torchrun(free_port(), 4)
+    return [
+        subprocess.Popen(
+            arguments,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment | {"TMPDIR": str(scratch)},
+        )
+        for environment in environments
+    ]
+
+
+LAUNCHERS = ["whale-run", "mpirun", "torchrun"]
+# One of each with scripts/test, fifty with --full.
+DEATHS = [
+    pytest.param(launcher, seed, marks=[] if seed == 0 else [pytest.mark.long])
     for seed in range(50)
+    for launcher in LAUNCHERS
 ]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_random_deaths(endless: pathlib.Path, seed: int) -> None:
-    before = set(os.listdir("/dev/shm"))
-    random = np.random.default_rng(seed)
-    job = Running(endless)
-    time.sleep(random.uniform(0, 1))
-    victim = int(random.integers(4))
-    os.kill(job.processes[victim], signal.SIGKILL)
-    killed = time.monotonic()
-    text = job.end()
-    assert time.monotonic() - killed < 10
-    assert f"process {victim}" in text
-    assert set(os.listdir("/dev/shm")) <= before
+def shared_memory() -> set[str]:
+    """Names of pieces that no process uses."""
+    names = set(os.listdir("/dev/shm"))
+    for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
+        try:
+            text = maps.read_text()
+        except OSError:
+            continue  # It has ended.
+        names = {name for name in names if name not in text}
+    return names
+
+
+@pytest.mark.parametrize(("launcher", "seed"), DEATHS)
+def test_random_deaths(endless: pathlib.Path, launcher: str, seed: int) -> None:
+    before = shared_memory()
+    scratch = endless.parent / "tmp"
+    scratch.mkdir()
+    random = np.random.default_rng([seed, LAUNCHERS.index(launcher)])
+    job = start_deadly(endless, launcher, scratch)
+    try:
+        processes = [process.pid for process in job]
+        limit = time.monotonic() + HANG
+        while len(processes) < 4:
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+            processes = [
+                pid for pid in descendants(job[0].pid) if is_whale_run(pid)
+            ]
+        # From the start of the processes to well into the steps. Who dies
+        # before it has joined the others is seen by a launcher alone.
+        time.sleep(random.uniform(0, 2.5))
+        while launcher == "torchrun" and not all(map(runs_steps, processes)):
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        victim = int(random.integers(4))
+        os.kill(processes[victim], signal.SIGKILL)
+        killed = time.monotonic()
+        texts = [process.communicate(timeout=20)[1] for process in job]
+        while not all(map(has_ended, processes)):
+            assert time.monotonic() - killed < 10
+            time.sleep(0.05)
+        assert time.monotonic() - killed < 10
+    finally:
+        for process in job:
+            process.kill()
+    assert shared_memory() <= before
+    assert not [path for path in scratch.rglob("*") if path.is_file()]
+    # The victim of a launcher that ends the others at once may be named by the
+    # launcher alone.
+    named = {f"process {victim}", f"process rank {victim} with PID"}
+    others = [text for i, text in enumerate(texts) if i != victim]
+    for text in others if launcher == "torchrun" else texts:
+        assert any(name in text for name in named), texts
 
 
 @pytest.mark.parametrize("strategy", ["replicate", "split"])
