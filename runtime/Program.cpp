@@ -342,6 +342,8 @@ static void checkArguments(const std::vector<Parameter> &parameters,
     throw Error("the program takes " + std::to_string(parameters.size()) +
                 " arguments, " + std::to_string(arguments.size()) +
                 " were given");
+  // Most arrays come of one step.
+  std::shared_ptr<Step> checked;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter &parameter = parameters[i];
     const Array &array = arguments[i];
@@ -350,8 +352,10 @@ static void checkArguments(const std::vector<Parameter> &parameters,
     if (array.isDonated())
       throw Error(describe(parameter) + ": the array was " + array.fate() +
                   " before");
-    if (std::shared_ptr<Step> step = array.step())
+    if (std::shared_ptr<Step> step = array.step(); step && step != checked) {
       step->check();
+      checked = std::move(step);
+    }
     if (array.dtype() != parameter.dtype)
       throw Error(describe(parameter) + ": must be " +
                   std::string(whale::runtime::name(parameter.dtype)) +

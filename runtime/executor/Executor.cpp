@@ -334,12 +334,16 @@ void Executor::bind(int64_t rank, const Run &run) {
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
                                 const Bindings &results) const {
   const format::RankClass &rankClass = program.classOf(rank);
-  std::set<const void *> counted;
-  int64_t bytes = rankClass.arenaBytes;
+  std::vector<std::pair<const void *, int64_t>> memory;
   for (const Bindings *bindings : {&arguments, &results})
     for (const auto &shards : *bindings)
-      if (shards[rank] && counted.insert(shards[rank]->data.get()).second)
-        bytes += shards[rank]->bytes;
+      if (shards[rank])
+        memory.emplace_back(shards[rank]->data.get(), shards[rank]->bytes);
+  std::ranges::sort(memory);
+  int64_t bytes = rankClass.arenaBytes;
+  for (size_t i = 0; i < memory.size(); ++i)
+    if (i == 0 || memory[i].first != memory[i - 1].first)
+      bytes += memory[i].second;
   std::set<std::pair<int64_t, int64_t>> ranges;
   auto addConstants = [&](const format::Body &body) {
     for (const BufferInfo &buffer : body.buffers)

@@ -57,6 +57,12 @@ void Part::addAllReduce() {
     else
       peers.push_back(group[i]);
   }
+  isSmall = members > 1 && count > 0 && count * bytes <= smallBytes;
+  if (isSmall) {
+    traffic.sent = traffic.received = count * bytes * (members - 1);
+    stagingBytes = (members - 1) * aligned(count * bytes);
+    return;
+  }
   int64_t own = slices[position].size();
   traffic.sent = traffic.received =
       (own * (members - 1) + (count - own)) * bytes;

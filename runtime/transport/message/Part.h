@@ -65,8 +65,10 @@ struct Part {
   std::vector<Assembly> assemblies;
 
   /// Of an all-reduce: the group, by position the slices of its members, and
-  /// the rank's own position.
+  /// the rank's own position. Where `isSmall`, each member sends all to all
+  /// others and reduces all: half the messages.
   std::vector<int64_t> group;
+  bool isSmall = false;
   std::vector<Slice> slices;
   size_t position = 0;
 
@@ -75,6 +77,9 @@ private:
   void addCells();
 };
 
+/// Most bytes of a small all-reduce: what messages cost beside their bytes
+/// decides until about here.
+inline constexpr int64_t smallBytes = 32 << 10;
 /// Bytes of a slice that are received from each member at a time: enough to
 /// hide the start of a message, and few enough to stay in the cache.
 inline constexpr int64_t chunkBytes = 256 << 10;

@@ -12,11 +12,12 @@
 // An all-reduce moves the bytes that its lower bound names: each member reduces
 // a slice. It receives the others' parts of it chunk by chunk, reduces a chunk
 // in the group's order (the same bits as in one process) while the next one
-// arrives, and sends the result to the others. Other channels send to each
+// arrives, and sends the result to the others. In a small one each member
+// receives all from all others, and reduces all. Other channels send to each
 // peer one message, straight from and to the buffers where these have its
 // elements in one run. Such messages are synchronous: a sender does not run
-// ahead of its receivers. In an all-reduce the results of the others are the
-// proof that they have begun.
+// ahead of its receivers. In an all-reduce what the others send is the proof
+// that they have begun.
 //
 // Costs: staging memory for two chunks from each peer, or for one use of the
 // channel of other kinds that needs most.
@@ -71,7 +72,9 @@ void Transfer::begin(const Part &given, const void *from, void *to,
   staging = memory;
   elementBytes = byteSize(part->collective.dtype);
   sending = receiving = 0;
-  if (part->collective.isAllReduce())
+  if (part->isSmall)
+    beginSmallReduction();
+  else if (part->collective.isAllReduce())
     beginReduction();
   else
     beginCells();
@@ -80,6 +83,8 @@ void Transfer::begin(const Part &given, const void *from, void *to,
 bool Transfer::advance() {
   if (!part)
     return false;
+  if (part->isSmall)
+    return finishSmallReduction();
   return part->collective.isAllReduce() ? advanceReduction() : finishCells();
 }
 
@@ -140,6 +145,36 @@ bool Transfer::finishCells() {
 //===----------------------------------------------------------------------===//
 // All-reduces
 //===----------------------------------------------------------------------===//
+
+void Transfer::beginSmallReduction() {
+  int64_t bytes = part->slices.back().end * elementBytes;
+  int64_t slot = part->stagingBytes / static_cast<int64_t>(part->peers.size());
+  for (size_t i = 0; i < part->peers.size(); ++i)
+    receive(part->peers[i], false, staging + static_cast<int64_t>(i) * slot,
+            bytes, receiving);
+  for (int64_t peer : part->peers)
+    send(peer, false, src, bytes, /*isSynchronous=*/false, sending);
+}
+
+bool Transfer::finishSmallReduction() {
+  // The result may lie where the source does.
+  if (sending || receiving)
+    return false;
+  int64_t slot = part->stagingBytes / static_cast<int64_t>(part->peers.size());
+  std::vector<const void *> sources;
+  for (size_t i = 0; i < part->group.size(); ++i) {
+    // The peers are the group without the rank itself.
+    size_t peer = i - (i > part->position);
+    sources.push_back(i == part->position
+                          ? src
+                          : staging + static_cast<int64_t>(peer) * slot);
+  }
+  const Collective &collective = part->collective;
+  reduce(collective.dtype, *collective.reduction, dst, sources,
+         part->slices.back().end);
+  part = nullptr;
+  return true;
+}
 
 int64_t Transfer::chunksIn(const Slice &slice) const {
   return (slice.size() * elementBytes + chunkBytes - 1) / chunkBytes;

@@ -69,6 +69,8 @@ private:
 
   void beginCells();
   bool finishCells();
+  void beginSmallReduction();
+  bool finishSmallReduction();
   void beginReduction();
   bool advanceReduction();
   void receiveChunk(int64_t chunk);
