@@ -6,14 +6,17 @@ cd "$(dirname "$0")/.."
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
-# Debian packages, at the versions named where the mirror still has them.
+# Debian packages, at the versions named where the mirror still has them; with
+# WHALE_TEST_FULL (scripts/test --full) also what the long tests need.
+lists=(scripts/debian-packages.txt)
+[[ -z ${WHALE_TEST_FULL:-} ]] || lists+=(scripts/debian-packages-full.txt)
 missing=()
 while read -r name version; do
   [[ -z $name || $name == '#'* ]] && continue
   if [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null) != installed ]]; then
     missing+=("$name=$version")
   fi
-done <scripts/debian-packages.txt
+done < <(cat "${lists[@]}")
 if ((${#missing[@]})); then
   say "Installing ${#missing[@]} Debian packages"
   apt=(apt-get)
