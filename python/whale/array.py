@@ -288,8 +288,10 @@ class Array(jax.Array):
 
     def handle(self) -> Any:
         """The extension's array behind this one."""
-        self._check_if_deleted()
-        return self._handle
+        handle = self._handle
+        if handle is None or handle.is_donated or self._gathered is not None:
+            self._check_if_deleted()
+        return handle
 
     # Its elements.
 

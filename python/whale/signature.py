@@ -202,6 +202,11 @@ class Signature:
     in_tree: jax.tree_util.PyTreeDef | None = None
     out_tree: jax.tree_util.PyTreeDef | None = None
     encoded_out_tree: Any = None
+    # What was found to fit each argument last: results that are fed back come
+    # with the same object again.
+    _fits: dict[int, jax.ShapeDtypeStruct] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -219,13 +224,16 @@ class Signature:
                     "the arguments have another tree than the program was "
                     f"compiled for: {in_tree} instead of {self.in_tree}"
                 )
-        for aval, leaf in zip(avals, self.arguments):
+        for index, (aval, leaf) in enumerate(zip(avals, self.arguments)):
+            if self._fits.get(index) is aval:
+                continue
             given = Leaf.of(aval, leaf.label)
             if given != leaf:
                 raise TypeError(
                     f"argument {leaf.label} is {given}, and the program was "
                     f"compiled for {leaf}"
                 )
+            self._fits[index] = aval
         return values, in_tree
 
     def _check_labels(self, labels: list[str]) -> None:
