@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -103,6 +102,73 @@ def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
     assert result.returncode == 0
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_evaluating_copies_no_state(tmp_path: pathlib.Path, count: int) -> None:
+    result = run(
+        tmp_path,
+        """
+        def peak():
+            "Most MiB that were in memory since the last call."
+            with open("/proc/self/status") as file:
+                text = file.read()
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")
+            return int(text.split("VmHWM:")[1].split()[0]) / 1024
+
+        # 64 MiB on each rank.
+        state = np.ones((4096, 4096), np.float32)
+        train = wh.jit(lambda w, x: (w * 0.5, x.sum() * w[0, 0]), cluster=2,
+                       batch_argnums=1, donate_argnums=0)
+        state, _ = train(state, x)
+        evaluate = wh.jit(lambda w, x: (w[0, 0] * x).mean(), cluster=2,
+                          batch_argnums=1)
+        for rows in 24, 12, 6:
+            expected = 0.5 * x[:rows].mean()
+            # The first time it is compiled.
+            for _ in range(2):
+                peak()
+                before = peak()
+                assert np.isclose(evaluate(state, x[:rows]), expected)
+                grown = peak() - before
+            assert grown < 16, grown
+        # The state is still what the next step of training takes over.
+        state, value = train(state, x)
+        assert np.isclose(value, 0.5 * x.sum(), rtol=1e-4)
+        peak()
+        before = peak()
+        state, value = train(state, x)
+        float(value)
+        assert peak() - before < 16
+        print("done")
+        """,
+        count,
+    )
+    assert result.stdout == "done\n", result.stderr
+
+
+def test_a_saved_program_that_another_process_lacks(
+    tmp_path: pathlib.Path,
+) -> None:
+    result = run(
+        tmp_path,
+        """
+        program = step.lower(w, x).compile()
+        if me == 0:
+            program.save("here.whale")
+        loaded = wh.load("here.whale" if me == 0 else "there.whale")
+        for one, other in zip(jax.tree.leaves(program(w, x)),
+                              jax.tree.leaves(loaded(w, x))):
+            assert np.array_equal(wh.gather(one), wh.gather(other))
+        loaded.save(f"again{me}.whale")
+        assert sorted(os.listdir(f"again{me}.whale")) == sorted(
+            os.listdir("here.whale"))
+        print("done")
+        """,
+        2,
+    )
+    assert result.stdout == "done\n", result.stderr
+
+
 def test_different_steps(tmp_path: pathlib.Path) -> None:
     result = run(
         tmp_path,
@@ -186,7 +252,9 @@ def test_rows_of_a_view(dim: int) -> None:
 
 
 def test_loop() -> None:
-    step = wh.jit(lambda s, x: (s + x.sum(), x * s), cluster=2, donate_argnums=0)
+    step = wh.jit(
+        lambda s, x: (s + x.sum(), x * s), cluster=2, donate_argnums=0
+    )
     taken = []
 
     def data():

@@ -143,7 +143,36 @@ def share_program(
             archive.extractall(path)
 
 
+def receive_program(path: str, is_here: bool, place: str) -> str:
+    """Sends a program directory to the processes that lack it; collective.
+
+    Args:
+        path: of the program in this process.
+        is_here: whether it is there.
+        place: where it goes if not, an empty directory.
+
+    Returns:
+        where it is in this process.
+
+    Raises:
+        RuntimeError: in all processes where the first one lacks it.
+    """
+    there = all_gather("who has the saved program", b"+" if is_here else b"-")
+    if there[0] == b"-":
+        raise RuntimeError(f"{path}: process 0 has no such program")
+    if b"-" not in there:
+        return path
+    mine = _packed(path) if process_index() == 0 else b""
+    program = all_gather("the saved program", mine)[0]
+    if is_here:
+        return path
+    with zipfile.ZipFile(io.BytesIO(program)) as archive:
+        archive.extractall(place)
+    return place
+
+
 def all_gather(name: str, mine: bytes) -> list[bytes]:
+    """The bytes of each process; collective, in one order in all of them."""
     return native.guarded(_job.all_gather, name, mine)
 
 

@@ -248,13 +248,22 @@ def host_handle(host: np.ndarray, leaf: Leaf) -> Any:
 def load(path: str | os.PathLike[str]) -> Program:
     """Reads a program that `Program.save` wrote.
 
+    Of several processes, those that have none there get it from the first one.
+
     Raises:
         RuntimeError: where it is none, or is damaged.
     """
-    return native.extension().read_program(os.path.abspath(path), _load)
+    path = os.path.abspath(path)
+    if distributed.job() is None:
+        return native.extension().read_program(path, _load)
+    copy = files.ScratchDirectory()
+    place = distributed.receive_program(path, _is_program(path), copy.path)
+    if place == path:
+        return native.extension().read_program(path, _load)
+    return _load(place, copy)
 
 
-def _load(path: str) -> Program:
+def _load(path: str, keep: Any = None) -> Program:
     place = os.path.join(path, _SIGNATURE)
     if _is_program(path) and not os.path.exists(place):
         raise RuntimeError(
@@ -265,7 +274,7 @@ def _load(path: str) -> Program:
         signature = Signature.from_json(_parse(place, _read(place)))
     except ValueError as error:
         raise RuntimeError(f"{place}: {error}") from None
-    return Program(path, signature)
+    return Program(path, signature, keep)
 
 
 def _read(path: str) -> str:

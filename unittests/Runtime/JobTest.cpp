@@ -1,0 +1,153 @@
+//===- JobTest.cpp - Processes that meet ----------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Threads stand in for processes: each joins by a connection of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Runtime/Job.h"
+#include "job/Coordinator.h"
+#include "job/Frames.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+using namespace whale::runtime;
+
+namespace {
+/// Which process joins, and of how many it says that it is one.
+struct Joiner {
+  int64_t process, processes;
+};
+using Body = std::function<void(Job &)>;
+
+/// The error of each; empty where it has left in order.
+std::vector<std::string> run(const std::vector<Joiner> &joiners,
+                             double joinLimit, const Body &body) {
+  int listener = job::listenOn("127.0.0.1", 0);
+  int port = job::portOf(listener);
+  std::vector<std::string> errors(joiners.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < joiners.size(); ++i)
+    threads.emplace_back([&, i] {
+      JobOptions options;
+      options.process = joiners[i].process;
+      options.processes = joiners[i].processes;
+      options.port = port;
+      options.joinLimit = joinLimit;
+      if (options.process == 0)
+        options.listener = listener;
+      try {
+        std::shared_ptr<Job> job = Job::join(options);
+        try {
+          body(*job);
+          job->leave();
+        } catch (const Error &error) {
+          throw Error(job->fail(error.what()));
+        }
+      } catch (const Error &error) {
+        errors[i] = error.what();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+/// The error that all have.
+std::string errorOf(const std::vector<Joiner> &joiners, double joinLimit,
+                    const Body &body) {
+  std::vector<std::string> errors = run(joiners, joinLimit, body);
+  EXPECT_EQ(std::set(errors.begin(), errors.end()).size(), 1u)
+      << errors[0] << "\n"
+      << errors[1];
+  return errors[0];
+}
+
+constexpr double longTime = 60;
+const std::vector<Joiner> three = {{0, 3}, {1, 3}, {2, 3}};
+
+TEST(Job, GathersByProcess) {
+  EXPECT_EQ(errorOf(three, longTime,
+                    [](Job &job) {
+                      // Longer than what a socket holds.
+                      std::string mine(1 << 22,
+                                       static_cast<char>('a' + job.process()));
+                      std::vector<std::string> all = job.allGather("x", mine);
+                      ASSERT_EQ(all.size(), 3u);
+                      for (int i = 0; i < 3; ++i)
+                        EXPECT_EQ(all[i], std::string(1 << 22, 'a' + i));
+                    }),
+            "");
+}
+
+TEST(Job, SomeAreMissing) {
+  EXPECT_EQ(errorOf({{0, 4}, {2, 4}}, 1, [](Job &) {}),
+            "processes 1, 3 of 4 have not joined within 1 seconds");
+}
+
+TEST(Job, OneIsThereTwice) {
+  std::string error = errorOf({{0, 3}, {1, 3}, {1, 3}}, longTime, [](Job &) {});
+  EXPECT_TRUE(error.starts_with("two processes are process 1: process 1 (host"))
+      << error;
+}
+
+TEST(Job, OneIsOfAnotherJob) {
+  std::string error = errorOf({{0, 2}, {1, 3}}, longTime, [](Job &) {});
+  EXPECT_NE(error.find("is one of 3 processes, the first process is one of 2"),
+            std::string::npos)
+      << error;
+}
+
+TEST(Job, TheFirstErrorIsThatOfAll) {
+  std::string error = errorOf(three, longTime, [](Job &job) {
+    if (job.process() > 0)
+      throw Error("it broke in " + std::to_string(job.process()));
+    job.allGather("x", "");
+  });
+  EXPECT_TRUE(error == "it broke in 1" || error == "it broke in 2") << error;
+}
+
+TEST(Job, WhatDiffersIsNamed) {
+  std::string error = errorOf(three, longTime, [](Job &job) {
+    job.agree({{"the colour", "red"},
+               {"the size", job.process() == 2 ? "large" : "small"}});
+  });
+  EXPECT_EQ(error, "the size differs: process 0 has small, process 2 has "
+                   "large");
+}
+
+TEST(Job, CallsThatDoNotMeet) {
+  std::string error = errorOf(three, longTime, [](Job &job) {
+    job.allGather(job.process() == 1 ? "apples" : "pears", "");
+  });
+  EXPECT_NE(error.find("exchanges apples"), std::string::npos) << error;
+  EXPECT_NE(error.find("exchanges pears"), std::string::npos) << error;
+}
+
+TEST(Job, OneLeavesEarly) {
+  std::string error = errorOf(three, longTime, [](Job &job) {
+    if (job.process() != 2)
+      job.allGather("apples", "");
+  });
+  EXPECT_NE(error.find("process 2 (host"), std::string::npos) << error;
+  EXPECT_NE(error.find("has ended, where process"), std::string::npos) << error;
+}
+
+TEST(Job, TooMuchToGather) {
+  std::string error = errorOf(three, longTime, [](Job &job) {
+    job.allGather("apples",
+                  job.process() ? "" : std::string(job::mostGathered + 1, 'x'));
+  });
+  EXPECT_TRUE(error.starts_with("apples has 1073741825 bytes, more than"))
+      << error;
+}
+
+} // namespace
