@@ -47,7 +47,9 @@ def run(
     """Runs a script in so many processes; standard output is the first's."""
     script = folder / "script.py"
     script.write_text(HEADER + textwrap.dedent(body))
-    return subprocess.run(
+    scratch = folder / "tmp"
+    scratch.mkdir()
+    result = subprocess.run(
         [
             *(sys.executable, "-m", "whale.launch", f"--nprocs={count}"),
             *(f"--log-dir={folder / 'log'}", str(script)),
@@ -56,8 +58,11 @@ def run(
         text=True,
         timeout=LIMIT,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT / "python"), "TMPDIR": str(scratch)},
     )
+    assert not [path for path in scratch.rglob("*") if path.is_file()]
+    return result
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -206,6 +211,25 @@ def test_an_exception_in_one_process(tmp_path: pathlib.Path) -> None:
     )
     assert result.returncode == 1
     assert "process 1: ValueError: no more" in result.stderr
+
+
+def test_a_killed_process(tmp_path: pathlib.Path) -> None:
+    result = run(
+        tmp_path,
+        """
+        new, _ = step(w, x)
+        if me == 0:
+            os.kill(os.getpid(), 9)
+        while True:
+            new, _ = step(new, x)
+            wh.gather(new)
+        """,
+        2,
+    )
+    assert result.returncode == 1
+    assert "process 0 was ended by signal 9" in result.stderr
+    log = (tmp_path / "log" / "process-1.log").read_text()
+    assert "process 0, which coordinates the others, has ended" in log
 
 
 def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:

@@ -3,7 +3,7 @@
     python -m whale.launch --nprocs=4 script.py [arguments of the script]
 
 The script calls `wh.init_distributed()`. On several hosts each runs this, with
-where the first process listens and the number of the host:
+where the first process listens and which host it is:
 
     python -m whale.launch --nprocs=4 --coordinator=HOST:PORT --node=0/2 script.py
 """
@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 
-from whale import distributed, native
+from whale import distributed, files, native
 
 
 def main() -> int:
@@ -59,13 +59,18 @@ def main() -> int:
     if options.log_dir:
         os.makedirs(options.log_dir, exist_ok=True)
     sys.stdout.flush()
-    return native.guarded(
+    status = native.guarded(
         native.extension().run_processes,
         *(int(node) * options.nprocs, options.nprocs),
         *(int(nodes) * options.nprocs, host, port),
         [sys.executable, options.script, *options.arguments],
         options.log_dir,
     )
+    if status != 0:
+        # Removes what a process that was killed has left.
+        with files.ScratchDirectory():
+            pass
+    return int(status)
 
 
 if __name__ == "__main__":
