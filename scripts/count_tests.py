@@ -1,4 +1,5 @@
-"""Prints how many tests of all suites passed and failed, from ctest's report.
+"""Prints how many tests of all suites passed, failed and were skipped, from
+ctest's report.
 
 ctest knows one test for each suite; lit, pytest and GoogleTest say in their
 output how many they ran.
@@ -21,12 +22,17 @@ PATTERNS = {
         r"(?:^|[ ,])(\d+) (?:failed|error)",
         r"^\[  FAILED  \] (\d+) tests?, listed below",
     ),
+    "skipped": (
+        r"^  Unsupported *: *(\d+)",
+        r"(?:^|[ ,])(\d+) skipped",
+        r"^\[  SKIPPED \] (\d+) tests?, listed below",
+    ),
 }
 
 
 def main() -> None:
     """Sums over the suites; one without counts is one test."""
-    total = {"passed": 0, "failed": 0}
+    total = dict.fromkeys(PATTERNS, 0)
     for case in ElementTree.parse(sys.argv[1]).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
         counts = {
@@ -42,13 +48,19 @@ def main() -> None:
             counts["passed"] = 1
         if not ok and not counts["failed"]:
             counts["failed"] = 1
-        print(
-            f"{case.get('name')}: {counts['passed']} passed, "
-            f"{counts['failed']} failed in {float(case.get('time', 0)):.1f} s"
-        )
+        seconds = float(case.get("time", 0))
+        print(f"{case.get('name')}: {describe(counts)} in {seconds:.1f} s")
+        # What pytest says of them with -rs: how many, where and why.
+        for line in re.findall(r"^SKIPPED (\[\d+\] .*)", output, re.M):
+            print(f"  skipped: {line}")
         for what in total:
             total[what] += counts[what]
-    print(f"{total['passed']} passed, {total['failed']} failed")
+    print(describe(total))
+
+
+def describe(counts: dict[str, int]) -> str:
+    """As "8 passed, 0 failed, 1 skipped"."""
+    return ", ".join(f"{number} {what}" for what, number in counts.items())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ Total Discovered Tests: 12
   Expectedly Failed: 1 (8.33%)
 </system-out></testcase>
 <testcase name="pytest" status="fail" time="2"><failure/><system-out>
+SKIPPED [1] test/Tools/test_slurm.py:9: needs root
 === 2 failed, 5 passed, 1 skipped, 1 error in 1.2s ===
 </system-out></testcase>
 <testcase name="PlannerTests" status="run" time="0.1"><system-out>
 [==========] 7 tests from 2 test suites ran. (3 ms total)
 [  PASSED  ] 7 tests.
+[  SKIPPED ] 1 test, listed below:
 </system-out></testcase>
 <testcase name="Broken" status="fail" time="0.1"><system-out>
 [  PASSED  ] 6 tests.
@@ -42,14 +44,15 @@ def test_counting_tests(tmp_path):
         text=True,
     ).stdout.splitlines()
     assert lines[:3] == [
-        "lit: 11 passed, 0 failed in 1.5 s",
-        "pytest: 5 passed, 3 failed in 2.0 s",
-        "PlannerTests: 7 passed, 0 failed in 0.1 s",
+        "lit: 11 passed, 0 failed, 1 skipped in 1.5 s",
+        "pytest: 5 passed, 3 failed, 1 skipped in 2.0 s",
+        "  skipped: [1] test/Tools/test_slurm.py:9: needs root",
     ]
-    assert lines[3].startswith("Broken: 6 passed, 2 failed")
-    assert lines[4].startswith("silent: 1 passed, 0 failed")
-    assert lines[5].startswith("crashed: 0 passed, 1 failed")
-    assert lines[-1] == "30 passed, 6 failed"
+    assert lines[3] == "PlannerTests: 7 passed, 0 failed, 1 skipped in 0.1 s"
+    assert lines[4].startswith("Broken: 6 passed, 2 failed")
+    assert lines[5].startswith("silent: 1 passed, 0 failed")
+    assert lines[6].startswith("crashed: 0 passed, 1 failed")
+    assert lines[-1] == "30 passed, 6 failed, 3 skipped"
 
 
 def test_benchmark_table(monkeypatch):
