@@ -56,7 +56,8 @@ static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
   };
   auto create = kind == TransportKind::Ucx ? createUcxMover : createMpiMover;
   return createMessageTransport(program.program, place.processOf, place.process,
-                                create(exchange));
+                                create(exchange),
+                                options.lateSeed ? Network() : options.network);
 }
 
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
@@ -80,12 +81,11 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
     return;
   failureListener =
       place.job->onFailure([this](const std::string &what) { stop(what); });
-  place.job->reportProgress([this] { return progress(); });
+  progressReporter = place.job->reportProgress([this] { return progress(); });
 }
 
 Executor::~Executor() {
-  if (place.job)
-    place.job->reportProgress(nullptr);
+  progressReporter.reset();
   failureListener.reset();
 }
 
@@ -115,6 +115,7 @@ Progress Executor::progress() const {
                                : "ranks " + std::to_string(first) + " to " +
                                      std::to_string(last);
   result.isInStep = isInStep;
+  result.isInRelayout = isInRelayout;
   result.steps = steps;
   result.slowestStep = slowestStep;
   for (int64_t number : place.local) {
@@ -133,6 +134,9 @@ Progress Executor::progress() const {
       result.busy = where + " is in '" + current->label + "'";
     }
   }
+  if (isInRelayout)
+    result.waiting = "rank " + std::to_string(first) +
+                     " waits in a relayout, outside of a step";
   return result;
 }
 
@@ -368,6 +372,7 @@ Executor::relayout(DType dtype, const Layout &from, const Layout &to,
   for (int64_t rank : place.local)
     if (const std::optional<Box> &box = to.boxes[rank])
       result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
+  isInRelayout = true;
   threads.run([&](int64_t i) {
     int64_t rank = place.local[i];
     auto addressOf = [](const std::shared_ptr<Buffer> &buffer) {
@@ -378,11 +383,13 @@ Executor::relayout(DType dtype, const Layout &from, const Layout &to,
                       transport->start(rank, channel, addressOf(shards[rank]),
                                        addressOf(result[rank])));
       transport->finish(rank);
+      ++ranks[rank].executed;
     } catch (const Aborted &) {
     } catch (const std::exception &error) {
       fail("rank " + std::to_string(rank) + ": " + error.what());
     }
   });
+  isInRelayout = false;
   transport->settle();
   std::lock_guard lock(errorMutex);
   if (firstError)

@@ -137,7 +137,7 @@ private:
   std::unique_ptr<Transport> transport;
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
-  std::atomic<bool> isInStep = false;
+  std::atomic<bool> isInStep = false, isInRelayout = false;
   std::atomic<uint64_t> steps = 0;
   std::atomic<double> slowestStep = 0;
 
@@ -146,8 +146,8 @@ private:
 
   // Last: its threads stop before what they use goes.
   RankThreads threads;
-  /// Keeps the executor known to the job.
-  std::shared_ptr<void> failureListener;
+  /// Keep the executor known to the job.
+  std::shared_ptr<void> failureListener, progressReporter;
 };
 
 } // namespace whale::runtime

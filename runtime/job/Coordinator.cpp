@@ -94,6 +94,8 @@ namespace {
 /// How long a stranger may take to prove that it has the secret, and the others
 /// to take the last error.
 constexpr double strangersLimit = 10, farewellLimit = 5;
+/// How long a job may stand still in its first step.
+constexpr double firstStepsLimit = 120;
 
 struct Connection {
   int socket = -1;
@@ -140,6 +142,7 @@ private:
   void lose(Connection &connection);
   void watch();
   double limit() const;
+  double patience() const;
   void fail(const std::string &what);
   void sendAll(Kind kind, const std::string &fields);
   std::string missing() const;
@@ -310,12 +313,19 @@ std::string Server::nameOf(const Member &member) const {
          ")";
 }
 
-/// What a process that waits for others has said last; empty if none waits.
+/// What processes that wait for others have said last, one in a program and one
+/// outside; empty if none waits.
 std::string Server::whoWaits() const {
-  for (const Member &member : members)
-    if (member.connection && !member.progress.waiting.empty())
-      return "; " + member.progress.waiting + " (" + nameOf(member) + ")";
-  return "";
+  std::string text;
+  auto waits = [&](const Member &member) {
+    return member.connection && !member.progress.waiting.empty();
+  };
+  auto gives = [](const Member &member) { return member.given.has_value(); };
+  if (auto it = std::ranges::find_if(members, waits); it != members.end())
+    text += "; " + it->progress.waiting + " (" + nameOf(*it) + ")";
+  if (auto it = std::ranges::find_if(members, gives); it != members.end())
+    text += "; " + nameOf(*it) + " exchanges " + it->given->first;
+  return text;
 }
 
 /// The other end of the connection has closed it.
@@ -421,19 +431,22 @@ void Server::handle(Connection &connection, const Frame &frame) {
   if (frame.kind == Kind::Gather) {
     std::string name = fields.text();
     member.given = {name, fields.text()};
+    member.advanced = Clock::now();
     gather();
   } else if (frame.kind == Kind::Fail) {
     fail(fields.text());
   } else if (frame.kind == Kind::Beat) {
     Progress next;
     next.isInStep = fields.number() != 0;
+    next.isInRelayout = fields.number() != 0;
     next.count = fields.number();
     next.steps = fields.number();
     next.slowestStep = static_cast<double>(fields.number()) * 1e-6;
     next.ranks = fields.text();
     next.busy = fields.text();
     next.waiting = fields.text();
-    if (!next.isInStep || next.count != member.progress.count)
+    bool isWaiting = next.isInStep || next.isInRelayout || member.given;
+    if (!isWaiting || next.count != member.progress.count)
       member.advanced = Clock::now();
     member.progress = next;
     // So the member sees that the first process lives.
@@ -481,8 +494,10 @@ void Server::gather() {
                   given->given->first);
     fields.text(member.given->second);
   }
-  for (Member &member : members)
+  for (Member &member : members) {
     member.given.reset();
+    member.advanced = Clock::now();
+  }
   sendAll(Kind::Gathered, fields.take());
 }
 
@@ -499,16 +514,28 @@ std::string Server::missing() const {
 
 /// Seconds that the job may stand still inside a step.
 double Server::limit() const {
+  // Less than some reports take says nothing.
   if (options.progressLimit)
-    return *options.progressLimit;
-  constexpr double least = 10, factor = 20, first = 120;
+    return *options.progressLimit > 0
+               ? std::max(*options.progressLimit, 3 * options.reportSeconds)
+               : 0;
+  constexpr double least = 10, factor = 20;
   double slowest = 0;
   uint64_t steps = ~uint64_t(0);
   for (const Member &member : members) {
     slowest = std::max(slowest, member.progress.slowestStep);
     steps = std::min(steps, member.progress.steps);
   }
-  return steps == 0 ? first : std::max(least, factor * slowest);
+  return steps == 0 ? firstStepsLimit : std::max(least, factor * slowest);
+}
+
+/// The same while some relayout, which no step was like, may go on.
+double Server::patience() const {
+  bool isInRelayout = std::ranges::any_of(
+      members, [](const Member &each) { return each.progress.isInRelayout; });
+  return isInRelayout && !options.progressLimit
+             ? std::max(limit(), firstStepsLimit)
+             : limit();
 }
 
 void Server::watch() {
@@ -535,7 +562,9 @@ void Server::watch() {
     if (!member.hasLeft && secondsSince(member.heard) > limit)
       return fail(nameOf(member) + " has given no sign of life" + within +
                   ": it was stopped, or its host cannot be reached" + waiting);
-  // In a step all wait for the slowest: it is one that waits for none.
+  // In a step all wait for the slowest: it is one that waits for none. Who
+  // waits outside of one waits for others as well.
+  limit = patience();
   const Member *stuck = nullptr;
   for (const Member &member : members) {
     if (!member.progress.isInStep || secondsSince(member.advanced) <= limit)

@@ -8,35 +8,18 @@
 
 #include "job/Handshake.h"
 
+#include "HostId.h"
 #include "job/Frames.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <sched.h>
 #include <set>
 #include <thread>
-#include <unistd.h>
 
 namespace whale::runtime::job {
-
-/// A kernel of Linux that was started once: whose cores this process uses.
-static std::string machine() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id;
-}
-
-/// What has network interfaces of its own: a machine, or a container. Two of
-/// them may have one name.
-static std::string host() {
-  char text[64] = {};
-  [[maybe_unused]] ssize_t size =
-      readlink("/proc/self/ns/net", text, sizeof(text) - 1);
-  return machine() + " " + text;
-}
 
 /// The processors that this process may run on, by the numbers of its machine.
 static std::set<int64_t> processors() {
@@ -75,7 +58,7 @@ struct Place {
 } // namespace
 
 Place Place::ofThisProcess() {
-  return {job::machine(), job::host(), coresAskedFor(), job::processors()};
+  return {machineId(), hostId(), coresAskedFor(), job::processors()};
 }
 
 std::string Place::write() const {

@@ -56,7 +56,9 @@ public:
   onFailure(std::function<void(const std::string &)>) override {
     return nullptr;
   }
-  void reportProgress(std::function<Progress()>) override {}
+  std::shared_ptr<void> reportProgress(std::function<Progress()>) override {
+    return nullptr;
+  }
   void leave() override {}
 };
 
@@ -72,15 +74,29 @@ public:
   std::string fail(const std::string &what) override;
   std::shared_ptr<void>
   onFailure(std::function<void(const std::string &)> callback) override;
-  void reportProgress(std::function<Progress()> progress) override;
+  std::shared_ptr<void>
+  reportProgress(std::function<Progress()> progress) override;
   void leave() override;
 
 private:
   using Callback = std::function<void(const std::string &)>;
-  struct Listener {
+  /// A function that others call until they take it away.
+  template <typename Function>
+  struct Called {
     std::mutex mutex;
-    Callback callback;
+    Function callback;
+
+    /// Takes it away when what is returned goes, which waits for a call.
+    static std::shared_ptr<void>
+    untilReleased(const std::shared_ptr<Called> &called) {
+      return std::shared_ptr<void>(called.get(), [called](void *) {
+        std::lock_guard lock(called->mutex);
+        called->callback = nullptr;
+      });
+    }
   };
+  using Listener = Called<Callback>;
+  using Reporter = Called<std::function<Progress()>>;
 
   void meet();
   void stop();
@@ -91,6 +107,7 @@ private:
   void work();
   void take(const Frame &frame);
   void setError(const std::string &what);
+  Progress progress();
   void beat();
 
   const JobOptions options;
@@ -106,7 +123,7 @@ private:
   std::optional<std::vector<std::string>> gathered;
   std::optional<std::string> error;
   std::vector<std::weak_ptr<Listener>> listeners;
-  std::function<Progress()> progress;
+  std::vector<std::weak_ptr<Reporter>> reporters;
 
   // Of the thread: bytes of frames that are not complete, when the coordinator
   // was last heard, and how long it may be silent (0: for ever).
@@ -314,15 +331,49 @@ void Joined::take(const Frame &frame) {
   changed.notify_all();
 }
 
-void Joined::beat() {
-  std::function<Progress()> ask;
+/// Of all programs together.
+Progress Joined::progress() {
+  std::vector<std::weak_ptr<Reporter>> called;
   {
     Lock lock(mutex);
-    ask = progress;
+    std::erase_if(reporters, [](const auto &each) { return each.expired(); });
+    called = reporters;
   }
-  Progress now = ask ? ask() : Progress();
+  Progress all;
+  bool isInFirstStep = false;
+  for (const std::weak_ptr<Reporter> &each : called) {
+    std::shared_ptr<Reporter> reporter = each.lock();
+    if (!reporter)
+      continue;
+    std::lock_guard lock(reporter->mutex);
+    if (!reporter->callback)
+      continue;
+    Progress one = reporter->callback();
+    all.count += one.count;
+    all.steps += one.steps;
+    all.slowestStep = std::max(all.slowestStep, one.slowestStep);
+    isInFirstStep |= one.isInStep && one.steps == 0;
+    // Several at once are rare, and the last says enough.
+    bool isAtWork = one.isInStep || one.isInRelayout;
+    if (isAtWork || all.ranks.empty())
+      all.ranks = one.ranks;
+    if (isAtWork) {
+      all.busy = one.busy;
+      all.waiting = one.waiting;
+    }
+    all.isInStep |= one.isInStep;
+    all.isInRelayout |= one.isInRelayout;
+  }
+  if (isInFirstStep)
+    all.steps = 0;
+  return all;
+}
+
+void Joined::beat() {
+  Progress now = progress();
   send(Kind::Beat, FieldWriter()
                        .number(now.isInStep)
+                       .number(now.isInRelayout)
                        .number(now.count)
                        .number(now.steps)
                        .number(static_cast<uint64_t>(now.slowestStep * 1e6))
@@ -333,7 +384,8 @@ void Joined::beat() {
 }
 
 void Joined::work() {
-  constexpr std::chrono::seconds interval(1);
+  auto interval = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options.reportSeconds));
   auto nextBeat = Clock::now();
   while (true) {
     bool isWrong = false;
@@ -356,7 +408,8 @@ void Joined::work() {
       nextBeat = Clock::now() + interval;
     }
     pollfd files[] = {{socket, POLLIN, 0}, {wakePipe[0], POLLIN, 0}};
-    if (poll(files, 2, 1000) < 0 || !files[0].revents)
+    if (poll(files, 2, static_cast<int>(interval.count())) < 0 ||
+        !files[0].revents)
       continue;
     char buffer[65536];
     ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
@@ -417,20 +470,20 @@ std::shared_ptr<void> Joined::onFailure(Callback callback) {
   }
   if (already)
     std::exchange(listener->callback, nullptr)(*already);
-  // The destructor waits until a call that runs has ended.
-  return std::shared_ptr<void>(listener.get(), [listener](void *) {
-    std::lock_guard lock(listener->mutex);
-    listener->callback = nullptr;
-  });
+  return Listener::untilReleased(listener);
 }
 
-void Joined::reportProgress(std::function<Progress()> given) {
+std::shared_ptr<void>
+Joined::reportProgress(std::function<Progress()> progress) {
+  auto reporter = std::make_shared<Reporter>();
+  reporter->callback = std::move(progress);
   {
     Lock lock(mutex);
-    progress = std::move(given);
+    reporters.push_back(reporter);
   }
   // The others know at once which ranks are here.
   beat();
+  return Reporter::untilReleased(reporter);
 }
 
 void Joined::leave() {

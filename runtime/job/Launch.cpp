@@ -199,8 +199,9 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
     close(listener);
 
   using Clock = std::chrono::steady_clock;
-  // The others end by themselves, with the error, once one has.
-  constexpr std::chrono::seconds grace(8);
+  // The others end by themselves, with the error, once one has. After a signal
+  // they may have something to save.
+  constexpr std::chrono::seconds graceOfFailure(4), graceOfSignal(8);
   constexpr std::chrono::milliseconds pause(20);
   std::optional<Clock::time_point> failed;
   const Child *firstFailed = nullptr;
@@ -225,7 +226,8 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
         if (child.isRunning)
           kill(child.pid, passedOn);
     }
-    if (failed && Clock::now() - *failed > grace)
+    if (failed &&
+        Clock::now() - *failed > (passedOn ? graceOfSignal : graceOfFailure))
       for (const Child &child : children)
         if (child.isRunning)
           kill(child.pid, SIGKILL);

@@ -48,13 +48,19 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
 
 
 def test_stats_of_all_ranks(tmp_path: pathlib.Path) -> None:
-    # Processes send small all-reduces whole, and count that.
     program = compile_(tmp_path, "replicate", n=3000)
-    stats = []
+    stats, moved = [], []
     for count in 1, 4:
         path = tmp_path / f"{count}.json"
         run(program, "out", f"--stats={path}", f"--nprocs={count}")
         ranks = json.loads(path.read_text())["ranks"]
+        moved.append(
+            [
+                rank["collectives"]["all_reduce"].pop(which)
+                for rank in ranks
+                for which in ("bytes_sent", "bytes_received")
+            ]
+        )
         stats.append(
             [
                 (rank["argument_bytes"], rank["flops"], rank["collectives"])
@@ -62,6 +68,9 @@ def test_stats_of_all_ranks(tmp_path: pathlib.Path) -> None:
             ]
         )
     assert stats[0] == stats[1] and len(stats[0]) == 4
+    # Processes send the sum, a number of four bytes, whole to three others.
+    for one, many in zip(*moved, strict=True):
+        assert one <= many <= one + 3 * 4
 
 
 def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
@@ -236,11 +245,11 @@ def test_a_process_dies(endless: pathlib.Path, process: int) -> None:
 
 
 def test_a_process_stops(endless: pathlib.Path) -> None:
-    job = Running(endless, "--progress-limit=2")
+    job = Running(endless, "--progress-limit=1")
     os.kill(job.processes[2], signal.SIGSTOP)
     text = job.end()
     assert "process 2 (host " in text
-    assert "has given no sign of life for 2 seconds" in text
+    assert "has given no sign of life for 3 seconds" in text
     assert "rank " in text
 
 
@@ -274,6 +283,30 @@ def start_each(
             subprocess.CompletedProcess([], process.returncode, out, err)
         )
     return results
+
+
+@pytest.mark.parametrize(
+    "option", ["--steps=4", "--check-replicas=2", "--trace={}/trace.json"]
+)
+def test_other_options(tmp_path: pathlib.Path, option: str) -> None:
+    program = compile_(tmp_path, "replicate")
+    variables = torchrun(free_port())
+    other = [option.format(tmp_path)]
+    if not option.startswith("--steps"):
+        other.append("--steps=5")
+    started = [
+        subprocess.Popen(
+            command(program, "out", *given),
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | variables[i],
+        )
+        for i, given in enumerate([["--steps=5"], other])
+    ]
+    texts = {process.communicate(timeout=HANG)[1] for process in started}
+    assert len(texts) == 1, texts
+    name = option.partition("=")[0]
+    assert texts.pop().startswith(f"error: {name} differs: process 0 has")
 
 
 def free_port() -> int:
@@ -338,6 +371,29 @@ def test_another_secret(tmp_path: pathlib.Path) -> None:
     finally:
         first.kill()
         first.wait()
+
+
+def test_a_file_with_the_secret(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    file = tmp_path / "secret"
+    file.write_text("do not tell\n")
+    variables = [
+        given | {"WHALE_SECRET_FILE": str(file)}
+        for given in torchrun(free_port())
+    ]
+    file.chmod(0o640)
+    for given in variables:
+        text = error(run(program, "out", **given))
+        assert "secret: others may read it: chmod 600" in text
+    file.chmod(0o600)
+    # The same as in the environment.
+    del variables[1]["WHALE_SECRET_FILE"]
+    variables[1]["WHALE_SECRET"] = "do not tell"
+    for result in start_each(program, variables):
+        assert result.returncode == 0, result.stderr
+    file.unlink()
+    text = error(run(program, "out", **variables[0]))
+    assert "secret: cannot be read" in text
 
 
 def test_a_secret_off_the_loopback(tmp_path: pathlib.Path) -> None:

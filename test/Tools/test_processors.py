@@ -91,5 +91,3 @@ def test_unknown_processors(program: pathlib.Path) -> None:
     for name in "x86-65", "", "help":
         text = compile_for(program, name)
         assert text == f"error: --cpu: LLVM knows no processor '{name}'\n"
-
-

@@ -14,6 +14,7 @@
 #include "Inputs.h"
 #include "ReadNetwork.h"
 #include "whale/Cluster/ClusterRanges.h"
+#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/Io.h"
 #include "whale/Runtime/Job.h"
@@ -231,6 +232,22 @@ static std::vector<Array> runSteps(const Program &program, const Inputs &inputs,
   return results;
 }
 
+/// What the processes do together depends on these options.
+static void agree(const Options &options, Job &job) {
+  auto isGiven = [](const std::string &path) {
+    return path.empty() ? "none" : "one";
+  };
+  std::string network = "none";
+  if (!options.network.empty())
+    network = whale::format::Checksum::of(MappedFile(options.network).text());
+  job.agree({{"--steps", std::to_string(options.steps)},
+             {"--check-replicas", std::to_string(options.checkReplicas)},
+             {"--transport", options.transport},
+             {"--network", network},
+             {"--stats", isGiven(options.stats)},
+             {"--trace", isGiven(options.trace)}});
+}
+
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
   RunOptions runOptions;
   if (!options.slowdowns.empty())
@@ -246,6 +263,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (!options.transport.empty())
     loadOptions.transport = kindOfTransport(options.transport);
   bool isFirst = job->process() == 0;
+  agree(options, *job);
   Program program = Program::load(options.program, loadOptions);
   if (links.network && links.devices != program.rankCount())
     throw Error(options.network + ": has " + std::to_string(links.devices) +
@@ -371,12 +389,8 @@ static void runProcess(const Options &options) {
   if (!options.logDirectory.empty() && jobOptions.process > 0 &&
       !options.processes)
     redirect(options.logDirectory, jobOptions.process);
-  if (jobOptions.processes > 1)
-    for (const auto &[flag, given] :
-         {std::pair("--profile", options.profile),
-          std::pair("--network", !options.network.empty())})
-      if (given)
-        throw Error(std::string(flag) + " is for one process");
+  if (jobOptions.processes > 1 && options.profile)
+    throw Error("--profile is for one process");
   std::shared_ptr<Job> job = Job::join(jobOptions);
   std::string error;
   try {

@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <set>
 #include <thread>
 
@@ -29,8 +30,9 @@ struct Joiner {
 using Body = std::function<void(Job &)>;
 
 /// The error of each; empty where it has left in order.
-std::vector<std::string> run(const std::vector<Joiner> &joiners,
-                             double joinLimit, const Body &body) {
+std::vector<std::string>
+run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
+    std::optional<double> progressLimit = std::nullopt) {
   int listener = job::listenOn("127.0.0.1", 0);
   int port = job::portOf(listener);
   std::vector<std::string> errors(joiners.size());
@@ -42,6 +44,8 @@ std::vector<std::string> run(const std::vector<Joiner> &joiners,
       options.processes = joiners[i].processes;
       options.port = port;
       options.joinLimit = joinLimit;
+      options.progressLimit = progressLimit;
+      options.reportSeconds = 0.1;
       if (options.process == 0)
         options.listener = listener;
       try {
@@ -63,8 +67,10 @@ std::vector<std::string> run(const std::vector<Joiner> &joiners,
 
 /// The error that all have.
 std::string errorOf(const std::vector<Joiner> &joiners, double joinLimit,
-                    const Body &body) {
-  std::vector<std::string> errors = run(joiners, joinLimit, body);
+                    const Body &body,
+                    std::optional<double> progressLimit = std::nullopt) {
+  std::vector<std::string> errors =
+      run(joiners, joinLimit, body, progressLimit);
   EXPECT_EQ(std::set(errors.begin(), errors.end()).size(), 1u)
       << errors[0] << "\n"
       << errors[1];
@@ -139,6 +145,88 @@ TEST(Job, OneLeavesEarly) {
   });
   EXPECT_NE(error.find("process 2 (host"), std::string::npos) << error;
   EXPECT_NE(error.find("has ended, where process"), std::string::npos) << error;
+}
+
+/// Returns once the job has failed.
+void awaitFailure(Job &job) {
+  std::promise<void> failed;
+  auto listener =
+      job.onFailure([&](const std::string &) { failed.set_value(); });
+  failed.get_future().wait();
+}
+
+Progress inStep(const std::string &busy, const std::string &waiting) {
+  Progress progress;
+  progress.isInStep = true;
+  progress.busy = busy;
+  progress.waiting = waiting;
+  return progress;
+}
+
+TEST(Job, OneMakesNoProgress) {
+  std::string error = errorOf(
+      three, longTime,
+      [](Job &job) {
+        auto report = job.reportProgress([&] {
+          return job.process() == 1
+                     ? inStep("rank 1 is in 'add'", "")
+                     : inStep("", "rank 0 waits in 'sum' for rank 1");
+        });
+        // A second program that does nothing hides nothing of the first.
+        auto other = job.reportProgress([] { return Progress(); });
+        awaitFailure(job);
+      },
+      1);
+  EXPECT_NE(error.find("has made no progress for 1 seconds: rank 1 is in "
+                       "'add'; rank 0 waits in 'sum' for rank 1 (process 0"),
+            std::string::npos)
+      << error;
+  EXPECT_TRUE(error.starts_with("process 1 (host")) << error;
+}
+
+TEST(Job, OneIsInAStepOthersOutsideWaitForIt) {
+  std::string error = errorOf(
+      three, longTime,
+      [](Job &job) {
+        std::shared_ptr<void> report;
+        if (job.process() == 2) {
+          job.allGather("apples", "");
+        } else if (job.process() == 1) {
+          report = job.reportProgress([] {
+            Progress progress;
+            progress.isInRelayout = true;
+            return progress;
+          });
+        } else {
+          report = job.reportProgress(
+              [] { return inStep("", "rank 0 waits in 'sum' for rank 1"); });
+        }
+        awaitFailure(job);
+      },
+      1);
+  EXPECT_NE(error.find("has made no progress for 1 seconds; rank 0 waits in "
+                       "'sum' for rank 1 (process 0"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find(") exchanges apples"), std::string::npos) << error;
+}
+
+TEST(Job, OneIsInAStepAnotherComputes) {
+  // It is not stuck: as long as one does something, the others wait.
+  std::string error = errorOf(
+      three, longTime,
+      [](Job &job) {
+        auto report = job.reportProgress([&] {
+          return job.process() == 0 ? Progress()
+                                    : inStep("", "rank 1 waits in 'sum'");
+        });
+        if (job.process() == 0)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        report.reset();
+        job.allGather("apples", "");
+      },
+      1);
+  EXPECT_EQ(error, "");
 }
 
 TEST(Job, TooMuchToGather) {

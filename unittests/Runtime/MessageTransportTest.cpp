@@ -11,7 +11,10 @@
 #include "TransportScenario.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -24,7 +27,8 @@ namespace {
 /// and a communication thread of its own.
 class Processes : public Transport {
 public:
-  Processes(const whale::format::Program &program, int64_t count) {
+  Processes(const whale::format::Program &program, int64_t count,
+            const Network &network = nullptr) {
     auto ranks = static_cast<int64_t>(program.ranks.size());
     count = std::min(count, ranks);
     for (int64_t rank = 0; rank < ranks; ++rank)
@@ -38,10 +42,12 @@ public:
         auto exchange = [&](const std::string &mine) {
           given[process] = mine;
           all.arrive_and_wait();
-          return given;
+          std::vector<std::string> copy = given;
+          all.arrive_and_wait();
+          return copy;
         };
         transports[process] = createMessageTransport(
-            program, processOfRank, process, createUcxMover(exchange));
+            program, processOfRank, process, createUcxMover(exchange), network);
       });
     for (std::thread &thread : threads)
       thread.join();
@@ -122,6 +128,76 @@ TEST(MessageTransport, ReducesManyChunks) {
         ASSERT_EQ((inPlace ? src : dst)[rank][i], static_cast<int32_t>(i * 6));
   }
 }
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+class Linked : public testing::TestWithParam<int64_t> {};
+
+TEST_P(Linked, TransfersTakeTheirTimeOneAfterTheOther) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("send_recv", {1, 1})});
+  Processes transport(program, GetParam(),
+                      [](int64_t, int64_t) { return Link{0.02, 0}; });
+  std::array<int32_t, 2> sent = {1, 2}, received = {};
+  std::atomic<int> tooEarly = 0;
+  auto begin = Clock::now();
+  EXPECT_EQ(runRanks(transport, 2,
+                     [&](int64_t rank) {
+                       std::array<Ticket, 2> tickets;
+                       for (Ticket &ticket : tickets)
+                         ticket = transport.start(rank, 0, &sent[rank],
+                                                  &received[rank]);
+                       tooEarly += transport.test(rank, tickets[0]) &&
+                                   Clock::now() - begin < milliseconds(20);
+                       transport.wait(rank, tickets[1]);
+                       tooEarly += Clock::now() - begin < milliseconds(40);
+                       EXPECT_TRUE(transport.test(rank, tickets[0]));
+                       transport.wait(rank, tickets[0]);
+                     }),
+            Outcome());
+  EXPECT_EQ(tooEarly, 0);
+}
+
+TEST_P(Linked, ATransferBeginsWithTheLastToComeThere) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1})});
+  Processes transport(program, GetParam(),
+                      [](int64_t, int64_t) { return Link{0.02, 0}; });
+  std::atomic<int> tooEarly = 0;
+  auto begin = Clock::now();
+  EXPECT_EQ(runRanks(transport, 2,
+                     [&](int64_t rank) {
+                       int32_t value[2] = {1, 2};
+                       if (rank == 1)
+                         std::this_thread::sleep_for(milliseconds(50));
+                       run(transport, rank, 0, value, value);
+                       // Two steps of a ring.
+                       tooEarly += Clock::now() - begin < milliseconds(90);
+                     }),
+            Outcome());
+  EXPECT_EQ(tooEarly, 0);
+}
+
+TEST_P(Linked, AnAbortWakesThoseWhoWaitForLinks) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1})});
+  Processes transport(program, GetParam(),
+                      [](int64_t, int64_t) { return Link{1e3, 1e9}; });
+  std::thread user([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    transport.abort();
+  });
+  EXPECT_EQ(runRanks(transport, 2,
+                     [&](int64_t rank) {
+                       int32_t value[2] = {1, 2};
+                       run(transport, rank, 0, value, value);
+                     }),
+            (Outcome{0, 2}));
+  user.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ucx, Linked, testing::Values(1, 2));
 
 size_t openFiles() {
   auto all = std::filesystem::directory_iterator("/proc/self/fd");

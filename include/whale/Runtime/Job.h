@@ -40,8 +40,10 @@ struct JobOptions {
   /// Seconds until all processes must have joined.
   double joinLimit = 300;
   /// Seconds without progress that end the job; 0 for none, by default from
-  /// the time of the slowest step.
+  /// the time of the slowest step. At least as many as three reports take.
   std::optional<double> progressLimit;
+  /// Seconds from one report of a process to the next; the same in all.
+  double reportSeconds = 1;
 
   /// From the launcher that has started this process; nothing without one. In
   /// this order: whale-run --nprocs; PMIx (mpirun, srun --mpi=pmix); srun with
@@ -54,6 +56,8 @@ struct JobOptions {
 /// What a process reports about its steps.
 struct Progress {
   bool isInStep = false;
+  /// Whether it moves an array to other processes, outside of a step.
+  bool isInRelayout = false;
   /// Counts instructions of all ranks of the process.
   uint64_t count = 0;
   /// Steps that have ended, and the seconds of the slowest.
@@ -95,8 +99,10 @@ public:
   virtual std::shared_ptr<void>
   onFailure(std::function<void(const std::string &error)> callback) = 0;
 
-  /// What is reported from now on; called every second.
-  virtual void reportProgress(std::function<Progress()> progress) = 0;
+  /// Adds to what is reported: a job may have several programs. Called every
+  /// second, until what is returned goes; its destructor waits for a call.
+  virtual std::shared_ptr<void>
+  reportProgress(std::function<Progress()> progress) = 0;
 
   /// Collective: the process ends in order. Throws the job's Error.
   virtual void leave() = 0;

@@ -14,6 +14,10 @@
 // head has messages on their way. The parts of a rank at both ends of a message
 // are derived from the program alone (Part.h), so nothing is negotiated.
 //
+// With a network, data move as they do without, and each transfer also has a
+// time at which it ends on the links (LinkClock.h), before which `wait` does
+// not return.
+//
 // Costs: those of transfers (Transfer.cpp); one hand-over between two threads
 // for each start and each wait.
 //
@@ -21,6 +25,8 @@
 
 #include "transport/message/MessageTransport.h"
 
+#include "transport/LinkTimes.h"
+#include "transport/message/LinkClock.h"
 #include "transport/message/Transfer.h"
 
 #include <atomic>
@@ -29,11 +35,13 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace whale::runtime {
 
 namespace {
 using message::Addresses;
+using message::LinkClock;
 using message::Part;
 using message::Transfer;
 using Clock = std::chrono::steady_clock;
@@ -43,7 +51,7 @@ class MessageTransport : public Transport {
 public:
   MessageTransport(const format::Program &program,
                    const std::vector<int64_t> &processOfRank, int64_t process,
-                   std::unique_ptr<Mover> mover);
+                   std::unique_ptr<Mover> mover, const Network &network);
   ~MessageTransport() override;
 
   int64_t addChannel(std::shared_ptr<const Collective> collective) override;
@@ -62,16 +70,23 @@ private:
     const Part *part;
     const void *src;
     void *dst;
+    double time;
   };
   struct Rank {
-    Rank(Mover &mover, const Addresses &addresses) : head(mover, addresses) {}
+    Rank(Mover &mover, const Addresses &addresses)
+        : head(mover, addresses), links(mover, addresses) {}
     // Guarded by the mutex.
     std::condition_variable wake;
     std::vector<Posted> posts;
     int64_t started = 0, left = 0;
+    /// When those that were not waited for end on the links, by number.
+    std::unordered_map<int64_t, double> ends;
     // Of the communication thread.
     std::deque<Posted> queue;
+    /// What `head` and `links` are at; null for nothing.
+    const Part *part = nullptr;
     Transfer head;
+    LinkClock links;
     std::vector<char> staging;
     // Of the rank's thread.
     std::unordered_map<int64_t, std::unique_ptr<Part>> parts;
@@ -81,12 +96,15 @@ private:
   void work();
   bool takePosts();
   bool advance();
+  void leave(Rank &rank);
+  bool isOver(const Rank &rank, const Ticket &ticket) const;
   void checkPeers(const Part &part);
   void fail(const std::string &what);
 
   const format::Program &program;
   /// Channels that the program does not have.
   std::vector<std::shared_ptr<const Collective>> added;
+  const Network network;
   const std::unique_ptr<Mover> mover;
   const Addresses addresses;
 
@@ -111,8 +129,9 @@ private:
 MessageTransport::MessageTransport(const format::Program &program,
                                    const std::vector<int64_t> &given,
                                    int64_t process,
-                                   std::unique_ptr<Mover> givenMover)
-    : program(program), mover(std::move(givenMover)),
+                                   std::unique_ptr<Mover> givenMover,
+                                   const Network &network)
+    : program(program), network(network), mover(std::move(givenMover)),
       addresses(given, firstFree(program), mover->maxTag()) {
   for (int64_t where : given)
     ranks.push_back(where == process ? std::make_unique<Rank>(*mover, addresses)
@@ -133,6 +152,8 @@ const Part &MessageTransport::partOf(int64_t rank, int64_t channel) {
     const Collective &collective =
         other < 0 ? *program.channels.at(channel) : *added.at(other);
     part = std::make_unique<Part>(collective, channel, rank);
+    if (network && other < 0)
+      part->linkSeconds = linkSeconds(collective, network).at(rank);
   }
   return *part;
 }
@@ -155,12 +176,19 @@ Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,
     Lock lock(mutex);
     if (isStopped)
       throw Aborted();
-    self.posts.push_back({&part, src, dst});
+    double time = network ? LinkClock::now() : 0;
+    self.posts.push_back({&part, src, dst, time});
     ticket.number = self.started++;
     hasPosts = true;
   }
   mover->wake();
   return ticket;
+}
+
+/// Of a transfer that has left the queue: whether it has on the links, too.
+bool MessageTransport::isOver(const Rank &rank, const Ticket &ticket) const {
+  auto end = rank.ends.find(ticket.number);
+  return end == rank.ends.end() || LinkClock::now() >= end->second;
 }
 
 bool MessageTransport::test(int64_t rank, const Ticket &ticket) {
@@ -169,7 +197,8 @@ bool MessageTransport::test(int64_t rank, const Ticket &ticket) {
     throw Aborted();
   if (!error.empty())
     throw Error(error);
-  return ranks[rank]->left > ticket.number;
+  const Rank &self = *ranks[rank];
+  return self.left > ticket.number && isOver(self, ticket);
 }
 
 Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
@@ -186,6 +215,16 @@ Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
     throw Error(error);
   traffic.waitedSeconds =
       std::chrono::duration<double>(Clock::now() - begin).count();
+  while (!isOver(self, ticket)) {
+    // A clock has no more; it is asked again then.
+    constexpr double longest = 1e6;
+    std::chrono::duration<double> left(
+        std::min(self.ends[ticket.number] - LinkClock::now(), longest));
+    self.wake.wait_for(lock, left, [&] { return isStopped.load(); });
+    if (isStopped)
+      throw Aborted();
+  }
+  self.ends.erase(ticket.number);
   return traffic;
 }
 
@@ -212,8 +251,10 @@ void MessageTransport::reset() {
     throw Error("the processes have stopped together: they must be started "
                 "anew");
   for (const auto &rank : ranks)
-    if (rank)
+    if (rank) {
       rank->started = rank->left = 0;
+      rank->ends.clear();
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,7 +301,7 @@ bool MessageTransport::advance() {
     if (!rank)
       continue;
     while (true) {
-      if (rank->head.isDone()) {
+      if (!rank->part) {
         if (rank->queue.empty())
           break;
         Posted next = rank->queue.front();
@@ -268,20 +309,32 @@ bool MessageTransport::advance() {
         auto needed = static_cast<size_t>(next.part->stagingBytes);
         if (rank->staging.size() < needed)
           rank->staging.resize(needed);
+        rank->part = next.part;
         rank->head.begin(*next.part, next.src, next.dst, rank->staging.data());
+        if (next.part->linkSeconds)
+          rank->links.begin(*next.part, next.time);
         isMoved = true;
       }
       isMoved |= rank->head.advance();
-      if (!rank->head.isDone()) {
-        checkPeers(*rank->head.get());
+      bool isKnown = rank->links.isKnown();
+      if (!rank->head.isDone() || !isKnown) {
+        checkPeers(*rank->part);
         break;
       }
-      Lock lock(mutex);
-      ++rank->left;
-      rank->wake.notify_all();
+      leave(*rank);
     }
   }
   return isMoved;
+}
+
+/// The transfer at the head has ended, but for its time on the links.
+void MessageTransport::leave(Rank &rank) {
+  const Part &part = *std::exchange(rank.part, nullptr);
+  Lock lock(mutex);
+  if (part.linkSeconds)
+    rank.ends[rank.left] = rank.links.end(part);
+  ++rank.left;
+  rank.wake.notify_all();
 }
 
 void MessageTransport::fail(const std::string &what) {
@@ -318,12 +371,11 @@ void MessageTransport::work() {
   settled.notify_all();
 }
 
-std::unique_ptr<Transport>
-createMessageTransport(const format::Program &program,
-                       const std::vector<int64_t> &processOfRank,
-                       int64_t process, std::unique_ptr<Mover> mover) {
+std::unique_ptr<Transport> createMessageTransport(
+    const format::Program &program, const std::vector<int64_t> &processOfRank,
+    int64_t process, std::unique_ptr<Mover> mover, const Network &network) {
   return std::make_unique<MessageTransport>(program, processOfRank, process,
-                                            std::move(mover));
+                                            std::move(mover), network);
 }
 
 } // namespace whale::runtime

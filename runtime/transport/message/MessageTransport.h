@@ -11,16 +11,19 @@
 
 #include "transport/Transport.h"
 #include "transport/message/Mover.h"
+#include "whale/Runtime/Network.h"
 
 namespace whale::runtime {
 
 /// A transport between the ranks of several processes, of which each has one.
 /// `processOfRank`: by rank; only the ranks of `process` are used here.
-/// `program` outlives the transport.
+/// `program` outlives the transport. With a network, a transfer ends when its
+/// time on those links has passed, too; channels that are added take none.
 std::unique_ptr<Transport>
 createMessageTransport(const format::Program &program,
                        const std::vector<int64_t> &processOfRank,
-                       int64_t process, std::unique_ptr<Mover> mover);
+                       int64_t process, std::unique_ptr<Mover> mover,
+                       const Network &network = nullptr);
 
 } // namespace whale::runtime
 

@@ -58,6 +58,8 @@ struct Part {
   /// All that the rank exchanges data with, itself apart.
   std::vector<int64_t> peers;
   int64_t stagingBytes = 0;
+  /// What it takes on the links of an emulated network, where there is one.
+  std::optional<double> linkSeconds;
 
   /// Unless it is an all-reduce.
   std::vector<Message> sends, receives;

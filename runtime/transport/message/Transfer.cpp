@@ -42,7 +42,7 @@ Addresses::Addresses(std::vector<int64_t> processOfRank, int64_t channels,
   for (int64_t each : process)
     most = std::max(most, local.emplace_back(counts[each]++));
   rankBits = std::bit_width(most);
-  mostChannels = (int64_t(maxTag) + 1) >> (2 * rankBits + 1);
+  mostChannels = (int64_t(maxTag) + 1) >> (2 * rankBits + kindBits);
   if (!hasTags(channels))
     throw Error("the program has " + std::to_string(channels) +
                 " channels, more than messages can name (" +
@@ -50,18 +50,18 @@ Addresses::Addresses(std::vector<int64_t> processOfRank, int64_t channels,
                 std::to_string(most + 1) + " ranks in a process)");
 }
 
-void Transfer::send(int64_t to, bool isResult, const void *data, int64_t bytes,
-                    bool isSynchronous, int64_t &count) {
+void Transfer::send(int64_t to, MessageKind kind, const void *data,
+                    int64_t bytes, bool isSynchronous, int64_t &count) {
   mover.send(addresses.processOf(to),
-             addresses.tagOf(part->channel, isResult, part->rank, to), data,
-             bytes, isSynchronous, count);
+             addresses.tagOf(part->channel, kind, part->rank, to), data, bytes,
+             isSynchronous, count);
 }
 
-void Transfer::receive(int64_t from, bool isResult, void *data, int64_t bytes,
-                       int64_t &count) {
+void Transfer::receive(int64_t from, MessageKind kind, void *data,
+                       int64_t bytes, int64_t &count) {
   mover.receive(addresses.processOf(from),
-                addresses.tagOf(part->channel, isResult, from, part->rank),
-                data, bytes, count);
+                addresses.tagOf(part->channel, kind, from, part->rank), data,
+                bytes, count);
 }
 
 void Transfer::begin(const Part &given, const void *from, void *to,
@@ -94,7 +94,7 @@ bool Transfer::advance() {
 
 void Transfer::beginCells() {
   for (const Part::Message &message : part->receives)
-    receive(message.peer, false,
+    receive(message.peer, MessageKind::Data,
             message.direct ? dst + *message.direct : staging + message.staging,
             message.bytes, receiving);
   for (const Part::Message &message : part->sends) {
@@ -108,8 +108,8 @@ void Transfer::beginCells() {
                 Shape(extents.size(), 0), src, extents, *piece.start,
                 *piece.size, elementBytes);
     }
-    send(message.peer, false, data, message.bytes, /*isSynchronous=*/true,
-         sending);
+    send(message.peer, MessageKind::Data, data, message.bytes,
+         /*isSynchronous=*/true, sending);
   }
 }
 
@@ -150,10 +150,10 @@ void Transfer::beginSmallReduction() {
   int64_t bytes = part->slices.back().end * elementBytes;
   int64_t slot = part->stagingBytes / static_cast<int64_t>(part->peers.size());
   for (size_t i = 0; i < part->peers.size(); ++i)
-    receive(part->peers[i], false, staging + static_cast<int64_t>(i) * slot,
-            bytes, receiving);
+    receive(part->peers[i], MessageKind::Data,
+            staging + static_cast<int64_t>(i) * slot, bytes, receiving);
   for (int64_t peer : part->peers)
-    send(peer, false, src, bytes, /*isSynchronous=*/false, sending);
+    send(peer, MessageKind::Data, src, bytes, /*isSynchronous=*/false, sending);
 }
 
 bool Transfer::finishSmallReduction() {
@@ -199,7 +199,7 @@ void Transfer::receiveChunk(int64_t chunk) {
     return;
   int64_t bytes = chunkOf(own, chunk).size() * elementBytes;
   for (size_t i = 0; i < members.size(); ++i)
-    receive(members[i].rank, false, slotOf(chunk, i), bytes,
+    receive(members[i].rank, MessageKind::Data, slotOf(chunk, i), bytes,
             chunks[chunk % chunksAtOnce]);
 }
 
@@ -216,7 +216,7 @@ void Transfer::beginReduction() {
     const Slice &slice = part->slices[member.position];
     for (int64_t chunk = 0; chunk < chunksIn(slice); ++chunk) {
       Slice piece = chunkOf(slice, chunk);
-      send(member.rank, false, src + piece.begin * elementBytes,
+      send(member.rank, MessageKind::Data, src + piece.begin * elementBytes,
            piece.size() * elementBytes, /*isSynchronous=*/false, member.toIt);
     }
   }
@@ -234,7 +234,8 @@ void Transfer::reduceChunk(int64_t chunk) {
   reduce(collective.dtype, *collective.reduction, dst + offset, sources,
          piece.size());
   for (const Member &member : members)
-    send(member.rank, true, dst + offset, piece.size() * elementBytes,
+    send(member.rank, MessageKind::Result, dst + offset,
+         piece.size() * elementBytes,
          /*isSynchronous=*/false, sending);
 }
 
@@ -254,8 +255,9 @@ bool Transfer::advanceReduction() {
       const Slice &slice = part->slices[member.position];
       for (int64_t chunk = 0; chunk < chunksIn(slice); ++chunk) {
         Slice piece = chunkOf(slice, chunk);
-        receive(member.rank, true, dst + piece.begin * elementBytes,
-                piece.size() * elementBytes, receiving);
+        receive(member.rank, MessageKind::Result,
+                dst + piece.begin * elementBytes, piece.size() * elementBytes,
+                receiving);
       }
       member.isAwaited = isMoved = true;
     }

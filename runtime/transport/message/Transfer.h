@@ -17,6 +17,10 @@
 
 namespace whale::runtime::message {
 
+/// What a message is in one use of a channel: what a rank gives, the result of
+/// a reduction, or what a LinkClock says.
+enum class MessageKind : Mover::Tag { Data, Result, Delay };
+
 /// Where ranks are, and what names a message between two of them in one use of
 /// a channel.
 class Addresses {
@@ -27,9 +31,9 @@ public:
 
   int64_t processOf(int64_t rank) const { return process[rank]; }
   /// Of a channel from 0, and less than the number of them.
-  Mover::Tag tagOf(int64_t channel, bool isResult, int64_t from,
+  Mover::Tag tagOf(int64_t channel, MessageKind kind, int64_t from,
                    int64_t to) const {
-    auto tag = static_cast<Mover::Tag>(channel) << 1 | Mover::Tag(isResult);
+    auto tag = static_cast<Mover::Tag>(channel) << kindBits | Mover::Tag(kind);
     tag = tag << rankBits | local[from];
     return tag << rankBits | local[to];
   }
@@ -39,6 +43,7 @@ private:
   /// By rank; and its number among the ranks of its process.
   std::vector<int64_t> process;
   std::vector<Mover::Tag> local;
+  static constexpr int kindBits = 2;
   int rankBits = 0;
   int64_t mostChannels = 0;
 };
@@ -54,8 +59,6 @@ public:
   /// Does what the messages that have ended allow; false where that is nothing.
   bool advance();
   bool isDone() const { return !part; }
-  const Part *get() const { return part; }
-  void drop() { part = nullptr; }
 
 private:
   /// Of an all-reduce, one other member.
@@ -79,9 +82,9 @@ private:
   int64_t chunksIn(const Slice &slice) const;
   char *slotOf(int64_t chunk, size_t member) const;
 
-  void send(int64_t to, bool isResult, const void *data, int64_t bytes,
+  void send(int64_t to, MessageKind kind, const void *data, int64_t bytes,
             bool isSynchronous, int64_t &count);
-  void receive(int64_t from, bool isResult, void *data, int64_t bytes,
+  void receive(int64_t from, MessageKind kind, void *data, int64_t bytes,
                int64_t &count);
   Mover &mover;
   const Addresses &addresses;

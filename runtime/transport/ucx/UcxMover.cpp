@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One worker with an endpoint to each process, itself among them. Endpoints
-// report peers that die and links that break, found by UCX's keep-alive. A
-// thread that has nothing to do sleeps until the worker's descriptor, or that
-// of `wake`, becomes readable.
+// One worker with an endpoint to each process, itself among them. Endpoints to
+// other hosts report peers that die and links that break, found by UCX's
+// keep-alive. Those to processes that let this one read their memory do not:
+// UCX's shared memory has no such reports, and takes half the processor time of
+// sockets. There is no link to break between them, and the coordinator sees
+// which of them dies. A thread that has nothing to do sleeps until the worker's
+// descriptor, or that of `wake`, becomes readable.
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostId.h"
 #include "transport/message/Mover.h"
 
 #include <algorithm>
@@ -24,6 +28,7 @@
 #include <poll.h>
 #include <set>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
@@ -102,6 +107,38 @@ void check(ucs_status_t status, const char *what) {
                 Ucx::get().ucs_status_string(status));
 }
 
+/// By process: whether this one, `self`, and it can read each other's memory.
+std::vector<bool> whoseMemoryIsReadable(const Exchange &exchange, size_t self) {
+  // What others try to read.
+  static const uint64_t word =
+      static_cast<uint64_t>(getpid()) ^ reinterpret_cast<uint64_t>(&word);
+  struct Probe {
+    pid_t process;
+    const uint64_t *address;
+    uint64_t value;
+  };
+  Probe mine = {getpid(), &word, word};
+  std::string memory = memoryId();
+  std::string bytes(reinterpret_cast<const char *>(&mine), sizeof(mine));
+  std::string isRead;
+  for (const std::string &each : exchange(bytes + memory)) {
+    Probe probe = {};
+    uint64_t found = ~probe.value;
+    if (each.size() > sizeof(probe) && each.substr(sizeof(probe)) == memory) {
+      std::memcpy(&probe, each.data(), sizeof(probe));
+      iovec to = {&found, sizeof(found)},
+            from = {const_cast<uint64_t *>(probe.address), sizeof(found)};
+      process_vm_readv(probe.process, &to, 1, &from, 1, 0);
+    }
+    isRead.push_back(found == probe.value ? '+' : '-');
+  }
+  // Both ends of a connection must find the same.
+  std::vector<bool> both;
+  for (const std::string &each : exchange(isRead))
+    both.push_back(isRead[both.size()] == '+' && each.at(self) == '+');
+  return both;
+}
+
 class UcxMover : public Mover {
 public:
   explicit UcxMover(const Exchange &exchange);
@@ -129,6 +166,7 @@ private:
   /// What UCX calls back with: one for each request on its way.
   struct Call {
     UcxMover *mover;
+    int64_t process;
     int64_t *pending;
     void *request = nullptr;
   };
@@ -139,7 +177,7 @@ private:
     return static_cast<ucp_tag_t>(source) << 32 | tag;
   }
   ucs_status_t track(ucs_status_ptr_t request, Call *call);
-  void complete(void *request, Call *call);
+  void complete(void *request, ucs_status_t status, Call *call);
   bool progressUntil(const std::function<bool()> &isDone,
                      Clock::duration limit);
   void destroy();
@@ -191,6 +229,7 @@ void UcxMover::connect(const Exchange &exchange) {
   ucx.ucp_worker_release_address(worker, address);
   std::vector<std::string> addresses = exchange(mine);
   self = std::ranges::find(addresses, mine) - addresses.begin();
+  std::vector<bool> canRead = whoseMemoryIsReadable(exchange, self);
   // The vector keeps its memory from here on: UCX is given its elements.
   peers.resize(addresses.size());
   for (size_t i = 0; i < peers.size(); ++i) {
@@ -199,16 +238,16 @@ void UcxMover::connect(const Exchange &exchange) {
                     UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                     UCP_EP_PARAM_FIELD_ERR_HANDLER;
     ep.address = reinterpret_cast<const ucp_address_t *>(addresses[i].data());
-    ep.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    ep.err_mode =
+        canRead[i] ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
     ep.err_handler.cb = [](void *peer, ucp_ep_h, ucs_status_t status) {
       static_cast<Peer *>(peer)->loss = Ucx::get().ucs_status_string(status);
     };
     ep.err_handler.arg = &peers[i];
     ucs_status_t status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
     if (status == UCS_ERR_UNREACHABLE) {
-      // Sockets notice that a peer is gone, shared memory does not. Where UCX
-      // finds no sockets (a container without /sys), the coordinator's
-      // connections to the processes have to do.
+      // Where UCX finds no sockets (a container without /sys), there is only
+      // shared memory.
       ep.err_mode = UCP_ERR_HANDLING_MODE_NONE;
       status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
     }
@@ -261,8 +300,13 @@ bool UcxMover::progressUntil(const std::function<bool()> &isDone,
   return true;
 }
 
-void UcxMover::complete(void *request, Call *call) {
-  --*call->pending;
+void UcxMover::complete(void *request, ucs_status_t status, Call *call) {
+  // A message that was lost stays pending: its memory is not what was sent.
+  std::string &loss = peers[call->process].loss;
+  if (status == UCS_OK)
+    --*call->pending;
+  else if (loss.empty())
+    loss = ucx.ucs_status_string(status);
   calls.erase(call);
   delete call;
   ucx.ucp_request_free(request);
@@ -285,13 +329,13 @@ ucs_status_t UcxMover::track(ucs_status_ptr_t request, Call *call) {
 void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
                     bool isSynchronous, int64_t &pending) {
   ++pending;
-  auto *call = new Call{this, &pending};
+  auto *call = new Call{this, process, &pending};
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
-  param.cb.send = [](void *request, ucs_status_t, void *data) {
+  param.cb.send = [](void *request, ucs_status_t status, void *data) {
     auto *call = static_cast<Call *>(data);
-    call->mover->complete(request, call);
+    call->mover->complete(request, status, call);
   };
   Peer &peer = peers[process];
   ucs_status_t status = track(
@@ -309,14 +353,14 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
 void UcxMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
                        int64_t &pending) {
   ++pending;
-  auto *call = new Call{this, &pending};
+  auto *call = new Call{this, process, &pending};
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
-  param.cb.recv = [](void *request, ucs_status_t, const ucp_tag_recv_info_t *,
-                     void *data) {
+  param.cb.recv = [](void *request, ucs_status_t status,
+                     const ucp_tag_recv_info_t *, void *data) {
     auto *call = static_cast<Call *>(data);
-    call->mover->complete(request, call);
+    call->mover->complete(request, status, call);
   };
   check(track(ucx.ucp_tag_recv_nbx(worker, data, bytes, tagOf(process, tag),
                                    ~ucp_tag_t(0), &param),
