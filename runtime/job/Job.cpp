@@ -224,11 +224,11 @@ void Joined::connect() {
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-/// The next frame of the coordinator. Throws Error.
+/// The next frame of what may be the coordinator. Throws Error.
 Frame Joined::read(Clock::time_point end) {
   while (true) {
     bool isWrong = false;
-    if (auto frame = decode(in, membersBytes, isWrong))
+    if (auto frame = decode(in, strangersBytes, isWrong))
       return *frame;
     if (isWrong)
       throw Error("what listens at " + options.host + ":" +

@@ -18,7 +18,9 @@
 
 #include <future>
 #include <set>
+#include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace whale::runtime;
 
@@ -97,6 +99,33 @@ TEST(Job, GathersByProcess) {
 TEST(Job, SomeAreMissing) {
   EXPECT_EQ(errorOf({{0, 4}, {2, 4}}, 1, [](Job &) {}),
             "processes 1, 3 of 4 have not joined within 1 seconds");
+}
+
+TEST(Job, SomethingElseListens) {
+  int listener = job::listenOn("127.0.0.1", 0);
+  JobOptions options;
+  options.process = 1;
+  options.processes = 2;
+  options.port = job::portOf(listener);
+  std::thread other([&] {
+    int socket = accept(listener, nullptr, nullptr);
+    std::string text = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    EXPECT_EQ(send(socket, text.data(), text.size(), 0), ssize_t(text.size()));
+    // Until the process has left.
+    char byte;
+    while (recv(socket, &byte, 1, 0) > 0)
+      ;
+    close(socket);
+  });
+  std::string error;
+  try {
+    Job::join(options);
+  } catch (const Error &caught) {
+    error = caught.what();
+  }
+  EXPECT_TRUE(error.ends_with("is no process of Whale")) << error;
+  other.join();
+  close(listener);
 }
 
 TEST(Job, OneIsThereTwice) {
