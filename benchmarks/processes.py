@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -28,6 +29,9 @@ FACTORS = {"small-4": 2.0}
 FACTOR = 1.25
 # The same for an all-reduce, beside its bytes at the rate of plain messages.
 REDUCTION = 1.5
+# Seconds that a round takes at least: its first step is slower, as the
+# processes do not begin together.
+ROUND = 0.2
 
 
 class Side:
@@ -68,13 +72,15 @@ def measure(case: cases.Case, options: argparse.Namespace) -> tuple[float, ...]:
     """Median seconds of a step, in one process and in several."""
     sides = [Side(case, 1), Side(case, PROCESSES)]
     # The first steps of a program are slower.
-    losses = [side.steps(2)["loss"] for side in sides]
+    first = [side.steps(3) for side in sides]
+    losses = [answer["loss"] for answer in first]
     if losses[0] != losses[1]:
         raise RuntimeError(f"{case.name}: the losses are {losses}")
+    count = max(options.steps, math.ceil(ROUND / min(first[0]["seconds"])))
     seconds: list[list[float]] = [[], []]
     for _ in range(options.rounds):
         for side, times in zip(sides, seconds, strict=True):
-            times += side.steps(options.steps)["seconds"]
+            times += side.steps(count)["seconds"]
     for side in sides:
         side.close()
     return tuple(map(statistics.median, seconds))
@@ -101,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     named = {case.name: case for case in cases.CASES if case.ranks == PROCESSES}
     parser.add_argument("names", nargs="*", metavar="NAME", help=str([*named]))
-    parser.add_argument("--steps", type=int, default=3, help="a round")
+    parser.add_argument("--steps", type=int, default=3, help="a round or more")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     wanted = options.names or [*named, "all-reduce"]

@@ -570,7 +570,10 @@ Submission Program::submit(std::span<const Array> arguments,
     const Parameter &parameter = program.arguments[i];
     work->arguments.push_back(
         arguments[i].share(parameter.layout, engine.localRanks()));
-    before.push_back(work->arguments.back().step());
+    // Most arrays come of one step.
+    if (std::shared_ptr<Step> step = work->arguments.back().step();
+        before.empty() || before.back() != step)
+      before.push_back(std::move(step));
     if (options.donate && parameter.donated)
       donated.push_back(arguments[i]);
   }

@@ -46,6 +46,10 @@ class Array(jax.Array):
     What is not defined here is forwarded to the gathered value.
     """
 
+    # Known once its elements were read.
+    _words: np.ndarray | None = None
+    _gathered: jax.Array | None = None
+
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
@@ -66,8 +70,6 @@ class Array(jax.Array):
         self._key = key
         self._entry = entry
         self._program = program
-        self._words: np.ndarray | None = None
-        self._gathered: jax.Array | None = None
 
     # What is known without the elements.
 

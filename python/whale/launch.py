@@ -5,7 +5,7 @@
 The script calls `wh.init_distributed()`. On several hosts each runs this, with
 where the first process listens and which host it is:
 
-    python -m whale.launch --nprocs=4 --coordinator=HOST:PORT --node=0/2 script.py
+    python -m whale.launch --nprocs=4 --coordinator=HOST:PORT --node=0/2 run.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -55,9 +56,7 @@ class Program:
         _share_boxes(self._manifest)
         # A program without code is for the simulator.
         self._native = (
-            None
-            if target == "none"
-            else native.load(path, distributed.job())
+            None if target == "none" else native.load(path, distributed.job())
         )
 
     @property
@@ -161,28 +160,42 @@ class Program:
         out_tree = self._signature.result_tree(in_tree)
         self._check_donation(values)
         handles = [
-            self._handle(value, leaf)
+            value.handle()
+            if type(value) is Array
+            else host_handle(host_value(value, leaf), leaf)
             for value, leaf in zip(values, self._signature.arguments)
         ]
         results, self._last = native.waited(self._native.submit, handles)
         steps.add(self._last)
+        program = self._native
         return jax.tree.unflatten(
             out_tree,
-            map(
-                self._wrap,
-                results,
-                self._signature.results,
-                self._manifest["results"],
-            ),
+            [
+                Array(handle, aval, key, entry, program)
+                if aval is not None
+                else np.zeros(entry["shape"], jax.dtypes.float0)
+                for handle, (aval, key, entry) in zip(
+                    results, self._result_types
+                )
+            ],
         )
 
-    def _wrap(self, handle: Any, leaf: Leaf, entry: dict[str, Any]) -> Any:
-        if leaf.dtype == "float0":
-            return np.zeros(leaf.shape, jax.dtypes.float0)
-        return Array(handle, leaf.aval, leaf.key, entry, self._native)
+    @functools.cached_property
+    def _result_types(self) -> list[tuple[Any, str | None, dict[str, Any]]]:
+        """What arrays are made of; gradients of integers have no type."""
+        return [
+            (None, None, {"shape": leaf.shape})
+            if leaf.dtype == "float0"
+            else (leaf.aval, leaf.key, entry)
+            for leaf, entry in zip(
+                self._signature.results, self._manifest["results"]
+            )
+        ]
 
     def _check_donation(self, values: list[Any]) -> None:
         """A donated array may be given once only."""
+        if len({id(value) for value in values}) == len(values):
+            return
         first: dict[int, int] = {}
         donated = self._signature.donated
         for index, value in enumerate(values):
@@ -196,12 +209,6 @@ class Program:
                     "Array, and it is donated; give one of them a jax.numpy."
                     "copy of it"
                 )
-
-    @staticmethod
-    def _handle(value: Any, leaf: Leaf) -> Any:
-        if isinstance(value, Array):
-            return value.handle()
-        return host_handle(host_value(value, leaf), leaf)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program directory, in place of an earlier program there.
@@ -343,5 +350,3 @@ def _share_boxes(manifest: dict[str, Any]) -> None:
 
 def _is_program(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "manifest.json"))
-
-

@@ -204,9 +204,12 @@ class Signature:
     encoded_out_tree: Any = None
     # What was found to fit each argument last: results that are fed back come
     # with the same object again.
-    _fits: dict[int, jax.ShapeDtypeStruct] = dataclasses.field(
-        default_factory=dict, compare=False, repr=False
+    _fits: list[jax.ShapeDtypeStruct | None] = dataclasses.field(
+        default_factory=list, compare=False, repr=False
     )
+
+    def __post_init__(self) -> None:
+        self._fits[:] = [None] * len(self.arguments)
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -216,17 +219,27 @@ class Signature:
         Raises:
             TypeError: naming the first argument that does not fit.
         """
-        values, avals, in_tree = abstract_leaves(args, kwargs)
+        values, in_tree = jax.tree.flatten((args, kwargs))
         if self.in_tree is None or in_tree != self.in_tree:
+            abstract_leaves(args, kwargs)
             self._check_labels(labels_of((args, kwargs)))
             if self.in_tree is not None:
                 raise TypeError(
                     "the arguments have another tree than the program was "
                     f"compiled for: {in_tree} instead of {self.in_tree}"
                 )
-        for index, (aval, leaf) in enumerate(zip(avals, self.arguments)):
-            if self._fits.get(index) is aval:
-                continue
+        unknown = [
+            index
+            for index, (value, fit) in enumerate(zip(values, self._fits))
+            if type(value) is not Array or value.abstract is not fit
+        ]
+        for index in unknown:
+            leaf = self.arguments[index]
+            try:
+                aval = abstract(values[index])
+            except TypeError:
+                abstract_leaves(args, kwargs)  # Says which argument it is.
+                raise
             given = Leaf.of(aval, leaf.label)
             if given != leaf:
                 raise TypeError(
