@@ -202,7 +202,7 @@ class Array(jax.Array):
                 another view of it), and for typed PRNG keys.
         """
         if self.is_fully_addressable:
-            return self.__jax_array__().addressable_shards
+            return list(self.__jax_array__().addressable_shards)
         placement = self.placement
         if placement.view != self.shape:
             raise ValueError(

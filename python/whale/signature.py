@@ -205,7 +205,7 @@ class Signature:
     # What was found to fit each argument last: results that are fed back come
     # with the same object again.
     _fits: list[jax.ShapeDtypeStruct | None] = dataclasses.field(
-        default_factory=list, compare=False, repr=False
+        default_factory=list, init=False, compare=False, repr=False
     )
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ private:
 inline constexpr int64_t smallBytes = 32 << 10;
 /// Bytes of a slice that are received from each member at a time: enough to
 /// hide the start of a message, and few enough to stay in the cache.
-inline constexpr int64_t chunkBytes = 256 << 10;
+inline constexpr int64_t chunkBytes = 512 << 10;
 /// Chunks that are on their way while one is reduced, and that one.
 inline constexpr int64_t chunksAtOnce = 2;
 
