@@ -277,8 +277,7 @@ SmallVector<Value> LoopNest::emitThreadTerms(OpBuilder &b, Value first,
   return SmallVector<Value>(runs.getResults());
 }
 
-/// Shared memory for `count` values.
-static Value allocateShared(OpBuilder &b, Location loc, int64_t count,
+Value whale::allocateShared(OpBuilder &b, Location loc, int64_t count,
                             Type type) {
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);

@@ -19,15 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FuseRows.h"
 #include "LinalgToKernel.h"
-#include "LoopNest.h"
 #include "Lowering.h"
+#include "RowKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-
-#include <deque>
 
 using namespace mlir;
 using namespace whale;
@@ -38,45 +35,6 @@ static constexpr int64_t kBlockBytes = 64 * 1024;
 /// More rows win nothing: loops over rows alone are long enough.
 static constexpr int64_t kMaxBlockRows = 64;
 
-namespace whale {
-
-class RowKernel {
-public:
-  RowKernel(RewriterBase &rewriter, ArrayRef<GenericOp> members,
-            ArrayRef<int64_t> rows)
-      : rewriter(rewriter), members(members), rows(rows) {}
-
-  KernelOp build();
-
-private:
-  bool isMember(Operation *op) const {
-    auto generic = dyn_cast_or_null<GenericOp>(op);
-    return generic && llvm::is_contained(members, generic);
-  }
-  void findNests();
-  SmallVector<bool> findMerges();
-  void findBuffers();
-  int64_t findBlockRows();
-  bool canOverwrite(unsigned member, unsigned number, Value tensor);
-  void findInplace(KernelOp kernel);
-  void countCosts(KernelOp kernel);
-  void makeLocal(Access &access, Value tensor, LoopNest &nest, OpBuilder &b,
-                 Value block);
-  void emit(KernelOp kernel);
-  void emitBlock(OpBuilder &b, ValueRange outer, Value from, Value to);
-
-  RewriterBase &rewriter;
-  ArrayRef<GenericOp> members;
-  ArrayRef<int64_t> rows;
-  std::deque<LoopNest> nests;
-  unsigned numRowLoops = 0;
-  llvm::SetVector<Value> inputs, results; // Of the kernel.
-  llvm::SetVector<Value> locals;          // Needed by members alone.
-  llvm::DenseMap<Value, Value> buffers;
-};
-
-} // namespace whale
-
 //===----------------------------------------------------------------------===//
 // Plan
 //===----------------------------------------------------------------------===//
@@ -84,15 +42,21 @@ private:
 void RowKernel::findNests() {
   for (GenericOp op : members) {
     LoopNest &nest = nests.emplace_back(rewriter, op);
+    nest.forBlocks = forBlocks;
     nest.collectInputs();
     nest.collectStores();
     for (auto [number, write] : llvm::enumerate(nest.writes))
       write.buffer = nest.inputs.size() + number;
-    nest.findSums();
+    if (!forBlocks)
+      nest.findSums();
   }
   SmallVector<bool> merges = findMerges();
   for (LoopNest &nest : nests) {
     nest.rowMerges = merges;
+    if (forBlocks) {
+      nest.findBlocks();
+      continue;
+    }
     nest.findLoops();
     nest.orderLoops();
     nest.groupLoops();
@@ -130,21 +94,16 @@ void RowKernel::findBuffers() {
       if (!isMember(input.getDefiningOp()))
         inputs.insert(input);
   for (GenericOp op : members)
-    for (Value result : op->getResults()) {
-      bool isLocal = llvm::all_of(result.getUsers(), [&](Operation *user) {
-        return isMember(op->getBlock()->findAncestorOpInBlock(*user));
-      });
-      (isLocal ? locals : results).insert(result);
-    }
+    for (Value result : op->getResults())
+      (isLocal(result, members) ? locals : results).insert(result);
 }
 
-int64_t RowKernel::findBlockRows() {
+void RowKernel::findBlockRows() {
   const Loop &last = nests.front().loops[numRowLoops - 1];
-  int64_t bytes = countRowBytes(members, rows), count = 1;
-  while (2 * count <= std::min(kMaxBlockRows, last.size) &&
-         2 * count * bytes <= kBlockBytes)
-    count *= 2;
-  return count;
+  int64_t bytes = countRowBytes(members, rows);
+  while (2 * blockRows <= std::min(kMaxBlockRows, last.size) &&
+         2 * blockRows * bytes <= kBlockBytes)
+    blockRows *= 2;
 }
 
 /// Whether a result can be written over an operand: no nest after its own reads
@@ -214,27 +173,36 @@ void RowKernel::countCosts(KernelOp kernel) {
 // Code
 //===----------------------------------------------------------------------===//
 
-/// Lets an access of a local tensor be one of its rows of this block.
-void RowKernel::makeLocal(Access &access, Value tensor, LoopNest &nest,
-                          OpBuilder &b, Value block) {
+/// Lets an access of a local tensor be one of its rows, the one that the
+/// counters say less `first`. With `isOnlyRow` it is row `first`, whatever the
+/// counters.
+void RowKernel::makeLocal(OpBuilder &b, LoopNest &nest, Value tensor,
+                          Access &access, Value first, bool isOnlyRow) {
   if (!locals.contains(tensor))
     return;
-  int64_t &stride = access.coefficients[nest.loops[numRowLoops - 1].lastDim];
+  int64_t &last = access.coefficients[nest.loops[numRowLoops - 1].lastDim];
+  int64_t stride = isOnlyRow ? last : -last;
+  if (isOnlyRow)
+    last = 0;
   for (unsigned loop = 0; loop + 1 < numRowLoops; ++loop)
     access.coefficients[nest.loops[loop].lastDim] = 0;
-  access.start = arith::MulIOp::create(b, nest.loc, block,
-                                       constantIndex(b, nest.loc, -stride));
+  access.start = arith::MulIOp::create(b, nest.loc, first,
+                                       constantIndex(b, nest.loc, stride));
+}
+
+void RowKernel::makeLocals(OpBuilder &b, LoopNest &nest, Value first,
+                           bool isOnlyRow) {
+  for (Access &access : nest.reads)
+    if (access.buffer != ~0u)
+      makeLocal(b, nest, nest.inputs[access.buffer], access, first, isOnlyRow);
+  for (auto [number, access] : llvm::enumerate(nest.writes))
+    makeLocal(b, nest, nest.op->getResult(number), access, first, isOnlyRow);
 }
 
 /// The nests for the rows from `from` to `to` of the last row loop.
-void RowKernel::emitBlock(OpBuilder &b, ValueRange outer, Value from,
-                          Value to) {
+void RowKernel::emitRows(OpBuilder &b, ValueRange outer, Value from, Value to) {
   for (LoopNest &nest : nests) {
-    for (Access &access : nest.reads)
-      if (access.buffer != ~0u)
-        makeLocal(access, nest.inputs[access.buffer], nest, b, from);
-    for (auto [number, access] : llvm::enumerate(nest.writes))
-      makeLocal(access, nest.op->getResult(number), nest, b, from);
+    makeLocals(b, nest, from, /*isOnlyRow=*/false);
     llvm::copy(outer, nest.counters.begin());
     nest.begin = from;
     nest.end = to;
@@ -242,37 +210,9 @@ void RowKernel::emitBlock(OpBuilder &b, ValueRange outer, Value from,
   }
 }
 
-void RowKernel::emit(KernelOp kernel) {
-  Location loc = kernel.getLoc();
-  Block *block = rewriter.createBlock(&kernel.getBody());
-  OpBuilder b = OpBuilder::atBlockBegin(block);
-  for (Value value : llvm::concat<const Value>(inputs, results))
-    buffers[value] = block->addArgument(getBufferType(value.getType()), loc);
-  Value begin = block->addArgument(b.getIndexType(), loc);
-  Value end = block->addArgument(b.getIndexType(), loc);
-  int64_t blockRows = findBlockRows(), count = 1;
-  for (int64_t size : rows)
-    count *= size;
-  for (Value value : locals) {
-    MemRefType type = getBufferType(value.getType());
-    buffers[value] = memref::AllocaOp::create(
-        b, loc,
-        MemRefType::get({type.getNumElements() / count * blockRows},
-                        type.getElementType()),
-        b.getI64IntegerAttr(64));
-  }
-  llvm::DenseMap<Value, Value> flat;
-  for (Value value : llvm::concat<const Value>(inputs, results, locals))
-    flat[value] = nests.front().flatten(b, buffers[value]);
-  for (LoopNest &nest : nests) {
-    auto add = [&](Value value) {
-      nest.buffers.push_back(buffers[value]);
-      nest.flat.push_back(flat[value]);
-    };
-    llvm::for_each(nest.inputs, add);
-    llvm::for_each(nest.op->getResults(), add);
-    nest.allocate(b);
-  }
+/// Blocks of rows, one after the other.
+void RowKernel::emitLoops(OpBuilder &b, Value begin, Value end) {
+  Location loc = begin.getLoc();
   SmallVector<Value> outer;
   ArrayRef<Loop> loops = ArrayRef(nests.front().loops).take_front(numRowLoops);
   for (auto [number, loop] : llvm::enumerate(loops)) {
@@ -290,14 +230,56 @@ void RowKernel::emit(KernelOp kernel) {
     Value next = arith::AddIOp::create(b, loc, row, step);
     if (number == 0 || loop.size % blockRows != 0)
       next = arith::MinUIOp::create(b, loc, next, to);
-    emitBlock(b, outer, row, next);
+    emitRows(b, outer, row, next);
   }
+}
+
+void RowKernel::emit(KernelOp kernel) {
+  Location loc = kernel.getLoc();
+  Block *block = rewriter.createBlock(&kernel.getBody());
+  OpBuilder b = OpBuilder::atBlockBegin(block);
+  llvm::DenseMap<Value, Value> buffers, flat;
+  for (Value value : llvm::concat<const Value>(inputs, results))
+    buffers[value] = block->addArgument(getBufferType(value.getType()), loc);
+  Value begin = block->addArgument(b.getIndexType(), loc);
+  Value end = block->addArgument(b.getIndexType(), loc);
+  for (Value value : locals) {
+    MemRefType type = getBufferType(value.getType());
+    int64_t count = type.getNumElements() / countRows(rows) * blockRows;
+    buffers[value] =
+        forBlocks ? allocateShared(b, loc, count, type.getElementType())
+                  : memref::AllocaOp::create(
+                        b, loc, MemRefType::get({count}, type.getElementType()),
+                        b.getI64IntegerAttr(64));
+  }
+  for (Value value : llvm::concat<const Value>(inputs, results, locals))
+    flat[value] = nests.front().flatten(b, buffers[value]);
+  for (LoopNest &nest : nests) {
+    auto add = [&](Value value) {
+      nest.buffers.push_back(buffers[value]);
+      nest.flat.push_back(flat[value]);
+    };
+    llvm::for_each(nest.inputs, add);
+    llvm::for_each(nest.op->getResults(), add);
+    nest.allocate(b);
+  }
+  if (forBlocks)
+    emitThreads(b, begin, end);
+  else
+    emitLoops(b, begin, end);
 }
 
 KernelOp RowKernel::build() {
   rewriter.setInsertionPoint(members.back());
   findNests();
   findBuffers();
+  int64_t extent = nests.front().loops[0].size;
+  if (forBlocks) {
+    findThreads();
+    extent = countRows(rows) / blockRows;
+  } else {
+    findBlockRows();
+  }
   SmallVector<Location> locations;
   SmallVector<Type> types;
   for (GenericOp op : members)
@@ -306,12 +288,14 @@ KernelOp RowKernel::build() {
     types.push_back(result.getType());
   auto kernel = KernelOp::create(
       rewriter, FusedLoc::get(rewriter.getContext(), locations), types,
-      inputs.getArrayRef(), nests.front().loops[0].size,
-      /*inplace=*/nullptr, /*updates=*/nullptr);
+      inputs.getArrayRef(), extent, /*inplace=*/nullptr, /*updates=*/nullptr);
   findInplace(kernel);
   countCosts(kernel);
   // The innermost loops are those of the nests.
   kernel->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+  if (forBlocks)
+    kernel->setAttr(kThreadsAttrName,
+                    rewriter.getI64IntegerAttr(rowThreads * blockRows));
   emit(kernel);
   for (auto [result, value] : llvm::zip_equal(results, kernel.getResults()))
     rewriter.replaceAllUsesWith(result, value);
@@ -321,6 +305,6 @@ KernelOp RowKernel::build() {
 }
 
 KernelOp whale::convertRows(RewriterBase &rewriter, ArrayRef<GenericOp> members,
-                            ArrayRef<int64_t> rows) {
-  return RowKernel(rewriter, members, rows).build();
+                            ArrayRef<int64_t> rows, bool forBlocks) {
+  return RowKernel(rewriter, members, rows, forBlocks).build();
 }

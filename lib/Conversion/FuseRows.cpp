@@ -27,6 +27,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -123,6 +124,22 @@ bool whale::readsRowAligned(GenericOp op, Value tensor,
   return true;
 }
 
+int64_t whale::countRows(ArrayRef<int64_t> rows) {
+  int64_t count = 1;
+  for (int64_t size : rows)
+    count *= size;
+  return count;
+}
+
+bool whale::isLocal(Value result, ArrayRef<GenericOp> members) {
+  Block *block = result.getParentBlock();
+  return llvm::all_of(result.getUsers(), [&](Operation *user) {
+    auto reader =
+        dyn_cast_or_null<GenericOp>(block->findAncestorOpInBlock(*user));
+    return reader && llvm::is_contained(members, reader);
+  });
+}
+
 int64_t whale::countBytes(Type tensor) {
   MemRefType type = getBufferType(tensor);
   return type.getNumElements() *
@@ -194,14 +211,21 @@ static SmallVector<int64_t> findReducedRows(GenericOp op) {
   return isInside ? rows : SmallVector<int64_t>();
 }
 
+/// The points of all parallel loops.
+static int64_t countResults(GenericOp op) {
+  int64_t count = 1;
+  for (auto [dim, size] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (!isReduced(op, dim))
+      count *= size;
+  return count;
+}
+
 /// The points of a row.
 static int64_t getRowSize(GenericOp op, ArrayRef<int64_t> rows) {
-  int64_t size = 1, count = 1;
+  int64_t size = 1;
   for (int64_t range : op.getStaticLoopRanges())
     size *= range;
-  for (int64_t range : rows)
-    count *= range;
-  return size / count;
+  return size / countRows(rows);
 }
 
 /// Whether what the operation sees through `map` is in memory row after row.
@@ -220,7 +244,8 @@ static bool isOrdered(GenericOp op, AffineMap map, ArrayRef<unsigned> rowDims) {
 }
 
 /// Why the operation can't be one over these rows; empty if it can.
-static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows) {
+static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows,
+                              bool forBlocks) {
   if (llvm::is_contained(op.getStaticLoopRanges(), 0))
     return "it has no elements";
   std::optional<SmallVector<unsigned>> dims = findRowDims(op, rows);
@@ -238,6 +263,8 @@ static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows) {
       --last;
     if (!isReduced(op, last))
       return "it reduces columns";
+    if (forBlocks && countResults(op) != countRows(rows))
+      return "it reduces parts of rows";
   }
   for (OpOperand &operand : op->getOpOperands())
     if (!isOrdered(op, op.getMatchingIndexingMap(&operand), *dims))
@@ -390,10 +417,11 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
 }
 
 /// Why these are not one kernel; empty if they can be.
-StringRef findFault(const Group &group) {
+StringRef findFault(const Group &group, bool forBlocks) {
   llvm::SetVector<Value> buffers;
   for (GenericOp op : group.members) {
-    if (StringRef fault = findOwnFault(op, group.rows); !fault.empty())
+    if (StringRef fault = findOwnFault(op, group.rows, forBlocks);
+        !fault.empty())
       return fault;
     SmallVector<unsigned> dims = *findRowDims(op, group.rows);
     llvm::SetVector<Value> reads = getReads(op);
@@ -413,6 +441,9 @@ StringRef findFault(const Group &group) {
     return "they have too many operands";
   if (countRowBytes(group.members, group.rows) > kMaxRowBytes)
     return "a row does not fit a cache";
+  if (forBlocks &&
+      countSharedBytes(group.members, group.rows, 1) > kMaxSharedBytes)
+    return "a row does not fit shared memory";
   SmallVector<Operation *> later;
   return findLater(group, later);
 }
@@ -425,8 +456,8 @@ bool isWorth(const Group &group) {
 
 class RowFuser {
 public:
-  RowFuser(MLIRContext *context, bool remarks)
-      : rewriter(context), remarks(remarks) {}
+  RowFuser(MLIRContext *context, bool remarks, bool forBlocks)
+      : rewriter(context), remarks(remarks), forBlocks(forBlocks) {}
 
   void run(Block &block) {
     groups.clear();
@@ -469,7 +500,7 @@ private:
       llvm::sort(both.members, [](GenericOp a, GenericOp b) {
         return a->isBeforeInBlock(b);
       });
-      StringRef fault = findFault(both);
+      StringRef fault = findFault(both, forBlocks);
       if (fault.empty()) {
         joined = std::move(both);
         accepted.push_back(target);
@@ -493,10 +524,10 @@ private:
   void begin(GenericOp op) {
     Group group;
     group.rows = findReducedRows(op);
-    if (group.rows.empty() || !findOwnFault(op, group.rows).empty())
+    if (group.rows.empty() || !findOwnFault(op, group.rows, forBlocks).empty())
       return;
     group.members = {op};
-    if (findFault(group).empty())
+    if (findFault(group, forBlocks).empty())
       add(std::move(group));
   }
 
@@ -519,11 +550,11 @@ private:
     if (remarks)
       emitRemark(group.members.back()->getLoc())
           << "one kernel for " << group.members.size() << " loops over rows";
-    convertRows(rewriter, group.members, group.rows);
+    convertRows(rewriter, group.members, group.rows, forBlocks);
   }
 
   IRRewriter rewriter;
-  bool remarks;
+  bool remarks, forBlocks;
   std::vector<std::unique_ptr<Group>> groups; // Null where joined.
   llvm::DenseMap<Operation *, Group *> groupOf;
 };
@@ -532,17 +563,17 @@ struct FuseRows : whale::impl::FuseRowsBase<FuseRows> {
   using FuseRowsBase::FuseRowsBase;
 
   void runOnOperation() override {
-    SmallVector<Block *> blocks;
+    SmallVector<Block *> found;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<GenericOp, KernelOp>(op))
         return WalkResult::skip();
       for (Region &region : op->getRegions())
         for (Block &block : region)
-          blocks.push_back(&block);
+          found.push_back(&block);
       return WalkResult::advance();
     });
-    RowFuser fuser(&getContext(), remarks);
-    for (Block *block : blocks)
+    RowFuser fuser(&getContext(), remarks, blocks);
+    for (Block *block : found)
       fuser.run(*block);
     // Reshapes and initial values that nothing reads any more.
     getOperation()->walk<WalkOrder::PostOrder, mlir::ReverseIterator>(

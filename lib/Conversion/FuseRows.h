@@ -29,6 +29,13 @@ bool isRowAligned(mlir::AffineMap map, llvm::ArrayRef<int64_t> shape,
 bool readsRowAligned(mlir::linalg::GenericOp op, mlir::Value tensor,
                      llvm::ArrayRef<unsigned> rowDims);
 
+/// How many rows there are.
+int64_t countRows(llvm::ArrayRef<int64_t> rows);
+
+/// Whether `members` alone read a result of one of them.
+bool isLocal(mlir::Value result,
+             llvm::ArrayRef<mlir::linalg::GenericOp> members);
+
 /// The bytes of a tensor.
 int64_t countBytes(mlir::Type tensor);
 
@@ -36,12 +43,21 @@ int64_t countBytes(mlir::Type tensor);
 int64_t countRowBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
                       llvm::ArrayRef<int64_t> rows);
 
+/// Shared memory that a block of threads has on every GPU.
+inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
+
+/// What a block of threads with so many rows of the kernel needs of it, at
+/// most.
+int64_t countSharedBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
+                         llvm::ArrayRef<int64_t> rows, int64_t blockRows);
+
 /// Replaces `members`, which are in order and have these rows, by a kernel in
 /// the place of the last one. All that they read of each other is aligned, and
-/// what they need of others is there before the last one.
+/// what they need of others is there before the last one. The kernel is for a
+/// processor or, with `forBlocks`, for blocks of threads of a GPU.
 KernelOp convertRows(mlir::RewriterBase &rewriter,
                      llvm::ArrayRef<mlir::linalg::GenericOp> members,
-                     llvm::ArrayRef<int64_t> rows);
+                     llvm::ArrayRef<int64_t> rows, bool forBlocks);
 
 } // namespace whale
 

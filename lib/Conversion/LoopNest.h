@@ -54,6 +54,10 @@ unsigned getDepth(const Access &access, llvm::ArrayRef<Loop> loops);
 /// that `result` is: an update in place of the training state.
 bool isStateOf(mlir::Value value, mlir::Value result);
 
+/// Memory for `count` values that the threads of a block share.
+mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
+                           int64_t count, mlir::Type type);
+
 class LoopNest {
 public:
   LoopNest(mlir::RewriterBase &rewriter, mlir::linalg::GenericOp op)

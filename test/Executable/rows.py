@@ -3,14 +3,16 @@
 usage: rows.py TOOL
 
 TOOL is whale-kernels-test. Each function is run with and without
-whale-fuse-rows, on buffers of its own and in place, and beside XLA. Where
-nothing is fused the function tests nothing, which is an error, too.
+whale-fuse-rows, on buffers of its own and in place, and beside XLA; and for an
+emulated GPU, beside the processor. Where nothing is fused the function tests
+nothing, which is an error, too.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,8 @@ import compare_kernels
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from whale import compiler, native
 
 Function = Callable[..., Any]
 
@@ -68,7 +72,30 @@ def run(tool: str, text: str, inputs: Any, results: Any, *flags: str) -> Any:
     return values
 
 
-def is_fused(text: str) -> bool:
+def run_emulated(text: str, inputs: Any, results: Any) -> Any:
+    """The same for an emulated GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/rows.whale"
+        compiler.compile(text, "1", path, target="cuda-emulated")
+        extension = native.extension()
+        handles = [
+            extension.Array.from_host(
+                value.reshape(-1).view(np.uint8),
+                value.dtype.name.replace("bfloat", "bf").replace("float", "f"),
+                list(value.shape),
+            )
+            for value in inputs
+        ]
+        values, _ = extension.Program(path).submit(handles, True)
+        return [
+            value.to_host(True)
+            .view(compare_kernels.DTYPES[dtype])
+            .reshape(shape)
+            for value, (shape, dtype) in zip(values, results, strict=True)
+        ]
+
+
+def is_fused(text: str, options: str) -> bool:
     """Whether whale-fuse-rows makes a kernel of it."""
     passes = "lower-library-ops", "stablehlo-to-linalg", "fuse-kernels"
     done = subprocess.run(
@@ -76,7 +103,7 @@ def is_fused(text: str) -> bool:
             "whale-opt",
             "--pass-pipeline=builtin.module(func.func("
             + "".join(f"whale-{name}," for name in passes)
-            + "whale-fuse-rows{remarks}))",
+            + f"whale-fuse-rows{{remarks {options}}}))",
             "-o",
             "/dev/null",
         ],
@@ -113,7 +140,12 @@ def check(
         for number, (a, b) in enumerate(zip(fused, other, strict=True)):
             if a.tobytes() != b.tobytes():
                 return f"result {number} has other bits with {flags[0]}"
-    if not is_fused(text):
+    emulated = run_emulated(text, arguments, results)
+    for number, (a, b) in enumerate(zip(emulated, fused, strict=True)):
+        difference = compare_kernels.difference(a, b)
+        if difference > compare_kernels.TOLERANCES[dtype]:
+            return f"result {number} is {difference:.1e} away on a GPU"
+    if not is_fused(text, "") or not is_fused(text, "blocks"):
         return "nothing is fused"
     if dtype == "bf16":  # XLA keeps sums in f32 where jax.grad rounds them.
         return None

@@ -188,8 +188,13 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
     - stores nothing in a slice of another tensor.
 
     A reshape in between that only adds or drops dimensions of size one
-    disappears. Groups that walk a row once only stay as they are. With
-    `remarks` each kernel says how many loops it is of, and each operation that
+    disappears. Groups that walk a row once only stay as they are.
+
+    With `blocks` a block of threads of a GPU owns a row, or some, and what only
+    the kernel needs is in shared memory. What joins then has one result for
+    each row if it reduces, and what is shared of a row takes at most 48 KiB.
+
+    With `remarks` each kernel says how many loops it is of, and each operation that
     reads of a group why it is not a part of it.
 
     Example with `remarks`: a row less its maximum.
@@ -286,11 +291,14 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
   let options = [
     Option<"remarks", "remarks", "bool", "false",
            "Say what is fused and, of what reads a reduction of rows, why not">,
+    Option<"blocks", "blocks", "bool", "false",
+           "Make kernels whose iterations are blocks of threads of a GPU">,
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect", "::whale::WhaleDialect"
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::whale::WhaleDialect"
   ];
 }
 

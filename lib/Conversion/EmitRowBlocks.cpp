@@ -1,0 +1,141 @@
+//===- EmitRowBlocks.cpp - Loop nests over rows for blocks of threads -----===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The GPU's form of a kernel of rows. In: what EmitRows.cpp has found out. Out:
+// a kernel of which an iteration is a block of threads that owns `blockRows`
+// rows, each of them with `rowThreads` threads. The block runs the nest of each
+// operation, in order, with a barrier after it: neighbouring threads compute
+// neighbouring elements of a row, or combine a row's terms as EmitBlocks.cpp
+// says. What only these nests need is in shared memory, for the rows of the
+// block; elements that several nests read come from the first-level cache.
+//
+// Sums are formed in an order that follows from the length of a row alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "RowKernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace whale;
+using linalg::GenericOp;
+
+/// Elements of a row for each thread, as far as the limits of threads allow.
+static constexpr int64_t kRowElements = 4;
+static constexpr int64_t kMinRowThreads = 32, kMaxRowThreads = 512;
+/// Threads of a block with several rows.
+static constexpr int64_t kBlockThreads = 256;
+
+/// Shared memory in which the threads of a block combine their parts of a sum.
+static int64_t countSumBytes(Type type) {
+  // One value of each warp, or one of each thread.
+  bool shuffles = type.isF32() || type.isInteger(32);
+  return shuffles ? kMaxRowThreads / 32 * 4
+                  : kMaxRowThreads * std::max(getStoredBits(type) / 8, 1u);
+}
+
+int64_t whale::countSharedBytes(ArrayRef<GenericOp> members,
+                                ArrayRef<int64_t> rows, int64_t blockRows) {
+  int64_t bytes = 0;
+  for (GenericOp op : members)
+    for (Value result : op->getResults()) {
+      Type type = result.getType();
+      if (op.getNumReductionLoops() > 0)
+        bytes += countSumBytes(getElementTypeOrSelf(type));
+      if (isLocal(result, members))
+        bytes += whale::countBytes(type) / countRows(rows) * blockRows;
+    }
+  return bytes;
+}
+
+void RowKernel::findThreads() {
+  int64_t count = countRows(rows), points = 1;
+  for (LoopNest &nest : nests)
+    points = std::max(points, nest.blocks.results / count * nest.blocks.terms);
+  auto wanted = llvm::PowerOf2Ceil(llvm::divideCeil(points, kRowElements));
+  rowThreads = std::clamp<int64_t>(wanted, kMinRowThreads, kMaxRowThreads);
+  // All blocks are full.
+  while (2 * blockRows * rowThreads <= kBlockThreads &&
+         count % (2 * blockRows) == 0 &&
+         countSharedBytes(members, rows, 2 * blockRows) <= kMaxSharedBytes)
+    blockRows *= 2;
+  for (LoopNest &nest : nests) {
+    nest.blocks.rows = rowThreads;
+    nest.blocks.columns = blockRows;
+    nest.blocks.across = false;
+    nest.blocks.chunkTerms = nest.blocks.terms;
+  }
+}
+
+/// What thread `thread` of row `row`, which is at `place` of the block, does of
+/// a nest.
+void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
+                           Value thread) {
+  Location loc = nest.loc;
+  makeLocals(b, nest, place, /*isOnlyRow=*/true);
+  unsigned depth = nest.loops.size();
+  nest.setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numRowLoops)), row);
+  nest.hoistLoads(b, numRowLoops);
+  OpBuilder::InsertionGuard guard(b);
+  auto whenFirst = [&] {
+    Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          thread, constantIndex(b, loc, 0));
+    auto branch = scf::IfOp::create(b, loc, isFirst, false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  };
+  if (nest.blocks.terms > 1) {
+    SmallVector<Value> values = nest.emitThreadTerms(
+        b, thread, constantIndex(b, loc, nest.blocks.terms));
+    for (auto [sum, value] : llvm::zip_equal(nest.sums, values))
+      value = nest.emitAcrossThreads(b, sum, value, place, thread);
+    whenFirst();
+    SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
+    for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, values))
+      nest.store(b, nest.writes[sum.result], numRowLoops,
+                 LoopNest::combine(b, sum.combiner, init, value));
+    return;
+  }
+  if (depth == numRowLoops) {
+    whenFirst();
+  } else {
+    int64_t points = nest.blocks.results / countRows(rows);
+    auto loop =
+        scf::ForOp::create(b, loc, thread, constantIndex(b, loc, points),
+                           constantIndex(b, loc, rowThreads));
+    b.setInsertionPointToStart(loop.getBody());
+    nest.setLoops(b, llvm::to_vector(llvm::seq<unsigned>(numRowLoops, depth)),
+                  loop.getInductionVar());
+  }
+  nest.emitReduction(b, depth);
+}
+
+void RowKernel::emitThreads(OpBuilder &b, Value begin, Value end) {
+  Location loc = begin.getLoc();
+  auto blocks =
+      scf::ForOp::create(b, loc, begin, end, constantIndex(b, loc, 1));
+  b.setInsertionPointToStart(blocks.getBody());
+  Value row = blocks.getInductionVar(), place = constantIndex(b, loc, 0);
+  Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  if (blockRows > 1) {
+    Value width = constantIndex(b, loc, rowThreads);
+    place = arith::DivUIOp::create(b, loc, thread, width);
+    thread = arith::RemUIOp::create(b, loc, thread, width);
+    row = arith::AddIOp::create(
+        b, loc, place,
+        arith::MulIOp::create(b, loc, row, constantIndex(b, loc, blockRows)));
+  }
+  for (auto [number, nest] : llvm::enumerate(nests)) {
+    if (number > 0)
+      gpu::BarrierOp::create(b, loc);
+    emitThread(b, nest, row, place, thread);
+  }
+}

@@ -1,0 +1,72 @@
+//===- RowKernel.h - Several loop nests over the same rows ------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_ROWKERNEL_H
+#define WHALE_LIB_CONVERSION_ROWKERNEL_H
+
+#include "FuseRows.h"
+#include "LoopNest.h"
+
+#include <deque>
+
+namespace whale {
+
+/// One kernel in the making: the nests of its members, as EmitRows.cpp says,
+/// or for a GPU, as EmitRowBlocks.cpp says.
+class RowKernel {
+public:
+  RowKernel(mlir::RewriterBase &rewriter,
+            llvm::ArrayRef<mlir::linalg::GenericOp> members,
+            llvm::ArrayRef<int64_t> rows, bool forBlocks)
+      : rewriter(rewriter), members(members), rows(rows), forBlocks(forBlocks) {
+  }
+
+  KernelOp build();
+
+private:
+  bool isMember(mlir::Operation *op) const {
+    auto generic = llvm::dyn_cast_or_null<mlir::linalg::GenericOp>(op);
+    return generic && llvm::is_contained(members, generic);
+  }
+  void findNests();
+  llvm::SmallVector<bool> findMerges();
+  void findBuffers();
+  void findBlockRows();
+  void findThreads();
+  bool canOverwrite(unsigned member, unsigned number, mlir::Value tensor);
+  void findInplace(KernelOp kernel);
+  void countCosts(KernelOp kernel);
+
+  void emit(KernelOp kernel);
+  void makeLocal(mlir::OpBuilder &b, LoopNest &nest, mlir::Value tensor,
+                 Access &access, mlir::Value first, bool isOnlyRow);
+  void makeLocals(mlir::OpBuilder &b, LoopNest &nest, mlir::Value first,
+                  bool isOnlyRow);
+  void emitLoops(mlir::OpBuilder &b, mlir::Value begin, mlir::Value end);
+  void emitRows(mlir::OpBuilder &b, mlir::ValueRange outer, mlir::Value from,
+                mlir::Value to);
+  void emitThreads(mlir::OpBuilder &b, mlir::Value begin, mlir::Value end);
+  void emitThread(mlir::OpBuilder &b, LoopNest &nest, mlir::Value row,
+                  mlir::Value place, mlir::Value thread);
+
+  mlir::RewriterBase &rewriter;
+  llvm::ArrayRef<mlir::linalg::GenericOp> members;
+  llvm::ArrayRef<int64_t> rows;
+  bool forBlocks;
+  std::deque<LoopNest> nests;
+  unsigned numRowLoops = 0;
+  /// Of a block of rows: on a GPU of a block of threads, which has `rowThreads`
+  /// for each row.
+  int64_t blockRows = 1, rowThreads = 1;
+  llvm::SetVector<mlir::Value> inputs, results; // Of the kernel.
+  llvm::SetVector<mlir::Value> locals;          // Needed by members alone.
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_ROWKERNEL_H
