@@ -370,7 +370,7 @@ AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
     candidate.required[read->operand].window = window;
   }
   for (const DimFactors &dims : rule.results) {
-    if (factor.kind == FactorKind::Reduction)
+    if (factor.kind == FactorKind::Reduction && !findPiece(rule, dims, sub))
       candidate.results.push_back(AxisState::partial(factor.reduction));
     else if (factor.kind == FactorKind::MaskedGather)
       candidate.results.push_back(AxisState::partial(Reduction::Sum));

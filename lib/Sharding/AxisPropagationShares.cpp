@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -25,12 +25,17 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
+static bool isHeavy(Operation *op) {
+  return isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) || isAttention(op);
+}
+
 /// Whether the operation must be computed in parts.
 bool AxisPropagation::mustSplit(Operation *op) {
-  if (!isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) ||
-      options.policy(op) != AxisPolicy::Cheapest || options.parts(op) <= 1)
+  if (!isHeavy(op) || options.policy(op) != AxisPolicy::Cheapest ||
+      options.parts(op) <= 1)
     return false;
-  return wishes.contains(op->getResult(0)) ||
+  auto isWished = [&](Value result) { return wishes.contains(result); };
+  return llvm::any_of(op->getResults(), isWished) ||
          llvm::any_of(op->getOperands(), [&](Value operand) {
            AxisState state = getState(operand);
            return state.isSplit() || state.isPartial();
@@ -117,8 +122,7 @@ void AxisPropagation::wish(Value root, AxisState wanted) {
   while (!list.empty()) {
     auto [value, state] = list.pop_back_val();
     Operation *op = value.getDefiningOp();
-    if (!op || !wishes.try_emplace(value, state).second ||
-        isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+    if (!op || !wishes.try_emplace(value, state).second || isHeavy(op))
       continue;
     unsigned index = cast<OpResult>(value).getResultNumber();
     if (auto loop = dyn_cast<hlo::WhileOp>(op)) {

@@ -170,18 +170,27 @@ static OpRule batched(Operation *op, int64_t tail) {
   return builder.take();
 }
 
-/// Heads and samples are computed alone; rows, keys and features are whole.
+/// Heads and samples are computed alone. So are rows whose number doesn't
+/// matter; cotangents of keys and values are sums over rows. Keys and features
+/// are whole.
 static OpRule attention(Operation *op) {
   OpRuleBuilder builder(op);
   AttentionLetters letters = getAttentionLetters(op);
+  bool isForward = isa<AttentionOp>(op);
+  std::string whole = {kKeyLetter, kDepthLetter, kFeatureLetter, kUnitLetter};
+  if (getAttentionCausal(op))
+    whole += kRowLetter;
   std::map<char, std::optional<unsigned>> factors;
   auto add = [&](TensorRef tensor, StringRef text) {
     for (auto [dim, letter] : llvm::enumerate(text)) {
-      if (StringRef("qkde1").contains(letter))
+      if (StringRef(whole).contains(letter))
         continue;
       auto [it, isNew] = factors.try_emplace(letter);
+      bool isSummed = letter == kRowLetter && !isForward;
       if (isNew)
-        it->second = builder.factor(builder.size(tensor, dim));
+        it->second = builder.factor(builder.size(tensor, dim),
+                                    isSummed ? FactorKind::Reduction
+                                             : FactorKind::Parallel);
       builder.append(tensor, dim, it->second);
     }
   };
@@ -189,7 +198,7 @@ static OpRule attention(Operation *op) {
     add(operandRef(index), text);
   for (auto [index, text] : llvm::enumerate(letters.results))
     add(resultRef(index), text);
-  builder.linear({isa<AttentionOp>(op) ? 2 : op->getNumOperands() - 1});
+  builder.linear({isForward ? 2 : op->getNumOperands() - 1});
   return builder.take();
 }
 

@@ -8,7 +8,7 @@
 
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -23,6 +23,9 @@ bool isHeavyUse(OpOperand &operand) {
   Operation *op = operand.getOwner();
   if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
     return true;
+  // Queries, keys and values.
+  if (isAttention(op))
+    return operand.getOperandNumber() < 3;
   return isa<hlo::GatherOp>(op) && operand.getOperandNumber() == 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "whale/Sharding/ShardingPattern.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "llvm/ADT/SetVector.h"
@@ -31,6 +31,8 @@ static ShardingPattern nameOf(OpOperand &parameter, const OpRule &rule,
       return {"vocabulary", sums};
     return {"embedding", none};
   }
+  if (isAttention(op))
+    return {"heads", none};
   unsigned other = 1 - parameter.getOperandNumber();
   bool isShared = findPiece(rule, rule.operands[other], sub).has_value();
   if (isa<hlo::ConvolutionOp>(op)) {

@@ -109,18 +109,28 @@ func.func @f(%x: tensor<2x16x12x4xf32>, %g: tensor<2x8x12x16xf32>) {
 
 // -----
 
-// Of attention, heads and samples are split; that each head is whole keeps all
-// sums as they are.
+// Of attention, heads, samples and rows are split; keys are whole, which keeps
+// all sums as they are.
 func.func @f(%q: tensor<8x5x4x3xf32>, %k: tensor<8x6x3xf32>, %v: tensor<8x6x2xf32>, %m: tensor<8x1x1x6xi1>) {
-  // expected-remark@+1 {{[a, c, b, d], [a, e, f], [a, g, h], [a, 1, 1, i] -> [a, b, j, k] where a=8, b=4, c=5 whole, d=3 whole, e=6 whole, f=3 whole, g=6 whole, h=2 whole, i=6 whole, j=5 whole, k=2 whole; linear in 2}}
+  // expected-remark@+1 {{[a, b, c, d], [a, e, f], [a, g, h], [a, 1, 1, i] -> [a, c, b, j] where a=8, b=5, c=4, d=3 whole, e=6 whole, f=3 whole, g=6 whole, h=2 whole, i=6 whole, j=2 whole; linear in 2}}
   %0 = whale.attention query "bqhd" %q key "bkd" %k value "bke" %v mask "b11k" %m to "bhqe" scale 1.0 : (tensor<8x5x4x3xf32>, tensor<8x6x3xf32>, tensor<8x6x2xf32>, tensor<8x1x1x6xi1>) -> tensor<8x4x5x2xf32>
   return
 }
 
 // -----
 
+// Where the number of a row matters, rows are whole.
+func.func @f(%q: tensor<8x5x3xf32>, %k: tensor<6x3xf32>, %v: tensor<6x2xf32>) {
+  // expected-remark@+1 {{[a, b, c], [d, e], [f, g] -> [a, h, i] where a=8, b=5 whole, c=3 whole, d=6 whole, e=3 whole, f=6 whole, g=2 whole, h=5 whole, i=2 whole; linear in 2}}
+  %0 = whale.attention query "hqd" %q key "kd" %k value "ke" %v to "hqe" scale 1.0 {causal = 0 : i64} : (tensor<8x5x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> tensor<8x5x2xf32>
+  return
+}
+
+// -----
+
+// Cotangents of keys and values are sums over rows.
 func.func @f(%q: tensor<8x5x3xf32>, %k: tensor<6x3xf32>, %v: tensor<6x2xf32>, %d: tensor<8x5x2xf32>) {
-  // expected-remark@+1 {{linear in 3}}
+  // expected-remark@+1 {{[a, b, c], [d, e], [f, g], [a, b, h] -> [a, b, i], [a, j, k], [a, l, m] where a=8, b=5 sum, c=3 whole, d=6 whole, e=3 whole, f=6 whole, g=2 whole, h=2 whole, i=3 whole, j=6 whole, k=3 whole, l=6 whole, m=2 whole; linear in 3}}
   %0:3 = whale.attention_gradient query "hqd" %q key "kd" %k value "ke" %v cotangent "hqe" %d to "hqd", "hkd", "hke" scale 1.0 : (tensor<8x5x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>, tensor<8x5x2xf32>) -> (tensor<8x5x3xf32>, tensor<8x6x3xf32>, tensor<8x6x2xf32>)
   return
 }

@@ -34,7 +34,8 @@ namespace whale {
 enum class FactorKind {
   /// Every point of the factor is computed alone: results are split.
   Parallel,
-  /// The factor is summed (or otherwise reduced) away: results are partial.
+  /// The factor is summed (or otherwise reduced) away: results are partial, but
+  /// split where they have it.
   Reduction,
   /// Gather along a split dimension: each device looks up the rows it holds
   /// and yields zeros for the others, so results are partial sums.

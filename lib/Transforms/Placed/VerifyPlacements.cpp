@@ -525,7 +525,7 @@ private:
     return success();
   }
 
-  /// Where a factor is reduced in parts, results are partial.
+  /// Where a factor is reduced in parts, results without it are partial.
   static LogicalResult verifyReduced(Operation *op, const OpRule &rule,
                                      ArrayRef<Tensor> tensors,
                                      const Intervals &intervals) {
@@ -538,8 +538,12 @@ private:
       Reduction reduction = factor.kind == FactorKind::Reduction
                                 ? factor.reduction
                                 : Reduction::Sum;
+      auto hasFactor = [&, key = key](const ViewDim &dim) {
+        return dim.factor == std::get<1>(key);
+      };
       for (const Tensor &tensor : tensors)
-        if (tensor.isResult && tensor.placement.reduction() != reduction)
+        if (tensor.isResult && llvm::none_of(tensor.view, hasFactor) &&
+            tensor.placement.reduction() != reduction)
           return op->emitOpError()
                  << tensor.name() << " is placed " << tensor.placement.str()
                  << ", but " << interval.tensor->name()

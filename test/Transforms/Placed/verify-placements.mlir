@@ -17,6 +17,41 @@ func.func @main(%x: tensor<8x4xf32> {whale.placement = #x},
 
 // -----
 
+// Of the gradient of attention, cotangents of queries are split as their rows
+// are, those of keys and values are partial.
+#q = #whale.placement<[8, 4] split 0 (2, 6) on [0, 1]>
+#k = #whale.placement<[6, 4] replicate 2 on [0, 1]>
+#terms = #whale.placement<[6, 4] partial sum 2 on [0, 1]>
+func.func @main(%q: tensor<8x4xf32> {whale.placement = #q},
+                %k: tensor<6x4xf32> {whale.placement = #k})
+    -> tensor<8x4xf32> {
+  %0:3 = whale.attention_gradient query "qd" %q key "kd" %k value "ke" %k
+      cotangent "qe" %q to "qd", "kd", "ke" scale 1.0
+      {whale.placements = [#q, #terms, #terms]}
+      : (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<8x4xf32>)
+      -> (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>)
+  return %0#0 : tensor<8x4xf32>
+}
+
+// -----
+
+#q = #whale.placement<[8, 4] split 0 (2, 6) on [0, 1]>
+#k = #whale.placement<[6, 4] replicate 2 on [0, 1]>
+#terms = #whale.placement<[6, 4] partial sum 2 on [0, 1]>
+func.func @main(%q: tensor<8x4xf32> {whale.placement = #q},
+                %k: tensor<6x4xf32> {whale.placement = #k})
+    -> tensor<8x4xf32> {
+  // expected-error@+1 {{result #2 is placed}}
+  %0:3 = whale.attention_gradient query "qd" %q key "kd" %k value "ke" %k
+      cotangent "qe" %q to "qd", "kd", "ke" scale 1.0
+      {whale.placements = [#q, #terms, #k]}
+      : (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<8x4xf32>)
+      -> (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>)
+  return %0#0 : tensor<8x4xf32>
+}
+
+// -----
+
 // Views that cut a dimension in the same pieces agree through a reshape.
 #flat = #whale.placement<[3, 4] split 1 (1, 3) on [0, 1]>
 #cube = #whale.placement<[3, 4] split 1 (1, 3) on [0, 1]>

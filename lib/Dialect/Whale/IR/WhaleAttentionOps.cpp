@@ -45,7 +45,7 @@ AttentionLetters whale::getAttentionLetters(Operation *op) {
   return letters;
 }
 
-static std::optional<int64_t> getCausal(Operation *op) {
+std::optional<int64_t> whale::getAttentionCausal(Operation *op) {
   if (auto forward = dyn_cast<AttentionOp>(op))
     return forward.getCausal();
   return cast<AttentionGradientOp>(op).getCausal();
@@ -71,7 +71,7 @@ AttentionSizes whale::getAttentionSizes(Operation *op) {
 int64_t whale::getAttentionFlops(Operation *op) {
   AttentionSizes sizes = getAttentionSizes(op);
   int64_t pairs = sizes.rows * sizes.keys;
-  if (std::optional<int64_t> causal = getCausal(op)) {
+  if (std::optional<int64_t> causal = getAttentionCausal(op)) {
     pairs = 0;
     for (int64_t row = 0; row < sizes.rows; ++row)
       pairs += std::clamp<int64_t>(row + *causal + 1, 0, sizes.keys);

@@ -10,8 +10,8 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -316,7 +316,7 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
             "the same outside of the loop or branch"};
   if (isa<hlo::GatherOp, hlo::DynamicSliceOp>(op))
     return lookup;
-  if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+  if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) || isAttention(op))
     return {"a product that joins samples, as logits of every one with every "
             "other",
             "products of each sample alone"};

@@ -32,6 +32,8 @@ struct AttentionLetters {
 bool isAttention(mlir::Operation *op);
 AttentionLetters getAttentionLetters(mlir::Operation *op);
 AttentionSizes getAttentionSizes(mlir::Operation *op);
+/// The attribute `causal`.
+std::optional<int64_t> getAttentionCausal(mlir::Operation *op);
 /// Multiplications and additions of the products, without those of keys after
 /// a causal row; at most the largest number.
 int64_t getAttentionFlops(mlir::Operation *op);
