@@ -114,7 +114,7 @@ bool Former::chooseRow() {
   }
   if (scores.mask.causal)
     row = scores.mask.causal->row;
-  return row != -1 && !scores.key.has(row) && !uses.value.has(row);
+  return row != -1;
 }
 
 void Former::chooseLetters() {
@@ -147,8 +147,9 @@ Reason Former::check() {
     return scores.operations.contains(op) || uses.operations.contains(op);
   };
   if (!chooseRow())
-    return "keys or values differ from row to row";
-  if (scores.mask.causal && scores.mask.causal->key != scores.keyLabel)
+    return "keys or values have all dimensions of its queries: heads have one "
+           "row";
+  if (scores.key.has(row) || uses.value.has(row))
     return "its mask compares other dimensions than rows and keys";
   if (extents.size() > 16)
     return "it has too many dimensions";
@@ -193,6 +194,8 @@ Reason Former::check() {
     if (!tensor)
       continue;
     Type element = getElementTypeOrSelf(tensor.value);
+    if (llvm::is_contained(shapeOf(tensor.value), 0))
+      return "it has no elements";
     if (!element.isF32() && !element.isBF16())
       return "its operands are neither of f32 nor of bf16";
   }
@@ -235,8 +238,8 @@ Former::createOptional(RewriterBase &rewriter, Location loc,
 /// What both operations have but operands and letters of the result.
 static void addOptions(RewriterBase &rewriter, Operation *op,
                        const Scores &scores) {
-  bool isFinite = scores.fill && std::isfinite(*scores.fill);
-  if (isFinite)
+  bool isMasked = scores.mask.kept || scores.mask.causal;
+  if (isMasked && std::isfinite(*scores.fill))
     op->setAttr("fill", rewriter.getF64FloatAttr(*scores.fill));
   if (scores.mask.causal)
     op->setAttr("causal",
@@ -289,17 +292,17 @@ static Value createSum(RewriterBase &rewriter, Location loc, Value value,
 void Former::formGradient(RewriterBase &rewriter,
                           llvm::SetVector<Operation *> &replaced) {
   // Where the first product of the gradient is, if the operands are there.
-  Operation *first = uses.probabilityCotangent;
-  for (const Product &product :
-       {uses.queryGradient, uses.keyGradient, uses.valueGradient})
-    if (Operation *op = product.op; op && op->isBeforeInBlock(first))
+  Operation *first = nullptr;
+  for (hlo::DotGeneralOp op : {uses.probabilityCotangent, uses.queryGradient.op,
+                               uses.keyGradient.op, uses.valueGradient.op})
+    if (op && (!first || op->isBeforeInBlock(first)))
       first = op;
   Operation *last = findLastOperand();
   if (last && !last->isBeforeInBlock(first))
     rewriter.setInsertionPointAfter(last);
   else
     rewriter.setInsertionPoint(first);
-  Operation *source = uses.probabilityCotangent;
+  Operation *source = first;
   Location loc = source->getLoc();
   Labels heads;
   for (int label : numberDims(scores.exponential->getResult(0)))
@@ -418,8 +421,6 @@ private:
       return;
     if (isScore)
       uses = matchUses(scores, reason);
-    else if (!reason.empty() && !reachesProduct(scores))
-      return;
     if (uses) {
       Former former(scores, *uses);
       reason = former.check();
@@ -428,7 +429,7 @@ private:
         return;
       }
     }
-    if (!reason.empty())
+    if (!reason.empty() && looksLikeAttention(op))
       emitRemark(op.getLoc())
           << "attention stays as separate operations: " << reason;
   }

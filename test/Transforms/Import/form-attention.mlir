@@ -272,3 +272,52 @@ func.func @irregular_mask(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6
   %o = stablehlo.dot_general %p, %v, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x5xf32>) -> tensor<4x5xf32>
   return %o : tensor<4x5xf32>
 }
+
+// Where only the values have a gradient, nothing is multiplied by them.
+// CHECK-LABEL: func.func @values_alone
+// CHECK: %{{.*}}, %{{.*}}, %[[DV:.*]] = whale.attention_gradient query "qd" %arg0 key "kd" %arg1 value "ke" %arg2 cotangent "qe" %arg3 to "qd", "kd", "ke"
+// CHECK: return %{{.*}}, %[[DV]] :
+func.func @values_alone(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %d: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<6x5xf32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x6xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  %ms = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<4xf32>) -> tensor<4x6xf32>
+  %x = stablehlo.subtract %s, %ms : tensor<4x6xf32>
+  %e = stablehlo.exponential %x : tensor<4x6xf32>
+  %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  %ls = stablehlo.broadcast_in_dim %l, dims = [0] : (tensor<4xf32>) -> tensor<4x6xf32>
+  %p = stablehlo.divide %e, %ls : tensor<4x6xf32>
+  %o = stablehlo.dot_general %p, %v, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x5xf32>) -> tensor<4x5xf32>
+  %dv = stablehlo.dot_general %p, %d, contracting_dims = [0] x [0] : (tensor<4x6xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
+  return %o, %dv : tensor<4x5xf32>, tensor<6x5xf32>
+}
+
+// A comparison the other way round is a mask like others; of two, one that
+// keeps earlier keys is `causal`.
+// CHECK-LABEL: func.func @window
+// CHECK: %[[MASK:.*]] = stablehlo.compare GT
+// CHECK: whale.attention query "qd" %arg0 key "kd" %arg1 value "ke" %arg2 mask "qk" %[[MASK]] to "qe" scale 1.000000e+00 {causal = 0 : i64}
+func.func @window(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>) -> tensor<4x5xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %lows = stablehlo.constant dense<0xFF800000> : tensor<4x6xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %reach = stablehlo.constant dense<2> : tensor<4x6xi32>
+  %i = stablehlo.iota dim = 0 : tensor<4x6xi32>
+  %j = stablehlo.iota dim = 1 : tensor<4x6xi32>
+  %first = stablehlo.subtract %i, %reach : tensor<4x6xi32>
+  %after = stablehlo.compare GT, %j, %first : (tensor<4x6xi32>, tensor<4x6xi32>) -> tensor<4x6xi1>
+  %before = stablehlo.compare LE, %j, %i : (tensor<4x6xi32>, tensor<4x6xi32>) -> tensor<4x6xi1>
+  %kept = stablehlo.and %before, %after : tensor<4x6xi1>
+  %s0 = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x6xf32>
+  %s = stablehlo.select %kept, %s0, %lows : tensor<4x6xi1>, tensor<4x6xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  %ms = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<4xf32>) -> tensor<4x6xf32>
+  %x = stablehlo.subtract %s, %ms : tensor<4x6xf32>
+  %e = stablehlo.exponential %x : tensor<4x6xf32>
+  %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  %ls = stablehlo.broadcast_in_dim %l, dims = [0] : (tensor<4xf32>) -> tensor<4x6xf32>
+  %p = stablehlo.divide %e, %ls : tensor<4x6xf32>
+  %o = stablehlo.dot_general %p, %v, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x5xf32>) -> tensor<4x5xf32>
+  return %o : tensor<4x5xf32>
+}

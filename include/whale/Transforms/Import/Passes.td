@@ -199,17 +199,20 @@ def FormAttention : Pass<"whale-form-attention", "::mlir::ModuleOp"> {
     the keys, and products with values. What autodiff makes of it becomes a
     `whale.attention_gradient`, which computes the scores anew, so that no
     scores or probabilities are left. A mask that compares row and key numbers,
-    as `jnp.tril` does, or that is such a constant, becomes `causal`. Conversions
-    between f32 and bf16 in between disappear; all in between is then in f32.
+    as `jnp.tril` does, or that is such a constant, becomes `causal`.
+    Conversions between f32 and bf16 in between disappear; all in between is
+    then in f32.
 
     What the gradient computes is compared as a formula: sums of products of
     exponentials, their sums over a row, and the cotangent of the probabilities.
     It may therefore be written in any way that is the same algebra.
 
     A softmax between products stays, and a remark says why, if anything but
-    these products uses its scores or probabilities, or if the operations belong
-    to several TaskGraphs. It stays without a remark where a row has fewer than
-    `least-keys` keys: the scores of a few rows are in the cache then anyway.
+    these products uses its scores or probabilities, as dropout does and the
+    gradient of a bias, if it has two masks or two biases, or if the operations
+    belong to several TaskGraphs. It stays without a remark where a row has
+    fewer than `least-keys` keys: the scores of a few rows are in the cache then
+    anyway.
 
     Example, with `least-keys=1`:
     ```mlir

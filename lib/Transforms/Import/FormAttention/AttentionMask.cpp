@@ -26,14 +26,17 @@ namespace {
 
 /// What has been found of a conjunction.
 struct Parts {
+  /// The dimension of the keys.
+  int keyLabel;
   std::optional<Mask::Causal> causal;
   SmallVector<std::pair<Labeled, bool>, 2> others;
-  /// Whether there are comparisons with different results.
-  bool isUnclear = false;
 
-  void add(const Mask::Causal &found) {
-    isUnclear |= causal && *causal != found;
+  /// Whether it is the one comparison that is taken apart.
+  bool add(const std::optional<Mask::Causal> &found) {
+    if (!found || found->key != keyLabel || (causal && *causal != *found))
+      return false;
     causal = found;
+    return true;
   }
 };
 
@@ -199,18 +202,17 @@ static void collect(Labeled from, bool isInverted, Parts &parts,
     collect({select.getPred(), from.labels}, false, parts, depth - 1);
     return collect({select.getOnTrue(), from.labels}, false, parts, depth - 1);
   }
-  if (auto compare = dyn_cast<hlo::CompareOp>(op))
-    if (auto causal = getCausal(compare, from.labels, isInverted))
-      return parts.add(*causal);
-  if (auto causal = getCausal(from, isInverted))
-    return parts.add(*causal);
+  auto compare = dyn_cast<hlo::CompareOp>(op);
+  if (parts.add(compare ? getCausal(compare, from.labels, isInverted)
+                        : getCausal(from, isInverted)))
+    return;
   parts.others.push_back({from, isInverted});
 }
 
-Mask getMask(const Labeled &predicate, bool isInverted) {
-  Parts parts;
+Mask getMask(const Labeled &predicate, bool isInverted, int keyLabel) {
+  Parts parts{keyLabel};
   collect(predicate, isInverted, parts, /*depth=*/8);
-  if (parts.isUnclear || parts.others.size() > 1)
+  if (parts.others.size() > 1)
     return {std::nullopt, predicate, isInverted};
   Mask mask;
   mask.causal = parts.causal;

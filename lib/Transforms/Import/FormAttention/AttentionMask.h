@@ -30,7 +30,7 @@ struct Mask {
 };
 
 /// The mask that keeps where `predicate` is true or, if `isInverted`, false.
-Mask getMask(const Labeled &predicate, bool isInverted);
+Mask getMask(const Labeled &predicate, bool isInverted, int keyLabel);
 
 } // namespace whale::attention
 

@@ -52,7 +52,8 @@ struct Product {
 struct Uses {
   Product result;
   Labeled value;
-  /// The cotangent of the result, and its product with the values.
+  /// The cotangent of the result, and its product with the values; that is
+  /// missing if only the values have a gradient.
   Labeled cotangent;
   mlir::stablehlo::DotGeneralOp probabilityCotangent;
   Product queryGradient, keyGradient, valueGradient;
@@ -75,13 +76,13 @@ std::string nameOf(mlir::Operation *op);
 /// softmax, but not of scores.
 bool matchScores(mlir::stablehlo::ExpOp op, Scores &found, Reason &reason);
 
-/// Finds what uses the exponentials. Only where one of the uses is a product of
-/// probabilities is there a reason.
+/// Finds what uses the exponentials.
 std::optional<Uses> matchUses(const Scores &scores, Reason &reason);
 
-/// Whether a product uses the probabilities, whatever is before the
-/// exponentials and after the product.
-bool reachesProduct(const Scores &scores);
+/// Whether exponentials of what was made of a product are made part of another
+/// one, with an operand that is none of the first: in a classifier and its
+/// gradient, there is no such operand.
+bool looksLikeAttention(mlir::stablehlo::ExpOp exponential);
 
 /// The labels of a product's operand, for those of its result. `contracted` is
 /// the label of its contracted dimension.

@@ -16,6 +16,7 @@
 #include "whale/Sharding/Reducers.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -152,9 +153,14 @@ bool ScoreWalk::addBias(Value added, Labeled &from) {
                         : "its scores are scaled after the bias";
     return false;
   }
-  found.bias = {added, from.labels};
-  while (auto before = stepBack(found.bias))
-    found.bias = *before;
+  Labeled source{added, from.labels};
+  found.bias = source;
+  while (auto before = stepBack(source)) {
+    source = *before;
+    Type element = getElementTypeOrSelf(source.value);
+    if (element.isF32() || element.isBF16())
+      found.bias = source;
+  }
   return true;
 }
 
@@ -174,7 +180,12 @@ bool ScoreWalk::select(hlo::SelectOp op, Labeled &from) {
       return false;
     }
     found.fill = *fill * found.scale;
-    found.mask = getMask({op.getPred(), from.labels}, isInverted);
+    if (!(*found.fill < std::numeric_limits<double>::infinity())) {
+      reason = "masked scores are infinite or no number";
+      return false;
+    }
+    found.mask =
+        getMask({op.getPred(), from.labels}, isInverted, found.keyLabel);
     from.value = kept;
     return true;
   }

@@ -37,7 +37,6 @@ public:
       : scores(scores), reason(reason) {}
 
   std::optional<Uses> run();
-  bool hasResult() const { return bool(uses.result); }
 
 private:
   bool evaluate(Operation *op);
@@ -165,7 +164,8 @@ std::optional<Tracked> UseMatcher::select(hlo::SelectOp op) {
     Value other = isInverted ? op.getOnTrue() : op.getOnFalse();
     auto it = tracked.find(kept);
     if (it == tracked.end() || !isZero(other) || !scores.isMasked() ||
-        getMask({op.getPred(), it->second.labels}, isInverted) != scores.mask)
+        getMask({op.getPred(), it->second.labels}, isInverted,
+                scores.keyLabel) != scores.mask)
       continue;
     return Tracked{it->second.formula * Formula::mask(), it->second.labels};
   }
@@ -327,8 +327,6 @@ std::optional<Uses> UseMatcher::run() {
     if (tracked.contains(op->getResult(0)))
       addUsers(op);
   }
-  if (!uses.result && !uses.hasGradient())
-    reason.clear();
   if (!reason.empty() || (!uses.result && !uses.hasGradient()))
     return std::nullopt;
   if (uses.hasGradient() && (!uses.cotangent || !uses.value)) {
@@ -340,13 +338,6 @@ std::optional<Uses> UseMatcher::run() {
 
 std::optional<Uses> matchUses(const Scores &scores, Reason &reason) {
   return UseMatcher(scores, reason).run();
-}
-
-bool reachesProduct(const Scores &scores) {
-  Reason reason;
-  UseMatcher matcher(scores, reason);
-  (void)matcher.run();
-  return matcher.hasResult();
 }
 
 } // namespace whale::attention

@@ -45,7 +45,9 @@ def Whale_AttentionOp : Whale_AttentionBase<"attention"> {
     or `fill` (minus infinity if there is none) where the mask is false or, with
     `causal`, where k > q + causal; the result's row is the sum over k of
     `softmax(score)[k] * value[k, e]`. A head that the key and value lack shares
-    them with the others. All sums are in f32, in a fixed order.
+    them with the others. All sums are in f32, in a fixed order. Where a
+    probability is 0, the value need not be read: it may be infinite or no
+    number.
 
     Example:
     ```mlir
