@@ -2,11 +2,13 @@
 """Runs random programs through XLA and through Whale, and compares.
 
     fuzz.py [--count N] [--seed S] [--ranks 1,2,3] [--keep FOLDER]
+            [--attention] [--target cpu|cuda-emulated]
 
 Program number i of a seed is always the same: element types, shapes,
 operations and control flow are drawn from it, and so are the number of ranks,
 the strategy and the arguments that carry the mini-batch. One in three is a
-training step (fuzz_steps.py). The ranks `uneven` are three of different speeds.
+training step (fuzz_steps.py); with --attention, all are attention
+(fuzz_attention.py). The ranks `uneven` are three of different speeds.
 What a difference in
 the last bit would turn into another result (comparisons, sorting, rounding to
 integers) is only done with numbers that have been computed exactly. Exit
@@ -32,6 +34,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
 from cases import Tensor  # noqa: E402
+from fuzz_attention import Attention  # noqa: E402
 from fuzz_programs import Program  # noqa: E402
 from fuzz_steps import Step  # noqa: E402
 from run import run_program  # noqa: E402
@@ -44,17 +47,17 @@ UNEVEN = json.dumps({
 })  # fmt: skip
 
 
-def with_strategy(rng, text: str, arguments, numbers) -> str:
+def with_strategy(rng, text: str, program) -> str:
     """The text with a strategy and arguments that carry the mini-batch: those
-    of these numbers, or such as have the same number of rows."""
+    that the program names, or such as have the same number of rows."""
+    arguments, numbers = program.arguments, program.batch_arguments
     strategy = ("replicate", "split", None)[int(rng.integers(3))]
     if strategy is None:
         return text
-    text = text.replace(
-        "attributes {",
-        f"attributes {{whale.default_strategy = #whale.{strategy}, ",
-        1,
-    )
+    attributes = f"whale.default_strategy = #whale.{strategy}, "
+    if (count := getattr(program, "micro_batches", 1)) > 1:
+        attributes += f"whale.config = {{num_micro_batch = {count} : i64}}, "
+    text = text.replace("attributes {", "attributes {" + attributes, 1)
     if not numbers:
         extents = [a.shape[0] for a in arguments if a.ndim and a.shape[0]]
         if not extents:
@@ -100,7 +103,9 @@ def check(number: int, args) -> tuple[str, str]:
     """(what is wrong with a program, its text)."""
     rng = np.random.default_rng([args.seed, number, 1])
     seed = int(np.random.default_rng([args.seed, number]).integers(2**62))
-    form = Step if rng.random() < 1 / 3 else Program
+    form: type = Step if rng.random() < 1 / 3 else Program
+    if args.attention:
+        form = Attention
     program = form(seed, int(rng.integers(2, args.size + 1)))
     Program.coarse = False
     function = jax.jit(program, keep_unused=True)
@@ -114,8 +119,7 @@ def check(number: int, args) -> tuple[str, str]:
     ranks = args.ranks.split(",")
     cluster = ranks[int(rng.integers(len(ranks)))]
     if cluster != "1":
-        numbers = program.batch_arguments
-        text = with_strategy(rng, text, program.arguments, numbers)
+        text = with_strategy(rng, text, program)
     if args.keep:
         # Left behind by a crash.
         args.keep.mkdir(parents=True, exist_ok=True)
@@ -124,7 +128,9 @@ def check(number: int, args) -> tuple[str, str]:
         )
     try:
         where = UNEVEN if cluster == "uneven" else cluster
-        results = run_program(text, program.arguments, types, where)
+        results = run_program(
+            text, program.arguments, types, where, args.target
+        )
     except Exception as error:
         return f"on {cluster} ranks: {str(error)[:300]}", text
     for index, (a, b) in enumerate(zip(expected, results)):
@@ -140,6 +146,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--size", type=int, default=14, help="operations")
     parser.add_argument("--ranks", default="1,2,3,uneven")
+    parser.add_argument("--attention", action="store_true")
+    parser.add_argument("--target", default="cpu")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
     begin, bad = time.monotonic(), 0
