@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Assigns offsets by greedy best fit: one buffer after the other goes into the
-// smallest gap between the buffers that are alive at the same time. Tries up to
-// three orders: the largest first; if that wastes memory, the largest and
-// longest-lived first, then the earliest first. A buffer of which parts are
-// needed at other times goes to the first offset at which all of them fit; if
-// that wastes memory, these come first in the three orders.
-// Cost: quadratic in the number of buffers, for each order.
+// smallest gap between the buffers that are alive at the same time; one of
+// which parts are needed at other times, to the first offset at which all of
+// them fit. Tries up to three orders: the largest first; if that wastes memory,
+// the largest and longest-lived first, then the earliest first; and of each
+// some variants, with those first that didn't fit.
+// Cost: quadratic in the number of buffers, for each order tried.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,6 +129,10 @@ Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
   return span;
 }
 
+/// How many variants of an order are tried. Those that help are mostly among
+/// the first four.
+constexpr unsigned mostAttempts = 6;
+
 class Packer {
 public:
   Packer(const std::vector<ArenaRequest> &requests,
@@ -157,7 +161,8 @@ private:
   int64_t findGap(const Piece &piece, llvm::ArrayRef<Packed> packed) const;
   int64_t findRoom(llvm::ArrayRef<size_t> pieces,
                    llvm::ArrayRef<Packed> packed) const;
-  int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets) const;
+  int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets,
+                      size_t &highest) const;
 
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
@@ -338,18 +343,23 @@ int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
 }
 
 /// Assigns offsets in this order. Returns the size of the arena; as soon as
-/// `limit` is reached, stops and returns a size of at least `limit`.
-int64_t Packer::packInOrder(int64_t limit,
-                            std::vector<int64_t> &offsets) const {
+/// `limit` is reached, stops and returns a size of at least `limit`. `highest`
+/// is the position in the order of the request that first reaches the size.
+int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
+                            size_t &highest) const {
   int64_t size = 0;
+  highest = 0;
   // In ascending order of offset.
   std::vector<Packed> packed;
-  for (size_t r : order) {
+  for (auto [position, r] : llvm::enumerate(order)) {
     llvm::ArrayRef<size_t> group = piecesOf[r];
     const Piece &whole = pieces[group.front()];
     offsets[r] =
         group.size() == 1 ? findGap(whole, packed) : findRoom(group, packed);
-    size = std::max(size, offsets[r] + whole.bytes);
+    if (offsets[r] + whole.bytes > size) {
+      size = offsets[r] + whole.bytes;
+      highest = position;
+    }
     if (size >= limit)
       return size;
     for (size_t number : group) {
@@ -384,26 +394,25 @@ std::vector<int64_t> Packer::run(int64_t &size) {
   size = std::numeric_limits<int64_t>::max();
   // At most 0.25 % above the lower bound: another order isn't worth its time.
   auto isGood = [&] { return size - least <= least / 400; };
-  bool hasParts = pieces.size() > order.size();
-  // What has parts fits in fewer places, so it may have to come first.
-  for (bool isFirst : {false, true}) {
-    if (isFirst && !hasParts)
-      break;
-    for (const Key &key : keys) {
-      if (isGood())
-        break;
-      llvm::sort(order, [&](size_t a, size_t b) {
-        auto rank = [&](size_t r) {
-          return std::tuple(!isFirst || requests[r].parts.empty(), -key(r),
-                            spanOf(r).first, r);
-        };
-        return rank(a) < rank(b);
-      });
-      int64_t bytes = packInOrder(size, offsets);
+  for (const Key &key : keys) {
+    llvm::sort(order, [&](size_t a, size_t b) {
+      auto rank = [&](size_t r) {
+        return std::tuple(-key(r), spanOf(r).first, r);
+      };
+      return rank(a) < rank(b);
+    });
+    // What reached the top comes first in the next attempt.
+    for (unsigned attempt = 0; attempt < mostAttempts; ++attempt) {
+      size_t highest;
+      int64_t bytes = packInOrder(size, offsets, highest);
       if (bytes < size) {
         size = bytes;
         best = offsets;
       }
+      if (isGood())
+        return best;
+      std::rotate(order.begin(), order.begin() + highest,
+                  order.begin() + highest + 1);
     }
   }
   return best;
