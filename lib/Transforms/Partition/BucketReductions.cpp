@@ -65,7 +65,7 @@ private:
   void collect(size_t number);
   std::optional<size_t> numberOf(AllReduceOp op);
   void join(ArrayRef<Candidate *> members);
-  void join(ArrayRef<AllReduceOp> members);
+  void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last);
 
   ArrayRef<func::FuncOp> classes;
   int64_t bucketBytes;
@@ -156,21 +156,33 @@ static bool isUsedBehind(const Candidate &member, const Candidate &last) {
 
 /// The largest power of two that divides the size of the value, at most that of
 /// a cache line.
-static int64_t alignmentOf(AllReduceOp op) {
-  int64_t bytes = getTensorBytes(op->getResult(0).getType());
-  return std::min<int64_t>(bytes & -bytes, 64);
+static int64_t alignmentOf(const Candidate &member) {
+  return std::min<int64_t>(member.bytes & -member.bytes, 64);
 }
 
-void Bucketer::join(ArrayRef<AllReduceOp> members) {
-  AllReduceOp first = members.front(), last = members.back();
-  // Each starts at a multiple of its alignment, without gaps.
+/// Returns the order in memory, the same in all classes. Each member starts at
+/// a multiple of its alignment, without gaps. Otherwise the latest in the first
+/// class is first, so that those that are there at one time are side by side.
+static SmallVector<Candidate *> layOut(ArrayRef<Candidate *> members) {
+  auto producerOf = [](Candidate *member) {
+    return member->uses.front().second->getOperand(0).getDefiningOp();
+  };
   auto ordered = llvm::to_vector(members);
-  llvm::stable_sort(ordered, [](AllReduceOp a, AllReduceOp b) {
-    return alignmentOf(a) > alignmentOf(b);
+  llvm::stable_sort(ordered, [&](Candidate *a, Candidate *b) {
+    if (alignmentOf(*a) != alignmentOf(*b))
+      return alignmentOf(*a) > alignmentOf(*b);
+    Operation *x = producerOf(a), *y = producerOf(b);
+    return x && (!y || y->isBeforeInBlock(x));
   });
+  return ordered;
+}
+
+/// The all-reduce gets the channel of the first, and the place of the last.
+void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
+                    AllReduceOp last) {
   Location loc = FusedLoc::get(
       first.getContext(),
-      llvm::map_to_vector(members, [](AllReduceOp op) { return op.getLoc(); }));
+      llvm::map_to_vector(ordered, [](AllReduceOp op) { return op.getLoc(); }));
   OpBuilder builder(last);
   SmallVector<Value> parts;
   int64_t elements = 0;
@@ -196,9 +208,12 @@ void Bucketer::join(ArrayRef<AllReduceOp> members) {
 }
 
 void Bucketer::join(ArrayRef<Candidate *> members) {
-  for (size_t use = 0; use < members.front()->uses.size(); ++use)
-    join(llvm::map_to_vector(
-        members, [&](Candidate *member) { return member->uses[use].second; }));
+  SmallVector<Candidate *> ordered = layOut(members);
+  for (size_t use = 0; use < members.front()->uses.size(); ++use) {
+    auto opOf = [&](Candidate *member) { return member->uses[use].second; };
+    join(llvm::map_to_vector(ordered, opOf), opOf(members.front()),
+         opOf(members.back()));
+  }
 }
 
 void Bucketer::run() {

@@ -81,3 +81,43 @@ func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
   return %0, %2, %1, %4
       : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>
 }
+
+// -----
+
+#terms = #whale.placement<[16] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[16] replicate 2 on [0, 1]>
+
+// The latest of the first class comes first, in both classes.
+// CHECK-LABEL: func @rank_class_0
+// CHECK: %[[EARLY:.*]] = stablehlo.negate %arg0
+// CHECK: %[[LATE:.*]] = stablehlo.negate %arg1
+// CHECK: %[[ALL:.*]] = whale.pack %[[LATE]], %[[EARLY]]
+// CHECK: %[[R:.*]] = whale.all_reduce %[[ALL]] channel 0
+// CHECK: %[[PARTS:.*]]:2 = whale.unpack %[[R]]
+// CHECK: return %[[PARTS]]#1, %[[PARTS]]#0
+func.func @rank_class_0(%x: tensor<16xf32>, %y: tensor<16xf32>)
+    -> (tensor<16xf32>, tensor<16xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  %a = stablehlo.negate %x : tensor<16xf32>
+  %b = stablehlo.negate %y : tensor<16xf32>
+  %0 = whale.all_reduce %a channel 0 from #terms to #sum
+      : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = whale.all_reduce %b channel 1 from #terms to #sum
+      : (tensor<16xf32>) -> tensor<16xf32>
+  return %0, %1 : tensor<16xf32>, tensor<16xf32>
+}
+// CHECK-LABEL: func @rank_class_1
+// CHECK: %[[B:.*]] = stablehlo.negate %arg1
+// CHECK: %[[A:.*]] = stablehlo.negate %arg0
+// CHECK: whale.pack %[[B]], %[[A]]
+func.func @rank_class_1(%x: tensor<16xf32>, %y: tensor<16xf32>)
+    -> (tensor<16xf32>, tensor<16xf32>)
+    attributes {whale.ranks = array<i64: 1>} {
+  %b = stablehlo.negate %y : tensor<16xf32>
+  %a = stablehlo.negate %x : tensor<16xf32>
+  %0 = whale.all_reduce %a channel 0 from #terms to #sum
+      : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = whale.all_reduce %b channel 1 from #terms to #sum
+      : (tensor<16xf32>) -> tensor<16xf32>
+  return %0, %1 : tensor<16xf32>, tensor<16xf32>
+}
