@@ -26,6 +26,7 @@ PASSES = (
     "whale/Transforms/Partition",
     "whale/Transforms/Schedule",
     "whale/Conversion",
+    "whale/Target/CUDA",
 )
 # What says nothing to a reader of the page.
 NOISE = re.compile(

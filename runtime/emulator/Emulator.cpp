@@ -17,6 +17,8 @@
 
 #include "emulator/Emulator.h"
 
+#include "emulator/Shadow.h"
+
 #include <boost/context/fiber.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
 
@@ -54,6 +56,27 @@ Fault &fault() {
   static auto *fault = new Fault;
   return *fault;
 }
+
+void report(const EmulatedKernel &kernel, int32_t block,
+            const std::string &what) {
+  std::lock_guard lock(fault().mutex);
+  fault().any = true;
+  if (!fault().text)
+    fault().text = std::string("kernel ") + kernel.name + ", block " +
+                   std::to_string(block) + ": " + what;
+}
+
+/// Of the kernel that this thread of the process runs.
+struct Launch {
+  const EmulatedKernel *kernel = nullptr;
+  void **arguments = nullptr;
+  Shadow buffers, shared;
+  /// Of the block that is run: the barriers that its threads have passed.
+  uint32_t barriers = 0;
+  /// What wrong addresses are replaced by.
+  alignas(16) char nowhere[64];
+};
+thread_local Launch launch;
 
 enum class State : uint8_t { Ready, AtBarrier, AtShuffle, Done };
 
@@ -97,11 +120,7 @@ struct Block {
 
 void Block::fail(const std::string &what) {
   failed = true;
-  std::lock_guard lock(fault().mutex);
-  fault().any = true;
-  if (!fault().text)
-    fault().text = std::string("kernel ") + kernel->name + ", block " +
-                   std::to_string(threads[0].seen.block) + ": " + what;
+  report(*kernel, threads[0].seen.block, what);
 }
 
 std::string Block::describeWaits() const {
@@ -121,6 +140,7 @@ bool Block::passBarrier() {
       return false;
   for (Thread &thread : threads)
     thread.state = State::Ready;
+  ++launch.barriers;
   return true;
 }
 
@@ -220,6 +240,52 @@ uint64_t shuffle(EmulatedThread *seen, int32_t mode, uint32_t mask,
   return thread.shuffle.result;
 }
 
+/// The kernel's buffer that has these bytes; null if there is none.
+void *findBuffer(const void *address, int32_t bytes, int64_t &size) {
+  for (int32_t i = 0; i < launch.kernel->numBuffers; ++i) {
+    auto *buffer = static_cast<char *>(launch.arguments[i]);
+    int64_t offset = static_cast<const char *>(address) - buffer;
+    size = launch.kernel->bufferBytes[i];
+    if (offset >= 0 && offset + bytes <= size)
+      return buffer;
+  }
+  return nullptr;
+}
+
+void *access(EmulatedThread *seen, void *array, int64_t arrayBytes,
+             void *address, int32_t bytes, int32_t alignment, int32_t kind) {
+  auto fail = [&](const std::string &what) {
+    report(*launch.kernel, seen->block,
+           "thread " + std::to_string(seen->thread) +
+               (kind & kWrites ? " writes " : " reads ") +
+               std::to_string(bytes) + " bytes " + what);
+    return launch.nowhere;
+  };
+  if (!array)
+    array = findBuffer(address, bytes, arrayBytes);
+  if (!array)
+    return fail("outside of all buffers");
+  int64_t offset =
+      static_cast<char *>(address) - static_cast<const char *>(array);
+  if (offset < 0 || offset + bytes > arrayBytes)
+    return fail("at byte " + std::to_string(offset) +
+                (kind & kOfSharedMemory ? " of shared memory of "
+                                        : " of a buffer of ") +
+                std::to_string(arrayBytes));
+  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(alignment))
+    return fail("at an address that is no multiple of " +
+                std::to_string(alignment));
+  bool isShared = kind & kOfSharedMemory;
+  Shadow &shadow = isShared ? launch.shared : launch.buffers;
+  std::string problem =
+      shadow.access(address, bytes, kind & kWrites,
+                    {seen->block, seen->thread, launch.barriers}, isShared);
+  if (!problem.empty())
+    fail("at byte " + std::to_string(offset) +
+         (isShared ? " of shared memory" : " of a buffer") + problem);
+  return address;
+}
+
 /// Runs one block whose threads wait for one another.
 void runBlock(const EmulatedKernel &kernel, void **buffers, int32_t number,
               std::vector<uint64_t> &shared) {
@@ -269,12 +335,17 @@ void runBlock(const EmulatedKernel &kernel, void **buffers, int32_t number,
 
 void run(const EmulatedKernel *kernel, void **buffers, int64_t begin,
          int64_t end) {
+  launch.kernel = kernel;
+  launch.arguments = buffers;
+  launch.buffers.forget();
   // What is not written holds no number that anybody would expect.
   std::vector<uint64_t> shared;
   for (int64_t iteration = begin; iteration < end; ++iteration) {
     if (kernel->cooperates) {
       shared.assign(static_cast<size_t>(kernel->sharedBytes + 7) / 8,
                     0x7ff7dead7fa0deadULL);
+      launch.shared.forget();
+      launch.barriers = 0;
       runBlock(*kernel, buffers, static_cast<int32_t>(iteration), shared);
       continue;
     }
@@ -288,7 +359,8 @@ void run(const EmulatedKernel *kernel, void **buffers, int64_t begin,
 } // namespace
 
 const EmulatorFunctions &emulatorFunctions() {
-  static constexpr EmulatorFunctions functions = {run, waitAtBarrier, shuffle};
+  static constexpr EmulatorFunctions functions = {run, waitAtBarrier, shuffle,
+                                                  access};
   return functions;
 }
 

@@ -26,9 +26,13 @@ const EmulatorFunctions &emulatorFunctions();
 /// At the start it is what WHALE_EMULATOR_SEED says, or 0.
 void setEmulatorSeed(uint64_t seed);
 
-/// What a kernel has done that a GPU does not define (a barrier that not all
-/// threads of the block reach, a shuffle from a lane that is not there) since
-/// this was asked last; nothing if all was well.
+/// What a kernel has done that a GPU does not define since this was asked last;
+/// nothing if all was well. Found are: a barrier that not all threads of the
+/// block reach; a shuffle from a lane that is not there; an access outside of
+/// its buffer, or at an address that is no multiple of its size; shared memory
+/// read before it is written; two threads that use a byte, one of them writes,
+/// and no barrier is between them (of the iterations that one call of a kernel
+/// runs).
 std::optional<std::string> takeEmulatorFault();
 
 /// Whether there is one: quick to ask.

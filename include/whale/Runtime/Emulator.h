@@ -40,7 +40,12 @@ struct EmulatedKernel {
   /// 1 if an iteration is a block whose threads wait for one another, 0 if it
   /// is a thread.
   int32_t cooperates;
+  int32_t numBuffers;
+  const int64_t *bufferBytes;
 };
+
+/// What a kernel reads or writes, other than a thread's own variables.
+enum AccessKind : int32_t { kReads = 0, kWrites = 1, kOfSharedMemory = 2 };
 
 /// Which lane's value a shuffle takes.
 enum class ShuffleMode : int32_t { Up, Down, Xor, Index };
@@ -56,6 +61,13 @@ struct EmulatorFunctions {
   /// of the result says that the lane is inside its segment.
   uint64_t (*shuffle)(EmulatedThread *thread, int32_t mode, uint32_t mask,
                       uint32_t value, uint32_t operand, uint32_t clamp);
+  /// Called before `bytes` are read or written at `address`, in the array of
+  /// `arrayBytes` at `array`, or for null in any buffer of the kernel; `kind`
+  /// is a sum of AccessKinds. Returns where to access instead: `address`, or if
+  /// that is wrong a few bytes that nobody else uses.
+  void *(*access)(EmulatedThread *thread, void *array, int64_t arrayBytes,
+                  void *address, int32_t bytes, int32_t alignment,
+                  int32_t kind);
 };
 
 } // namespace whale::runtime

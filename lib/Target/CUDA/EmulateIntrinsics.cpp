@@ -12,12 +12,14 @@
 //   hardware approximates (reciprocals, square roots) is exact;
 // - thread and block numbers, barriers and shuffles come from the
 //   EmulatedThread that each kernel gets as its first argument;
-// - shared memory is the block's own.
+// - shared memory is the block's own;
+// - the emulator is asked before each access.
 //
 // Anything else that only a GPU has is an error, never skipped.
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckAccesses.h"
 #include "LowerToNvvm.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 
@@ -243,6 +245,31 @@ Value *emulateAssembly(const Site &site, StringRef text) {
   if (text.contains("setp.equ.f64") && text.contains("selp.f64"))
     return b.CreateSelect(b.CreateFCmpUEQ(operand(0), operand(1)), operand(2),
                           operand(3));
+  // Products and sums of 128 bits, as pairs of 64.
+  if (text.contains("mov.b64         $1, {r2,r3};")) {
+    auto wide = [&](unsigned number) {
+      return b.CreateZExt(operand(number), b.getInt128Ty());
+    };
+    auto pair = [&](unsigned number) {
+      return b.CreateOr(wide(number), b.CreateShl(wide(number + 1), 64));
+    };
+    Value *value = nullptr;
+    if (text.contains("mad.lo.cc.u32   r0, alo, blo, clo;"))
+      value = b.CreateAdd(b.CreateMul(wide(0), wide(1)), wide(2));
+    else if (text.contains("mul.lo.u32      r0, alo, blo;"))
+      value = b.CreateMul(wide(0), wide(1));
+    else if (text.contains("add.cc.u32      r0, a0, b0;"))
+      value = b.CreateAdd(pair(0), pair(2));
+    else if (text.contains("sub.cc.u32      r0, a0, b0;"))
+      value = b.CreateSub(pair(0), pair(2));
+    else
+      return nullptr;
+    Value *result = PoisonValue::get(type);
+    result =
+        b.CreateInsertValue(result, b.CreateTrunc(value, b.getInt64Ty()), 0);
+    return b.CreateInsertValue(
+        result, b.CreateTrunc(b.CreateLShr(value, 64), b.getInt64Ty()), 1);
+  }
   if (text.contains("mad.lo.cc.u32   $0, $2, $3, $4;") &&
       text.contains("madc.hi.u32     $1, $2, $3,  0;")) {
     auto wide = [&](unsigned number) {
@@ -263,7 +290,7 @@ Value *emulateAssembly(const Site &site, StringRef text) {
 
 /// The fields of whale/Runtime/Emulator.h's EmulatedThread and its functions.
 enum ThreadField { kFunctions, kSharedMemory, kThread, kBlock };
-enum Function { kRun, kBarrier, kShuffle };
+enum Function { kRun, kBarrier, kShuffle, kAccess };
 
 StructType *getThreadType(LLVMContext &context) {
   auto *pointer = PointerType::get(context, 0);
@@ -278,11 +305,10 @@ Value *loadField(IRBuilder<> &b, Value *self, ThreadField field) {
   return load;
 }
 
-Value *loadFunction(const Site &site, Function function) {
-  auto *pointer = PointerType::get(site.b.getContext(), 0);
-  Value *table = loadField(site.b, site.self, kFunctions);
-  return site.b.CreateLoad(pointer,
-                           site.b.CreateConstGEP1_32(pointer, table, function));
+Value *loadFunction(IRBuilder<> &b, Value *self, Function function) {
+  auto *pointer = b.getPtrTy();
+  Value *table = loadField(b, self, kFunctions);
+  return b.CreateLoad(pointer, b.CreateConstGEP1_32(pointer, table, function));
 }
 
 /// shfl.sync of 32 bits; with a predicate it returns a pair.
@@ -299,7 +325,7 @@ Value *emulateShuffle(const Site &site, StringRef name) {
   Value *value = site.operand(1);
   auto *type = FunctionType::get(
       b.getInt64Ty(), {b.getPtrTy(), word, word, word, word, word}, false);
-  Value *result = b.CreateCall(type, loadFunction(site, kShuffle),
+  Value *result = b.CreateCall(type, loadFunction(b, site.self, kShuffle),
                                {site.self, b.getInt32(number), site.operand(0),
                                 b.CreateBitCast(value, word), site.operand(2),
                                 site.operand(3)});
@@ -323,7 +349,7 @@ Value *emulateThread(const Site &site, StringRef name) {
     return loadField(b, site.self, kBlock);
   if (name == "barrier.cta.sync.aligned.all")
     return b.CreateCall(FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
-                        loadFunction(site, kBarrier), {site.self});
+                        loadFunction(b, site.self, kBarrier), {site.self});
   if (name.starts_with("shfl.sync."))
     return emulateShuffle(site, name);
   return nullptr;
@@ -399,9 +425,18 @@ bool hasCooperation(const llvm::Function &kernel) {
   });
 }
 
+using Arrays = DenseMap<Value *, whale::EmulatedArray>;
+
+SmallVector<uint64_t> getBufferBytes(const llvm::Function &kernel) {
+  SmallVector<uint64_t> bytes;
+  for (const Argument &argument : kernel.args())
+    bytes.push_back(argument.getDereferenceableBytes());
+  return bytes;
+}
+
 /// Moves the body of a kernel into a function of an EmulatedThread and a list
-/// of buffers, and returns that.
-llvm::Function *makeBody(llvm::Function &kernel) {
+/// of buffers, and returns that. Notes the buffers in `arrays`.
+llvm::Function *makeBody(llvm::Function &kernel, Arrays &arrays) {
   LLVMContext &context = kernel.getContext();
   auto *pointer = PointerType::get(context, 0);
   auto *body = llvm::Function::Create(
@@ -413,16 +448,19 @@ llvm::Function *makeBody(llvm::Function &kernel) {
   for (Argument &argument : kernel.args()) {
     Value *place = b.CreateConstInBoundsGEP1_32(pointer, body->getArg(1),
                                                 argument.getArgNo());
-    argument.replaceAllUsesWith(b.CreateLoad(pointer, place));
+    Value *buffer = b.CreateLoad(pointer, place);
+    arrays[buffer] = {argument.getDereferenceableBytes(), false};
+    argument.replaceAllUsesWith(buffer);
   }
   return body;
 }
 
-/// Gives the arrays in shared memory places in the block's; returns its size.
-uint64_t placeShared(llvm::Function &body, ArrayRef<GlobalVariable *> arrays,
-                     const DataLayout &layout) {
+/// Gives what is in shared memory places in the block's, noted in `arrays`;
+/// returns its size.
+uint64_t placeShared(llvm::Function &body, ArrayRef<GlobalVariable *> shared,
+                     const DataLayout &layout, Arrays &arrays) {
   uint64_t size = 0;
-  for (GlobalVariable *array : arrays) {
+  for (GlobalVariable *array : shared) {
     SmallVector<Instruction *> users;
     for (User *user : array->users())
       if (auto *instruction = dyn_cast<Instruction>(user))
@@ -437,28 +475,33 @@ uint64_t placeShared(llvm::Function &body, ArrayRef<GlobalVariable *> arrays,
     place = b.CreateAddrSpaceCast(place, array->getType());
     for (Instruction *user : users)
       user->replaceUsesOfWith(array, place);
-    size += layout.getTypeAllocSize(array->getValueType());
+    uint64_t bytes = layout.getTypeAllocSize(array->getValueType());
+    arrays[place] = {bytes, true};
+    size += bytes;
   }
   return size;
 }
 
 /// The kernel's entry: describes it and lets the runtime run it.
 void makeEntry(StringRef name, llvm::Function *body, int64_t threads,
-               uint64_t sharedBytes, bool cooperates, GlobalVariable *table) {
+               uint64_t sharedBytes, bool cooperates,
+               ArrayRef<uint64_t> bufferBytes, GlobalVariable *table) {
   Module &module = *body->getParent();
   LLVMContext &context = module.getContext();
   IRBuilder<> b(context);
   auto *pointer = b.getPtrTy();
-  auto *type = StructType::get(context, {pointer, pointer, b.getInt32Ty(),
-                                         b.getInt32Ty(), b.getInt32Ty()});
-  auto *text = new GlobalVariable(
-      module, ArrayType::get(b.getInt8Ty(), name.size() + 1), true,
-      GlobalValue::PrivateLinkage, ConstantDataArray::getString(context, name));
-  auto *description = new GlobalVariable(
-      module, type, true, GlobalValue::InternalLinkage,
-      ConstantStruct::get(type,
-                          {text, body, b.getInt32(threads),
-                           b.getInt32(sharedBytes), b.getInt32(cooperates)}));
+  auto addConstant = [&](Constant *value, GlobalValue::LinkageTypes linkage) {
+    return new GlobalVariable(module, value->getType(), true, linkage, value);
+  };
+  Constant *text = addConstant(ConstantDataArray::getString(context, name),
+                               GlobalValue::PrivateLinkage);
+  Constant *sizes = addConstant(ConstantDataArray::get(context, bufferBytes),
+                                GlobalValue::PrivateLinkage);
+  Constant *description = addConstant(
+      ConstantStruct::getAnon({text, body, b.getInt32(threads),
+                               b.getInt32(sharedBytes), b.getInt32(cooperates),
+                               b.getInt32(bufferBytes.size()), sizes}),
+      GlobalValue::InternalLinkage);
   auto *entry = llvm::Function::Create(
       FunctionType::get(b.getVoidTy(),
                         {pointer, b.getInt64Ty(), b.getInt64Ty()}, false),
@@ -502,12 +545,19 @@ Error whale::emulateIntrinsics(Module &module) {
     std::string name = kernel->getName().str();
     int64_t threads = getThreads(*kernel);
     bool cooperates = hasCooperation(*kernel);
-    llvm::Function *body = makeBody(*kernel);
+    SmallVector<uint64_t> bufferBytes = getBufferBytes(*kernel);
+    Arrays arrays;
+    llvm::Function *body = makeBody(*kernel, arrays);
     kernel->eraseFromParent();
     if (Error error = emulateCalls(*body, body->getArg(0)))
       return error;
-    uint64_t bytes = placeShared(*body, shared, module.getDataLayout());
-    makeEntry(name, body, threads, bytes, cooperates, table);
+    uint64_t bytes = placeShared(*body, shared, module.getDataLayout(), arrays);
+    Value *self = body->getArg(0);
+    if (Error error = whale::checkAccesses(*body, arrays, [&](auto &b) {
+          return loadFunction(b, self, kAccess);
+        }))
+      return error;
+    makeEntry(name, body, threads, bytes, cooperates, bufferBytes, table);
   }
   for (GlobalVariable *array : shared)
     if (array->use_empty())

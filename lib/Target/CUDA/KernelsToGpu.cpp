@@ -13,9 +13,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Target/CUDA/Passes.h"
@@ -93,6 +95,10 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   kernel.setKnownGridSizeAttr(toSizes(grid));
 
   OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  for (unsigned number = 0; number < numBuffers; ++number)
+    if (int64_t bytes = getTensorBytes(kernel.getArgument(number).getType()))
+      kernel.setArgAttr(number, LLVM::LLVMDialect::getDereferenceableAttrName(),
+                        b.getI64IntegerAttr(bytes));
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };

@@ -19,8 +19,8 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
     into. Without `whale.threads`, each of its iterations is run by a thread, in
     blocks of 128; else by a block of so many threads. The loop from `begin` to
     `end` disappears, shared memory becomes a workgroup attribution, and the
-    sizes of blocks and grid are known, so that LLVM can compute indices in 32
-    bits.
+    sizes of blocks, grid and buffers are known, so that LLVM can compute
+    indices in 32 bits, and the emulator can check accesses.
 
     Example:
     ```mlir
@@ -39,8 +39,9 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
     ```mlir
     module {
       gpu.module @kernels {
-        gpu.func @k0(%arg0: memref<300xf32>, %arg1: memref<300xf32>) kernel
-            attributes {known_block_size = array<i32: 128, 1, 1>,
+        gpu.func @k0(%arg0: memref<300xf32> {llvm.dereferenceable = 1200 : i64},
+                     %arg1: memref<300xf32> {llvm.dereferenceable = 1200 : i64})
+            kernel attributes {known_block_size = array<i32: 128, 1, 1>,
             known_grid_size = array<i32: 3, 1, 1>} {
           %block_id_x = gpu.block_id x
           %thread_id_x = gpu.thread_id x
@@ -62,7 +63,8 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
   ];
 }
 
