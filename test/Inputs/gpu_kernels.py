@@ -1,0 +1,67 @@
+"""Writes a program with many kernels of all kinds, as StableHLO.
+
+usage: gpu_kernels.py FILE
+"""
+
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+
+SHAPES = [(3, 5), (40, 33), (5, 300), (2, 2500), (300, 6), (700, 40)]
+DTYPES = ["float32", "bfloat16", "int32"]
+
+
+def rows(x):
+    """Reductions and what is made of them, along both dimensions."""
+    y = x.astype(jnp.float32)
+    yield x.sum(axis=1)
+    yield x.max(axis=1)
+    yield x.sum(axis=0)
+    yield jnp.argmax(x, axis=1)
+    yield jax.nn.softmax(y, axis=1)
+    yield (y - y.mean(axis=1, keepdims=True)) / (
+        y.std(axis=1, keepdims=True) + 1
+    )
+    yield y.min(axis=0)
+    yield y.sum()
+    yield jnp.cumsum(y, axis=1)
+    yield x.T + 1
+    yield jnp.concatenate([x, x * 2, x[:, :2]], axis=1)
+    yield jnp.sort(x, axis=1)[:, :2]
+
+
+def indices(x, i):
+    yield x[i]
+    yield jnp.zeros((8, x.shape[1]), x.dtype).at[i].add(x[i])
+    yield jax.lax.dynamic_update_slice(x, x[:2] * 3, (i[0], i[1]))
+    yield jax.lax.reduce_window(
+        x, -jnp.inf, jax.lax.max, (2, 2), (1, 2), "SAME"
+    )
+
+
+def program(arrays, places):
+    results = [list(rows(x)) for x in arrays]
+    results += [
+        list(indices(x, places)) for x in arrays if x.dtype == jnp.float32
+    ]
+    return results
+
+
+def main():
+    arrays = [
+        jax.ShapeDtypeStruct(shape, dtype)
+        for shape in SHAPES
+        for dtype in DTYPES
+    ]
+    places = jax.ShapeDtypeStruct((4,), jnp.int32)
+    text = jax.jit(program).lower(arrays, places).as_text()
+    with open(sys.argv[1], "w") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()
