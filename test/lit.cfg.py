@@ -3,6 +3,7 @@
 import os
 
 import lit.formats
+import lit.util
 
 config.name = "whale"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -16,6 +17,11 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(
     ("%python", os.path.join(config.whale_source_dir, ".venv/bin/python"))
 )
+# Of the CUDA toolkit; tests that need it are counted as unsupported without.
+toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+config.environment["PATH"] += os.pathsep + os.path.join(toolkit, "bin")
+if lit.util.which("ptxas", config.environment["PATH"]):
+    config.available_features.add("ptxas")
 # A pass that leaves invalid IR fails the test that shows it.
 variable = "WHALE_VERIFY_EACH"
 config.environment[variable] = os.environ.get(variable, "1")
