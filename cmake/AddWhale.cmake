@@ -7,6 +7,13 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/WhalePch.cpp CONTENT "")
 add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
 target_precompile_headers(WhalePch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
 
+# The same for what neither uses MLIR nor LLVM.
+add_library(WhaleRuntimePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
+target_link_libraries(WhaleRuntimePch PRIVATE nlohmann_json::nlohmann_json)
+target_precompile_headers(WhaleRuntimePch PRIVATE
+  <algorithm> <chrono> <cmath> <functional> <map> <memory> <mutex> <optional>
+  <set> <string> <thread> <unordered_map> <vector> <nlohmann/json.hpp>)
+
 # The same for what tests share, compiled as executables are (-fPIE).
 if(WHALE_BUILD_TESTS)
   find_package(GTest REQUIRED)
@@ -34,6 +41,10 @@ endfunction()
 function(add_whale_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  # As libraries are compiled, so that it can share their precompiled header.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM WhalePch)
   add_dependencies(${name} whale-headers)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
 endfunction()
