@@ -285,6 +285,12 @@ Value whale::allocateShared(OpBuilder &b, Location loc, int64_t count,
       b, loc, MemRefType::get({count}, type, AffineMap(), space));
 }
 
+bool LoopNest::combinesInShared() const {
+  return blocks.rows > kWarp || llvm::any_of(sums, [&](const Sum &sum) {
+           return !shuffles(sum.combiner->getResult(0).getType());
+         });
+}
+
 /// Combines the values of the threads of a result; the thread in row 0 gets
 /// what all of them make.
 Value LoopNest::emitAcrossThreads(OpBuilder &b, const Sum &sum, Value value,
@@ -302,8 +308,7 @@ Value LoopNest::emitAcrossThreads(OpBuilder &b, const Sum &sum, Value value,
                                  constantIndex(b, loc, rhs))
         .getResult();
   };
-  bool shuffles = !blocks.across && (type.isF32() || type.isInteger(32));
-  if (shuffles) {
+  if (shuffles(type)) {
     for (int64_t offset = std::min(rows, kWarp) / 2; offset > 0; offset /= 2) {
       auto other = gpu::ShuffleOp::create(b, loc, value, offset, kWarp,
                                           gpu::ShuffleMode::XOR);

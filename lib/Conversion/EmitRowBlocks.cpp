@@ -76,6 +76,39 @@ void RowKernel::findThreads() {
   }
 }
 
+bool RowKernel::isOfFirstThread(const LoopNest &nest) const {
+  return nest.blocks.terms <= 1 && nest.loops.size() == numRowLoops;
+}
+
+/// The operands of the kernel that results of `nest` are written over.
+SmallVector<Value> RowKernel::findOverwritten(KernelOp kernel,
+                                              const LoopNest &nest) const {
+  SmallVector<Value> found;
+  if (std::optional<ArrayRef<int64_t>> inplace = kernel.getInplace())
+    for (auto [result, operand] : llvm::zip_equal(results, *inplace))
+      if (operand >= 0 && result.getDefiningOp() == nest.op)
+        found.push_back(inputs[operand]);
+  return found;
+}
+
+bool RowKernel::needsBarrier(unsigned number, unsigned last,
+                             ArrayRef<Value> overwritten) const {
+  const LoopNest &nest = nests[number];
+  return llvm::any_of(llvm::seq(last, number), [&](unsigned other) {
+    const LoopNest &before = nests[other];
+    // Sums are stored by the first thread, too.
+    bool isOfOneThread = isOfFirstThread(nest) &&
+                         (isOfFirstThread(before) || before.blocks.terms > 1);
+    bool reads = llvm::any_of(nest.inputs, [&](Value input) {
+      return input.getDefiningOp() == before.op;
+    });
+    bool isRead = llvm::any_of(overwritten, [&](Value operand) {
+      return before.inputs.contains(operand);
+    });
+    return (reads && !isOfOneThread) || isRead;
+  });
+}
+
 /// What thread `thread` of row `row`, which is at `place` of the block, does of
 /// a nest.
 void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
@@ -84,7 +117,6 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
   makeLocals(b, nest, place, /*isOnlyRow=*/true);
   unsigned depth = nest.loops.size();
   nest.setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numRowLoops)), row);
-  nest.hoistLoads(b, numRowLoops);
   OpBuilder::InsertionGuard guard(b);
   auto whenFirst = [&] {
     Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
@@ -92,6 +124,9 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
     auto branch = scf::IfOp::create(b, loc, isFirst, false);
     b.setInsertionPointToStart(branch.thenBlock());
   };
+  if (isOfFirstThread(nest))
+    whenFirst();
+  nest.hoistLoads(b, numRowLoops);
   if (nest.blocks.terms > 1) {
     SmallVector<Value> values = nest.emitThreadTerms(
         b, thread, constantIndex(b, loc, nest.blocks.terms));
@@ -104,9 +139,7 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
                  LoopNest::combine(b, sum.combiner, init, value));
     return;
   }
-  if (depth == numRowLoops) {
-    whenFirst();
-  } else {
+  if (depth > numRowLoops) {
     int64_t points = nest.blocks.results / countRows(rows);
     auto loop =
         scf::ForOp::create(b, loc, thread, constantIndex(b, loc, points),
@@ -118,7 +151,8 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
   nest.emitReduction(b, depth);
 }
 
-void RowKernel::emitThreads(OpBuilder &b, Value begin, Value end) {
+void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,
+                            Value end) {
   Location loc = begin.getLoc();
   auto blocks =
       scf::ForOp::create(b, loc, begin, end, constantIndex(b, loc, 1));
@@ -133,9 +167,16 @@ void RowKernel::emitThreads(OpBuilder &b, Value begin, Value end) {
         b, loc, place,
         arith::MulIOp::create(b, loc, row, constantIndex(b, loc, blockRows)));
   }
+  // All threads are done with the nests before it.
+  unsigned last = 0;
   for (auto [number, nest] : llvm::enumerate(nests)) {
-    if (number > 0)
+    if (needsBarrier(number, last, findOverwritten(kernel, nest))) {
       gpu::BarrierOp::create(b, loc);
+      last = number;
+    }
     emitThread(b, nest, row, place, thread);
+    // To combine sums threads wait for each other, too.
+    if (nest.blocks.terms > 1 && nest.combinesInShared())
+      last = number;
   }
 }

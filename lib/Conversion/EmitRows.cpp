@@ -264,7 +264,7 @@ void RowKernel::emit(KernelOp kernel) {
     nest.allocate(b);
   }
   if (forBlocks)
-    emitThreads(b, begin, end);
+    emitThreads(b, kernel, begin, end);
   else
     emitLoops(b, begin, end);
 }

@@ -184,6 +184,14 @@ private:
   void emitBlock(mlir::OpBuilder &b, mlir::Value block);
   llvm::SmallVector<mlir::Value>
   emitThreadTerms(mlir::OpBuilder &b, mlir::Value first, mlir::Value end);
+  /// Whether threads combine values of the type by shuffles, as far as they are
+  /// in one warp.
+  bool shuffles(mlir::Type type) const {
+    return !blocks.across && (type.isF32() || type.isInteger(32));
+  }
+  /// Whether threads that combine sums do so in shared memory: there is a
+  /// barrier, and they store what they have combined after it.
+  bool combinesInShared() const;
   mlir::Value emitAcrossThreads(mlir::OpBuilder &b, const Sum &sum,
                                 mlir::Value value, mlir::Value column,
                                 mlir::Value row);

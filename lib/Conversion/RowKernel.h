@@ -50,7 +50,16 @@ private:
   void emitLoops(mlir::OpBuilder &b, mlir::Value begin, mlir::Value end);
   void emitRows(mlir::OpBuilder &b, mlir::ValueRange outer, mlir::Value from,
                 mlir::Value to);
-  void emitThreads(mlir::OpBuilder &b, mlir::Value begin, mlir::Value end);
+  void emitThreads(mlir::OpBuilder &b, KernelOp kernel, mlir::Value begin,
+                   mlir::Value end);
+  /// Whether each row's first thread alone computes and stores the nest.
+  bool isOfFirstThread(const LoopNest &nest) const;
+  llvm::SmallVector<mlir::Value> findOverwritten(KernelOp kernel,
+                                                 const LoopNest &nest) const;
+  /// Whether nest `number` must wait for the nests from `last` on in the other
+  /// threads of its row; `overwritten` are operands that it is written over.
+  bool needsBarrier(unsigned number, unsigned last,
+                    llvm::ArrayRef<mlir::Value> overwritten) const;
   void emitThread(mlir::OpBuilder &b, LoopNest &nest, mlir::Value row,
                   mlir::Value place, mlir::Value thread);
 

@@ -124,3 +124,39 @@ func.func @parts(%x: tensor<48x64xf32>, %z: tensor<48x4x64xf32>)
       : (tensor<48x4x64xf32>, tensor<f32>) -> tensor<48x4xf32>
   return %y : tensor<48x4xf32>
 }
+
+// -----
+
+// What the first thread of a row computes from what it has stored itself needs
+// no barrier; what all threads read does.
+// CHECK-LABEL: @scalars
+// CHECK: gpu.thread_id x
+// CHECK: gpu.barrier
+// CHECK: scf.if
+// CHECK:   memref.store %{{.*}} : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT: gpu.barrier
+// CHECK: scf.if
+// CHECK:   memref.load %{{.*}} : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK:   math.sqrt
+// CHECK: gpu.barrier
+// CHECK: arith.mulf
+// CHECK: return
+func.func @scalars(%x: tensor<48x256xf32>) -> tensor<48x256xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<48x256xf32>, tensor<f32>) -> tensor<48xf32>
+  %r = stablehlo.rsqrt %s : tensor<48xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0]
+      : (tensor<48xf32>) -> tensor<48x256xf32>
+  %p = stablehlo.multiply %x, %rb : tensor<48x256xf32>
+  %t = stablehlo.reduce(%p init: %zero) applies stablehlo.maximum
+      across dimensions = [1]
+      : (tensor<48x256xf32>, tensor<f32>) -> tensor<48xf32>
+  %u = stablehlo.subtract %t, %r : tensor<48xf32>
+  %ub = stablehlo.broadcast_in_dim %u, dims = [0]
+      : (tensor<48xf32>) -> tensor<48x256xf32>
+  // expected-remark @below {{one kernel for 4 loops over rows}}
+  %y = stablehlo.add %p, %ub : tensor<48x256xf32>
+  return %y : tensor<48x256xf32>
+}
