@@ -1,5 +1,4 @@
-//===- LowerLinearAlgebra.h - Calls of numerical routines ------ -*- C++
-//-*-===//
+//===- LowerLinearAlgebra.h - Calls of numerical routines -------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

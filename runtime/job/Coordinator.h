@@ -1,5 +1,4 @@
-//===- Coordinator.h - What connects the processes of a job ------*- C++
-//-*-===//
+//===- Coordinator.h - What connects the processes of a job -----*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

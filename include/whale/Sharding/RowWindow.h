@@ -1,5 +1,4 @@
-//===- RowWindow.h - The rows that a part of a convolution reads -*- C++
-//-*-===//
+//===- RowWindow.h - Rows that a part of a convolution reads ----*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

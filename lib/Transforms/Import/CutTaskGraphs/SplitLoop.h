@@ -1,5 +1,4 @@
-//===- SplitLoop.h - One loop as several --------------------------*- C++
-//-*-===//
+//===- SplitLoop.h - One loop as several ------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -28,8 +28,8 @@ namespace {
 struct Parts {
   /// The dimension of the keys.
   int keyLabel;
-  std::optional<Mask::Causal> causal;
-  SmallVector<std::pair<Labeled, bool>, 2> others;
+  std::optional<Mask::Causal> causal = std::nullopt;
+  SmallVector<std::pair<Labeled, bool>, 2> others = {};
 
   /// Whether it is the one comparison that is taken apart.
   bool add(const std::optional<Mask::Causal> &found) {
