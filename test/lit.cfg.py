@@ -22,6 +22,12 @@ toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
 config.environment["PATH"] += os.pathsep + os.path.join(toolkit, "bin")
 if lit.util.which("ptxas", config.environment["PATH"]):
     config.available_features.add("ptxas")
+# The emulator links the toolkit's functions, too.
+if any(
+    os.path.exists(os.path.join(place, "libdevice/libdevice.10.bc"))
+    for place in (toolkit + "/nvvm", "/usr/lib/nvidia-cuda-toolkit")
+):
+    config.available_features.add("libdevice")
 # A pass that leaves invalid IR fails the test that shows it.
 variable = "WHALE_VERIFY_EACH"
 config.environment[variable] = os.environ.get(variable, "1")

@@ -1,5 +1,4 @@
-//===- WriteProgramTest.cpp - What is written is read as the same *- C++
-//-*-===//
+//===- WriteProgramTest.cpp - What is written is what is read -------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
