@@ -37,26 +37,25 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module {
-      gpu.module @kernels {
-        gpu.func @k0(%arg0: memref<300xf32> {llvm.dereferenceable = 1200 : i64},
-                     %arg1: memref<300xf32> {llvm.dereferenceable = 1200 : i64})
-            kernel attributes {known_block_size = array<i32: 128, 1, 1>,
-            known_grid_size = array<i32: 3, 1, 1>} {
-          %block_id_x = gpu.block_id x
-          %thread_id_x = gpu.thread_id x
-          %c128 = arith.constant 128 : index
-          %0 = arith.muli %block_id_x, %c128 : index
-          %1 = arith.addi %0, %thread_id_x : index
-          %c300 = arith.constant 300 : index
-          %2 = arith.cmpi ult, %1, %c300 : index
-          scf.if %2 {
-            %3 = memref.load %arg0[%1] : memref<300xf32>
-            %4 = arith.negf %3 : f32
-            memref.store %4, %arg1[%1] : memref<300xf32>
-          }
-          gpu.return
+    gpu.module @kernels {
+      gpu.func @k0(%arg0: memref<300xf32> {llvm.dereferenceable = 1200 : i64},
+                   %arg1: memref<300xf32> {llvm.dereferenceable = 1200 : i64})
+          kernel attributes {known_block_size = array<i32: 128, 1, 1>,
+          known_grid_size = array<i32: 3, 1, 1>} {
+        %block_id_x = gpu.block_id x
+        %thread_id_x = gpu.thread_id x
+        %c128 = arith.constant 128 : index
+        %0 = arith.muli %block_id_x, %c128 : index
+        %1 = arith.addi %0, %thread_id_x : index
+        %c300 = arith.constant 300 : index
+        %2 = arith.cmpi ult, %1, %c300 : index
+        scf.if %2 {
+          %c1 = arith.constant 1 : index
+          %3 = memref.load %arg0[%1] : memref<300xf32>
+          %4 = arith.negf %3 : f32
+          memref.store %4, %arg1[%1] : memref<300xf32>
         }
+        gpu.return
       }
     }
     ```
