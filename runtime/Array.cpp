@@ -17,19 +17,32 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <sys/mman.h>
 
 namespace whale::runtime {
+
+/// From so many bytes on memory is taken of the system: the C library keeps
+/// what is freed, in pieces, so that a process grew by up to twice what is
+/// planned.
+static constexpr int64_t kMappedBytes = 1 << 20;
 
 std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   constexpr size_t alignment = 64;
   // aligned_alloc wants a multiple; a zero-size buffer still has an address.
   size_t rounded = static_cast<size_t>(bytes) + alignment;
   rounded -= rounded % alignment;
-  void *data = std::aligned_alloc(alignment, rounded);
-  if (!data)
+  bool isMapped = bytes >= kMappedBytes;
+  void *data = isMapped ? mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                        : std::aligned_alloc(alignment, rounded);
+  if (!data || data == MAP_FAILED)
     throw Error("cannot allocate " + std::to_string(bytes) + " bytes");
   auto buffer = std::make_shared<Buffer>();
-  buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
+  if (isMapped)
+    buffer->data =
+        std::shared_ptr<void>(data, [rounded](void *p) { munmap(p, rounded); });
+  else
+    buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
   buffer->bytes = bytes;
   return buffer;
 }
@@ -55,13 +68,13 @@ struct Array::State {
   /// Guards `value` and `fate`: another handle may donate at any time.
   std::mutex mutex;
   std::shared_ptr<Value> value;
-  /// Empty until it is donated.
-  std::string fate;
+  /// A literal, null until it is donated.
+  const char *fate = nullptr;
 
   std::shared_ptr<Value> getValue() {
     std::lock_guard lock(mutex);
-    if (!fate.empty())
-      throw Error("the array was " + fate + " and cannot be read");
+    if (fate)
+      throw Error("the array was " + std::string(fate) + " and cannot be read");
     return value;
   }
   std::vector<std::shared_ptr<Buffer>> readShards() {
@@ -137,11 +150,14 @@ static void checkAll(const Layout &layout,
                 "(wh.gather)");
 }
 
-bool Array::isDonated() const { return !fate().empty(); }
+bool Array::isDonated() const {
+  std::lock_guard lock(state->mutex);
+  return state->fate;
+}
 
 std::string Array::fate() const {
   std::lock_guard lock(state->mutex);
-  return state->fate;
+  return state->fate ? state->fate : "";
 }
 
 std::shared_ptr<Step> Array::step() const { return state->getValue()->step; }
@@ -273,10 +289,10 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
   return fromShards(state->dtype, state->shape, layout, std::move(result));
 }
 
-void Array::donate(std::string fate) const {
+void Array::donate(const char *fate) const {
   std::shared_ptr<Value> unused; // It goes after the lock.
   std::lock_guard lock(state->mutex);
-  state->fate = std::move(fate);
+  state->fate = fate;
   unused.swap(state->value);
 }
 

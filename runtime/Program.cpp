@@ -387,7 +387,7 @@ Array Program::gather(const Array &array, bool everywhere,
   // in one order.
   StepQueue::Place place = engine.queue.reserve(interrupted);
   std::vector<std::shared_ptr<Step>> before = {array.step()};
-  std::shared_ptr<Step> step = Step::create(before, [](const std::string &) {});
+  std::shared_ptr<Step> step = Step::create(before, [](const char *) {});
   auto whole = std::make_shared<Array>();
   engine.queue.push(std::move(place), step, [=, &engine] {
     try {
@@ -566,6 +566,7 @@ Submission Program::submit(std::span<const Array> arguments,
   work->options.interrupted = nullptr; // It is the caller's.
   std::vector<std::shared_ptr<Step>> before;
   std::vector<Array> donated;
+  work->arguments.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter &parameter = program.arguments[i];
     work->arguments.push_back(
@@ -577,7 +578,7 @@ Submission Program::submit(std::span<const Array> arguments,
     if (options.donate && parameter.donated)
       donated.push_back(arguments[i]);
   }
-  auto donate = [donated](const std::string &fate) {
+  auto donate = [donated = std::move(donated)](const char *fate) {
     for (const Array &array : donated)
       array.donate(fate);
   };
@@ -586,6 +587,8 @@ Submission Program::submit(std::span<const Array> arguments,
   Submission submission;
   submission.step = work->step = Step::create(before, donate);
   submission.costs = costs;
+  submission.results.reserve(program.results.size());
+  work->results.reserve(program.results.size());
   for (const Parameter &result : program.results) {
     submission.results.push_back(
         Array::ofStep(result.dtype, result.shape, result.layout, work->step));

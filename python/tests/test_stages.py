@@ -161,7 +161,7 @@ def test_stacked_layers_stay_in_their_stages(count, strategy, cluster, dtype):
         close(value, expected, 2e-5 if dtype == jnp.float32 else 1e-2)
     close(tuple(ours), tuple(theirs), 1e-4 if dtype == jnp.float32 else 3e-2)
 
-    # In the memory of what is donated, though a stage holds none of the others'.
+    # In the memory of what is donated, though no stage has all of it.
     stacks = [r for r in program.manifest["results"] if r["view"]]
     assert stacks and all(stack["alias"] is not None for stack in stacks)
     # Weights and two moments, of the layers of one stage.

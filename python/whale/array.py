@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -34,6 +34,18 @@ class Shard:
     data: np.ndarray
 
 
+class Kind(NamedTuple):
+    """What the arrays of one argument or result of a program have in common."""
+
+    abstract: jax.ShapeDtypeStruct
+    # The implementation of typed PRNG keys.
+    key: str | None
+    # Describes it in the manifest.
+    entry: Mapping[str, Any]
+    # The extension's.
+    program: Any
+
+
 class Array(jax.Array):
     """A `jax.Array` that is on the ranks of a program.
 
@@ -53,30 +65,17 @@ class Array(jax.Array):
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        handle: Any,
-        abstract: jax.ShapeDtypeStruct,
-        key: str | None,
-        entry: Mapping[str, Any],
-        program: Any,
-    ) -> None:
-        """An array of an argument or result of the extension's `program`.
-
-        `entry` describes it in the manifest.
-        """
+    def __init__(self, handle: Any, kind: Kind) -> None:
+        # A step makes hundreds of them.
         self._handle = handle
-        self._abstract = abstract
-        self._key = key
-        self._entry = entry
-        self._program = program
+        self.kind = kind
 
     # What is known without the elements.
 
     @property
     def abstract(self) -> jax.ShapeDtypeStruct:
         """Its shape and dtype."""
-        return self._abstract
+        return self.kind.abstract
 
     @functools.cached_property
     def aval(self) -> jax.core.ShapedArray:
@@ -88,17 +87,17 @@ class Array(jax.Array):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole value."""
-        return self._abstract.shape
+        return self.kind.abstract.shape
 
     @property
     def dtype(self) -> Any:
         """Its dtype, as JAX has it: typed PRNG keys have a key dtype."""
-        return self._abstract.dtype
+        return self.kind.abstract.dtype
 
     @property
     def weak_type(self) -> bool:
         """Whether it came of Python numbers and gives way to other dtypes."""
-        return bool(self._abstract.weak_type)
+        return bool(self.kind.abstract.weak_type)
 
     @property
     def ndim(self) -> int:
@@ -123,7 +122,7 @@ class Array(jax.Array):
     @property
     def placement(self) -> Placement:
         """Which part of it each rank holds."""
-        return Placement.of(self._entry)
+        return Placement.of(self.kind.entry)
 
     @property
     def sharding(self) -> jax.sharding.Sharding:
@@ -138,7 +137,7 @@ class Array(jax.Array):
     @property
     def format(self) -> Format:
         """Its `sharding`, and its layout once it was gathered."""
-        if self._key is not None:
+        if self.kind.key is not None:
             raise AttributeError("keys have no format")
         if self._gathered is not None:
             return self._gathered.format  # type: ignore[attr-defined]
@@ -183,7 +182,7 @@ class Array(jax.Array):
         if distributed.process_count() == 1:
             return ranks
         own = distributed.process_index()
-        return tuple(r for r in ranks if self._program.process_of(r) == own)
+        return tuple(r for r in ranks if self.kind.program.process_of(r) == own)
 
     @functools.cached_property
     def _is_here(self) -> bool:
@@ -272,17 +271,17 @@ class Array(jax.Array):
         """The array with all of it in this process; see `gather`."""
         if distributed.process_count() == 1:
             return self
-        whole = native.waited(self._program.gather, self.handle())
-        ranks = len(self._entry["boxes"])
-        view = self._entry["view"]
+        whole = native.waited(self.kind.program.gather, self.handle())
+        ranks = len(self.kind.entry["boxes"])
+        view = self.kind.entry["view"]
         # Where it is now; the first rank of each process has it.
         boxes: list[Any] = [None] * ranks
         for rank in range(ranks):
-            process = self._program.process_of(rank)
-            if rank == 0 or process != self._program.process_of(rank - 1):
+            process = self.kind.program.process_of(rank)
+            if rank == 0 or process != self.kind.program.process_of(rank - 1):
                 boxes[rank] = [[0] * len(view), view]
-        entry = {**self._entry, "boxes": boxes}
-        return Array(whole, self._abstract, self._key, entry, self._program)
+        entry = {**self.kind.entry, "boxes": boxes}
+        return Array(whole, self.kind._replace(entry=entry))
 
     def copy_to_host_async(self) -> None:
         """Does nothing: the value is gathered when it is read."""
@@ -330,8 +329,8 @@ class Array(jax.Array):
             if wide:
                 stack.enter_context(jax_config.enable_x64(True))
             value = jax.device_put(words)
-            if self._key is not None:
-                return jax.random.wrap_key_data(value, impl=self._key)
+            if self.kind.key is not None:
+                return jax.random.wrap_key_data(value, impl=self.kind.key)
             if self.weak_type:
                 # The same memory; a conversion would run on a mesh that is set.
                 aval = value.aval.update(weak_type=True)
@@ -342,7 +341,7 @@ class Array(jax.Array):
         self, dtype: Any = None, context: Any = None, copy: bool | None = None
     ) -> np.ndarray:
         del context
-        if self._key is not None:
+        if self.kind.key is not None:
             raise TypeError(
                 "NumPy has no dtype for typed PRNG keys; take "
                 "jax.random.key_data of it first"
@@ -364,8 +363,8 @@ class Array(jax.Array):
         return self.__jax_array__().copy()
 
     def __reduce__(self) -> Any:
-        if self._key is not None:
-            return _wrap_key, (self._value, self._key)
+        if self.kind.key is not None:
+            return _wrap_key, (self._value, self.kind.key)
         return self.__jax_array__().__reduce__()
 
     def __len__(self) -> int:
@@ -385,7 +384,7 @@ class Array(jax.Array):
     def __getattr__(self, name: str) -> Any:
         # Keys have members of their own. For other arrays every name that the
         # gathered value has is defined, so there is no reason to gather.
-        if name.startswith("__") or self._key is None:
+        if name.startswith("__") or self.kind.key is None:
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return getattr(self.__jax_array__(), name)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from whale import distributed, native
-from whale.array import Array
+from whale.array import Array, Kind
 from whale.dtypes import numpy_dtype
 from whale.placement import Index, Placement
 from whale.program import Program, host_handle
@@ -72,7 +72,7 @@ def from_rows(program: Program, index: int, dim: int, rows: Any) -> Array:
         program.native.place, index, host_handle(whole, leaf)
     )
     entry = program.manifest["arguments"][index]
-    return Array(handle, leaf.aval, leaf.key, entry, program.native)
+    return Array(handle, Kind(leaf.aval, leaf.key, entry, program.native))
 
 
 def _rows(

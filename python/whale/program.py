@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from whale import distributed, files, native, steps
-from whale.array import Array
+from whale.array import Array, Kind
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
 
@@ -167,26 +167,23 @@ class Program:
         ]
         results, self._last = native.waited(self._native.submit, handles)
         steps.add(self._last)
-        program = self._native
         return jax.tree.unflatten(
             out_tree,
             [
-                Array(handle, aval, key, entry, program)
-                if aval is not None
-                else np.zeros(entry["shape"], jax.dtypes.float0)
-                for handle, (aval, key, entry) in zip(
-                    results, self._result_types
-                )
+                Array(handle, kind)
+                if type(kind) is Kind
+                else np.zeros(kind, jax.dtypes.float0)
+                for handle, kind in zip(results, self._result_kinds)
             ],
         )
 
     @functools.cached_property
-    def _result_types(self) -> list[tuple[Any, str | None, dict[str, Any]]]:
-        """What arrays are made of; gradients of integers have no type."""
+    def _result_kinds(self) -> list[Kind | tuple[int, ...]]:
+        """What arrays are made of; gradients of integers have but a shape."""
         return [
-            (None, None, {"shape": leaf.shape})
+            leaf.shape
             if leaf.dtype == "float0"
-            else (leaf.aval, leaf.key, entry)
+            else Kind(leaf.aval, leaf.key, entry, self._native)
             for leaf, entry in zip(
                 self._signature.results, self._manifest["results"]
             )
@@ -194,7 +191,7 @@ class Program:
 
     def _check_donation(self, values: list[Any]) -> None:
         """A donated array may be given once only."""
-        if len({id(value) for value in values}) == len(values):
+        if len(set(map(id, values))) == len(values):
             return
         first: dict[int, int] = {}
         donated = self._signature.donated

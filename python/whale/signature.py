@@ -231,7 +231,7 @@ class Signature:
         unknown = [
             index
             for index, (value, fit) in enumerate(zip(values, self._fits))
-            if type(value) is not Array or value.abstract is not fit
+            if type(value) is not Array or value.kind.abstract is not fit
         ]
         for index in unknown:
             leaf = self.arguments[index]

@@ -107,8 +107,8 @@ public:
                  const std::vector<int64_t> *ranks = nullptr) const;
 
   /// Drops the shards for all handles; reading is an Error from then on, which
-  /// says what has become of the array.
-  void donate(std::string fate = "donated to a program") const;
+  /// says what has become of the array. `fate` is a literal.
+  void donate(const char *fate = "donated to a program") const;
 
   // For what runs steps.
 

@@ -45,7 +45,7 @@ class Step {
 public:
   /// Called with what becomes of the donated arguments of a step that failed
   /// or was interrupted, before anybody learns that it has.
-  using OnLoss = std::function<void(const std::string &fate)>;
+  using OnLoss = std::function<void(const char *fate)>;
 
   /// A step of the calling thread that runs after `before`: those whose results
   /// it takes.
