@@ -1,0 +1,118 @@
+"""What a process takes for a program: no more than the plan says."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import whale as wh
+
+# Counts what Buffer::allocate takes, in all threads; Python itself maps arenas
+# of 1 MiB.
+COUNTER = """
+#include <dlfcn.h>
+#include <stddef.h>
+#include <sys/mman.h>
+static long count;
+long allocations(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST); }
+void *aligned_alloc(size_t alignment, size_t size) {
+  static void *(*next)(size_t, size_t);
+  if (!next)
+    next = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
+  __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
+  return next(alignment, size);
+}
+void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
+  static void *(*next)(void *, size_t, int, int, int, off_t);
+  if (!next)
+    next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
+                                                                  "mmap");
+  if (size > 1 << 20 && file < 0)
+    __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
+  return next(p, size, access, flags, file, at);
+}
+"""
+
+RUN = """
+import ctypes, sys
+import jax, numpy as np
+import whale as wh
+
+def resident(field):
+    for line in open("/proc/self/status"):
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+
+def run(path, width, steps):
+    program = wh.load(path)
+    weights = [np.full((width, width), 1e-3, np.float32) for _ in range(4)]
+    x = np.full((width // 2, width), 1e-3, np.float32)
+    for step in range(steps):
+        weights, loss = program(weights, x, x)
+        loss.block_until_ready()
+        yield program.stats["ranks"]
+
+count = ctypes.CDLL(None).allocations
+count.restype = ctypes.c_long
+small, large = sys.argv[1:]
+# Loads the libraries.
+list(run(small, 64, 2))
+before = resident("VmRSS")
+counts = []
+for ranks in run(large, 1024, 6):
+    counts.append(count())
+peak = sum(rank["peak_bytes"] for rank in ranks)
+grown = resident("VmHWM") - before
+# Host arrays of the first step, which are the caller's.
+grown -= 4 * 1024 * 1024 * 4
+limit = int(1.05 * peak) + (16 << 20)
+assert grown <= limit, f"grew by {grown} bytes, planned are {peak}"
+assert grown > peak // 2, f"grew by {grown} bytes, planned are {peak}"
+print(*(b - a for a, b in zip(counts[1:], counts[2:])))
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_process_takes_what_is_planned(
+    ranks: int, tmp_path: pathlib.Path
+) -> None:
+    wh.init(wh.Config({}))
+    wh.set_default_strategy(wh.replicate())
+
+    def loss(weights: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
+        for weight in weights:
+            x = jnp.tanh(x @ weight)
+        return jnp.mean((x - y) ** 2)
+
+    def step(
+        weights: list[jax.Array], x: jax.Array, y: jax.Array
+    ) -> tuple[list[jax.Array], jax.Array]:
+        value, grads = jax.value_and_grad(loss)(weights, x, y)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, grads), value
+
+    paths = []
+    for width in (64, 1024):
+        x = jax.ShapeDtypeStruct((width // 2, width), jnp.float32)
+        weights = [jax.ShapeDtypeStruct((width, width), jnp.float32)] * 4
+        paths.append(tmp_path / f"{width}.whale")
+        wh.jit(
+            step, cluster=ranks, donate_argnums=0, batch_argnums=(1, 2)
+        ).lower(weights, x, x).compile().save(paths[-1])
+    source, library = tmp_path / "counter.c", tmp_path / "counter.so"
+    source.write_text(COUNTER)
+    flags = ["-D_GNU_SOURCE", "-shared", "-fPIC"]
+    subprocess.run(["clang-22", *flags, source, "-o", library], check=True)
+    result = subprocess.run(
+        ["env", f"LD_PRELOAD={library}", sys.executable, "-c", RUN, *paths],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    counts = [int(word) for word in result.stdout.split()]
+    # The loss of each rank, and its parts of x and y, which are host arrays.
+    assert counts == [ranks * 3] * 4
