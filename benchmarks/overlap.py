@@ -1,0 +1,179 @@
+"""How much of the communication does computation hide?
+
+Two ranks of one thread each run a step without a network, and with an emulated
+one (``whale-run --network``) that is as slow as the step's own time asks for:
+
+- data-parallel: the gradients, in buckets of an eighth of their bytes, take 60%
+  of the time of the backward pass. Shown is the part of the communication by
+  which the step takes longer, at most 30%, and the number of all-reduces, at
+  most that of the buckets and two.
+- pipeline: two stages, eight micro-batches; what a stage sends takes 20% of its
+  forward's time. Shown is the step's time over that without a network, at most
+  1.05.
+
+``benchmarks/overlap.py [--repeats N]`` prints a table in Markdown, and fails
+where a limit is missed. Nothing else should run beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors.numpy
+
+import whale as wh
+
+BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
+WIDTH, LAYERS, BATCH, MICRO_BATCHES, BUCKETS = 256, 32, 2048, 8, 8
+GRADIENT_BYTES = LAYERS * WIDTH * WIDTH * 4
+# The first layer needs no gradient of its input.
+BACKWARD_SHARE = (2 * LAYERS - 1) / (3 * LAYERS - 1)
+
+
+def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
+    """Mean squared error of a deep perceptron."""
+    for matrix in params:
+        x = jnp.tanh(x @ matrix)
+    return jnp.mean((x - y) ** 2)
+
+
+def train_step(
+    params: list[jax.Array], x: jax.Array, y: jax.Array
+) -> tuple[list[jax.Array], jax.Array]:
+    value, grads = jax.value_and_grad(loss)(params, x, y)
+    return [p - 0.1 * g for p, g in zip(params, grads, strict=True)], value
+
+
+class Measurement:
+    """One program, with and without a network."""
+
+    def __init__(self, folder: str, config: dict[str, Any]) -> None:
+        self.folder = folder
+        keys = jax.random.split(jax.random.key(0), LAYERS)
+        params = [
+            jax.random.normal(key, (WIDTH, WIDTH)) / WIDTH**0.5 for key in keys
+        ]
+        x = jax.random.normal(keys[0], (BATCH, WIDTH))
+        args = (params, x, jnp.tanh(x))
+        safetensors.numpy.save_file(
+            {
+                f"arg{i}": np.asarray(leaf)
+                for i, leaf in enumerate(jax.tree.leaves(args))
+            },
+            f"{folder}/in.safetensors",
+        )
+        wh.init(wh.Config(config))
+        if "num_task_graph" not in config:
+            wh.set_default_strategy(wh.replicate())
+        step = wh.jit(
+            train_step, cluster=2, batch_argnums=(1, 2), donate_argnums=0
+        )
+        step.lower(*args).compile().save(f"{folder}/step.whale")
+
+    def run(self, bandwidth: float | None = None) -> dict[str, Any]:
+        """What is known of the last of some steps."""
+        command: list[Any] = [
+            BIN / "whale-run",
+            f"{self.folder}/step.whale",
+            f"--inputs={self.folder}/in.safetensors",
+            f"--outputs={self.folder}/out.safetensors",
+            f"--stats={self.folder}/stats.json",
+            "--steps=4",
+            "--threads=1",
+        ]
+        if bandwidth is not None:
+            link = {"bandwidth": bandwidth, "latency": 0.0}
+            devices = [{"kind": "cpu", "count": 2}]
+            network = pathlib.Path(self.folder, "network.json")
+            network.write_text(
+                json.dumps({"nodes": [{"devices": devices, "link": link}]})
+            )
+            command.append(f"--network={network}")
+        subprocess.run(command, check=True)
+        return json.loads(pathlib.Path(self.folder, "stats.json").read_text())
+
+    def compare(self, repeats: int, bandwidth: float) -> tuple[float, float]:
+        """Seconds of a step without and with the network, run in turn."""
+        runs = [(self.run(), self.run(bandwidth)) for _ in range(repeats)]
+        free, slow = (
+            statistics.median(stats["step_time_s"] for stats in side)
+            for side in zip(*runs, strict=True)
+        )
+        return free, slow
+
+    def time(self, repeats: int) -> float:
+        """Seconds of a step without a network."""
+        return statistics.median(
+            self.run()["step_time_s"] for _ in range(repeats)
+        )
+
+
+def gradients(folder: str, repeats: int) -> bool:
+    """Prints the row of the data-parallel step; whether limits are kept."""
+    step = Measurement(
+        folder, {"communication.bucket_bytes": GRADIENT_BYTES // BUCKETS}
+    )
+    communication = 0.6 * BACKWARD_SHARE * step.time(repeats)
+    # An all-reduce of two ranks moves half of the bytes twice.
+    free, slow = step.compare(repeats, GRADIENT_BYTES / communication)
+    rank = step.run()["ranks"][0]
+    count = rank["collectives"]["all_reduce"]["count"]
+    exposed = (slow - free) / communication
+    print(
+        f"| data-parallel | {free * 1e3:.1f} ms | {slow * 1e3:.1f} ms "
+        f"| {communication * 1e3:.1f} ms "
+        f"| {exposed:.0%} of it, {count} all-reduces |",
+        flush=True,
+    )
+    return exposed <= 0.3 and count <= BUCKETS + 2
+
+
+def pipeline(folder: str, repeats: int) -> bool:
+    """The same of the pipeline."""
+    step = Measurement(
+        folder, {"num_task_graph": 2, "num_micro_batch": MICRO_BATCHES}
+    )
+    # A backward takes twice as long as a forward. Each stage is busy for all
+    # micro-batches, and waits for one.
+    forward = step.time(repeats) / (3 * (MICRO_BATCHES + 1))
+    sent = BATCH // MICRO_BATCHES * WIDTH * 4
+    free, slow = step.compare(repeats, sent / (0.2 * forward))
+    communication = 2 * MICRO_BATCHES * 0.2 * forward
+    print(
+        f"| pipeline | {free * 1e3:.1f} ms | {slow * 1e3:.1f} ms "
+        f"| {communication * 1e3:.1f} ms | {slow / free:.3f} x |",
+        flush=True,
+    )
+    return slow <= 1.05 * free
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=9)
+    repeats = parser.parse_args().repeats
+    print("| step | no network | network | communication | cost |")
+    print("|---|---|---|---|---|")
+    missed = []
+    for measure in (gradients, pipeline):
+        with tempfile.TemporaryDirectory() as folder:
+            if not measure(folder, repeats):
+                missed.append(measure.__name__)
+    if missed:
+        sys.exit(f"limits are missed by {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
