@@ -8,8 +8,8 @@ one (``whale-run --network``) that is as slow as the step's own time asks for:
   which the step takes longer, at most 30%, and the number of all-reduces, at
   most that of the buckets and two.
 - pipeline: two stages, eight micro-batches; what a stage sends takes 20% of its
-  forward's time. Shown is the step's time over that without a network, at most
-  1.05.
+  forward's time. The program is compiled for such a network and ranks of that
+  speed. Shown is the step's time over that without a network, at most 1.05.
 
 ``benchmarks/overlap.py [--repeats N]`` prints a table in Markdown, and fails
 where a limit is missed. Nothing else should run beside it.
@@ -57,10 +57,27 @@ def train_step(
     return [p - 0.1 * g for p, g in zip(params, grads, strict=True)], value
 
 
-class Measurement:
-    """One program, with and without a network."""
+def cluster_of(bandwidth: float, flops: float = 1e11) -> dict[str, Any]:
+    """Two ranks, by the operations and the bytes of their link in a second."""
+    core = {
+        "flops": {"f32": flops},
+        "memory_bytes": 8e9,
+        "memory_bandwidth": 1e10,
+    }
+    link = {"bandwidth": bandwidth, "latency": 0.0}
+    devices = [{"kind": "core", "count": 2}]
+    return {
+        "kinds": {"core": core},
+        "nodes": [{"devices": devices, "link": link}],
+    }
 
-    def __init__(self, folder: str, config: dict[str, Any]) -> None:
+
+class Measurement:
+    """One program, with and without a network, compiled for a cluster."""
+
+    def __init__(
+        self, folder: str, config: dict[str, Any], cluster: Any = 2
+    ) -> None:
         self.folder = folder
         keys = jax.random.split(jax.random.key(0), LAYERS)
         params = [
@@ -79,7 +96,7 @@ class Measurement:
         if "num_task_graph" not in config:
             wh.set_default_strategy(wh.replicate())
         step = wh.jit(
-            train_step, cluster=2, batch_argnums=(1, 2), donate_argnums=0
+            train_step, cluster=cluster, batch_argnums=(1, 2), donate_argnums=0
         )
         step.lower(*args).compile().save(f"{folder}/step.whale")
 
@@ -95,12 +112,8 @@ class Measurement:
             "--threads=1",
         ]
         if bandwidth is not None:
-            link = {"bandwidth": bandwidth, "latency": 0.0}
-            devices = [{"kind": "cpu", "count": 2}]
             network = pathlib.Path(self.folder, "network.json")
-            network.write_text(
-                json.dumps({"nodes": [{"devices": devices, "link": link}]})
-            )
+            network.write_text(json.dumps(cluster_of(bandwidth)))
             command.append(f"--network={network}")
         subprocess.run(command, check=True)
         return json.loads(pathlib.Path(self.folder, "stats.json").read_text())
@@ -143,14 +156,16 @@ def gradients(folder: str, repeats: int) -> bool:
 
 def pipeline(folder: str, repeats: int) -> bool:
     """The same of the pipeline."""
-    step = Measurement(
-        folder, {"num_task_graph": 2, "num_micro_batch": MICRO_BATCHES}
-    )
+    config = {"num_task_graph": 2, "num_micro_batch": MICRO_BATCHES}
+    step = Measurement(folder, config)
     # A backward takes twice as long as a forward. Each stage is busy for all
     # micro-batches, and waits for one.
     forward = step.time(repeats) / (3 * (MICRO_BATCHES + 1))
     sent = BATCH // MICRO_BATCHES * WIDTH * 4
-    free, slow = step.compare(repeats, sent / (0.2 * forward))
+    bandwidth = sent / (0.2 * forward)
+    flops = 2 * BATCH // MICRO_BATCHES * WIDTH**2 * (LAYERS // 2) / forward
+    step = Measurement(folder, config, cluster_of(bandwidth, flops))
+    free, slow = step.compare(repeats, bandwidth)
     communication = 2 * MICRO_BATCHES * 0.2 * forward
     print(
         f"| pipeline | {free * 1e3:.1f} ms | {slow * 1e3:.1f} ms "
