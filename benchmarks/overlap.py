@@ -22,39 +22,21 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import safetensors.numpy
+import perceptron
+from perceptron import WIDTH
 
 import whale as wh
 
-BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
-WIDTH, LAYERS, BATCH, MICRO_BATCHES, BUCKETS = 256, 32, 2048, 8, 8
+LAYERS, BATCH, MICRO_BATCHES, BUCKETS = 32, 2048, 8, 8
 GRADIENT_BYTES = LAYERS * WIDTH * WIDTH * 4
 # The first layer needs no gradient of its input.
 BACKWARD_SHARE = (2 * LAYERS - 1) / (3 * LAYERS - 1)
-
-
-def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
-    """Mean squared error of a deep perceptron."""
-    for matrix in params:
-        x = jnp.tanh(x @ matrix)
-    return jnp.mean((x - y) ** 2)
-
-
-def train_step(
-    params: list[jax.Array], x: jax.Array, y: jax.Array
-) -> tuple[list[jax.Array], jax.Array]:
-    value, grads = jax.value_and_grad(loss)(params, x, y)
-    return [p - 0.1 * g for p, g in zip(params, grads, strict=True)], value
 
 
 def cluster_of(bandwidth: float, flops: float = 1e11) -> dict[str, Any]:
@@ -79,44 +61,28 @@ class Measurement:
         self, folder: str, config: dict[str, Any], cluster: Any = 2
     ) -> None:
         self.folder = folder
-        keys = jax.random.split(jax.random.key(0), LAYERS)
-        params = [
-            jax.random.normal(key, (WIDTH, WIDTH)) / WIDTH**0.5 for key in keys
-        ]
-        x = jax.random.normal(keys[0], (BATCH, WIDTH))
-        args = (params, x, jnp.tanh(x))
-        safetensors.numpy.save_file(
-            {
-                f"arg{i}": np.asarray(leaf)
-                for i, leaf in enumerate(jax.tree.leaves(args))
-            },
-            f"{folder}/in.safetensors",
-        )
+        args = perceptron.write_arguments(folder, LAYERS, BATCH)
         wh.init(wh.Config(config))
         if "num_task_graph" not in config:
             wh.set_default_strategy(wh.replicate())
         step = wh.jit(
-            train_step, cluster=cluster, batch_argnums=(1, 2), donate_argnums=0
+            perceptron.train_step,
+            cluster=cluster,
+            batch_argnums=(1, 2),
+            donate_argnums=0,
         )
         step.lower(*args).compile().save(f"{folder}/step.whale")
 
     def run(self, bandwidth: float | None = None) -> dict[str, Any]:
         """What is known of the last of some steps."""
-        command: list[Any] = [
-            BIN / "whale-run",
-            f"{self.folder}/step.whale",
-            f"--inputs={self.folder}/in.safetensors",
-            f"--outputs={self.folder}/out.safetensors",
-            f"--stats={self.folder}/stats.json",
-            "--steps=4",
-            "--threads=1",
-        ]
+        options = ["--steps=4"]
         if bandwidth is not None:
             network = pathlib.Path(self.folder, "network.json")
             network.write_text(json.dumps(cluster_of(bandwidth)))
-            command.append(f"--network={network}")
-        subprocess.run(command, check=True)
-        return json.loads(pathlib.Path(self.folder, "stats.json").read_text())
+            options.append(f"--network={network}")
+        return perceptron.run(
+            self.folder, f"{self.folder}/step.whale", *options
+        )
 
     def compare(self, repeats: int, bandwidth: float) -> tuple[float, float]:
         """Seconds of a step without and with the network, run in turn."""

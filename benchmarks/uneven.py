@@ -20,7 +20,6 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,36 +27,18 @@ from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import safetensors.numpy
+import perceptron
 
 import whale as wh
 from whale.program import read_tables
 
-BIN = pathlib.Path(__file__).resolve().parents[1] / "build" / "bin"
-WIDTH, LAYERS, BATCH, MICRO_BATCHES = 256, 12, 16384, 8
+LAYERS, BATCH, MICRO_BATCHES = 12, 16384, 8
 # About what one core reaches, in FLOP/s of products and bytes/s of kernels.
 CORE: dict[str, Any] = {
     "flops": {"f32": 1.5e11},
     "memory_bytes": 4 << 30,
     "memory_bandwidth": 1e10,
 }
-
-
-def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
-    """Mean squared error of a deep perceptron."""
-    for matrix in params:
-        x = jnp.tanh(x @ matrix)
-    return jnp.mean((x - y) ** 2)
-
-
-def train_step(
-    params: list[jax.Array], x: jax.Array, y: jax.Array
-) -> tuple[list[jax.Array], jax.Array]:
-    value, grads = jax.value_and_grad(loss)(params, x, y)
-    return [p - 0.1 * g for p, g in zip(params, grads, strict=True)], value
 
 
 def compile_step(
@@ -69,7 +50,7 @@ def compile_step(
         wh.set_default_strategy(wh.replicate())
     devices = [{"kind": "core", "slowdown": s} for s in slowdowns]
     step = wh.jit(
-        train_step,
+        perceptron.train_step,
         cluster={"kinds": {"core": CORE}, "nodes": [{"devices": devices}]},
         batch_argnums=(1, 2),
     )
@@ -85,22 +66,10 @@ class Measurement:
 
     def run(self, program: str) -> None:
         """Two steps, of which the second counts."""
-        stats = f"{self.folder}/stats.json"
         factors = ",".join(map(str, self.factors))
-        subprocess.run(
-            [
-                BIN / "whale-run",
-                program,
-                f"--inputs={self.folder}/in.safetensors",
-                f"--outputs={self.folder}/out.safetensors",
-                f"--stats={stats}",
-                f"--slowdowns={factors}",
-                "--steps=2",
-                "--threads=1",
-            ],
-            check=True,
+        result = perceptron.run(
+            self.folder, program, f"--slowdowns={factors}", "--steps=2"
         )
-        result = json.loads(pathlib.Path(stats).read_text())
         self.seconds.append(result["step_time_s"])
 
 
@@ -152,22 +121,11 @@ def compare(
     repeats: int,
 ) -> tuple[float, float, float, float]:
     """Seconds with equal and with uneven shares, the gain, the predicted."""
-    key = jax.random.key(0)
-    params = [
-        jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5
-        for k in jax.random.split(key, LAYERS)
-    ]
-    x = jax.random.normal(key, (BATCH, WIDTH))
-    args = (params, x, jnp.tanh(x))
     cores = len(os.sched_getaffinity(0))
     demand = sum(1 / s for s in slowdowns)
     factor = max(1.0, demand / (cores / 2))
     with tempfile.TemporaryDirectory() as folder:
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(args)]
-        safetensors.numpy.save_file(
-            {f"arg{i}": leaf for i, leaf in enumerate(leaves)},
-            f"{folder}/in.safetensors",
-        )
+        args = perceptron.write_arguments(folder, LAYERS, BATCH)
         sides = {"equal": [1.0] * len(slowdowns), "uneven": slowdowns}
         measured, alone = {}, {}
         for side, speeds in sides.items():

@@ -9,10 +9,12 @@
 // The GPU's form of a kernel of rows. In: what EmitRows.cpp has found out. Out:
 // a kernel of which an iteration is a block of threads that owns `blockRows`
 // rows, each of them with `rowThreads` threads. The block runs the nest of each
-// operation, in order, with a barrier after it: neighbouring threads compute
-// neighbouring elements of a row, or combine a row's terms as EmitBlocks.cpp
-// says. What only these nests need is in shared memory, for the rows of the
-// block; elements that several nests read come from the first-level cache.
+// operation, in order, with a barrier before those that need what other threads
+// have done: neighbouring threads compute neighbouring elements of a row, or
+// combine a row's terms as EmitBlocks.cpp says, or the first thread of a row
+// computes the row's one value. What only these nests need is in shared memory,
+// for the rows of the block; elements that several nests read come from the
+// first-level cache.
 //
 // Sums are formed in an order that follows from the length of a row alone.
 //
@@ -38,9 +40,9 @@ static constexpr int64_t kBlockThreads = 256;
 /// Shared memory in which the threads of a block combine their parts of a sum.
 static int64_t countSumBytes(Type type) {
   // One value of each warp, or one of each thread.
-  bool shuffles = type.isF32() || type.isInteger(32);
-  return shuffles ? kMaxRowThreads / 32 * 4
-                  : kMaxRowThreads * std::max(getStoredBits(type) / 8, 1u);
+  return isShuffled(type)
+             ? kMaxRowThreads / 32 * 4
+             : kMaxRowThreads * std::max(getStoredBits(type) / 8, 1u);
 }
 
 int64_t whale::countSharedBytes(ArrayRef<GenericOp> members,

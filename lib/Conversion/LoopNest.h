@@ -54,6 +54,11 @@ unsigned getDepth(const Access &access, llvm::ArrayRef<Loop> loops);
 /// that `result` is: an update in place of the training state.
 bool isStateOf(mlir::Value value, mlir::Value result);
 
+/// Whether a GPU has shuffles for values of the type.
+inline bool isShuffled(mlir::Type type) {
+  return type.isF32() || type.isInteger(32);
+}
+
 /// Memory for `count` values that the threads of a block share.
 mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
                            int64_t count, mlir::Type type);
@@ -187,7 +192,7 @@ private:
   /// Whether threads combine values of the type by shuffles, as far as they are
   /// in one warp.
   bool shuffles(mlir::Type type) const {
-    return !blocks.across && (type.isF32() || type.isInteger(32));
+    return !blocks.across && isShuffled(type);
   }
   /// Whether threads that combine sums do so in shared memory: there is a
   /// barrier, and they store what they have combined after it.

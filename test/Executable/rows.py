@@ -10,6 +10,7 @@ function tests nothing, which is an error, too.
 
 from __future__ import annotations
 
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from whale import compiler, native
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "test" / "Conformance")]
+
+from cases import Tensor  # noqa: E402
+from run import run_compiled  # noqa: E402
+
+from whale import compiler  # noqa: E402
 
 Function = Callable[..., Any]
 
@@ -77,22 +84,8 @@ def run_emulated(text: str, inputs: Any, results: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/rows.whale"
         compiler.compile(text, "1", path, target="cuda-emulated")
-        extension = native.extension()
-        handles = [
-            extension.Array.from_host(
-                value.reshape(-1).view(np.uint8),
-                value.dtype.name.replace("bfloat", "bf").replace("float", "f"),
-                list(value.shape),
-            )
-            for value in inputs
-        ]
-        values, _ = extension.Program(path).submit(handles, True)
-        return [
-            value.to_host(True)
-            .view(compare_kernels.DTYPES[dtype])
-            .reshape(shape)
-            for value, (shape, dtype) in zip(values, results, strict=True)
-        ]
+        types = [Tensor(dtype, shape) for shape, dtype in results]
+        return run_compiled(path, inputs, types)[0]
 
 
 def is_fused(text: str, options: str) -> bool:

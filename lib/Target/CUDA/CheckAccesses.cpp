@@ -22,6 +22,9 @@ using Arrays = DenseMap<Value *, whale::EmulatedArray>;
 
 namespace {
 
+/// Those of whale/Runtime/Emulator.h.
+enum AccessKind { kReads = 0, kWrites = 1, kOfSharedMemory = 2 };
+
 /// Finds what addresses are offsets from: through the descriptors of memrefs,
 /// which are structures, and what chooses between them.
 class Roots {
@@ -113,7 +116,8 @@ Error whale::checkAccesses(Function &body,
     auto toGeneric = [&](Value *value) {
       return b.CreateAddrSpaceCast(value, pointer);
     };
-    int kind = (isa<StoreInst>(instruction) ? 1 : 0) + (array.isShared ? 2 : 0);
+    int kind = (isa<StoreInst>(instruction) ? kWrites : kReads) +
+               (array.isShared ? kOfSharedMemory : 0);
     auto *checker =
         FunctionType::get(pointer,
                           {pointer, pointer, b.getInt64Ty(), pointer,
