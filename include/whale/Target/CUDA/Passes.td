@@ -67,4 +67,43 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
   ];
 }
 
+def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
+  let summary = "Refuses kernels of which one thread does the work of many";
+  let description = [{
+    How often the innermost loops of one thread run, at most, follows from the
+    bounds of the loops of a kernel: of those from constants to constants, to
+    the smaller of several numbers, and from a number to that number plus a
+    constant. A kernel of which this is more than `most`, or not known, is an
+    error at the operations that it is of.
+
+    Example: one thread for all elements.
+    ```mlir
+    module @kernels {
+      func.func @k0(%x: memref<8192xf32>, %y: memref<8192xf32>, %begin: index,
+                    %end: index) attributes {whale.extent = 1 : i64} {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c8192 = arith.constant 8192 : index
+        scf.for %i = %begin to %end step %c1 {
+          scf.for %j = %c0 to %c8192 step %c1 {
+            %0 = memref.load %x[%j] : memref<8192xf32>
+            memref.store %0, %y[%j] : memref<8192xf32>
+          }
+        }
+        return
+      }
+    }
+    ```
+    is refused:
+    ```text
+    error: a thread of the GPU would do 8192 elements of this one after the
+        other: more than 4096
+    ```
+  }];
+  let options = [
+    Option<"most", "most", "int64_t", "4096",
+           "Elements that a thread may do one after the other">,
+  ];
+}
+
 #endif // WHALE_TARGET_CUDA_PASSES_TD

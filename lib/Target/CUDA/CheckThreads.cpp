@@ -1,0 +1,145 @@
+//===- CheckThreads.cpp - whale-check-threads -----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How much one thread of a GPU does, from the bounds of its loops. Numbers that
+// nothing is known of are as large as can be, so that what is passed is true.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Target/CUDA/CompileCuda.h"
+#include "whale/Target/CUDA/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace whale {
+#define GEN_PASS_DEF_CHECKTHREADS
+#include "whale/Target/CUDA/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+
+static std::optional<int64_t> getConstant(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.getSExtValue();
+  return std::nullopt;
+}
+
+static int64_t add(int64_t a, int64_t b) {
+  int64_t sum;
+  return llvm::AddOverflow(a, b, sum) ? kUnknown : sum;
+}
+
+static int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? kUnknown : product;
+}
+
+/// What an index, which is not negative, is at most.
+static int64_t findMost(Value value) {
+  if (std::optional<int64_t> constant = getConstant(value))
+    return *constant;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return kUnknown;
+  auto most = [&](unsigned operand) {
+    return findMost(op->getOperand(operand));
+  };
+  if (isa<arith::MinUIOp, arith::MinSIOp>(op))
+    return std::min(most(0), most(1));
+  if (isa<arith::SelectOp>(op))
+    return std::max(most(1), most(2));
+  if (isa<arith::AddIOp>(op))
+    return add(most(0), most(1));
+  if (isa<arith::MulIOp>(op))
+    return multiply(most(0), most(1));
+  if (isa<arith::RemUIOp>(op))
+    return std::max<int64_t>(most(1) - 1, 0);
+  return kUnknown;
+}
+
+/// How far above `from`, at most, `value` is.
+static int64_t findDistance(Value value, Value from) {
+  if (value == from)
+    return 0;
+  int64_t distance = add(findMost(value),
+                         -std::max<int64_t>(getConstant(from).value_or(0), 0));
+  if (Operation *op = value.getDefiningOp()) {
+    auto of = [&](unsigned operand) {
+      return findDistance(op->getOperand(operand), from);
+    };
+    if (isa<arith::MinUIOp, arith::MinSIOp>(op))
+      distance = std::min({distance, of(0), of(1)});
+    else if (isa<arith::SelectOp>(op))
+      distance = std::min(distance, std::max(of(1), of(2)));
+    else if (isa<arith::AddIOp>(op))
+      for (unsigned operand : {0, 1})
+        if (op->getOperand(operand) == from)
+          distance = std::min(distance, findMost(op->getOperand(1 - operand)));
+  }
+  return std::max<int64_t>(distance, 0);
+}
+
+static int64_t countTrips(scf::ForOp loop) {
+  int64_t distance = findDistance(loop.getUpperBound(), loop.getLowerBound());
+  int64_t step = getConstant(loop.getStep()).value_or(1);
+  return distance == kUnknown ? kUnknown : llvm::divideCeil(distance, step);
+}
+
+/// How often the innermost loops of `region` run.
+static int64_t countElements(Region &region, func::FuncOp kernel) {
+  int64_t count = 0;
+  for (Operation &op : region.getOps()) {
+    int64_t inside = 0;
+    for (Region &inner : op.getRegions())
+      inside = add(inside, countElements(inner, kernel));
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      // A thread or a block does one iteration of the kernel.
+      bool isOne =
+          loop.getLowerBound() == kernel.getArguments().take_back(2)[0] &&
+          loop.getUpperBound() == kernel.getArguments().take_back(2)[1];
+      inside = std::max<int64_t>(inside, 1);
+      if (!isOne)
+        inside = multiply(inside, countTrips(loop));
+    } else if (isa<scf::WhileOp>(op)) {
+      inside = kUnknown;
+    }
+    count = add(count, inside);
+  }
+  return count;
+}
+
+namespace {
+
+struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
+  using CheckThreadsBase::CheckThreadsBase;
+
+  void runOnOperation() override {
+    getOperation().walk([&](func::FuncOp kernel) {
+      if (!kernel->hasAttr(kExtentAttrName))
+        return;
+      int64_t count = countElements(kernel.getBody(), kernel);
+      if (count <= most)
+        return;
+      kernel.emitError("a thread of the GPU would do ")
+          << (count == kUnknown ? "an unknown number of" : Twine(count).str())
+          << " elements of this one after the other: more than " << int64_t(most);
+      signalPassFailure();
+    });
+  }
+};
+
+} // namespace
