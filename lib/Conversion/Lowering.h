@@ -156,6 +156,7 @@ void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns);
 void populateWindowPatterns(mlir::RewritePatternSet &patterns);
 void populateScatterPatterns(mlir::RewritePatternSet &patterns);
 void populateSortPatterns(mlir::RewritePatternSet &patterns);
+void populateSortBlocksPatterns(mlir::RewritePatternSet &patterns);
 void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace whale

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -87,6 +88,8 @@ struct DropBarrier : OpRewritePattern<stablehlo::OptimizationBarrierOp> {
 
 struct StableHLOToLinalg
     : whale::impl::StableHLOToLinalgBase<StableHLOToLinalg> {
+  using StableHLOToLinalgBase::StableHLOToLinalgBase;
+
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateElementwisePatterns(set);
@@ -97,7 +100,7 @@ struct StableHLOToLinalg
     populateWindowPatterns(set);
     populateSelectAndScatterPatterns(set);
     populateScatterPatterns(set);
-    populateSortPatterns(set);
+    blocks ? populateSortBlocksPatterns(set) : populateSortPatterns(set);
     populateRandomPatterns(set);
     set.add<DropBarrier>(context);
     patterns = std::move(set);

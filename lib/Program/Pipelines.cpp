@@ -52,7 +52,8 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
        "func.func(whale-lower-library-ops,"
-       "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks}),"
+       "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels,"
+       "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks}"},
       {"program", "whale-order-instructions,whale-start-transfers,"
                   "whale-plan-buffers"},

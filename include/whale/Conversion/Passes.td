@@ -95,11 +95,17 @@ def StableHLOToLinalg
     }
     ```
   }];
+  let options = [
+    Option<"blocks", "blocks", "bool", "false",
+           "Make kernels whose iterations are threads, or blocks of threads, "
+           "of a GPU">,
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::whale::WhaleDialect"
+    "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::whale::WhaleDialect"
   ];
 }
 

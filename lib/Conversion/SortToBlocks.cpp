@@ -1,0 +1,369 @@
+//===- SortToBlocks.cpp - Sort for blocks of threads ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The GPU's form of a sort: a stable merge sort of positions with the
+// operation's own comparator. In: a stablehlo.sort. Out: kernels whose threads
+// each find one element of a merged run, by a binary search for how many of the
+// elements before it are of the left run.
+//
+// - A block of threads sorts parts of at most kPart elements of a line, or
+//   several short lines, in shared memory.
+// - Where lines are longer, each further kernel merges runs of twice the
+// length,
+//   from a tensor of positions to another one; the last one writes the sorted
+//   values.
+//
+// Cost: log2(line) steps, in each of which a thread compares log2(run) times. A
+// comparator that is a strict weak order gives the bits of the processor's
+// sort; with any other one, too, each result is an element of its line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopNest.h"
+#include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace whale;
+
+/// Elements that a block sorts: two arrays of positions take 8 KiB.
+static constexpr int64_t kPart = 1024;
+static constexpr int64_t kMinThreads = 32, kMaxThreads = 256;
+
+namespace {
+
+class SortBlocks {
+public:
+  SortBlocks(PatternRewriter &rewriter, stablehlo::SortOp op)
+      : rewriter(rewriter), op(op), loc(op.getLoc()),
+        type(cast<RankedTensorType>(op.getInputs()[0].getType())),
+        dim(op.getDimension() < 0 ? op.getDimension() + type.getRank()
+                                  : op.getDimension()),
+        size(type.getDimSize(dim)), rows(type.getNumElements() / size),
+        part(std::min<int64_t>(llvm::PowerOf2Ceil(size), kPart)) {}
+
+  LogicalResult run();
+
+private:
+  using Load = function_ref<Value(Value)>;
+
+  FailureOr<SmallVector<Value>> sortParts(bool isLast);
+  FailureOr<SmallVector<Value>> mergeRuns(Value positions, int64_t width,
+                                          bool isLast);
+  SmallVector<Type> getResults(bool isLast) const;
+  SmallVector<Value> locate(KernelBuilder &k, Value row, Value position) const;
+  Value isBefore(KernelBuilder &k, Value row, Value right, Value left);
+  Value select(KernelBuilder &k, Value row, Value place, Value length,
+               Value width, int64_t most, Load load);
+  void finish(KernelBuilder &k, Value row, Value place, Value position,
+              size_t firstResult, bool isLast);
+
+  PatternRewriter &rewriter;
+  stablehlo::SortOp op;
+  Location loc;
+  RankedTensorType type;
+  int64_t dim, size, rows;
+  /// What a block sorts of a line: a power of two.
+  int64_t part;
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  bool good = true;
+};
+
+Value toIndex(KernelBuilder &k, Value position) {
+  return arith::IndexCastUIOp::create(k.b, k.loc, k.b.getIndexType(), position);
+}
+
+Value toPosition(KernelBuilder &k, Value index) {
+  return arith::IndexCastUIOp::create(k.b, k.loc, k.b.getI32Type(), index);
+}
+
+Value subtract(KernelBuilder &k, Value lhs, Value rhs) {
+  return arith::SubIOp::create(k.b, k.loc, lhs, rhs);
+}
+
+/// What `most` or, by the sign, `least` limits.
+Value clamp(KernelBuilder &k, Value value, Value least, Value most) {
+  Value raised = arith::MaxSIOp::create(k.b, k.loc, value, least);
+  return arith::MinSIOp::create(k.b, k.loc, raised, most);
+}
+
+} // namespace
+
+/// The indices of element `position` of line number `row`.
+SmallVector<Value> SortBlocks::locate(KernelBuilder &k, Value row,
+                                      Value position) const {
+  SmallVector<Value> indices(type.getRank());
+  for (int64_t d = type.getRank() - 1; d >= 0; --d) {
+    if (d == dim) {
+      indices[d] = position;
+      continue;
+    }
+    Value extent = k.index(type.getDimSize(d));
+    indices[d] = arith::RemUIOp::create(k.b, k.loc, row, extent);
+    row = arith::DivUIOp::create(k.b, k.loc, row, extent);
+  }
+  return indices;
+}
+
+/// Whether the element at position `right` must go before that at `left`.
+Value SortBlocks::isBefore(KernelBuilder &k, Value row, Value right,
+                           Value left) {
+  SmallVector<Value> arguments;
+  SmallVector<Value> from = locate(k, row, right), to = locate(k, row, left);
+  for (auto [number, result] : llvm::enumerate(op->getResultTypes())) {
+    arguments.push_back(k.loadScalar(number, from, result));
+    arguments.push_back(k.loadScalar(number, to, result));
+  }
+  auto before = emitScalarBlock(k.b, op.getComparator().front(), arguments);
+  good &= succeeded(before);
+  if (good)
+    return (*before)[0];
+  return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false));
+}
+
+/// The position of the element that comes to `place` when the runs of `width`,
+/// a power of two up to `most`, of a part of `length` elements are merged;
+/// `load` gives the position that is at a place now.
+Value SortBlocks::select(KernelBuilder &k, Value row, Value place, Value length,
+                         Value width, int64_t most, Load load) {
+  Value one = k.index(1), zero = k.index(0);
+  Value mask = subtract(k, k.add(width, width), one);
+  Value number = arith::AndIOp::create(k.b, k.loc, place, mask);
+  Value left = subtract(k, place, number);
+  Value right = k.add(left, width);
+  Value lefts = clamp(k, subtract(k, length, left), zero, width);
+  Value rights = clamp(k, subtract(k, length, right), zero, width);
+  // Of the `number` elements before it, between `low` and `high` are left ones.
+  Value low =
+      arith::MaxSIOp::create(k.b, k.loc, subtract(k, number, rights), zero);
+  Value high = arith::MinSIOp::create(k.b, k.loc, number, lefts);
+  auto search = scf::ForOp::create(k.b, k.loc, zero,
+                                   k.index(llvm::Log2_64_Ceil(most) + 1), one,
+                                   ValueRange{low, high});
+  {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(search.getBody());
+    Value low = search.getRegionIterArg(0), high = search.getRegionIterArg(1);
+    auto branch =
+        scf::IfOp::create(k.b, k.loc, TypeRange{low.getType(), low.getType()},
+                          k.compare(arith::CmpIPredicate::slt, low, high),
+                          /*withElseRegion=*/true);
+    scf::YieldOp::create(k.b, k.loc, branch.getResults());
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, ValueRange{low, high});
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    Value middle =
+        arith::ShRUIOp::create(k.b, k.loc, k.add(low, high), k.index(1));
+    Value other = subtract(k, subtract(k, number, middle), k.index(1));
+    Value before =
+        isBefore(k, row, load(k.add(right, other)), load(k.add(left, middle)));
+    auto choose = [&](Value yes, Value no) {
+      return arith::SelectOp::create(k.b, k.loc, before, yes, no).getResult();
+    };
+    scf::YieldOp::create(k.b, k.loc,
+                         ValueRange{choose(low, k.add(middle, k.index(1))),
+                                    choose(middle, high)});
+  }
+  Value numLeft = search.getResult(0);
+  Value numRight = subtract(k, number, numLeft);
+  Value hasLeft = k.compare(arith::CmpIPredicate::slt, numLeft, lefts);
+  Value hasRight = k.compare(arith::CmpIPredicate::slt, numRight, rights);
+  Value leftPlace = k.add(left, numLeft), rightPlace = k.add(right, numRight);
+  Value both = arith::AndIOp::create(k.b, k.loc, hasLeft, hasRight);
+  auto branch = scf::IfOp::create(k.b, k.loc, k.b.getI1Type(), both,
+                                  /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(k.b, k.loc,
+                         isBefore(k, row, load(rightPlace), load(leftPlace)));
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, hasRight);
+  }
+  return load(arith::SelectOp::create(k.b, k.loc, branch.getResult(0),
+                                      rightPlace, leftPlace));
+}
+
+SmallVector<Type> SortBlocks::getResults(bool isLast) const {
+  if (isLast)
+    return types;
+  return {RankedTensorType::get({rows, size}, rewriter.getI32Type())};
+}
+
+/// Writes the values at `position` to `place`, or what the position is.
+void SortBlocks::finish(KernelBuilder &k, Value row, Value place,
+                        Value position, size_t firstResult, bool isLast) {
+  if (!isLast)
+    return k.store(toPosition(k, position), firstResult, {row, place});
+  SmallVector<Value> from = locate(k, row, position);
+  SmallVector<Value> to = locate(k, row, place);
+  for (size_t number = 0; number < types.size(); ++number)
+    k.store(k.load(number, from), firstResult + number, to);
+}
+
+/// A kernel whose blocks sort the parts of the lines.
+FailureOr<SmallVector<Value>> SortBlocks::sortParts(bool isLast) {
+  int64_t partsPerLine = llvm::divideCeil(size, part);
+  int64_t parts = rows * partsPerLine;
+  // A block takes several of them if they are short.
+  int64_t perBlock = std::min<int64_t>(std::max<int64_t>(kMaxThreads / part, 1),
+                                       llvm::PowerOf2Ceil(parts));
+  int64_t places = perBlock * part;
+  int64_t threads = std::clamp(places, kMinThreads, kMaxThreads);
+  auto build = [&](KernelBuilder &k) {
+    Type i32 = k.b.getI32Type();
+    auto loop = scf::ForOp::create(k.b, loc, k.begin, k.end, k.index(1));
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value thread = gpu::ThreadIdOp::create(k.b, loc, gpu::Dimension::x);
+    // Runs are merged from one half into the other.
+    Value shared = allocateShared(k.b, loc, 2 * places, i32);
+    struct Part {
+      Value row, first, length, isThere;
+    };
+    auto overPlaces = [&](function_ref<void(Value, Value, const Part &)> body) {
+      auto each = scf::ForOp::create(k.b, loc, thread, k.index(places),
+                                     k.index(threads));
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(each.getBody());
+      Value place = each.getInductionVar();
+      Value number = k.add(
+          k.mul(loop.getInductionVar(), k.index(perBlock)),
+          arith::DivUIOp::create(k.b, loc, place, k.index(part)).getResult());
+      Value inside = arith::RemUIOp::create(k.b, loc, place, k.index(part));
+      Value row =
+          arith::DivUIOp::create(k.b, loc, number, k.index(partsPerLine));
+      Value first =
+          k.mul(arith::RemUIOp::create(k.b, loc, number, k.index(partsPerLine))
+                    .getResult(),
+                k.index(part));
+      Value length = arith::MinUIOp::create(
+          k.b, loc, subtract(k, k.index(size), first), k.index(part));
+      Value isThere = arith::AndIOp::create(
+          k.b, loc, k.compare(arith::CmpIPredicate::ult, inside, length),
+          k.inside(number, parts));
+      body(place, inside, {row, first, length, isThere});
+    };
+    auto load = [&](Value place) {
+      return toIndex(k, memref::LoadOp::create(k.b, loc, shared, place));
+    };
+    overPlaces([&](Value place, Value inside, const Part &part) {
+      memref::StoreOp::create(
+          k.b, loc, toPosition(k, k.add(part.first, inside)), shared, place);
+    });
+    auto passes = scf::ForOp::create(
+        k.b, loc, k.index(0), k.index(llvm::Log2_64(part)), k.index(1),
+        ValueRange{k.index(0), k.index(places), k.index(1)});
+    {
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(passes.getBody());
+      Value from = passes.getRegionIterArg(0), to = passes.getRegionIterArg(1);
+      Value width = passes.getRegionIterArg(2);
+      gpu::BarrierOp::create(k.b, loc);
+      overPlaces([&](Value place, Value inside, const Part &p) {
+        k.when(p.isThere, [&] {
+          Value base = k.add(from, subtract(k, place, inside));
+          Value chosen =
+              select(k, p.row, inside, p.length, width, part / 2,
+                     [&](Value at) { return load(k.add(base, at)); });
+          memref::StoreOp::create(k.b, loc, toPosition(k, chosen), shared,
+                                  k.add(to, place));
+        });
+      });
+      scf::YieldOp::create(k.b, loc, ValueRange{to, from, k.add(width, width)});
+    }
+    // Each thread wrote what it reads now.
+    overPlaces([&](Value place, Value inside, const Part &part) {
+      k.when(part.isThere, [&] {
+        Value position = load(k.add(passes.getResult(0), place));
+        finish(k, part.row, k.add(part.first, inside), position, inputs.size(),
+               isLast);
+      });
+    });
+    return success(good);
+  };
+  auto kernel = makeKernel(rewriter, loc, getResults(isLast), inputs,
+                           llvm::divideCeil(parts, perBlock), build);
+  if (failed(kernel))
+    return failure();
+  (*kernel)->setAttr(kThreadsAttrName, rewriter.getI64IntegerAttr(threads));
+  return SmallVector<Value>(kernel->getResults());
+}
+
+/// A kernel whose threads each find one element of the merged runs.
+FailureOr<SmallVector<Value>>
+SortBlocks::mergeRuns(Value positions, int64_t width, bool isLast) {
+  SmallVector<Value> all(inputs);
+  all.push_back(positions);
+  auto build = [&](KernelBuilder &k) {
+    k.loop(k.begin, k.end, [&](Value element) {
+      Value length = k.index(size);
+      Value row = arith::DivUIOp::create(k.b, loc, element, length);
+      Value place = arith::RemUIOp::create(k.b, loc, element, length);
+      Value chosen =
+          select(k, row, place, length, k.index(width), width, [&](Value at) {
+            // Whatever is there, what is read with it is of the line.
+            return arith::MinUIOp::create(
+                       k.b, loc, toIndex(k, k.load(inputs.size(), {row, at})),
+                       k.index(size - 1))
+                .getResult();
+          });
+      finish(k, row, place, chosen, all.size(), isLast);
+    });
+    return success(good);
+  };
+  auto kernel =
+      makeKernel(rewriter, loc, getResults(isLast), all, rows * size, build);
+  if (failed(kernel))
+    return failure();
+  return SmallVector<Value>(kernel->getResults());
+}
+
+LogicalResult SortBlocks::run() {
+  if (!llvm::isInt<32>(size))
+    return failure();
+  for (Value input : op.getInputs()) {
+    inputs.push_back(stored(rewriter, input));
+    if (!inputs.back())
+      return failure();
+    types.push_back(inputs.back().getType());
+  }
+  if (size == 1) {
+    rewriter.replaceOp(op, op.getInputs());
+    return success();
+  }
+  FailureOr<SmallVector<Value>> results = sortParts(part >= size);
+  for (int64_t width = part; succeeded(results) && width < size; width *= 2)
+    results = mergeRuns((*results)[0], width, 2 * width >= size);
+  if (failed(results))
+    return failure();
+  replaceWithStored(rewriter, op, *results);
+  return success();
+}
+
+namespace {
+
+struct SortToBlocks : OpRewritePattern<stablehlo::SortOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::SortOp op,
+                                PatternRewriter &rewriter) const override {
+    return SortBlocks(rewriter, op).run();
+  }
+};
+
+} // namespace
+
+void whale::populateSortBlocksPatterns(RewritePatternSet &patterns) {
+  patterns.add<SortToBlocks>(patterns.getContext());
+}

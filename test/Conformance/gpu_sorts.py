@@ -1,0 +1,75 @@
+"""Sorts on an emulated GPU: the bits of the processor, in any order of threads.
+
+usage: gpu_sorts.py
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from cases import Tensor
+from jax import lax
+from run import compiled, run_compiled
+
+from whale.dtypes import element_name
+
+# Lines of one element, several lines of a block, parts that fill a block and
+# do not, and several rounds of merging.
+SHAPES = [(3, 1), (5, 6), (3, 7, 4), (300, 2), (2, 1024), (1025,), (2, 5000)]
+SEEDS = ("0", "1", "77")
+
+
+def sorts(arrays):
+    """Sorts of several operands, with equal keys, along each dimension."""
+    for x, y, z in arrays:
+        for axis in range(x.ndim):
+            yield lax.sort((x, y), dimension=axis, num_keys=1, is_stable=True)
+            yield lax.sort((z, x, y), dimension=axis, num_keys=2)
+        yield lax.top_k(x, min(x.shape[-1], 3))
+
+
+def make_arguments(rng: np.random.Generator):
+    for shape in SHAPES:
+        x = rng.integers(-9, 9, shape).astype(np.float32)
+        x.flat[::5] = np.nan
+        x.flat[1::5] = -0.0
+        yield (
+            x,
+            rng.integers(0, 1 << 30, shape, np.int32),
+            rng.integers(0, 3, shape).astype(jnp.bfloat16),
+        )
+
+
+def main() -> None:
+    arguments = list(make_arguments(np.random.default_rng(0)))
+    lowered = jax.jit(lambda a: list(sorts(a))).lower(arguments)
+    text = lowered.as_text()
+    types = [
+        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
+        for leaf in jax.tree.leaves(lowered.out_info)
+    ]
+    flat = jax.tree.leaves(arguments)
+    with compiled(text, "1") as path:
+        expected = run_compiled(path, flat, types)[0]
+    wrong = 0
+    with compiled(text, "1", "cuda-emulated") as path:
+        for seed in SEEDS:
+            os.environ["WHALE_EMULATOR_SEED"] = seed
+            for number, (a, b) in enumerate(
+                zip(expected, run_compiled(path, flat, types)[0])
+            ):
+                if a.tobytes() != b.tobytes():
+                    print(f"seed {seed}: result {number} differs")
+                    wrong += 1
+    print(f"{len(expected)} results, {wrong} wrong")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
