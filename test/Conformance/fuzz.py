@@ -2,7 +2,7 @@
 """Runs random programs through XLA and through Whale, and compares.
 
     fuzz.py [--count N] [--seed S] [--ranks 1,2,3] [--keep FOLDER]
-            [--attention] [--target cpu|cuda-emulated]
+            [--attention] [--target cpu|cuda-emulated] [--full-count N]
 
 Program number i of a seed is always the same: element types, shapes,
 operations and control flow are drawn from it, and so are the number of ranks,
@@ -12,7 +12,8 @@ training step (fuzz_steps.py); with --attention, all are attention
 What a difference in
 the last bit would turn into another result (comparisons, sorting, rounding to
 integers) is only done with numbers that have been computed exactly. Exit
-status 1 if a program fails or differs; its text is kept in FOLDER.
+status 1 if a program fails or differs; its text is kept in FOLDER. With
+WHALE_TEST_FULL in the environment, --full-count is the number of programs.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ def check(number: int, args) -> tuple[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--full-count", type=int)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--size", type=int, default=14, help="operations")
@@ -150,6 +152,8 @@ def main() -> int:
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
+    if args.full_count and "WHALE_TEST_FULL" in os.environ:
+        args.count = args.full_count
     begin, bad = time.monotonic(), 0
     for number in range(args.first, args.first + args.count):
         wrong, text = check(number, args)

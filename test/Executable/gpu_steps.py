@@ -1,0 +1,98 @@
+"""A training step of each family of models on an emulated GPU.
+
+usage: gpu_steps.py [MODEL...]
+
+The models are the small ones of the benchmarks. What a step gives must differ
+from what it gives on the processor by at most 1e-4 of each tensor's magnitude
+(2e-2 where the model computes in bf16), and must have the same bits in whatever
+order the threads of a block run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import sys
+import time
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+for folder in ("python", "benchmarks", "test/Conformance"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import models  # noqa: E402
+from cases import Tensor  # noqa: E402
+from run import compiled, run_compiled  # noqa: E402
+
+from whale.dtypes import element_name  # noqa: E402
+
+GPT = {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 16}
+MODELS: dict[str, Any] = {
+    "gpt": lambda: models.gpt(False, **GPT),
+    "gpt-bf16": lambda: models.gpt(False, **GPT, dtype="bfloat16"),
+    "lstm": lambda: models.lstm(False, 4, 6, 12, 16, 10),
+    "convnet": lambda: models.convnet(False, 4, 8),
+    "moe": lambda: models.moe(False, 2, 16, 16, 4, 32),
+    "rope": lambda: models.rope_transformer(
+        False, 1, 32, 4, 2, 48, 64, batch=2, context=16
+    ),
+    "classifier": lambda: models.classifier(False, 4, 12, 1000),
+}
+SEEDS = ("0", "29")
+
+
+def check(name: str) -> list[str]:
+    """What is wrong with the step of a model."""
+    workload = MODELS[name]()
+    params = workload.init(jax.random.key(0))
+    # Where a gradient is all rounding, Adam makes a step of its sign.
+    optimizer = models.optax.sgd(0.1, momentum=0.9)
+    workload = dataclasses.replace(workload, optimizer=optimizer)
+    arguments = (params, optimizer.init(params), workload.batch)
+    lowered = jax.jit(workload.train_step(), keep_unused=True).lower(*arguments)
+    text = lowered.as_text(debug_info=True)
+    flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    types = [
+        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
+        for leaf in jax.tree.leaves(lowered.out_info)
+    ]
+    with compiled(text, "1") as path:
+        expected = run_compiled(path, flat, types)[0]
+    runs = []
+    with compiled(text, "1", "cuda-emulated") as path:
+        for seed in SEEDS:
+            os.environ["WHALE_EMULATOR_SEED"] = seed
+            runs.append(run_compiled(path, flat, types)[0])
+    problems = []
+    tolerance = 2e-2 if name.endswith("bf16") else 1e-4
+    for number, (wanted, *found) in enumerate(zip(expected, *runs)):
+        if len({array.tobytes() for array in found}) > 1:
+            problems.append(f"{name}: result {number} depends on the order")
+        a = np.asarray(wanted, np.float64)
+        b = np.asarray(found[0], np.float64)
+        apart = np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)
+        if not apart <= tolerance:
+            problems.append(f"{name}: result {number} is {apart:.2g} apart")
+    return problems
+
+
+def main() -> None:
+    problems = []
+    for name in sys.argv[1:] or MODELS:
+        begin = time.monotonic()
+        found = check(name)
+        problems += found
+        seconds = time.monotonic() - begin
+        print(f"{name}: {len(found)} wrong, {seconds:.1f} s", flush=True)
+    print("\n".join(problems))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
