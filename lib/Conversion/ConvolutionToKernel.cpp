@@ -273,7 +273,8 @@ private:
 };
 
 struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ConvolutionToKernel(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -285,17 +286,13 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
       return failure();
     ArrayRef<int64_t> shape = storage.getShape();
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), storage, ValueRange{lhs, rhs}, shape[0],
-        [&](KernelBuilder &k) -> LogicalResult {
-          k.loop(k.begin, k.end, [&](Value outer) {
-            k.nest(shape.drop_front(), [&](ValueRange inner) {
-              SmallVector<Value> at{outer};
-              llvm::append_range(at, inner);
-              Value sum = convolution.accumulate(k, at);
-              k.store(convertScalar(k.b, k.loc, sum, convolution.accumulator,
-                                    convolution.out.getElementType()),
-                      2, at);
-            });
+        rewriter, op.getLoc(), storage, ValueRange{lhs, rhs},
+        getExtent(shape, blocks), [&](KernelBuilder &k) -> LogicalResult {
+          overElements(k, shape, blocks, [&](ValueRange at) {
+            Value sum = convolution.accumulate(k, at);
+            k.store(convertScalar(k.b, k.loc, sum, convolution.accumulator,
+                                  convolution.out.getElementType()),
+                    2, at);
           });
           return success();
         });
@@ -304,11 +301,14 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
   }
+
+  bool blocks;
 };
 
 } // namespace
 
-void whale::populateConvolutionPatterns(RewritePatternSet &patterns) {
-  patterns.add<ConvolutionToKernel>(patterns.getContext());
+void whale::populateConvolutionPatterns(RewritePatternSet &patterns,
+                                        bool blocks) {
+  patterns.add<ConvolutionToKernel>(patterns.getContext(), blocks);
   patterns.add<ConvolutionToLoops>(patterns.getContext(), /*benefit=*/2);
 }

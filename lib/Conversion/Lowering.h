@@ -148,12 +148,14 @@ void dropUnreadInits(mlir::PatternRewriter &rewriter,
 mlir::MemRefType getBufferType(mlir::Type tensor);
 
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
-void populateConvolutionPatterns(mlir::RewritePatternSet &patterns);
+void populateConvolutionPatterns(mlir::RewritePatternSet &patterns,
+                                 bool blocks);
 void populateShapePatterns(mlir::RewritePatternSet &patterns);
 void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
-void populateReductionPatterns(mlir::RewritePatternSet &patterns);
-void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns);
-void populateWindowPatterns(mlir::RewritePatternSet &patterns);
+void populateReductionPatterns(mlir::RewritePatternSet &patterns, bool blocks);
+void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,
+                                      bool blocks);
+void populateWindowPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateScatterPatterns(mlir::RewritePatternSet &patterns);
 void populateSortPatterns(mlir::RewritePatternSet &patterns);
 void populateSortBlocksPatterns(mlir::RewritePatternSet &patterns);

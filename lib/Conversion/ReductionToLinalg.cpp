@@ -170,8 +170,8 @@ bool hasComplexProduct(stablehlo::ReduceOp op) {
 }
 
 /// A window as large as the dimensions that are reduced.
-LogicalResult reduceAsWindow(PatternRewriter &rewriter,
-                             stablehlo::ReduceOp op) {
+LogicalResult reduceAsWindow(PatternRewriter &rewriter, stablehlo::ReduceOp op,
+                             bool blocks) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   SmallVector<int64_t> sizes(from.getRank(), 1), shape(from.getShape());
   for (int64_t dim : op.getDimensions())
@@ -191,11 +191,12 @@ LogicalResult reduceAsWindow(PatternRewriter &rewriter,
         stablehlo::ReshapeOp::create(rewriter, op.getLoc(), type, result));
   rewriter.replaceOp(op, results);
   rewriter.setInsertionPoint(window);
-  return lowerReduceWindow(rewriter, window);
+  return lowerReduceWindow(rewriter, window, blocks);
 }
 
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ReduceToLinalg(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
                                 PatternRewriter &rewriter) const override {
@@ -214,7 +215,7 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
     WideReducer reducer(op.getBody().front(),
                         wide ? WideReducer::toWider : WideReducer::toF32);
     if (wide && !reducer.isCombiner() && reducer.roundsTerms())
-      return reduceAsWindow(rewriter, op);
+      return reduceAsWindow(rewriter, op, blocks);
     SmallVector<AffineExpr> kept;
     SmallVector<utils::IteratorType> iterators;
     for (int64_t dim = 0; dim < from.getRank(); ++dim) {
@@ -229,6 +230,8 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         AffineMap::get(from.getRank(), 0, kept, rewriter.getContext()),
         iterators);
   }
+
+  bool blocks;
 };
 
 /// Pattern: a contraction of types that the library does not multiply is a
@@ -284,6 +287,8 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
 
 } // namespace
 
-void whale::populateReductionPatterns(RewritePatternSet &patterns) {
-  patterns.add<ReduceToLinalg, DotGeneralToLinalg>(patterns.getContext());
+void whale::populateReductionPatterns(RewritePatternSet &patterns,
+                                      bool blocks) {
+  patterns.add<ReduceToLinalg>(patterns.getContext(), blocks);
+  patterns.add<DotGeneralToLinalg>(patterns.getContext());
 }

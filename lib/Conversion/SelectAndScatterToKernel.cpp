@@ -20,7 +20,8 @@ namespace {
 /// different leading elements are disjoint if the first dimension has none.
 struct SelectAndScatterToKernel
     : OpRewritePattern<stablehlo::SelectAndScatterOp> {
-  using OpRewritePattern::OpRewritePattern;
+  SelectAndScatterToKernel(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::SelectAndScatterOp op,
                                 PatternRewriter &rewriter) const override {
@@ -39,25 +40,34 @@ struct SelectAndScatterToKernel
     bool split = !window.empty() && window[0].isTrivial();
     Type element = type.getElementType();
     int64_t taps = 1;
-    bool apart = true;
+    bool apart = true, covered = true;
     for (const WindowDim &dim : window) {
       taps *= dim.size;
       apart &= dim.stride >= dim.size && dim.baseDilation == 1 &&
                dim.dilation == 1 && dim.low == 0 && dim.high == 0;
     }
-    if (apart && taps <= kMaxTaps)
-      return selectApart(rewriter, op, window, inputs, storage);
+    for (auto [dim, size] : llvm::enumerate(storage.getShape()))
+      covered &= window[dim].stride == window[dim].size &&
+                 window[dim].size * source.getDimSize(dim) == size;
+    if (apart && taps <= kMaxTaps && (covered || !blocks))
+      return selectApart(rewriter, op, window, inputs, storage, covered,
+                         blocks);
     // Windows that overlap add to the same elements.
     WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
     bool wide = reducer.isWide(0);
     auto kernel = makeKernel(
         rewriter, op.getLoc(),
         storage.clone(getStorageType(reducer.getType(0))), inputs,
-        split ? type.getDimSize(0) : 1, [&](KernelBuilder &k) -> LogicalResult {
+        blocks  ? type.getNumElements()
+        : split ? type.getDimSize(0)
+                : 1,
+        [&](KernelBuilder &k) -> LogicalResult {
+          if (blocks)
+            return collectEach(k, op, reducer, window, sizes);
           auto over = [&](ArrayRef<int64_t> shape,
                           function_ref<void(ValueRange)> body) {
             if (split)
-              overElements(k, shape, body);
+              overElements(k, shape, /*blocks=*/false, body);
             else
               k.nest(shape, body);
           };
@@ -89,28 +99,23 @@ struct SelectAndScatterToKernel
 
   /// Windows that are inside and do not overlap: each decides alone about its
   /// elements, so that nothing is carried from one to the next.
-  static LogicalResult selectApart(PatternRewriter &rewriter,
-                                   stablehlo::SelectAndScatterOp op,
-                                   ArrayRef<WindowDim> window,
-                                   ArrayRef<Value> inputs,
-                                   RankedTensorType storage) {
+  static LogicalResult
+  selectApart(PatternRewriter &rewriter, stablehlo::SelectAndScatterOp op,
+              ArrayRef<WindowDim> window, ArrayRef<Value> inputs,
+              RankedTensorType storage, bool covered, bool blocks) {
     auto source = cast<RankedTensorType>(op.getSource().getType());
     ArrayRef<int64_t> shape = storage.getShape();
     Type element = cast<ShapedType>(op.getType()).getElementType();
-    bool covered = true;
-    for (auto [dim, size] : llvm::enumerate(shape))
-      covered &= window[dim].stride == window[dim].size &&
-                 window[dim].size * source.getDimSize(dim) == size;
     // Ranges of the outermost dimension are then those of the result too.
     bool split = covered || (!window.empty() && window[0].isTrivial());
-    int64_t extent = split ? getExtent(source.getShape()) : 1;
+    int64_t extent = split ? getExtent(source.getShape(), blocks) : 1;
     auto kernel = makeKernel(
         rewriter, op.getLoc(), storage, inputs, extent,
         [&](KernelBuilder &k) -> LogicalResult {
           auto over = [&](ArrayRef<int64_t> sizes,
                           function_ref<void(ValueRange)> body) {
             if (split)
-              overElements(k, sizes, body);
+              overElements(k, sizes, blocks, body);
             else
               k.nest(sizes, body);
           };
@@ -178,61 +183,135 @@ struct SelectAndScatterToKernel
                                   WideReducer &reducer,
                                   ArrayRef<WindowDim> window,
                                   ArrayRef<int64_t> sizes, ValueRange output) {
+    bool good = true;
+    SmallVector<Value> selected =
+        selectPlace(k, op, window, sizes, output, good);
+    k.when(selected[0], [&] {
+      ValueRange place = ArrayRef(selected).drop_front(2);
+      Value old = k.loadScalar(3, place, reducer.getType(0));
+      good &=
+          succeeded(addTo(k, reducer, getElementTypeOrSelf(op.getType()), old,
+                          output, [&](Value sum) { k.store(sum, 3, place); }));
+    });
+    return success(good);
+  }
+
+  /// For each element of the result, in order, the windows that may select it.
+  static LogicalResult collectEach(KernelBuilder &k,
+                                   stablehlo::SelectAndScatterOp op,
+                                   WideReducer &reducer,
+                                   ArrayRef<WindowDim> window,
+                                   ArrayRef<int64_t> sizes) {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    bool good = true;
+    overElements(k, type.getShape(), /*blocks=*/true, [&](ValueRange place) {
+      Value init = reducer.widen(k.b, k.loc,
+                                 k.loadScalar(2, {}, type.getElementType()), 0);
+      auto visit = [&](ValueRange number, ValueRange now) {
+        // The later an element is in its window, the earlier is that.
+        SmallVector<Value> output;
+        Value inside =
+            arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+        auto require = [&](Value condition) {
+          inside = arith::AndIOp::create(k.b, k.loc, inside, condition);
+        };
+        for (auto [dim, w] : llvm::enumerate(window)) {
+          Value first = k.add(k.add(place[dim], number[dim]),
+                              k.index(w.low - (w.size - 1)));
+          Value stride = k.index(w.stride);
+          require(k.inside(first, source.getDimSize(dim) * w.stride));
+          require(k.compare(arith::CmpIPredicate::eq,
+                            arith::RemUIOp::create(k.b, k.loc, first, stride),
+                            k.index(0)));
+          output.push_back(arith::DivUIOp::create(k.b, k.loc, first, stride));
+        }
+        auto branch = scf::IfOp::create(k.b, k.loc, now.getTypes(), inside,
+                                        /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard guard(k.b);
+        k.b.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(k.b, k.loc, now);
+        k.b.setInsertionPointToStart(branch.thenBlock());
+        SmallVector<Value> selected =
+            selectPlace(k, op, window, sizes, output, good);
+        Value isThis = selected[0];
+        for (auto [chosen, index] :
+             llvm::zip_equal(ArrayRef(selected).drop_front(2), place))
+          isThis = arith::AndIOp::create(
+              k.b, k.loc, isThis,
+              k.compare(arith::CmpIPredicate::eq, chosen, index));
+        good &= succeeded(addTo(
+            k, reducer, type.getElementType(), now[0], output, [&](Value sum) {
+              scf::YieldOp::create(
+                  k.b, k.loc,
+                  arith::SelectOp::create(k.b, k.loc, isThis, sum, now[0])
+                      .getResult());
+            }));
+        return SmallVector<Value>(branch.getResults());
+      };
+      k.store(carryNest(k, sizes, init, visit)[0], 3, place);
+    });
+    return success(good);
+  }
+
+  /// What the element of the source at `output` makes of `old`.
+  static LogicalResult addTo(KernelBuilder &k, WideReducer &reducer,
+                             Type element, Value old, ValueRange output,
+                             function_ref<void(Value)> body) {
+    Value add = reducer.widen(k.b, k.loc, k.loadScalar(1, output, element), 0);
+    auto sum = reducer.emit(k.b, {old, add});
+    body(succeeded(sum) ? (*sum)[0] : old);
+    return success(succeeded(sum));
+  }
+
+  /// Whether the window at `output` selects anything, its value, its place.
+  static SmallVector<Value> selectPlace(KernelBuilder &k,
+                                        stablehlo::SelectAndScatterOp op,
+                                        ArrayRef<WindowDim> window,
+                                        ArrayRef<int64_t> sizes,
+                                        ValueRange output, bool &good) {
     auto type = cast<RankedTensorType>(op.getType());
     Type element = type.getElementType();
-    // Carried: whether anything is selected, its value, its place.
     SmallVector<Value> carried;
     carried.push_back(
         arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false)));
     carried.push_back(k.loadScalar(2, {}, element));
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       carried.push_back(k.index(0));
-    bool good = true;
-    SmallVector<Value> selected =
-        carryNest(k, sizes, carried, [&](ValueRange offset, ValueRange now) {
-          Place place = findPlace(k, window, type.getShape(), output, offset);
-          auto branch =
-              scf::IfOp::create(k.b, k.loc, now.getTypes(), place.inside,
-                                /*withElseRegion=*/true);
-          OpBuilder::InsertionGuard guard(k.b);
-          k.b.setInsertionPointToStart(branch.thenBlock());
-          Value value = k.loadScalar(0, place.indices, element);
-          auto keep =
-              emitScalarBlock(k.b, op.getSelect().front(), {now[1], value});
-          good &= succeeded(keep);
-          Value keepOld = now[0];
-          if (good)
-            keepOld = arith::AndIOp::create(k.b, k.loc, now[0], (*keep)[0]);
-          SmallVector<Value> next;
-          next.push_back(
-              arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
-          next.push_back(
-              arith::SelectOp::create(k.b, k.loc, keepOld, now[1], value));
-          for (auto [old, index] :
-               llvm::zip_equal(now.drop_front(2), place.indices))
-            next.push_back(
-                arith::SelectOp::create(k.b, k.loc, keepOld, old, index));
-          scf::YieldOp::create(k.b, k.loc, next);
-          k.b.setInsertionPointToStart(branch.elseBlock());
-          scf::YieldOp::create(k.b, k.loc, now);
-          return SmallVector<Value>(branch.getResults());
-        });
-    k.when(selected[0], [&] {
-      ValueRange place = ArrayRef(selected).drop_front(2);
-      Value old = k.loadScalar(3, place, reducer.getType(0));
-      Value add =
-          reducer.widen(k.b, k.loc, k.loadScalar(1, output, element), 0);
-      auto sum = reducer.emit(k.b, {old, add});
-      good &= succeeded(sum);
+    return carryNest(k, sizes, carried, [&](ValueRange offset, ValueRange now) {
+      Place place = findPlace(k, window, type.getShape(), output, offset);
+      auto branch = scf::IfOp::create(k.b, k.loc, now.getTypes(), place.inside,
+                                      /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      Value value = k.loadScalar(0, place.indices, element);
+      auto keep = emitScalarBlock(k.b, op.getSelect().front(), {now[1], value});
+      good &= succeeded(keep);
+      Value keepOld = now[0];
       if (good)
-        k.store((*sum)[0], 3, place);
+        keepOld = arith::AndIOp::create(k.b, k.loc, now[0], (*keep)[0]);
+      SmallVector<Value> next;
+      next.push_back(
+          arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
+      next.push_back(
+          arith::SelectOp::create(k.b, k.loc, keepOld, now[1], value));
+      for (auto [old, index] :
+           llvm::zip_equal(now.drop_front(2), place.indices))
+        next.push_back(
+            arith::SelectOp::create(k.b, k.loc, keepOld, old, index));
+      scf::YieldOp::create(k.b, k.loc, next);
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(k.b, k.loc, now);
+      return SmallVector<Value>(branch.getResults());
     });
-    return success(good);
   }
+
+  bool blocks;
 };
 
 } // namespace
 
-void whale::populateSelectAndScatterPatterns(RewritePatternSet &patterns) {
-  patterns.add<SelectAndScatterToKernel>(patterns.getContext());
+void whale::populateSelectAndScatterPatterns(RewritePatternSet &patterns,
+                                             bool blocks) {
+  patterns.add<SelectAndScatterToKernel>(patterns.getContext(), blocks);
 }

@@ -93,12 +93,12 @@ struct StableHLOToLinalg
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateElementwisePatterns(set);
-    populateConvolutionPatterns(set);
+    populateConvolutionPatterns(set, blocks);
     populateShapePatterns(set);
     populateIndexingPatterns(set);
-    populateReductionPatterns(set);
-    populateWindowPatterns(set);
-    populateSelectAndScatterPatterns(set);
+    populateReductionPatterns(set, blocks);
+    populateWindowPatterns(set, blocks);
+    populateSelectAndScatterPatterns(set, blocks);
     populateScatterPatterns(set);
     blocks ? populateSortBlocksPatterns(set) : populateSortPatterns(set);
     populateRandomPatterns(set);

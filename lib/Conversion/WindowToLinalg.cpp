@@ -218,13 +218,14 @@ reduceInOrder(KernelBuilder &k, WideReducer &reducer,
 static LogicalResult buildWindow(KernelBuilder &k, stablehlo::ReduceWindowOp op,
                                  WideReducer &reducer,
                                  ArrayRef<WindowDim> window,
-                                 ArrayRef<Type> elements, bool inBlocks) {
+                                 ArrayRef<Type> elements, bool inBlocks,
+                                 bool perElement) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   bool good = true;
   SmallVector<Value> inits = loadInits(k, reducer, elements);
   WindowBlocks blocks(k, reducer, window, from.getShape(), elements);
-  overElements(k, to.getShape(), [&](ValueRange output) {
+  overElements(k, to.getShape(), perElement, [&](ValueRange output) {
     auto results = inBlocks ? blocks.reduce(output, inits)
                             : reduceInOrder(k, reducer, window, from.getShape(),
                                             elements, output, inits);
@@ -282,7 +283,8 @@ static LogicalResult reduceInside(PatternRewriter &rewriter,
 }
 
 LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
-                                       stablehlo::ReduceWindowOp op) {
+                                       stablehlo::ReduceWindowOp op,
+                                       bool blocks) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   if (from.getNumElements() == 0)
     return replaceByInits(rewriter, op);
@@ -318,7 +320,10 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   }
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   std::optional<int64_t> axis = findRunningAxis(window, from, to);
-  int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape());
+  if (axis && blocks)
+    return lowerRunningBlocks(rewriter, op, reducer, *axis,
+                              window[*axis].low == 0);
+  int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape(), blocks);
   auto kernel = makeKernel(
       rewriter, op.getLoc(), types, inputs, extent,
       [&](KernelBuilder &k) -> LogicalResult {
@@ -327,7 +332,7 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
                               elements);
         // What is rounded as coarsely as its terms.
         bool inBlocks = taps > kSumBlock && reducer.roundsTerms();
-        return buildWindow(k, op, reducer, window, elements, inBlocks);
+        return buildWindow(k, op, reducer, window, elements, inBlocks, blocks);
       });
   if (failed(kernel))
     return failure();
@@ -338,15 +343,18 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
 }
 namespace {
 struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ReduceWindowToKernel(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::ReduceWindowOp op,
                                 PatternRewriter &rewriter) const override {
-    return lowerReduceWindow(rewriter, op);
+    return lowerReduceWindow(rewriter, op, blocks);
   }
+
+  bool blocks;
 };
 } // namespace
 
-void whale::populateWindowPatterns(RewritePatternSet &patterns) {
-  patterns.add<ReduceWindowToKernel>(patterns.getContext());
+void whale::populateWindowPatterns(RewritePatternSet &patterns, bool blocks) {
+  patterns.add<ReduceWindowToKernel>(patterns.getContext(), blocks);
 }

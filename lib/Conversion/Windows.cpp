@@ -64,10 +64,22 @@ whale::carryNest(KernelBuilder &k, ArrayRef<int64_t> sizes, ValueRange initial,
   return SmallVector<Value>(loop.getResults());
 }
 
-void whale::overElements(KernelBuilder &k, ArrayRef<int64_t> shape,
+void whale::overElements(KernelBuilder &k, ArrayRef<int64_t> shape, bool blocks,
                          function_ref<void(ValueRange)> body) {
   if (shape.empty()) {
     body({});
+    return;
+  }
+  if (blocks) {
+    k.loop(k.begin, k.end, [&](Value element) {
+      SmallVector<Value> all(shape.size());
+      for (size_t dim = shape.size(); dim-- > 0;) {
+        Value size = k.index(shape[dim]);
+        all[dim] = arith::RemUIOp::create(k.b, k.loc, element, size);
+        element = arith::DivUIOp::create(k.b, k.loc, element, size);
+      }
+      body(all);
+    });
     return;
   }
   k.loop(k.begin, k.end, [&](Value outer) {
@@ -79,7 +91,9 @@ void whale::overElements(KernelBuilder &k, ArrayRef<int64_t> shape,
   });
 }
 
-int64_t whale::getExtent(ArrayRef<int64_t> shape) {
+int64_t whale::getExtent(ArrayRef<int64_t> shape, bool blocks) {
+  if (blocks)
+    return ShapedType::getNumElements(shape);
   return shape.empty() ? 1 : shape[0];
 }
 

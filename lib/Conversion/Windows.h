@@ -63,8 +63,9 @@ carryNest(KernelBuilder &k, llvm::ArrayRef<int64_t> sizes,
               body,
           llvm::SmallVector<mlir::Value> counters = {});
 
-/// Loops over the elements of `shape`, the first dimension from begin to end.
-void overElements(KernelBuilder &k, llvm::ArrayRef<int64_t> shape,
+/// Loops over the elements of `shape`, the first dimension from begin to end;
+/// with `blocks` all elements, one after the other, are from begin to end.
+void overElements(KernelBuilder &k, llvm::ArrayRef<int64_t> shape, bool blocks,
                   llvm::function_ref<void(mlir::ValueRange)> body);
 
 /// A loop along a dimension of a window, in steps of `unit`, over the `covered`
@@ -86,7 +87,7 @@ mlir::scf::ForOp makeBlockLoop(KernelBuilder &k, const BlockLoop &level,
                                mlir::ValueRange carried);
 
 /// What a kernel whose outermost loop is that of `overElements` is divided by.
-int64_t getExtent(llvm::ArrayRef<int64_t> shape);
+int64_t getExtent(llvm::ArrayRef<int64_t> shape, bool blocks);
 
 //===----------------------------------------------------------------------===//
 // The kernels of reduce_window
@@ -117,6 +118,12 @@ mlir::LogicalResult buildRunning(KernelBuilder &k,
                                  bool reversed,
                                  llvm::ArrayRef<mlir::Type> elements);
 
+/// The same by kernels whose threads each walk a few steps of the axis.
+mlir::LogicalResult lowerRunningBlocks(mlir::PatternRewriter &rewriter,
+                                       mlir::stablehlo::ReduceWindowOp op,
+                                       WideReducer &reducer, int64_t axis,
+                                       bool reversed);
+
 /// Replaces a reduction or reduction of windows, whose operands are its inputs
 /// and as many initial values, by loops that read the inputs through `from` and
 /// write through `to`. Where these maps don't give the size of every loop,
@@ -127,9 +134,10 @@ reduceInLoops(mlir::PatternRewriter &rewriter, mlir::Operation *op,
               llvm::ArrayRef<mlir::utils::IteratorType> iterators,
               Input sizes = {});
 
-/// Replaces the operation by a kernel or by loops.
+/// Replaces the operation by a kernel or by loops, with `blocks` for a GPU.
 mlir::LogicalResult lowerReduceWindow(mlir::PatternRewriter &rewriter,
-                                      mlir::stablehlo::ReduceWindowOp op);
+                                      mlir::stablehlo::ReduceWindowOp op,
+                                      bool blocks);
 
 } // namespace whale
 

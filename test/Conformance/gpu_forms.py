@@ -1,6 +1,9 @@
-"""Sorts on an emulated GPU: the bits of the processor, in any order of threads.
+"""Operations whose kernels have another form on a GPU than on the processor.
 
-usage: gpu_sorts.py
+usage: gpu_forms.py
+
+They have the same bits there, in whatever order the threads of a block run:
+floats are whole numbers, so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -34,6 +37,40 @@ def sorts(arrays):
         yield lax.top_k(x, min(x.shape[-1], 3))
 
 
+def running(arrays):
+    """Running sums, both ways, of whole numbers and of what they overflow."""
+    for x, y, z in arrays:
+        x = jnp.nan_to_num(x)
+        for axis in range(x.ndim):
+            yield lax.cumsum(x, axis), lax.cumsum(y, axis, reverse=True)
+            yield lax.cummax(z, axis), lax.cummin(x, axis, reverse=True)
+
+
+def windows(arrays):
+    """Gradients of pools whose windows overlap, stand apart or leave gaps."""
+    for x, *_ in arrays:
+        if x.ndim != 2:
+            continue
+        x = jnp.nan_to_num(x)
+        for sizes, strides, padding in (
+            ((3, 3), (2, 2), "SAME"),
+            ((3, 2), (1, 1), "VALID"),
+            ((2, 2), (3, 3), "VALID"),
+            ((1, 2), (1, 2), "VALID"),
+        ):
+
+            def pool(x, options=(sizes, strides, padding)):
+                return lax.reduce_window(x, -jnp.inf, lax.max, *options)
+
+            if min(jax.eval_shape(pool, x).shape) > 0:
+                result, back = jax.vjp(pool, x)
+                yield back(jnp.round(result) + 1)
+
+
+def program(arrays):
+    return [list(form(arrays)) for form in (sorts, running, windows)]
+
+
 def make_arguments(rng: np.random.Generator):
     for shape in SHAPES:
         x = rng.integers(-9, 9, shape).astype(np.float32)
@@ -48,7 +85,7 @@ def make_arguments(rng: np.random.Generator):
 
 def main() -> None:
     arguments = list(make_arguments(np.random.default_rng(0)))
-    lowered = jax.jit(lambda a: list(sorts(a))).lower(arguments)
+    lowered = jax.jit(program).lower(arguments)
     text = lowered.as_text()
     types = [
         Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
