@@ -47,15 +47,21 @@ MODELS: dict[str, Any] = {
 SEEDS = ("0", "29")
 
 
-def check(name: str) -> list[str]:
-    """What is wrong with the step of a model."""
+def lower(name: str) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
+    """The step of a model, and its arguments."""
     workload = MODELS[name]()
     params = workload.init(jax.random.key(0))
     # Where a gradient is all rounding, Adam makes a step of its sign.
     optimizer = models.optax.sgd(0.1, momentum=0.9)
     workload = dataclasses.replace(workload, optimizer=optimizer)
     arguments = (params, optimizer.init(params), workload.batch)
-    lowered = jax.jit(workload.train_step(), keep_unused=True).lower(*arguments)
+    step = jax.jit(workload.train_step(), keep_unused=True)
+    return step.lower(*arguments), arguments
+
+
+def check(name: str) -> list[str]:
+    """What is wrong with the step of a model."""
+    lowered, arguments = lower(name)
     text = lowered.as_text(debug_info=True)
     flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
     types = [

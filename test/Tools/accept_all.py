@@ -1,0 +1,161 @@
+"""Assembles each different kernel of the test programs.
+
+usage: accept_all.py
+
+The programs are training steps of the families of models, operations that have
+a form of their own on a GPU, and conformance cases. Without WHALE_TEST_FULL in
+the environment they are a few of each; with it all, and for four more
+architectures 200 kernels each, of programs that a fixed seed chooses. Kernels
+that only differ in their names are one. What must not be in them says
+accept_ptx.py; programs that the compiler refuses are counted.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in ("python", "test/Conformance", "test/Executable"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import gpu_forms  # noqa: E402
+import gpu_steps  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from accept_ptx import assemble, find_problems  # noqa: E402
+from cases import read_cases  # noqa: E402
+
+FULL = "WHALE_TEST_FULL" in os.environ
+OTHERS = ("sm_75", "sm_80", "sm_100", "sm_120")
+# Kernels of one call of ptxas.
+TOGETHER = 40
+HEAD = ".version 8.6\n.target {}\n.address_size 64\n"
+
+
+def find_programs(folder: Path) -> list[str]:
+    """The texts of the programs."""
+    texts = [
+        gpu_steps.lower(name)[0].as_text()
+        for name in (gpu_steps.MODELS if FULL else ("moe",))
+    ]
+    if FULL:
+        arguments = list(gpu_forms.make_arguments(np.random.default_rng(0)))
+        texts.append(jax.jit(gpu_forms.program).lower(arguments).as_text())
+    command = [sys.executable, str(ROOT / "test/Conformance/generate.py")]
+    if not FULL:
+        command += ["--only", "^(reduce|scatter|tanh|power).*_(f32|bf16)$"]
+    subprocess.run([*command, str(folder)], check=True, capture_output=True)
+    files = sorted(folder.rglob("*.mlir"))
+    for file in files if FULL else files[::12]:
+        texts += [case.text for case in read_cases(file)]
+    return texts
+
+
+def compile_program(
+    text: str, architecture: str
+) -> tuple[str, list[tuple[str, str]]]:
+    """What the program needs beside its kernels, and each with its name."""
+    with tempfile.TemporaryDirectory() as path:
+        source, target = Path(path, "p.mlir"), Path(path, "p.whale")
+        source.write_text(text)
+        result = subprocess.run(
+            [
+                "whale-compile", str(source), "--cluster=1", "--target=cuda",
+                f"--gpu-arch={architecture}", "-o", str(target),
+            ],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if result.returncode != 0:
+            return result.stderr, []
+        globals_, kernels = "", []
+        for file in sorted(target.glob("*.ptx")):
+            head, *entries = re.split(
+                r"^(?=\.visible \.entry )", file.read_text(), flags=re.MULTILINE
+            )
+            head = "\n".join(
+                line for line in head.splitlines()
+                if line.startswith((".global", ".const"))
+            )  # fmt: skip
+            globals_ += head
+            for entry in entries:
+                name = re.match(r"\.visible \.entry (k\d+)", entry)
+                assert name, entry[:80]
+                kernels.append((name[1], entry[: entry.rindex("}") + 1]))
+        return globals_, kernels
+
+
+def rename(entry: str, old: str, new: str) -> str:
+    return re.sub(rf"(?<![A-Za-z0-9]){old}(?![0-9])", new, entry)
+
+
+def collect(texts: list[str], architecture: str, most: int) -> tuple[Any, Any]:
+    """Up to `most` different kernels of the programs, and their globals."""
+    kernels: dict[str, None] = {}
+    globals_: dict[str, None] = {}
+    refused = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for start in range(0, len(texts), 64):
+            if len(kernels) >= most:
+                break
+            for head, entries in pool.map(
+                lambda text: compile_program(text, architecture),
+                texts[start : start + 64],
+            ):
+                refused += "error:" in head
+                if entries:
+                    globals_.update(dict.fromkeys(head.splitlines()))
+                for name, entry in entries:
+                    kernels[rename(entry, name, "NAME")] = None
+    print(f"{architecture}: {refused} programs refused", flush=True)
+    return list(kernels)[:most], list(globals_)
+
+
+def accept(
+    kernels: list[str], globals_: list[str], architecture: str
+) -> list[str]:
+    """What is wrong with the kernels."""
+
+    def check(start: int) -> tuple[int, list[str]]:
+        text = HEAD.format(architecture) + "\n".join(globals_) + "\n"
+        for number, kernel in enumerate(kernels[start : start + TOGETHER]):
+            text += kernel.replace("NAME", f"k{number}") + "\n"
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+            file.write(text)
+            file.flush()
+            messages = assemble(Path(file.name), architecture)
+        count = messages.count("Compiling entry function")
+        return count, find_problems(text, messages)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(check, range(0, len(kernels), TOGETHER)))
+    count = sum(count for count, _ in results)
+    assert count == len(kernels), (count, len(kernels))
+    print(f"{architecture}: {count} different kernels assembled", flush=True)
+    return [f"{architecture}: {what}" for _, found in results for what in found]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        texts = find_programs(Path(folder))
+    kernels, globals_ = collect(texts, "sm_90", sys.maxsize)
+    problems = accept(kernels, globals_, "sm_90")
+    if FULL:
+        random.Random(1).shuffle(texts)
+        for architecture in OTHERS:
+            problems += accept(*collect(texts, architecture, 200), architecture)
+    print("\n".join(problems))
+    sys.exit(bool(problems) or not kernels)
+
+
+if __name__ == "__main__":
+    main()
