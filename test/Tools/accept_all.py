@@ -63,8 +63,9 @@ def find_programs(folder: Path) -> list[str]:
 
 def compile_program(
     text: str, architecture: str
-) -> tuple[str, list[tuple[str, str]]]:
-    """What the program needs beside its kernels, and each with its name."""
+) -> tuple[list[str] | None, list[tuple[str, str]]]:
+    """What the kernels need (nothing where the program is refused), and each
+    kernel with its name."""
     with tempfile.TemporaryDirectory() as path:
         source, target = Path(path, "p.mlir"), Path(path, "p.whale")
         source.write_text(text)
@@ -76,22 +77,30 @@ def compile_program(
             capture_output=True, text=True,
         )  # fmt: skip
         if result.returncode != 0:
-            return result.stderr, []
-        globals_, kernels = "", []
+            return None, []
+        needs, kernels = [], []
         for file in sorted(target.glob("*.ptx")):
-            head, *entries = re.split(
-                r"^(?=\.visible \.entry )", file.read_text(), flags=re.MULTILINE
-            )
-            head = "\n".join(
-                line for line in head.splitlines()
-                if line.startswith((".global", ".const"))
-            )  # fmt: skip
-            globals_ += head
-            for entry in entries:
-                name = re.match(r"\.visible \.entry (k\d+)", entry)
-                assert name, entry[:80]
-                kernels.append((name[1], entry[: entry.rindex("}") + 1]))
-        return globals_, kernels
+            # What begins at the begin of a line ends where the next one does.
+            for item in re.split(
+                r"^(?=\.(?:visible|func|global|const) )",
+                file.read_text(),
+                flags=re.MULTILINE,
+            ):
+                item = re.sub(r"^\s*//.*\n", "", item, flags=re.MULTILINE)
+                if entry := re.match(r"\.visible \.entry (k\d+)", item):
+                    kernels.append((entry[1], item))
+                elif item.startswith((".global", ".const", ".func")):
+                    needs.append(item)
+        return needs, kernels
+
+
+def identify(item: str) -> tuple[str, bool]:
+    """The name of a variable or function, and whether it is only declared."""
+    name = re.match(r"\.func\s*(?:\([^)]*\)\s*)?(\w+)", item) or re.search(
+        r"(\w+)(?:\[\d+\])?\s*[=;]", item
+    )
+    assert name, item[:80]
+    return name[1], "{" not in item
 
 
 def rename(entry: str, old: str, new: str) -> str:
@@ -99,25 +108,27 @@ def rename(entry: str, old: str, new: str) -> str:
 
 
 def collect(texts: list[str], architecture: str, most: int) -> tuple[Any, Any]:
-    """Up to `most` different kernels of the programs, and their globals."""
+    """Up to `most` different kernels of the programs, and what they need."""
     kernels: dict[str, None] = {}
-    globals_: dict[str, None] = {}
+    globals_: dict[tuple[str, bool], str] = {}
     refused = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for start in range(0, len(texts), 64):
             if len(kernels) >= most:
                 break
-            for head, entries in pool.map(
+            for needs, entries in pool.map(
                 lambda text: compile_program(text, architecture),
                 texts[start : start + 64],
             ):
-                refused += "error:" in head
-                if entries:
-                    globals_.update(dict.fromkeys(head.splitlines()))
+                refused += needs is None
+                for item in needs or []:
+                    globals_.setdefault(identify(item), item)
                 for name, entry in entries:
                     kernels[rename(entry, name, "NAME")] = None
     print(f"{architecture}: {refused} programs refused", flush=True)
-    return list(kernels)[:most], list(globals_)
+    # Functions are declared before they are defined.
+    needs = sorted(globals_.values(), key=lambda item: "{" in item)
+    return list(kernels)[:most], needs
 
 
 def accept(
