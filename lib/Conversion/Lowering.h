@@ -156,8 +156,11 @@ void populateReductionPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,
                                       bool blocks);
 void populateWindowPatterns(mlir::RewritePatternSet &patterns, bool blocks);
-void populateScatterPatterns(mlir::RewritePatternSet &patterns);
+void populateScatterPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateSortPatterns(mlir::RewritePatternSet &patterns);
+/// What a sort gives, as kernels for a GPU before `op`, which stays.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+makeSortBlocks(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
 void populateSortBlocksPatterns(mlir::RewritePatternSet &patterns);
 void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 

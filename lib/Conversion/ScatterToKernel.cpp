@@ -12,78 +12,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Scatter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 using namespace mlir;
 using namespace whale;
 
 namespace {
 
-/// How the dimensions of a scatter's operands belong together.
-struct ScatterDims {
-  RankedTensorType operand, updates, indices;
-  stablehlo::ScatterDimensionNumbersAttr numbers;
-  /// Dimensions of the updates that stand for places in the indices.
-  SmallVector<int64_t> placeDims;
-  /// For each window dimension of the updates the dimension of the operand.
-  SmallVector<int64_t> operandOfWindow;
-
-  explicit ScatterDims(stablehlo::ScatterOp op)
-      : operand(cast<RankedTensorType>(op.getInputs()[0].getType())),
-        updates(cast<RankedTensorType>(op.getUpdates()[0].getType())),
-        indices(cast<RankedTensorType>(op.getScatterIndices().getType())),
-        numbers(op.getScatterDimensionNumbers()) {
-    for (int64_t dim = 0; dim < updates.getRank(); ++dim)
-      if (!llvm::is_contained(numbers.getUpdateWindowDims(), dim))
-        placeDims.push_back(dim);
-    for (int64_t dim = 0; dim < operand.getRank(); ++dim)
-      if (!llvm::is_contained(numbers.getInsertedWindowDims(), dim) &&
-          !llvm::is_contained(numbers.getInputBatchingDims(), dim))
-        operandOfWindow.push_back(dim);
-  }
-
-  /// The dimension of the updates that belongs to one of the indices.
-  int64_t placeDimOf(int64_t indicesDim) const {
-    return placeDims[indicesDim < numbers.getIndexVectorDim() ? indicesDim
-                                                              : indicesDim - 1];
-  }
-
-  bool isIndexed(int64_t operandDim) const {
-    return llvm::is_contained(numbers.getScatterDimsToOperandDims(),
-                              operandDim);
-  }
-
-  /// The size of the window in a dimension of the operand.
-  int64_t windowSize(int64_t operandDim) const {
-    for (auto [window, dim] :
-         llvm::zip_equal(numbers.getUpdateWindowDims(), operandOfWindow))
-      if (dim == operandDim)
-        return updates.getDimSize(window);
-    return 1;
-  }
-
-  /// The largest dimension of the updates that alone decides where in a
-  /// dimension of the operand an update goes: its points never meet.
-  std::optional<int64_t> findParallelDim() const {
-    std::optional<int64_t> best;
-    auto consider = [&](int64_t dim) {
-      if (!best || updates.getDimSize(dim) > updates.getDimSize(*best))
-        best = dim;
-    };
-    for (int64_t dim : numbers.getScatterIndicesBatchingDims())
-      consider(placeDimOf(dim));
-    for (auto [window, dim] :
-         llvm::zip_equal(numbers.getUpdateWindowDims(), operandOfWindow))
-      if (!isIndexed(dim))
-        consider(window);
-    return best;
-  }
-};
-
 struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ScatterToKernel(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
@@ -92,6 +31,12 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
       rewriter.replaceOp(op, op.getInputs());
       return success();
     }
+    std::optional<int64_t> parallelDim = dims.findParallelDim();
+    int64_t extent = parallelDim ? dims.updates.getDimSize(*parallelDim) : 1;
+    if (blocks && dims.updates.getNumElements() / extent > kFewUpdates)
+      if (std::optional<LogicalResult> result =
+              lowerScatterBlocks(rewriter, op, dims))
+        return *result;
     size_t count = op.getInputs().size();
     SmallVector<Value> inputs;
     SmallVector<Type> types;
@@ -106,8 +51,6 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     for (Value update : op.getUpdates())
       inputs.push_back(stored(rewriter, update));
     inputs.push_back(stored(rewriter, op.getScatterIndices()));
-    std::optional<int64_t> parallelDim = dims.findParallelDim();
-    int64_t extent = parallelDim ? dims.updates.getDimSize(*parallelDim) : 1;
     auto kernel = makeKernel(rewriter, op.getLoc(), types, inputs, extent,
                              [&](KernelBuilder &k) {
                                return build(k, op, dims, parallelDim, count);
@@ -145,27 +88,8 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     SmallVector<Value> at(dims.updates.getRank());
     bool good = true;
     overDims(k, dims, dims.placeDims, parallelDim, at, [&] {
-      SmallVector<Value> start(dims.operand.getRank());
-      Value inside =
-          arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
-      for (auto [part, dim] :
-           llvm::enumerate(dims.numbers.getScatterDimsToOperandDims())) {
-        SmallVector<Value> place;
-        for (int64_t d = 0; d < dims.indices.getRank(); ++d)
-          place.push_back(d == dims.numbers.getIndexVectorDim()
-                              ? k.index(part)
-                              : at[dims.placeDimOf(d)]);
-        start[dim] = toIndex(k.b, k.loc, k.load(2 * count, place),
-                             dims.indices.getElementType());
-        // A window that is not inside as a whole is dropped.
-        int64_t room = dims.operand.getDimSize(dim) - dims.windowSize(dim) + 1;
-        inside = arith::AndIOp::create(k.b, k.loc, inside,
-                                       k.inside(start[dim], room));
-      }
-      for (auto [dim, indicesDim] :
-           llvm::zip_equal(dims.numbers.getInputBatchingDims(),
-                           dims.numbers.getScatterIndicesBatchingDims()))
-        start[dim] = at[dims.placeDimOf(indicesDim)];
+      SmallVector<Value> start;
+      Value inside = dims.findStart(k, 2 * count, at, start);
       k.when(inside, [&] {
         overDims(k, dims, dims.numbers.getUpdateWindowDims(), parallelDim, at,
                  [&] { good &= succeeded(update(k, op, dims, start, at)); });
@@ -200,10 +124,14 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
       k.store(value, 2 * count + 1 + number, place);
     return success();
   }
+
+  /// So many updates a thread of a GPU takes one after the other.
+  static constexpr int64_t kFewUpdates = 32;
+  bool blocks;
 };
 
 } // namespace
 
-void whale::populateScatterPatterns(RewritePatternSet &patterns) {
-  patterns.add<ScatterToKernel>(patterns.getContext());
+void whale::populateScatterPatterns(RewritePatternSet &patterns, bool blocks) {
+  patterns.add<ScatterToKernel>(patterns.getContext(), blocks);
 }

@@ -51,7 +51,7 @@ public:
         size(type.getDimSize(dim)), rows(type.getNumElements() / size),
         part(std::min<int64_t>(llvm::PowerOf2Ceil(size), kPart)) {}
 
-  LogicalResult run();
+  FailureOr<SmallVector<Value>> run();
 
 private:
   using Load = function_ref<Value(Value)>;
@@ -329,7 +329,7 @@ SortBlocks::mergeRuns(Value positions, int64_t width, bool isLast) {
   return SmallVector<Value>(kernel->getResults());
 }
 
-LogicalResult SortBlocks::run() {
+FailureOr<SmallVector<Value>> SortBlocks::run() {
   if (!llvm::isInt<32>(size))
     return failure();
   for (Value input : op.getInputs()) {
@@ -338,17 +338,17 @@ LogicalResult SortBlocks::run() {
       return failure();
     types.push_back(inputs.back().getType());
   }
-  if (size == 1) {
-    rewriter.replaceOp(op, op.getInputs());
-    return success();
-  }
+  if (size == 1)
+    return inputs;
   FailureOr<SmallVector<Value>> results = sortParts(part >= size);
   for (int64_t width = part; succeeded(results) && width < size; width *= 2)
     results = mergeRuns((*results)[0], width, 2 * width >= size);
-  if (failed(results))
-    return failure();
-  replaceWithStored(rewriter, op, *results);
-  return success();
+  return results;
+}
+
+FailureOr<SmallVector<Value>> whale::makeSortBlocks(PatternRewriter &rewriter,
+                                                    stablehlo::SortOp op) {
+  return SortBlocks(rewriter, op).run();
 }
 
 namespace {
@@ -358,7 +358,11 @@ struct SortToBlocks : OpRewritePattern<stablehlo::SortOp> {
 
   LogicalResult matchAndRewrite(stablehlo::SortOp op,
                                 PatternRewriter &rewriter) const override {
-    return SortBlocks(rewriter, op).run();
+    FailureOr<SmallVector<Value>> results = makeSortBlocks(rewriter, op);
+    if (failed(results))
+      return failure();
+    replaceWithStored(rewriter, op, *results);
+    return success();
   }
 };
 

@@ -99,7 +99,7 @@ struct StableHLOToLinalg
     populateReductionPatterns(set, blocks);
     populateWindowPatterns(set, blocks);
     populateSelectAndScatterPatterns(set, blocks);
-    populateScatterPatterns(set);
+    populateScatterPatterns(set, blocks);
     blocks ? populateSortBlocksPatterns(set) : populateSortPatterns(set);
     populateRandomPatterns(set);
     set.add<DropBarrier>(context);

@@ -67,8 +67,37 @@ def windows(arrays):
                 yield back(jnp.round(result) + 1)
 
 
+def scatters(arrays):
+    """Scatters with equal, absent, spread and unique places, of elements, rows
+    and windows that overlap."""
+    for x, y, z in arrays:
+        n, line = x.shape[0], jnp.ravel(y)[: 400 if x.size > 99 else None]
+        spread = line % (n + 2) - 1
+        if x.size > 2000:
+            continue
+        for places in (spread, jnp.zeros_like(line), line % 2):
+            rows = jnp.broadcast_to(x[:1], (places.size, *x.shape[1:]))
+            rows = jnp.nan_to_num(rows) + places.reshape(
+                -1, *[1] * (x.ndim - 1)
+            )
+            for form in ("add", "max", "set"):
+                yield getattr(jnp.nan_to_num(x).at[places], form)(
+                    rows, mode="drop"
+                )
+            yield y.at[places].multiply(y[:1] | 1)
+            yield z.at[..., places % z.shape[-1]].min(z.max())
+        yield x.at[jnp.arange(n)[::-1]].set(x, unique_indices=True)
+        yield lax.scatter_add(
+            jnp.zeros(40, jnp.int32),
+            spread[:, None],
+            jnp.stack([line, line + 1, line + 2], 1),
+            lax.ScatterDimensionNumbers((1,), (), (0,)),
+        )
+
+
 def program(arrays):
-    return [list(form(arrays)) for form in (sorts, running, windows)]
+    forms = (sorts, running, windows, scatters)
+    return [list(form(arrays)) for form in forms]
 
 
 def make_arguments(rng: np.random.Generator):
