@@ -9,17 +9,23 @@
 // In: posts of the local ranks' parts of channels. Out: messages to and from
 // the ranks that they exchange data with, wherever those are.
 //
-// One thread, the communication thread, owns the mover and all transfers. Ranks
-// hand their posts to it and sleep in `wait`. Each rank has a queue; only its
-// head has messages on their way. The parts of a rank at both ends of a message
-// are derived from the program alone (Part.h), so nothing is negotiated.
+// Each rank has a queue; only its head has messages on their way. The parts of
+// a rank at both ends of a message are derived from the program alone (Part.h),
+// so nothing is negotiated.
+//
+// One thread at a time, the driver, uses the mover and all transfers. A rank
+// drives in `start`, as long as something moves, and in `wait`, until its
+// transfer is done; if another thread drives it hands its post to that one, and
+// sleeps. While no rank drives, the communication thread does whenever the
+// mover says that there is something to move. With a mover that cannot say so
+// it is always the driver.
 //
 // With a network, data move as they do without, and each transfer also has a
 // time at which it ends on the links (LinkClock.h), before which `wait` does
 // not return.
 //
-// Costs: those of transfers (Transfer.cpp); one hand-over between two threads
-// for each start and each wait.
+// Costs: those of transfers (Transfer.cpp); a hand-over between two threads
+// for each start and each wait of a rank that does not drive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,9 +85,11 @@ private:
     std::condition_variable wake;
     std::vector<Posted> posts;
     int64_t started = 0, left = 0;
+    /// Whether it sleeps in `wait`, with a transfer to be driven.
+    bool isWaiting = false;
     /// When those that were not waited for end on the links, by number.
     std::unordered_map<int64_t, double> ends;
-    // Of the communication thread.
+    // Of the driver.
     std::deque<Posted> queue;
     /// What `head` and `links` are at; null for nothing.
     const Part *part = nullptr;
@@ -94,6 +102,9 @@ private:
 
   const Part &partOf(int64_t rank, int64_t channel);
   void work();
+  template <typename IsEnough>
+  void drive(Lock &lock, const IsEnough &isEnough);
+  bool moveAll();
   bool takePosts();
   bool advance();
   void leave(Rank &rank);
@@ -109,7 +120,10 @@ private:
   const Addresses addresses;
 
   std::mutex mutex;
-  std::condition_variable settled;
+  /// Whether some thread is the driver; the communication thread learns of an
+  /// end by `free`.
+  bool isDriven;
+  std::condition_variable free, settled;
   /// By rank; null for those of other processes.
   std::vector<std::unique_ptr<Rank>> ranks;
   /// Whether some rank has posts.
@@ -119,7 +133,7 @@ private:
   bool isSettled = false;
   /// Why no transfer can go on; empty while they can.
   std::string error;
-  /// When a peer was first seen to be lost; of the communication thread.
+  /// When a peer was first seen to be lost; of the driver.
   std::optional<Clock::time_point> lossSeen;
   // Last: it uses all others.
   std::thread thread;
@@ -132,7 +146,8 @@ MessageTransport::MessageTransport(const format::Program &program,
                                    std::unique_ptr<Mover> givenMover,
                                    const Network &network)
     : program(program), network(network), mover(std::move(givenMover)),
-      addresses(given, firstFree(program), mover->maxTag()) {
+      addresses(given, firstFree(program), mover->maxTag()),
+      isDriven(!mover->isWatchable()) {
   for (int64_t where : given)
     ranks.push_back(where == process ? std::make_unique<Rank>(*mover, addresses)
                                      : nullptr);
@@ -140,8 +155,13 @@ MessageTransport::MessageTransport(const format::Program &program,
 }
 
 MessageTransport::~MessageTransport() {
-  isEnding = true;
+  {
+    Lock lock(mutex);
+    isEnding = true;
+    free.notify_all();
+  }
   mover->wake();
+  mover->wakeWatch();
   thread.join();
 }
 
@@ -171,17 +191,19 @@ Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,
                                void *dst) {
   const Part &part = partOf(rank, channel);
   Rank &self = *ranks[rank];
-  Ticket ticket{channel, 0};
-  {
-    Lock lock(mutex);
-    if (isStopped)
-      throw Aborted();
-    double time = network ? LinkClock::now() : 0;
-    self.posts.push_back({&part, src, dst, time});
-    ticket.number = self.started++;
-    hasPosts = true;
+  Lock lock(mutex);
+  if (isStopped)
+    throw Aborted();
+  double time = network ? LinkClock::now() : 0;
+  self.posts.push_back({&part, src, dst, time});
+  Ticket ticket{channel, self.started++};
+  hasPosts = true;
+  if (isDriven) {
+    lock.unlock();
+    mover->wake();
+  } else {
+    drive(lock, [] { return true; });
   }
-  mover->wake();
   return ticket;
 }
 
@@ -206,12 +228,19 @@ Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
   Traffic traffic = partOf(rank, ticket.channel).traffic;
   auto begin = Clock::now();
   Lock lock(mutex);
-  self.wake.wait(lock, [&] {
-    return isStopped || !error.empty() || self.left > ticket.number;
-  });
+  auto isDone = [&] { return self.left > ticket.number; };
+  while (!isStopped && error.empty() && !isDone()) {
+    if (!isDriven) {
+      drive(lock, isDone);
+      continue;
+    }
+    self.isWaiting = true;
+    self.wake.wait(lock);
+    self.isWaiting = false;
+  }
   if (isStopped)
     throw Aborted();
-  if (self.left <= ticket.number)
+  if (!isDone())
     throw Error(error);
   traffic.waitedSeconds =
       std::chrono::duration<double>(Clock::now() - begin).count();
@@ -235,8 +264,10 @@ void MessageTransport::abort() {
     for (const auto &rank : ranks)
       if (rank)
         rank->wake.notify_all();
+    free.notify_all();
   }
   mover->wake();
+  mover->wakeWatch();
 }
 
 void MessageTransport::settle() {
@@ -258,7 +289,7 @@ void MessageTransport::reset() {
 }
 
 //===----------------------------------------------------------------------===//
-// The communication thread
+// The driver
 //===----------------------------------------------------------------------===//
 
 bool MessageTransport::takePosts() {
@@ -344,29 +375,80 @@ void MessageTransport::fail(const std::string &what) {
   for (const auto &rank : ranks)
     if (rank)
       rank->wake.notify_all();
+  mover->wakeWatch();
 }
 
-void MessageTransport::work() {
-  try {
-    while (!isEnding && !isStopped) {
-      bool isMoved = takePosts();
-      isMoved |= mover->progress();
-      isMoved |= advance();
-      if (!isMoved)
-        mover->sleep();
+bool MessageTransport::moveAll() {
+  bool isMoved = takePosts();
+  isMoved |= mover->progress();
+  isMoved |= advance();
+  return isMoved;
+}
+
+/// Makes this thread the driver until `isEnough`. With the lock, which is open
+/// meanwhile.
+template <typename IsEnough>
+void MessageTransport::drive(Lock &lock, const IsEnough &isEnough) {
+  // How often to look for more before the communication thread goes on.
+  constexpr int mostLooks = 4;
+  isDriven = true;
+  do {
+    lock.unlock();
+    try {
+      mover->disarm();
+      for (int looks = 0; !isStopped && looks < mostLooks;) {
+        bool isMoved = moveAll();
+        if (!isEnough()) {
+          if (!isMoved)
+            mover->sleep();
+          continue;
+        }
+        if (!isMoved && mover->arm())
+          break;
+        if (++looks == mostLooks)
+          mover->wakeWatch();
+      }
+    } catch (const std::exception &exception) {
+      fail(exception.what());
     }
-    if (!isStopped)
-      mover->flush();
-  } catch (const std::exception &exception) {
-    fail(exception.what());
-  }
-  // Later posts are not begun.
-  if (isEnding && !isStopped)
-    return;
-  while (!isStopped && !isEnding)
-    mover->sleep();
-  mover->cancel();
+    lock.lock();
+  } while (hasPosts && !isStopped && error.empty());
+  isDriven = false;
+  free.notify_one();
+  for (const auto &rank : ranks)
+    if (rank && rank->isWaiting)
+      return rank->wake.notify_one();
+}
+
+//===----------------------------------------------------------------------===//
+// The communication thread
+//===----------------------------------------------------------------------===//
+
+void MessageTransport::work() {
   Lock lock(mutex);
+  auto isOver = [&] { return isStopped || isEnding || !error.empty(); };
+  if (!mover->isWatchable())
+    drive(lock, [&] { return isEnding.load(); });
+  while (!isOver()) {
+    lock.unlock();
+    mover->watch();
+    lock.lock();
+    free.wait(lock, [&] { return !isDriven || isOver(); });
+    if (!isOver())
+      drive(lock, [] { return true; });
+  }
+  // From here on it drives to the end.
+  free.wait(lock, [&] { return !isDriven && (isStopped || isEnding); });
+  isDriven = true;
+  lock.unlock();
+  try {
+    if (!isStopped && error.empty())
+      return mover->flush();
+  } catch (const std::exception &exception) {
+    return fail(exception.what());
+  }
+  mover->cancel();
+  lock.lock();
   isSettled = true;
   settled.notify_all();
 }

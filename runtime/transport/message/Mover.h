@@ -29,9 +29,10 @@ namespace whale::runtime {
 using Exchange =
     std::function<std::vector<std::string>(const std::string &mine)>;
 
-/// One thread calls all methods but `wake`. Messages of one tag from one
-/// process to another are received in the order in which they were sent. All
-/// methods throw Error when the library fails.
+/// One thread at a time calls the methods, but for those of which it is said
+/// otherwise. Messages of one tag from one process to another are received in
+/// the order in which they were sent. All methods throw Error when the library
+/// fails.
 class Mover {
 public:
   /// Names a message between two processes; the same number on both sides.
@@ -57,6 +58,19 @@ public:
   virtual void sleep() = 0;
   /// Ends a `sleep`, also the next one. From any thread.
   virtual void wake() = 0;
+
+  /// Whether `watch` works: the library says when there is something to move.
+  virtual bool isWatchable() const { return false; }
+  /// Lets `watch` return when there is something to move; false where there is
+  /// now. Called after a `progress` that moved nothing.
+  virtual bool arm() { return false; }
+  /// Keeps `watch` from returning until `arm`.
+  virtual void disarm() {}
+  /// Sleeps until there may be something to move, or `wakeWatch`. From one
+  /// thread, beside the others.
+  virtual void watch() {}
+  /// Ends a `watch`, also the next one. From any thread.
+  virtual void wakeWatch() {}
 
   /// Why no message can reach a process any more, or come from it; empty while
   /// it can.

@@ -27,6 +27,7 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <set>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <ucp/api/ucp.h>
@@ -41,6 +42,8 @@ using Clock = std::chrono::steady_clock;
 /// and an abort for the library: what was sent to a dead process may never end.
 constexpr std::chrono::seconds flushLimit(5);
 constexpr std::chrono::milliseconds cancelLimit(500);
+/// A sleep ends after so long, for the worker to look after its keep-alive.
+constexpr int lookAfterMs = 1000;
 
 /// The functions of UCX. It is opened when it is first used: from then on it
 /// handles signals of errors and watches the allocation of memory, which
@@ -151,7 +154,12 @@ public:
                int64_t &pending) override;
   bool progress() override { return ucx.ucp_worker_progress(worker) != 0; }
   void sleep() override;
-  void wake() override;
+  void wake() override { raise(wakeEvents); }
+  bool isWatchable() const override { return true; }
+  bool arm() override;
+  void disarm() override { setWatched(false); }
+  void watch() override;
+  void wakeWatch() override { raise(wakeWatchEvents); }
   const std::string &lossOf(int64_t process) const override {
     return peers[process].loss;
   }
@@ -178,6 +186,10 @@ private:
   }
   ucs_status_t track(ucs_status_ptr_t request, Call *call);
   void complete(void *request, ucs_status_t status, Call *call);
+  bool isIdle();
+  void setWatched(bool value);
+  static void raise(int event);
+  static void clear(int event);
   bool progressUntil(const std::function<bool()> &isDone,
                      Clock::duration limit);
   void destroy();
@@ -186,6 +198,10 @@ private:
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
   int workerEvents = -1, wakeEvents = -1;
+  /// What `watch` sleeps on: an epoll instance with `wakeWatchEvents`, and with
+  /// `workerEvents` while `isWatched`.
+  int watched = -1, wakeWatchEvents = -1;
+  bool isWatched = false;
   std::vector<Peer> peers;
   /// This process.
   int64_t self = 0;
@@ -218,8 +234,13 @@ void UcxMover::connect(const Exchange &exchange) {
   check(ucx.ucp_worker_get_efd(worker, &workerEvents),
         "cannot wait for events");
   wakeEvents = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wakeEvents < 0)
-    throw Error(std::string("cannot make an eventfd: ") + std::strerror(errno));
+  wakeWatchEvents = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  watched = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event onWorker = {}, onWake = {EPOLLIN, {}};
+  if (wakeEvents < 0 || wakeWatchEvents < 0 || watched < 0 ||
+      epoll_ctl(watched, EPOLL_CTL_ADD, workerEvents, &onWorker) ||
+      epoll_ctl(watched, EPOLL_CTL_ADD, wakeWatchEvents, &onWake))
+    throw Error(std::string("cannot wait for events: ") + std::strerror(errno));
 
   ucp_address_t *address = nullptr;
   size_t length = 0;
@@ -276,8 +297,9 @@ void UcxMover::destroy() {
     ucx.ucp_worker_destroy(worker);
   if (context)
     ucx.ucp_cleanup(context);
-  if (wakeEvents >= 0)
-    close(wakeEvents);
+  for (int file : {watched, wakeWatchEvents, wakeEvents})
+    if (file >= 0)
+      close(file);
 }
 
 UcxMover::~UcxMover() {
@@ -368,23 +390,52 @@ void UcxMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
         "cannot receive a message");
 }
 
-void UcxMover::sleep() {
+/// Whether the worker's descriptor becomes readable when there is something to
+/// do; false where there is now.
+bool UcxMover::isIdle() {
   ucs_status_t status = ucx.ucp_worker_arm(worker);
   if (status == UCS_ERR_BUSY)
-    return;
+    return false;
   check(status, "cannot wait for events");
-  // The limit lets the worker look after its keep-alive.
-  constexpr int milliseconds = 1000;
-  pollfd descriptors[] = {{workerEvents, POLLIN, 0}, {wakeEvents, POLLIN, 0}};
-  if (poll(descriptors, 2, milliseconds) > 0 && descriptors[1].revents) {
-    uint64_t count;
-    [[maybe_unused]] ssize_t got = read(wakeEvents, &count, sizeof(count));
-  }
+  return true;
 }
 
-void UcxMover::wake() {
+void UcxMover::sleep() {
+  pollfd files[] = {{workerEvents, POLLIN, 0}, {wakeEvents, POLLIN, 0}};
+  if (isIdle() && poll(files, 2, lookAfterMs) > 0 && files[1].revents)
+    clear(wakeEvents);
+}
+
+bool UcxMover::arm() {
+  if (!isIdle())
+    return false;
+  setWatched(true);
+  return true;
+}
+
+void UcxMover::watch() {
+  epoll_event event;
+  if (epoll_wait(watched, &event, 1, lookAfterMs) > 0)
+    clear(wakeWatchEvents);
+}
+
+void UcxMover::setWatched(bool value) {
+  if (isWatched == value)
+    return;
+  isWatched = value;
+  epoll_event event = {};
+  event.events = value ? EPOLLIN : 0;
+  epoll_ctl(watched, EPOLL_CTL_MOD, workerEvents, &event);
+}
+
+void UcxMover::raise(int event) {
   uint64_t one = 1;
-  [[maybe_unused]] ssize_t put = write(wakeEvents, &one, sizeof(one));
+  [[maybe_unused]] ssize_t put = write(event, &one, sizeof(one));
+}
+
+void UcxMover::clear(int event) {
+  uint64_t count;
+  [[maybe_unused]] ssize_t got = read(event, &count, sizeof(count));
 }
 
 void UcxMover::flush() {
