@@ -13,8 +13,7 @@
 //
 // - A block of threads sorts parts of at most kPart elements of a line, or
 //   several short lines, in shared memory.
-// - Where lines are longer, each further kernel merges runs of twice the
-// length,
+// - Where lines are longer, each further kernel merges runs of twice the length
 //   from a tensor of positions to another one; the last one writes the sorted
 //   values.
 //
