@@ -64,8 +64,16 @@ private:
     bool reachedFixed = false;
     /// When the queue becomes empty, as far as simulated.
     double queueEnd = 0;
-    /// By use: the next instruction when the transfer became ready.
-    std::vector<size_t> nextAtReady;
+    /// By use: the instruction that runs when the transfer becomes ready, or
+    /// the next one if the class waits.
+    std::vector<size_t> atReady;
+
+    /// The instruction that runs at a time which the class has reached.
+    size_t runningAt(double time) const {
+      bool runs =
+          next > 0 && begins[next - 1] + timeline->seconds[next - 1] > time;
+      return next - runs;
+    }
   };
 
   void markReady(size_t transfer, double time);
@@ -94,7 +102,7 @@ Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
     Class &c = classes.emplace_back();
     c.timeline = &timeline;
     c.begins.resize(timeline.seconds.size() + 1);
-    c.nextAtReady.resize(timeline.uses.size());
+    c.atReady.resize(timeline.uses.size());
     for (auto [index, use] : llvm::enumerate(timeline.uses)) {
       Transfer &transfer = transfers[use.transfer];
       transfer.uses.push_back({number, index});
@@ -126,7 +134,7 @@ void Simulation::begin(size_t number) {
   transfer.end = start + transfer.seconds;
   for (auto [c, use] : transfer.uses) {
     classes[c].queueEnd = *transfer.end;
-    classes[c].nextAtReady[use] = classes[c].next;
+    classes[c].atReady[use] = classes[c].runningAt(transfer.ready);
   }
   for (size_t c : transfer.waiters)
     push(c);
@@ -211,14 +219,16 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
   }
   // A transfer that is only received uses memory from its start on. So it
   // starts when it is sent and the previous one on its channel has been used,
-  // unless a later transfer in the order has to start sooner.
+  // unless a later transfer in the order has to start sooner. If an instruction
+  // runs when it is sent, it starts before that: it would otherwise begin only
+  // after the instruction, which may be a whole segment.
   std::map<size_t, size_t> usedAt;
   std::vector<size_t> wanted(uses.size());
   for (size_t index : sorted) {
     const TransferUse &use = uses[index];
     if (use.ready || use.isFixed)
       continue;
-    wanted[index] = std::max(c.nextAtReady[index], usedAt[use.channel]);
+    wanted[index] = std::max(c.atReady[index], usedAt[use.channel]);
     usedAt[use.channel] = use.needed;
   }
   size_t latest = c.timeline->seconds.size();

@@ -81,6 +81,17 @@ TEST(TransferOrder, ReceivesStartWhenSomethingIsSent) {
   EXPECT_LE(order->times[1][0].start, 3u);
 }
 
+TEST(TransferOrder, ReceivesStartBeforeALongInstruction) {
+  // The value is sent while the receiver's second instruction runs.
+  std::vector<ClassTimeline> classes = {{{2, 1}, {sends(0, 1, 2)}},
+                                        {{1, 9, 1}, {receives(0, 2)}}};
+  auto order = orderTransfers(classes, {0.5});
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->times[1][0].start, 1u);
+  EXPECT_EQ(order->times[1][0].wait, 2u);
+  EXPECT_DOUBLE_EQ(order->seconds, 11);
+}
+
 TEST(TransferOrder, OneIsReceivedAheadOfItsUse) {
   // All is sent at once, and used one after the other.
   std::vector<ClassTimeline> classes = {

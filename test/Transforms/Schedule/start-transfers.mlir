@@ -224,14 +224,14 @@ module {
     func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
         attributes {whale.bytes = 6400000000 : i64}
   }
-  // A loop takes as long as its rounds: what is sent meanwhile can be received
-  // when it ends.
+  // A loop takes as long as its rounds: what is sent meanwhile is received
+  // beside it, so the receive starts before it.
   // CHECK-LABEL: func @rank_class_0
-  // CHECK: stablehlo.while
+  // CHECK: %[[GOT:.*]]:2 = whale.send_recv channel 0
+  // CHECK-NEXT: stablehlo.while
   // CHECK: stablehlo.return
   // CHECK: stablehlo.return
   // CHECK-NEXT: }
-  // CHECK-NEXT: %[[GOT:.*]]:2 = whale.send_recv channel 0
   // CHECK-NEXT: whale.launch
   // CHECK-NEXT: whale.launch
   // CHECK-NEXT: whale.launch
