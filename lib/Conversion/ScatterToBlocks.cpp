@@ -13,8 +13,7 @@
 // Out:
 //
 // - a kernel that finds the key of each item: where it goes, the free
-// dimensions
-//   at 0, or beyond all elements if it is dropped;
+//   dimensions at 0, or beyond all elements if it is dropped;
 // - a stable sort of the items' numbers by key;
 // - a kernel whose threads walk a run of sorted items: what goes to an element
 //   whose first item is in the run is combined with the element, what is left

@@ -40,8 +40,8 @@ struct CompileOptions {
   /// Where the program runs: "cpu", "cuda", "cuda-emulated" (on the processor,
   /// with the kernels of a GPU), or "none" for a program without code.
   std::string target = "cpu";
-  /// The processor that kernels are built for, by LLVM's name; this machine's if
-  /// empty.
+  /// The processor that kernels are built for, by LLVM's name; this machine's
+  /// if empty.
   std::string cpu;
   /// The architecture that a cuda program's kernels are built for, as "sm_90".
   std::string gpuArch = "sm_90";

@@ -30,8 +30,8 @@ mlir::Value emitCombination(mlir::OpBuilder &builder, mlir::Location loc,
 /// or the least integer for a maximum. Null where there is none.
 mlir::Attribute getIdentity(Reduction kind, mlir::Type element);
 
-/// The same, such that every value keeps all of its bits: 0.0 + -0.0 is 0.0, and
-/// so -0.0 is the one for sums.
+/// The same, such that every value keeps all of its bits: 0.0 + -0.0 is 0.0,
+/// and so -0.0 is the one for sums.
 mlir::Attribute getExactIdentity(Reduction kind, mlir::Type element);
 
 /// Whether `value` is a constant every element of which is the identity of the

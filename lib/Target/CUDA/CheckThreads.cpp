@@ -136,7 +136,8 @@ struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
         return;
       kernel.emitError("a thread of the GPU would do ")
           << (count == kUnknown ? "an unknown number of" : Twine(count).str())
-          << " elements of this one after the other: more than " << int64_t(most);
+          << " elements of this one after the other: more than "
+          << int64_t(most);
       signalPassFailure();
     });
   }

@@ -53,8 +53,8 @@ public:
   ScheduleProblem getProblem();
 
   /// Replaces the bytes that devices are expected to need, which were estimated
-  /// with `getInFlight` micro-batches, by what they need under a schedule. Where
-  /// it has gradients of weights apart, the loop must have them too.
+  /// with `getInFlight` micro-batches, by what they need under a schedule.
+  /// Where it has gradients of weights apart, the loop must have them too.
   void correctBytes(const Schedule &schedule,
                     llvm::MutableArrayRef<int64_t> bytes);
 

@@ -28,8 +28,8 @@ namespace whale {
 inline constexpr llvm::StringLiteral kKernelsModuleName = "kernels";
 /// The number of iterations of a kernel's outermost parallel loop.
 inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
-/// On a kernel for GPUs: the threads that an iteration is shared out to. Without
-/// it each iteration is what one thread runs.
+/// On a kernel for GPUs: the threads that an iteration is shared out to.
+/// Without it each iteration is what one thread runs.
 inline constexpr llvm::StringLiteral kThreadsAttrName = "whale.threads";
 /// Arithmetic operations of one launch.
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
