@@ -134,7 +134,7 @@ struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
                                      const LoadOptions &options);
 
-  // In the order of use: what stands later refers to what is before.
+  // In the order of use: what is later refers to what is before.
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;

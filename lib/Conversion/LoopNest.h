@@ -8,7 +8,7 @@
 //
 // Every access is a linear function of the loop counters on a flat buffer, so
 // what the loops are (which dimensions merge, which is innermost, where a load
-// can stand) follows from coefficients alone.
+// can be) follows from coefficients alone.
 //
 //===----------------------------------------------------------------------===//
 

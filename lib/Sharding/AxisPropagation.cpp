@@ -157,7 +157,7 @@ void AxisPropagation::run() {
 }
 
 /// Computation, and each value once for each layout that it is brought into,
-/// where it is made: that is where reshards will stand.
+/// where it is made: that is where reshards will be.
 double AxisPropagation::countSeconds() {
   double sum = 0;
   llvm::DenseMap<Value, SmallVector<AxisState, 2>> moved;

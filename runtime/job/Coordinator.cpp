@@ -94,7 +94,7 @@ namespace {
 /// How long a stranger may take to prove that it has the secret, and the others
 /// to take the last error.
 constexpr double strangersLimit = 10, farewellLimit = 5;
-/// How long a job may stand still in its first step.
+/// How long a job may make no progress in its first step.
 constexpr double firstStepsLimit = 120;
 
 struct Connection {
@@ -512,7 +512,7 @@ std::string Server::missing() const {
          std::to_string(members.size()) + (count == 1 ? " has" : " have");
 }
 
-/// Seconds that the job may stand still inside a step.
+/// Seconds in which the job may make no progress inside a step.
 double Server::limit() const {
   // Less than some reports take says nothing.
   if (options.progressLimit)

@@ -14,7 +14,7 @@
 //
 // States flow forward from the seeded arguments. An operation takes the layout
 // that costs least given those of its operands; where an operand has another
-// one, a reshard will stand. What depends on no seeded argument (constants,
+// one, a reshard will be. What depends on no seeded argument (constants,
 // masks, random bits, optimizer state, broadcasts of whole values) stays free
 // until something demands a layout of it, and is then produced in that one.
 //

@@ -63,7 +63,7 @@ struct OperandWindow {
   unsigned operand = 0;
   unsigned dim = 0;
   unsigned factor = 0;
-  /// Where the positions stand that read it: a dimension of the first result,
+  /// Where the positions are that read it: a dimension of the first result,
   /// or of another operand.
   bool isOfResult = true;
   unsigned positionOperand = 0;

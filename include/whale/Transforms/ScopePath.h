@@ -50,7 +50,7 @@ struct ScopePath {
   std::optional<Scope> scope;
   /// `transpose(` is in the path, and no `jvp(` before it.
   bool backward = false;
-  /// `jvp(` stands somewhere in the path: a differentiated operation.
+  /// `jvp(` is somewhere in the path: a differentiated operation.
   bool differentiated = false;
 };
 

@@ -17,7 +17,7 @@ namespace whale {
 
 /// The name that the task graphs of one TaskGraph share, and no others: the
 /// name of its scope; of a scope without one the line of the program where its
-/// first operation stands, or else its number.
+/// first operation is, or else its number.
 class TaskGraphNames {
 public:
   TaskGraphNames() = default;

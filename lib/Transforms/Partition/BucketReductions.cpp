@@ -16,7 +16,7 @@
 // Only all-reduces of whole values between the same ranks are joined, that no
 // other exchange is between in any class: so all classes still reach their
 // exchanges in one order. They come to be at the last of them, behind which
-// all that use their results must stand.
+// all that use their results must be.
 //
 // Costs O(operations) for each class.
 //

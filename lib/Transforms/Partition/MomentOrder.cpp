@@ -121,7 +121,7 @@ private:
   /// The items of each step of each list, and how many steps were taken.
   std::vector<std::vector<std::vector<Item>>> steps;
   std::vector<size_t> next;
-  /// The lists and steps in which an item stands.
+  /// The lists and steps that have an item.
   llvm::DenseMap<Item, SmallVector<std::pair<size_t, size_t>>> turns;
   llvm::DenseSet<Item> done;
   SmallVector<MomentItem> order;

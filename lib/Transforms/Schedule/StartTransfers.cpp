@@ -213,7 +213,7 @@ private:
 } // namespace
 
 /// What was started and waited for is one collective again, where it was waited
-/// for; what no instruction uses where it was started. What is only sent stands
+/// for; what no instruction uses where it was started. What is only sent is
 /// where it can be sent: a start may have been held back for the order that is
 /// given up.
 void ClassSchedule::joinStarts() {

@@ -69,14 +69,13 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
 
     A reduction that alone reads its operand starts when the operand is there.
     What is only sent starts where it is, what is only received before the
-    instruction that runs when it is sent. Waits are where what is
-    received is first used, or, where memory is kept for what is sent, when the
-    transfer is expected to be over. Other
-    collectives that give a rank what others have, such as gathers of shards of
-    parameters, take memory from their start on. They start one ahead, when the
-    one before is first used, if the timeline says that the step takes at least
-    2% less time so; else, like all in loops and branches, they start and end
-    where they are.
+    instruction that runs when it is sent. Waits are where what is received is
+    first used, or, where memory is kept for what is sent, when the transfer is
+    expected to be over. Other collectives that give a rank what others have,
+    such as gathers of shards of parameters, take memory from their start on.
+    They start one ahead, when the one before is first used, if the timeline
+    says that the step takes at least 2% less time so; else, like all in loops
+    and branches, they start and end where they are.
 
     With `late`, which is for devices that lack memory, nothing takes memory
     ahead: what is received starts where it is first used. A module that has

@@ -18,7 +18,7 @@ namespace whale {
 
 /// The problem of cutting a step into one stage for each of the virtual
 /// devices. The optimizer's operations aren't counted: they take little, and
-/// stand where their parameters do.
+/// are in the stages of their parameters.
 CutProblem makeCutProblem(const Step &step, const StepUnits &units,
                           mlir::func::FuncOp main, const Cluster &cluster,
                           llvm::ArrayRef<VirtualDevice> devices,

@@ -20,7 +20,7 @@
 
 namespace whale {
 
-/// Where an operation stands; only a loop that can be split has several units,
+/// The unit of an operation; only a loop that can be split has several units,
 /// one for each iteration: those of a backward loop are in reverse.
 struct UnitRange {
   int64_t first = 0, last = 0;

@@ -30,7 +30,7 @@ namespace whale::normalize {
 
 namespace {
 
-/// Counts what is dropped, remembers where the first stood.
+/// Counts what is dropped, remembers where the first was.
 struct Dropped {
   std::optional<Location> first;
   unsigned count = 0;

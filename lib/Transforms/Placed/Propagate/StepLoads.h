@@ -35,7 +35,7 @@ public:
   }
   /// The speed class of a device, an index into MeshLoad::seconds.
   unsigned getSpeedClass(int64_t device) const { return classOf[device]; }
-  /// Where an operation and those inside of it stand, first and last.
+  /// The positions of an operation and those inside of it, first and last.
   std::pair<unsigned, unsigned> getRange(mlir::Operation *op) const {
     return {positions.lookup(op), ends.lookup(op)};
   }
