@@ -87,10 +87,11 @@ def main() -> None:
     for micro_batches in (4, 9):
         peaks = measure("1f1b", micro_batches)
         print(f"1f1b, {micro_batches} micro-batches: {peaks}")
-        # The last stage keeps one micro-batch and what it computes with, each
-        # before it one more: its layers' values and what it receives, but for
-        # the first one, whose inputs stay where they are.
-        assert LAYERS <= peaks[-1] < 2 * LAYERS, peaks
+        # The last stage keeps one micro-batch, what it computes with, and what
+        # it receives meanwhile; each before it one micro-batch more: its
+        # layers' values and what it receives, but for the first one, whose
+        # inputs stay where they are.
+        assert LAYERS <= peaks[-1] < 2 * LAYERS + 1, peaks
         peaks[0] += STAGES
         for earlier, later in itertools.pairwise(peaks):
             assert LAYERS - 0.5 < earlier - later < LAYERS + 2.5, peaks

@@ -46,7 +46,7 @@ MODELS: dict[str, Any] = {
     "classifier": lambda: models.classifier(False, 4, 12, 1000),
 }
 # Their families have another model that has all that they have.
-ONLY_FULL = {"gpt", "convnet"}
+ONLY_FULL = {"gpt", "rope", "convnet"}
 SEEDS = ("0", "29")
 
 
