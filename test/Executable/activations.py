@@ -89,10 +89,10 @@ def main() -> None:
         print(f"1f1b, {micro_batches} micro-batches: {peaks}")
         # The last stage keeps one micro-batch, what it computes with, and what
         # it receives meanwhile; each before it one micro-batch more: its
-        # layers' values and what it receives, but for the first one, whose
-        # inputs stay where they are.
+        # layers' values and what it receives, one of it ahead, but for the
+        # first one, whose inputs stay where they are.
         assert LAYERS <= peaks[-1] < 2 * LAYERS + 1, peaks
-        peaks[0] += STAGES
+        peaks[0] += STAGES + 1
         for earlier, later in itertools.pairwise(peaks):
             assert LAYERS - 0.5 < earlier - later < LAYERS + 2.5, peaks
     micro_batches = 6
