@@ -253,7 +253,7 @@ void RowKernel::emit(KernelOp kernel) {
                         b.getI64IntegerAttr(64));
   }
   for (Value value : llvm::concat<const Value>(inputs, results, locals))
-    flat[value] = nests.front().flatten(b, buffers[value]);
+    flat[value] = flatten(b, loc, buffers[value]);
   for (LoopNest &nest : nests) {
     auto add = [&](Value value) {
       nest.buffers.push_back(buffers[value]);

@@ -383,17 +383,6 @@ unsigned whale::getDepth(const Access &access, ArrayRef<Loop> loops) {
   return depth;
 }
 
-/// A buffer seen in one dimension.
-Value LoopNest::flatten(OpBuilder &b, Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
-  if (type.getRank() == 1)
-    return buffer;
-  int64_t count = type.getNumElements();
-  return memref::ReinterpretCastOp::create(
-      b, loc, MemRefType::get({count}, type.getElementType()), buffer,
-      /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
-}
-
 /// Writes the loops.
 void LoopNest::emit(KernelOp kernel) {
   Block *block = rewriter.createBlock(&kernel.getBody());
@@ -405,7 +394,7 @@ void LoopNest::emit(KernelOp kernel) {
   begin = block->addArgument(b.getIndexType(), loc);
   end = block->addArgument(b.getIndexType(), loc);
   for (Value buffer : buffers)
-    flat.push_back(flatten(b, buffer));
+    flat.push_back(flatten(b, loc, buffer));
   for (auto [number, store] : llvm::enumerate(stores))
     if (store)
       writes[number].start = emitStart(b, number);

@@ -109,7 +109,6 @@ private:
                           int64_t extent);
   void emit(KernelOp kernel);
   void allocate(mlir::OpBuilder &b);
-  mlir::Value flatten(mlir::OpBuilder &b, mlir::Value buffer);
   void emitLevel(mlir::OpBuilder &b, unsigned level);
   void emitReduction(mlir::OpBuilder &b, unsigned level);
   void emitTiles(mlir::OpBuilder &b);

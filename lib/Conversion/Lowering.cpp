@@ -247,6 +247,27 @@ Value KernelBuilder::inside(Value value, int64_t size) {
   return compare(arith::CmpIPredicate::ult, value, index(size));
 }
 
+SmallVector<Value> KernelBuilder::unflatten(Value number,
+                                            ArrayRef<int64_t> shape) {
+  SmallVector<Value> indices(shape.size());
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    Value size = index(shape[dim]);
+    indices[dim] = arith::RemUIOp::create(b, loc, number, size);
+    number = arith::DivUIOp::create(b, loc, number, size);
+  }
+  return indices;
+}
+
+Value whale::flatten(OpBuilder &b, Location loc, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (type.getRank() == 1)
+    return buffer;
+  int64_t count = type.getNumElements();
+  return memref::ReinterpretCastOp::create(
+      b, loc, MemRefType::get({count}, type.getElementType()), buffer,
+      /*offset=*/int64_t(0), ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+}
+
 FailureOr<KernelOp>
 whale::makeKernel(PatternRewriter &rewriter, Location loc, TypeRange results,
                   ValueRange inputs, int64_t extent,

@@ -130,7 +130,14 @@ struct KernelBuilder {
                       mlir::Value rhs);
   /// True if 0 <= value < size.
   mlir::Value inside(mlir::Value value, int64_t size);
+  /// The indices of element `number` of `shape`, the last dimension of which
+  /// counts fastest.
+  llvm::SmallVector<mlir::Value> unflatten(mlir::Value number,
+                                           llvm::ArrayRef<int64_t> shape);
 };
+
+/// A buffer seen in one dimension.
+mlir::Value flatten(mlir::OpBuilder &b, mlir::Location loc, mlir::Value buffer);
 
 /// A whale.kernel from stored tensors to stored results. The body's failure
 /// removes the operation again.
@@ -157,11 +164,16 @@ void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,
                                       bool blocks);
 void populateWindowPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateScatterPatterns(mlir::RewritePatternSet &patterns, bool blocks);
-void populateSortPatterns(mlir::RewritePatternSet &patterns);
+void populateSortPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 /// What a sort gives, as kernels for a GPU before `op`, which stays.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 makeSortBlocks(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
-void populateSortBlocksPatterns(mlir::RewritePatternSet &patterns);
+/// The indices of element `position` of line number `row` along `dim`: the row
+/// counts through the other dimensions.
+llvm::SmallVector<mlir::Value> locateInLine(KernelBuilder &k,
+                                            mlir::RankedTensorType type,
+                                            int64_t dim, mlir::Value row,
+                                            mlir::Value position);
 void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace whale

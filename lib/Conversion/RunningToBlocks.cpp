@@ -114,17 +114,11 @@ SmallVector<Value> RunningBlocks::loadTerms(KernelBuilder &k, size_t level,
   return values;
 }
 
-/// Lets all buffers be seen as one dimension.
+/// Lets all buffers but scalars be seen as one dimension.
 void RunningBlocks::flatten(KernelBuilder &k) {
-  for (Value &buffer : k.buffers) {
-    auto type = cast<MemRefType>(buffer.getType());
-    if (type.getRank() == 0)
-      continue;
-    int64_t size = type.getNumElements();
-    buffer = memref::ReinterpretCastOp::create(
-        k.b, loc, MemRefType::get({size}, type.getElementType()), buffer,
-        /*offset=*/int64_t(0), ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
-  }
+  for (Value &buffer : k.buffers)
+    if (cast<MemRefType>(buffer.getType()).getRank() > 0)
+      buffer = whale::flatten(k.b, loc, buffer);
 }
 
 /// Tensors of what the reducer carries at each step of a level.

@@ -78,6 +78,7 @@ private:
   /// Dimensions that a number counts through, the last one the fastest.
   void decode(KernelBuilder &k, Value number, ArrayRef<int64_t> over,
               MutableArrayRef<Value> at) const;
+  Value findPrevious(KernelBuilder &k, Value item) const;
   Value findKey(KernelBuilder &k, unsigned indices, ArrayRef<Value> at) const;
   Value addFree(KernelBuilder &k, Value key, ArrayRef<Value> at) const;
   Values load(KernelBuilder &k, unsigned first, ValueRange indices);
@@ -136,11 +137,17 @@ ScatterBlocks::ScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
 void ScatterBlocks::decode(KernelBuilder &k, Value number,
                            ArrayRef<int64_t> over,
                            MutableArrayRef<Value> at) const {
-  for (int64_t dim : llvm::reverse(over)) {
-    Value size = k.index(dims.updates.getDimSize(dim));
-    at[dim] = arith::RemUIOp::create(k.b, loc, number, size);
-    number = arith::DivUIOp::create(k.b, loc, number, size);
-  }
+  SmallVector<int64_t> shape;
+  for (int64_t dim : over)
+    shape.push_back(dims.updates.getDimSize(dim));
+  for (auto [dim, index] : llvm::zip_equal(over, k.unflatten(number, shape)))
+    at[dim] = index;
+}
+
+/// The item before, of the first one itself.
+Value ScatterBlocks::findPrevious(KernelBuilder &k, Value item) const {
+  return arith::SubIOp::create(
+      k.b, loc, arith::MaxUIOp::create(k.b, loc, item, k.index(1)), k.index(1));
 }
 
 /// Where the item at `at` goes: beyond all elements if it is dropped.
@@ -196,13 +203,8 @@ SmallVector<Value> ScatterBlocks::combine(KernelBuilder &k, ArrayRef<Value> old,
 
 /// Lets `count` buffers be seen as one dimension.
 void ScatterBlocks::flatten(KernelBuilder &k, unsigned first) {
-  int64_t size = dims.operand.getNumElements();
-  for (Value &buffer : MutableArrayRef(k.buffers).slice(first, count)) {
-    Type element = cast<MemRefType>(buffer.getType()).getElementType();
-    buffer = memref::ReinterpretCastOp::create(
-        k.b, loc, MemRefType::get({size}, element), buffer,
-        /*offset=*/int64_t(0), ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
-  }
+  for (Value &buffer : MutableArrayRef(k.buffers).slice(first, count))
+    buffer = whale::flatten(k.b, loc, buffer);
 }
 
 Value ScatterBlocks::loadKey(KernelBuilder &k, unsigned keys,
@@ -314,9 +316,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
       };
       // Items beyond the first and the last have the key of that one: whether
       // there are any is asked for apart.
-      Value before = arith::SubIOp::create(
-          k.b, loc, arith::MaxUIOp::create(k.b, loc, begin, k.index(1)),
-          k.index(1));
+      Value before = findPrevious(k, begin);
       Value isContinued = arith::AndIOp::create(
           k.b, loc, k.compare(arith::CmpIPredicate::ne, begin, k.index(0)),
           isEqual(loadKey(k, keyBuffer, before), loadKey(k, keyBuffer, begin)));
@@ -403,20 +403,15 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
       Values at(dims.updates.getRank());
       decode(k, free, freeDims, at);
       auto keyAt = [&](Value item) { return loadKey(k, keyBuffer, item); };
-      auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
-        return k.compare(predicate, lhs, rhs);
-      };
       // Only whole runs have one behind them.
       Value key = keyAt(arith::SubIOp::create(k.b, loc, next, k.index(1)));
-      Value before = arith::SubIOp::create(
-          k.b, loc, arith::MaxUIOp::create(k.b, loc, begin, k.index(1)),
-          k.index(1));
+      Value before = findPrevious(k, begin);
       Value isFirst = arith::OrIOp::create(
-          k.b, loc, compare(arith::CmpIPredicate::eq, run, k.index(0)),
-          compare(arith::CmpIPredicate::ne, keyAt(before), key));
+          k.b, loc, k.compare(arith::CmpIPredicate::eq, run, k.index(0)),
+          k.compare(arith::CmpIPredicate::ne, keyAt(before), key));
       Value goesOn = arith::AndIOp::create(
           k.b, loc, isFirst,
-          compare(arith::CmpIPredicate::eq, keyAt(next), key));
+          k.compare(arith::CmpIPredicate::eq, keyAt(next), key));
       goesOn = arith::AndIOp::create(
           k.b, loc, goesOn, k.inside(key, dims.operand.getNumElements()));
       k.when(goesOn, [&] {
@@ -429,8 +424,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
           k.b.setInsertionPointToStart(loop.getBody());
           Value other = loop.getInductionVar();
           Values old(loop.getRegionIterArgs());
-          Value isSame = compare(arith::CmpIPredicate::eq,
-                                 keyAt(k.mul(other, k.index(runItems))), key);
+          Value isSame = k.compare(arith::CmpIPredicate::eq,
+                                   keyAt(k.mul(other, k.index(runItems))), key);
           auto branch =
               scf::IfOp::create(k.b, loc, ValueRange(old).getTypes(), isSame,
                                 /*withElseRegion=*/true);

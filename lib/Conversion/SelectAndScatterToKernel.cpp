@@ -189,9 +189,9 @@ struct SelectAndScatterToKernel
     k.when(selected[0], [&] {
       ValueRange place = ArrayRef(selected).drop_front(2);
       Value old = k.loadScalar(3, place, reducer.getType(0));
-      good &=
-          succeeded(addTo(k, reducer, getElementTypeOrSelf(op.getType()), old,
-                          output, [&](Value sum) { k.store(sum, 3, place); }));
+      k.store(addTo(k, reducer, getElementTypeOrSelf(op.getType()), old, output,
+                    good),
+              3, place);
     });
     return success(good);
   }
@@ -240,13 +240,12 @@ struct SelectAndScatterToKernel
           isThis = arith::AndIOp::create(
               k.b, k.loc, isThis,
               k.compare(arith::CmpIPredicate::eq, chosen, index));
-        good &= succeeded(addTo(
-            k, reducer, type.getElementType(), now[0], output, [&](Value sum) {
-              scf::YieldOp::create(
-                  k.b, k.loc,
-                  arith::SelectOp::create(k.b, k.loc, isThis, sum, now[0])
-                      .getResult());
-            }));
+        Value sum =
+            addTo(k, reducer, type.getElementType(), now[0], output, good);
+        scf::YieldOp::create(
+            k.b, k.loc,
+            arith::SelectOp::create(k.b, k.loc, isThis, sum, now[0])
+                .getResult());
         return SmallVector<Value>(branch.getResults());
       };
       k.store(carryNest(k, sizes, init, visit)[0], 3, place);
@@ -255,13 +254,12 @@ struct SelectAndScatterToKernel
   }
 
   /// What the element of the source at `output` makes of `old`.
-  static LogicalResult addTo(KernelBuilder &k, WideReducer &reducer,
-                             Type element, Value old, ValueRange output,
-                             function_ref<void(Value)> body) {
+  static Value addTo(KernelBuilder &k, WideReducer &reducer, Type element,
+                     Value old, ValueRange output, bool &good) {
     Value add = reducer.widen(k.b, k.loc, k.loadScalar(1, output, element), 0);
     auto sum = reducer.emit(k.b, {old, add});
-    body(succeeded(sum) ? (*sum)[0] : old);
-    return success(succeeded(sum));
+    good &= succeeded(sum);
+    return succeeded(sum) ? (*sum)[0] : old;
   }
 
   /// Whether the window at `output` selects anything, its value, its place.

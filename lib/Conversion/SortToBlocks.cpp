@@ -59,7 +59,9 @@ private:
   FailureOr<SmallVector<Value>> mergeRuns(Value positions, int64_t width,
                                           bool isLast);
   SmallVector<Type> getResults(bool isLast) const;
-  SmallVector<Value> locate(KernelBuilder &k, Value row, Value position) const;
+  SmallVector<Value> locate(KernelBuilder &k, Value row, Value position) const {
+    return locateInLine(k, type, dim, row, position);
+  }
   Value isBefore(KernelBuilder &k, Value row, Value right, Value left);
   Value select(KernelBuilder &k, Value row, Value place, Value length,
                Value width, int64_t most, Load load);
@@ -97,22 +99,6 @@ Value clamp(KernelBuilder &k, Value value, Value least, Value most) {
 }
 
 } // namespace
-
-/// The indices of element `position` of line number `row`.
-SmallVector<Value> SortBlocks::locate(KernelBuilder &k, Value row,
-                                      Value position) const {
-  SmallVector<Value> indices(type.getRank());
-  for (int64_t d = type.getRank() - 1; d >= 0; --d) {
-    if (d == dim) {
-      indices[d] = position;
-      continue;
-    }
-    Value extent = k.index(type.getDimSize(d));
-    indices[d] = arith::RemUIOp::create(k.b, k.loc, row, extent);
-    row = arith::DivUIOp::create(k.b, k.loc, row, extent);
-  }
-  return indices;
-}
 
 /// Whether the element at position `right` must go before that at `left`.
 Value SortBlocks::isBefore(KernelBuilder &k, Value row, Value right,
@@ -348,25 +334,4 @@ FailureOr<SmallVector<Value>> SortBlocks::run() {
 FailureOr<SmallVector<Value>> whale::makeSortBlocks(PatternRewriter &rewriter,
                                                     stablehlo::SortOp op) {
   return SortBlocks(rewriter, op).run();
-}
-
-namespace {
-
-struct SortToBlocks : OpRewritePattern<stablehlo::SortOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(stablehlo::SortOp op,
-                                PatternRewriter &rewriter) const override {
-    FailureOr<SmallVector<Value>> results = makeSortBlocks(rewriter, op);
-    if (failed(results))
-      return failure();
-    replaceWithStored(rewriter, op, *results);
-    return success();
-  }
-};
-
-} // namespace
-
-void whale::populateSortBlocksPatterns(RewritePatternSet &patterns) {
-  patterns.add<SortToBlocks>(patterns.getContext());
 }

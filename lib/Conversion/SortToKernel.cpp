@@ -23,10 +23,18 @@ using namespace whale;
 namespace {
 
 struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
-  using OpRewritePattern::OpRewritePattern;
+  SortToKernel(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::SortOp op,
                                 PatternRewriter &rewriter) const override {
+    if (blocks) {
+      FailureOr<SmallVector<Value>> results = makeSortBlocks(rewriter, op);
+      if (failed(results))
+        return failure();
+      replaceWithStored(rewriter, op, *results);
+      return success();
+    }
     SmallVector<Value> inputs;
     SmallVector<Type> types;
     for (Value input : op.getInputs()) {
@@ -47,23 +55,6 @@ struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
       return failure();
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
-  }
-
-  /// The indices of position `position` of row number `row`: the row counts
-  /// through the other dimensions.
-  static SmallVector<Value> locate(KernelBuilder &k, RankedTensorType type,
-                                   int64_t dim, Value row, Value position) {
-    SmallVector<Value> indices(type.getRank());
-    for (int64_t d = type.getRank() - 1; d >= 0; --d) {
-      if (d == dim) {
-        indices[d] = position;
-        continue;
-      }
-      Value size = k.index(type.getDimSize(d));
-      indices[d] = arith::RemUIOp::create(k.b, k.loc, row, size);
-      row = arith::DivUIOp::create(k.b, k.loc, row, size);
-    }
-    return indices;
   }
 
   static LogicalResult build(KernelBuilder &k, stablehlo::SortOp op,
@@ -103,8 +94,8 @@ struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
       Value sorted = loop.getResult(0);
       k.loop(k.index(0), k.index(size), [&](Value i) {
         Value from = memref::LoadOp::create(k.b, k.loc, sorted, i);
-        SmallVector<Value> source = locate(k, type, dim, row, from);
-        SmallVector<Value> target = locate(k, type, dim, row, i);
+        SmallVector<Value> source = locateInLine(k, type, dim, row, from);
+        SmallVector<Value> target = locateInLine(k, type, dim, row, i);
         for (size_t number = 0; number < count; ++number)
           k.store(k.load(number, source), count + number, target);
       });
@@ -140,7 +131,7 @@ struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
       k.b.setInsertionPointToStart(branch.thenBlock());
       auto load = [&](Value position) {
         Value source = memref::LoadOp::create(k.b, k.loc, from, position);
-        SmallVector<Value> indices = locate(k, type, dim, row, source);
+        SmallVector<Value> indices = locateInLine(k, type, dim, row, source);
         SmallVector<Value> values;
         for (auto [number, result] : llvm::enumerate(op->getResultTypes()))
           values.push_back(k.loadScalar(number, indices, result));
@@ -168,10 +159,21 @@ struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
     scf::YieldOp::create(k.b, k.loc, ValueRange{nextLeft, nextRight});
     return success(good);
   }
+
+  bool blocks;
 };
 
 } // namespace
 
-void whale::populateSortPatterns(RewritePatternSet &patterns) {
-  patterns.add<SortToKernel>(patterns.getContext());
+SmallVector<Value> whale::locateInLine(KernelBuilder &k, RankedTensorType type,
+                                       int64_t dim, Value row, Value position) {
+  SmallVector<int64_t> others(type.getShape());
+  others.erase(others.begin() + dim);
+  SmallVector<Value> indices = k.unflatten(row, others);
+  indices.insert(indices.begin() + dim, position);
+  return indices;
+}
+
+void whale::populateSortPatterns(RewritePatternSet &patterns, bool blocks) {
+  patterns.add<SortToKernel>(patterns.getContext(), blocks);
 }

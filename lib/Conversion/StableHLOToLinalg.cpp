@@ -100,7 +100,7 @@ struct StableHLOToLinalg
     populateWindowPatterns(set, blocks);
     populateSelectAndScatterPatterns(set, blocks);
     populateScatterPatterns(set, blocks);
-    blocks ? populateSortBlocksPatterns(set) : populateSortPatterns(set);
+    populateSortPatterns(set, blocks);
     populateRandomPatterns(set);
     set.add<DropBarrier>(context);
     patterns = std::move(set);

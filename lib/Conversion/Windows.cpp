@@ -71,15 +71,8 @@ void whale::overElements(KernelBuilder &k, ArrayRef<int64_t> shape, bool blocks,
     return;
   }
   if (blocks) {
-    k.loop(k.begin, k.end, [&](Value element) {
-      SmallVector<Value> all(shape.size());
-      for (size_t dim = shape.size(); dim-- > 0;) {
-        Value size = k.index(shape[dim]);
-        all[dim] = arith::RemUIOp::create(k.b, k.loc, element, size);
-        element = arith::DivUIOp::create(k.b, k.loc, element, size);
-      }
-      body(all);
-    });
+    k.loop(k.begin, k.end,
+           [&](Value element) { body(k.unflatten(element, shape)); });
     return;
   }
   k.loop(k.begin, k.end, [&](Value outer) {

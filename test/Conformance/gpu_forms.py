@@ -16,11 +16,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases import Tensor
 from jax import lax
-from run import compiled, run_compiled
-
-from whale.dtypes import element_name
+from orders import run_orders
 
 # Lines of one element, several lines of a block, parts that fill a block and
 # do not, and several rounds of merging.
@@ -115,24 +112,13 @@ def make_arguments(rng: np.random.Generator):
 def main() -> None:
     arguments = list(make_arguments(np.random.default_rng(0)))
     lowered = jax.jit(program).lower(arguments)
-    text = lowered.as_text()
-    types = [
-        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
-        for leaf in jax.tree.leaves(lowered.out_info)
-    ]
-    flat = jax.tree.leaves(arguments)
-    with compiled(text, "1") as path:
-        expected = run_compiled(path, flat, types)[0]
+    expected, runs = run_orders(lowered, arguments, SEEDS)
     wrong = 0
-    with compiled(text, "1", "cuda-emulated") as path:
-        for seed in SEEDS:
-            os.environ["WHALE_EMULATOR_SEED"] = seed
-            for number, (a, b) in enumerate(
-                zip(expected, run_compiled(path, flat, types)[0])
-            ):
-                if a.tobytes() != b.tobytes():
-                    print(f"seed {seed}: result {number} differs")
-                    wrong += 1
+    for seed, results in zip(SEEDS, runs):
+        for number, (a, b) in enumerate(zip(expected, results)):
+            if a.tobytes() != b.tobytes():
+                print(f"seed {seed}: result {number} differs")
+                wrong += 1
     print(f"{len(expected)} results, {wrong} wrong")
     sys.exit(bool(wrong))
 

@@ -28,10 +28,7 @@ for folder in ("python", "benchmarks", "test/Conformance"):
     sys.path.insert(0, str(ROOT / folder))
 
 import models  # noqa: E402
-from cases import Tensor  # noqa: E402
-from run import compiled, run_compiled  # noqa: E402
-
-from whale.dtypes import element_name  # noqa: E402
+from orders import run_orders  # noqa: E402
 
 GPT = {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 16}
 MODELS: dict[str, Any] = {
@@ -65,19 +62,7 @@ def lower(name: str) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
 def check(name: str) -> list[str]:
     """What is wrong with the step of a model."""
     lowered, arguments = lower(name)
-    text = lowered.as_text(debug_info=True)
-    flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
-    types = [
-        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
-        for leaf in jax.tree.leaves(lowered.out_info)
-    ]
-    with compiled(text, "1") as path:
-        expected = run_compiled(path, flat, types)[0]
-    runs = []
-    with compiled(text, "1", "cuda-emulated") as path:
-        for seed in SEEDS:
-            os.environ["WHALE_EMULATOR_SEED"] = seed
-            runs.append(run_compiled(path, flat, types)[0])
+    expected, runs = run_orders(lowered, arguments, SEEDS)
     problems = []
     tolerance = 2e-2 if name.endswith("bf16") else 1e-4
     for number, (wanted, *found) in enumerate(zip(expected, *runs)):

@@ -1,0 +1,35 @@
+"""Runs a program on the processor and on an emulated GPU, whose threads run in
+several orders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from cases import Tensor
+from run import compiled, run_compiled
+
+from whale.dtypes import element_name
+
+
+def run_orders(
+    lowered: jax.stages.Lowered, arguments: Any, seeds: Iterable[str]
+) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+    """The processor's results, and the GPU's with the order of each seed."""
+    text = lowered.as_text(debug_info=True)
+    flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    types = [
+        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
+        for leaf in jax.tree.leaves(lowered.out_info)
+    ]
+    with compiled(text, "1") as path:
+        expected = run_compiled(path, flat, types)[0]
+    runs = []
+    with compiled(text, "1", "cuda-emulated") as path:
+        for seed in seeds:
+            os.environ["WHALE_EMULATOR_SEED"] = seed
+            runs.append(run_compiled(path, flat, types)[0])
+    return expected, runs
