@@ -61,9 +61,10 @@ struct Array::Value {
 };
 
 struct Array::State {
-  DType dtype;
-  Shape shape;
-  std::shared_ptr<const Layout> layout;
+  State(std::shared_ptr<const ArrayType> type, std::shared_ptr<Value> value)
+      : type(std::move(type)), value(std::move(value)) {}
+
+  const std::shared_ptr<const ArrayType> type;
 
   /// Guards `value` and `fate`: another handle may donate at any time.
   std::mutex mutex;
@@ -71,6 +72,7 @@ struct Array::State {
   /// A literal, null until it is donated.
   const char *fate = nullptr;
 
+  const Layout &layout() const { return *type->layout; }
   std::shared_ptr<Value> getValue() {
     std::lock_guard lock(mutex);
     if (fate)
@@ -85,15 +87,10 @@ struct Array::State {
   }
 };
 
-Array Array::make(DType dtype, Shape shape,
-                  std::shared_ptr<const Layout> layout,
+Array Array::make(std::shared_ptr<const ArrayType> type,
                   std::shared_ptr<Value> value) {
   Array array;
-  array.state = std::make_shared<State>();
-  array.state->dtype = dtype;
-  array.state->shape = std::move(shape);
-  array.state->layout = std::move(layout);
-  array.state->value = std::move(value);
+  array.state = std::make_shared<State>(std::move(type), std::move(value));
   return array;
 }
 
@@ -101,14 +98,14 @@ Array Array::fromShards(DType dtype, Shape shape,
                         std::shared_ptr<const Layout> layout,
                         std::vector<std::shared_ptr<Buffer>> shards) {
   assert(shards.size() == layout->boxes.size() && "one shard per box");
-  return make(dtype, std::move(shape), std::move(layout),
+  return make(std::make_shared<ArrayType>(
+                  ArrayType{dtype, std::move(shape), std::move(layout)}),
               std::make_shared<Value>(Value{nullptr, std::move(shards)}));
 }
 
-Array Array::ofStep(DType dtype, Shape shape,
-                    std::shared_ptr<const Layout> layout,
+Array Array::ofStep(std::shared_ptr<const ArrayType> type,
                     std::shared_ptr<Step> step) {
-  return make(dtype, std::move(shape), std::move(layout),
+  return make(std::move(type),
               std::make_shared<Value>(Value{std::move(step), {}}));
 }
 
@@ -172,12 +169,12 @@ void Array::wait(const AskInterrupted &interrupted) const {
     step->wait(interrupted);
 }
 
-DType Array::dtype() const { return state->dtype; }
-const Shape &Array::shape() const { return state->shape; }
-const Layout &Array::layout() const { return *state->layout; }
+DType Array::dtype() const { return state->type->dtype; }
+const Shape &Array::shape() const { return state->type->shape; }
+const Layout &Array::layout() const { return state->layout(); }
 
 int64_t Array::bytes() const {
-  return elementCount(state->shape) * byteSize(state->dtype);
+  return elementCount(shape()) * byteSize(dtype());
 }
 
 std::shared_ptr<Buffer> Array::shard(size_t rank) const {
@@ -186,9 +183,9 @@ std::shared_ptr<Buffer> Array::shard(size_t rank) const {
 
 const void *Array::wholeData() const {
   auto shards = state->readShards();
-  int64_t elements = elementCount(state->shape);
+  int64_t elements = elementCount(shape());
   for (size_t i = 0; i < shards.size(); ++i)
-    if (const std::optional<Box> &box = state->layout->boxes[i];
+    if (const std::optional<Box> &box = state->layout().boxes[i];
         box && shards[i] && box->elements() == elements)
       return shards[i]->data.get();
   return nullptr;
@@ -196,13 +193,13 @@ const void *Array::wholeData() const {
 
 bool Array::isComplete() const {
   auto shards = state->readShards();
-  return hasAll(*state->layout, shards);
+  return hasAll(state->layout(), shards);
 }
 
 void Array::toHost(void *out) const {
   auto shards = state->readShards();
-  checkAll(*state->layout, shards);
-  const Layout &layout = *state->layout;
+  checkAll(state->layout(), shards);
+  const Layout &layout = state->layout();
   Shape origin(layout.view.size(), 0);
   std::vector<const Box *> done;
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -217,7 +214,7 @@ void Array::toHost(void *out) const {
       continue;
     done.push_back(&*box);
     copyBox(out, layout.view, box->start, shards[i]->data.get(), box->size,
-            origin, box->size, byteSize(state->dtype));
+            origin, box->size, byteSize(dtype()));
   }
 }
 
@@ -255,12 +252,12 @@ assemble(const Box &box, const Layout &layout,
 
 Array Array::relayout(const std::shared_ptr<const Layout> &layout,
                       const std::vector<int64_t> *ranks) const {
-  if (state->layout == layout || *state->layout == *layout)
+  if (state->type->isLaidOutAs(layout))
     return *this;
   auto shards = state->readShards();
-  checkAll(*state->layout, shards);
+  checkAll(state->layout(), shards);
   Layout host;
-  const Layout *source = state->layout.get();
+  const Layout *source = &state->layout();
   if (source->view != layout->view) {
     // Views that cut the tensor differently meet in the whole tensor.
     host = Layout::whole(layout->view);
@@ -285,8 +282,8 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
     if (layout->boxes[i] &&
         (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i))))
       result[i] =
-          assemble(*layout->boxes[i], *source, shards, byteSize(state->dtype));
-  return fromShards(state->dtype, state->shape, layout, std::move(result));
+          assemble(*layout->boxes[i], *source, shards, byteSize(dtype()));
+  return fromShards(dtype(), shape(), layout, std::move(result));
 }
 
 void Array::donate(const char *fate) const {
@@ -296,38 +293,53 @@ void Array::donate(const char *fate) const {
   unused.swap(state->value);
 }
 
-Array Array::share(const std::shared_ptr<const Layout> &layout,
-                   const std::vector<int64_t> *ranks) const {
-  std::shared_ptr<Value> value = state->getValue();
+ArrayContents Array::contents() const {
+  ArrayContents contents;
+  contents.type = state->type;
+  contents.value = state->getValue();
+  return contents;
+}
+
+ArrayContents Array::share(const std::shared_ptr<const Layout> &layout,
+                           const std::vector<int64_t> *ranks) const {
+  ArrayContents own = contents();
   auto isBorrowed = [](const std::shared_ptr<Buffer> &shard) {
     return shard && !shard->writable;
   };
   // What a step computes is never borrowed.
-  if (value->step || std::ranges::none_of(value->shards, isBorrowed))
-    return make(state->dtype, state->shape, state->layout, std::move(value));
+  if (own.value->step || std::ranges::none_of(own.value->shards, isBorrowed))
+    return own;
   Array laidOut = relayout(layout, ranks);
   if (laidOut.state != state)
-    return laidOut;
+    return laidOut.contents();
   std::vector<std::shared_ptr<Buffer>> copies;
-  for (const std::shared_ptr<Buffer> &shard : value->shards)
+  for (const std::shared_ptr<Buffer> &shard : own.value->shards)
     copies.push_back(shard ? shard->copy() : nullptr);
-  return fromShards(state->dtype, state->shape, state->layout,
-                    std::move(copies));
+  own.value = std::make_shared<Value>(Value{nullptr, std::move(copies)});
+  return own;
 }
 
-std::vector<std::shared_ptr<Buffer>> Array::release() {
+const std::shared_ptr<Step> &ArrayContents::step() const { return value->step; }
+
+void ArrayContents::wait(const AskInterrupted &interrupted) const {
+  if (value->step)
+    value->step->wait(interrupted);
+}
+
+Array ArrayContents::array() const { return Array::make(type, value); }
+
+std::vector<std::shared_ptr<Buffer>> ArrayContents::release() {
   wait();
-  std::shared_ptr<Value> value = state->getValue();
-  state.reset();
-  if (value.use_count() > 1)
-    return value->shards;
+  std::shared_ptr<Array::Value> last = std::move(value);
+  if (last.use_count() > 1)
+    return last->shards;
   // Reads through other handles come before.
   std::atomic_thread_fence(std::memory_order_acquire);
-  return std::move(value->shards);
+  return std::move(last->shards);
 }
 
-void Array::fill(std::vector<std::shared_ptr<Buffer>> shards) const {
-  state->getValue()->shards = std::move(shards);
+void ArrayContents::fill(std::vector<std::shared_ptr<Buffer>> shards) const {
+  value->shards = std::move(shards);
 }
 
 } // namespace whale::runtime

@@ -138,6 +138,7 @@ struct Program::State {
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
+  std::vector<std::shared_ptr<const ArrayType>> resultTypes;
   LoadOptions options;
   std::atomic<Engine *> engine = nullptr;
 
@@ -293,6 +294,9 @@ Program::State::load(const std::filesystem::path &directory,
   state->bound = bindProgram(
       std::move(program), file, state->kernels.get(),
       state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
+  for (const Parameter &result : state->bound->program.results)
+    state->resultTypes.push_back(std::make_shared<ArrayType>(
+        ArrayType{result.dtype, result.shape, result.layout}));
 
   state->options = options;
   if (!options.lateSeed)
@@ -439,7 +443,7 @@ Array Program::place(size_t argument, const Array &array) const {
   const std::vector<int64_t> *local = state->getEngine().localRanks();
   Array placed = array.relayout(parameter.layout, local ? local : &all);
   // In its own layout already, it may be memory of the caller.
-  return placed.share(parameter.layout, local);
+  return placed.share(parameter.layout, local).array();
 }
 
 static void checkSlowdowns(std::span<const double> slowdowns, size_t ranks) {
@@ -470,8 +474,8 @@ struct Program::Work {
   Trace *trace;
   std::shared_ptr<Step> step;
   std::shared_ptr<StepCosts> costs;
-  /// Apart from the caller's, which may be donated.
-  std::vector<Array> arguments, results;
+  /// The caller's arrays may be donated meanwhile.
+  std::vector<ArrayContents> arguments, results;
 
   void run();
 
@@ -513,12 +517,14 @@ Bindings Program::Work::compute() {
   AskInterrupted isUnwanted = [this] { return step->isUnwanted(); };
   Bindings inputs, outputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    arguments[i].wait(isUnwanted);
-    Array array = engine.relayout(arguments[i], program.arguments[i].layout);
-    arguments[i] = Array();
-    inputs.push_back(array.release());
+    const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
+    ArrayContents contents = std::move(arguments[i]);
+    contents.wait(isUnwanted);
+    if (!contents.isLaidOutAs(layout))
+      contents = engine.relayout(contents.array(), layout).contents();
+    inputs.push_back(contents.release());
     if (std::optional<int64_t> rank =
-            engine.firstMissing(*program.arguments[i].layout, inputs.back()))
+            engine.firstMissing(*layout, inputs.back()))
       throw Error(runtime::describe(program.arguments[i]) +
                   ": this process has nothing of it for rank " +
                   std::to_string(*rank));
@@ -527,6 +533,7 @@ Bindings Program::Work::compute() {
   std::lock_guard lock(engine.mutex);
   for (const Parameter &result : program.results) {
     auto &shards = outputs.emplace_back();
+    shards.reserve(program.ranks.size());
     for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
       const std::optional<Box> &box = result.layout->boxes[rank];
       if (!box || !engine.executor.where().isLocal(rank))
@@ -572,9 +579,9 @@ Submission Program::submit(std::span<const Array> arguments,
     work->arguments.push_back(
         arguments[i].share(parameter.layout, engine.localRanks()));
     // Most arrays come of one step.
-    if (std::shared_ptr<Step> step = work->arguments.back().step();
+    if (const std::shared_ptr<Step> &step = work->arguments.back().step();
         before.empty() || before.back() != step)
-      before.push_back(std::move(step));
+      before.push_back(step);
     if (options.donate && parameter.donated)
       donated.push_back(arguments[i]);
   }
@@ -589,10 +596,9 @@ Submission Program::submit(std::span<const Array> arguments,
   submission.costs = costs;
   submission.results.reserve(program.results.size());
   work->results.reserve(program.results.size());
-  for (const Parameter &result : program.results) {
-    submission.results.push_back(
-        Array::ofStep(result.dtype, result.shape, result.layout, work->step));
-    work->results.push_back(submission.results.back().share(result.layout));
+  for (const std::shared_ptr<const ArrayType> &type : state->resultTypes) {
+    submission.results.push_back(Array::ofStep(type, work->step));
+    work->results.push_back(submission.results.back().contents());
   }
   engine.queue.push(std::move(place), work->step, [work] { work->run(); });
   return submission;

@@ -353,6 +353,29 @@ class Array(jax.Array):
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    # Training loops read a loss in every step: a number takes no array of JAX.
+
+    def _number(self) -> Any:
+        """What the conversions of a scalar take, and say of other arrays."""
+        is_scalar = not self.shape and self.kind.key is None
+        return self._value if is_scalar else self.__jax_array__()
+
+    def __bool__(self) -> bool:
+        return bool(self._number())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def item(self, *args: int) -> bool | int | float | complex:
+        """An element as a number of Python, as `jax.Array.item`."""
+        return self._number().item(*args)
+
     # Copies and pickles hold the value, in an array of JAX.
 
     def __copy__(self) -> jax.Array:

@@ -167,7 +167,7 @@ TEST_F(StepTest, OthersKeepWhatAStepOverwrites) {
   Array x = floats(1);
   std::shared_ptr<Buffer> held = x.shard(0);
   Array sum = submit(program, x, floats(1));
-  Array reader = sum.share(program.results()[0].layout);
+  Array reader = sum.contents().array();
   Array last = submit(program, sum, reader);
   gate->open();
   EXPECT_EQ(valueOf(last), 4);
@@ -219,7 +219,7 @@ TEST_F(StepTest, AnInterruptionEndsWhatTheThreadWaitsFor) {
   Array theirs, mine = floats(1);
   std::thread([&] { theirs = submit(program, floats(1), floats(1)); }).join();
   Array sum = submit(program, floats(1), mine);
-  Array last = submit(other, theirs.share(nullptr), sum);
+  Array last = submit(other, theirs.contents().array(), sum);
   Array unrelated = submit(third, floats(1), floats(2));
   EXPECT_THROW(last.wait([] { return true; }), Interrupted);
   EXPECT_EQ(errorOf([&] { valueOf(last); }), interruption);

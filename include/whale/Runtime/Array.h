@@ -40,6 +40,19 @@ struct Buffer {
   std::shared_ptr<Buffer> copy() const;
 };
 
+/// What arrays that a program gives have in common, step after step.
+struct ArrayType {
+  DType dtype;
+  Shape shape;
+  std::shared_ptr<const Layout> layout;
+
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &other) const {
+    return layout == other || *layout == *other;
+  }
+};
+
+class ArrayContents;
+
 /// A handle: copies share the shards. Not changed by reads, hence safe to read
 /// from several threads; donation invalidates all handles of the array. What
 /// reads shards waits for the step that computes them, and throws its Error.
@@ -62,8 +75,7 @@ public:
                           std::vector<std::shared_ptr<Buffer>> shards);
 
   /// A result of `step`, which fills it.
-  static Array ofStep(DType dtype, Shape shape,
-                      std::shared_ptr<const Layout> layout,
+  static Array ofStep(std::shared_ptr<const ArrayType> type,
                       std::shared_ptr<Step> step);
 
   /// False for the empty handle.
@@ -110,24 +122,45 @@ public:
   /// says what has become of the array. `fate` is a literal.
   void donate(const char *fate = "donated to a program") const;
 
-  // For what runs steps.
+  /// What it has now; a donation of the array leaves that as it is. Throws when
+  /// donated.
+  ArrayContents contents() const;
 
-  /// Another array of these shards, which a donation of this one leaves as it
-  /// is; of borrowed memory, a copy in a layout, for `ranks` as in `relayout`.
-  Array share(const std::shared_ptr<const Layout> &layout,
-              const std::vector<int64_t> *ranks = nullptr) const;
+  /// The same, for a step that runs later: memory that is borrowed is copied,
+  /// in a layout, for `ranks` as in `relayout`.
+  ArrayContents share(const std::shared_ptr<const Layout> &layout,
+                      const std::vector<int64_t> *ranks = nullptr) const;
+
+private:
+  friend class ArrayContents;
+  struct Value;
+  struct State;
+  static Array make(std::shared_ptr<const ArrayType> type,
+                    std::shared_ptr<Value> value);
+  std::shared_ptr<State> state;
+};
+
+/// What an array has, apart from its handles: what runs steps keeps this.
+class ArrayContents {
+public:
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout) const {
+    return type->isLaidOutAs(layout);
+  }
+  /// As those of an array.
+  const std::shared_ptr<Step> &step() const;
+  void wait(const AskInterrupted &interrupted = nullptr) const;
+
+  /// Another array of these shards.
+  Array array() const;
   /// Gives up the shards: those that no other array has are the caller's alone.
   std::vector<std::shared_ptr<Buffer>> release();
   /// Gives a result its shards, before its step is known to have ended.
   void fill(std::vector<std::shared_ptr<Buffer>> shards) const;
 
 private:
-  struct Value;
-  struct State;
-  static Array make(DType dtype, Shape shape,
-                    std::shared_ptr<const Layout> layout,
-                    std::shared_ptr<Value> value);
-  std::shared_ptr<State> state;
+  friend class Array;
+  std::shared_ptr<const ArrayType> type;
+  std::shared_ptr<Array::Value> value;
 };
 
 } // namespace whale::runtime
