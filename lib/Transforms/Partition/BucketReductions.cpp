@@ -167,14 +167,17 @@ static SmallVector<Candidate *> layOut(ArrayRef<Candidate *> members) {
   auto producerOf = [](Candidate *member) {
     return member->uses.front().second->getOperand(0).getDefiningOp();
   };
-  auto ordered = llvm::to_vector(members);
-  llvm::stable_sort(ordered, [&](Candidate *a, Candidate *b) {
-    if (alignmentOf(*a) != alignmentOf(*b))
-      return alignmentOf(*a) > alignmentOf(*b);
-    Operation *x = producerOf(a), *y = producerOf(b);
+  auto order = llvm::to_vector(llvm::seq(members.size()));
+  llvm::sort(order, [&](size_t a, size_t b) {
+    int64_t alignment = alignmentOf(*members[a]);
+    if (alignment != alignmentOf(*members[b]))
+      return alignment > alignmentOf(*members[b]);
+    Operation *x = producerOf(members[a]), *y = producerOf(members[b]);
+    if (x == y)
+      return a < b;
     return x && (!y || y->isBeforeInBlock(x));
   });
-  return ordered;
+  return llvm::map_to_vector(order, [&](size_t i) { return members[i]; });
 }
 
 /// The all-reduce gets the channel of the first, and the place of the last.
