@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/Profile.h"
 
-#include <cstddef>
+#include <nlohmann/json.hpp>
 
 namespace whale::runtime {
 
@@ -23,6 +23,27 @@ void Profile::add(const Profile &other) {
       ranks[rank][i].seconds += other.ranks[rank][i].seconds;
       ranks[rank][i].waitedSeconds += other.ranks[rank][i].waitedSeconds;
     }
+  }
+}
+
+std::string Profile::json() const {
+  nlohmann::json lists = nlohmann::json::array();
+  for (const std::vector<Spent> &rank : ranks) {
+    nlohmann::json &list = lists.emplace_back(nlohmann::json::array());
+    for (const Spent &spent : rank)
+      list.push_back({spent.count, spent.seconds, spent.waitedSeconds});
+  }
+  return nlohmann::json{{"ranks", std::move(lists)}}.dump();
+}
+
+void Profile::take(const std::string &json,
+                   const std::vector<std::size_t> &taken) {
+  nlohmann::json lists = nlohmann::json::parse(json).at("ranks");
+  for (std::size_t rank : taken) {
+    std::vector<Spent> &to = ranks.at(rank);
+    to.clear();
+    for (const nlohmann::json &spent : lists.at(rank))
+      to.push_back({spent.at(0), spent.at(1), spent.at(2)});
   }
 }
 

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 LIMIT = 120
 
 HEADER = """\
-import numpy as np, jax, jax.numpy as jnp, os, sys
+import io, numpy as np, jax, jax.numpy as jnp, os, sys
 import whale as wh
 
 wh.init_distributed()
@@ -93,6 +93,12 @@ def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
         again, (_, other) = step(w, x)
         assert np.array_equal(wh.gather(other), wh.gather(y))
         assert np.array_equal(new, again)
+        # Of the ranks of this process.
+        program, text = lowered.compile(), io.StringIO()
+        program(w, x)
+        program.profile(text)
+        own = text.getvalue().split("rank ")[1].split("time  roofline")[0]
+        assert len(own.splitlines()) == 2 + 4 // wh.process_count()
         expected, _ = jax.jit(train)(w, x)
         assert np.allclose(new, expected, atol=1e-5)
         # Another batch size on the same state.

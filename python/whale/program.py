@@ -124,7 +124,7 @@ class Program:
         A table of each rank's computing, transfers and waiting; then the ten
         lines of Python that took longest, as means over the ranks, with the
         share of the roofline (what the device could reach) that they did.
-        Waits until the step has ended.
+        Of the ranks of this process. Waits until the step has ended.
 
         Args:
             file: where to print, standard output if it is None.

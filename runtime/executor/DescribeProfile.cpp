@@ -51,6 +51,9 @@ private:
   std::string time(double seconds) const;
   void describeRanks(std::string &text) const;
   void describeLines(std::string &text);
+  /// Runs `function` for each rank whose times are known.
+  template <typename Function>
+  void forEachRank(const Function &function) const;
 
   const Profile &profile;
   const BoundProgram &program;
@@ -66,6 +69,13 @@ static std::string print(const char *format, Values... values) {
   char text[256];
   std::snprintf(text, sizeof(text), format, values...);
   return text;
+}
+
+template <typename Function>
+void Describer::forEachRank(const Function &function) const {
+  for (size_t rank = 0; rank < profile.ranks.size(); ++rank)
+    if (!profile.ranks[rank].empty())
+      function(rank, program.boundClassOf(static_cast<int64_t>(rank)));
 }
 
 /// All instructions that are run themselves.
@@ -111,20 +121,18 @@ void Describer::describeRanks(std::string &text) const {
     double compute = 0, transfer = 0, waiting = 0;
   };
   std::vector<Row> rows;
-  for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
+  forEachRank([&](size_t rank, const BoundClass &rankClass) {
     Row &row = rows.emplace_back(Row{rank});
-    visit(program.boundClassOf(static_cast<int64_t>(rank)),
-          [&](const Instruction &instruction) {
-            const Profile::Spent &spent =
-                profile.ranks[rank][instruction.number];
-            if (std::holds_alternative<Wait>(instruction.operation)) {
-              row.waiting += spent.waitedSeconds;
-              row.transfer += spent.seconds - spent.waitedSeconds;
-            } else {
-              row.compute += spent.seconds;
-            }
-          });
-  }
+    visit(rankClass, [&](const Instruction &instruction) {
+      const Profile::Spent &spent = profile.ranks[rank][instruction.number];
+      if (std::holds_alternative<Wait>(instruction.operation)) {
+        row.waiting += spent.waitedSeconds;
+        row.transfer += spent.seconds - spent.waitedSeconds;
+      } else {
+        row.compute += spent.seconds;
+      }
+    });
+  });
   // Of many ranks those that the others wait for.
   if (rows.size() > mostRanks)
     std::ranges::sort(rows, std::ranges::greater(), &Row::compute);
@@ -153,9 +161,7 @@ void Describer::add(const std::string &name, const Instruction &instruction,
 }
 
 void Describer::describeLines(std::string &text) {
-  for (size_t rank = 0; rank < profile.ranks.size(); ++rank) {
-    const BoundClass &rankClass =
-        program.boundClassOf(static_cast<int64_t>(rank));
+  forEachRank([&](size_t rank, const BoundClass &rankClass) {
     visit(rankClass, [&](const Instruction &instruction) {
       const Profile::Spent &spent = profile.ranks[rank][instruction.number];
       if (spent.count > 0)
@@ -163,13 +169,14 @@ void Describer::describeLines(std::string &text) {
                                        : instruction.lines->front(),
             instruction, spent);
     });
-  }
+  });
   std::vector<const std::pair<const std::string, Line> *> order;
   for (const auto &entry : lines)
     order.push_back(&entry);
   std::ranges::sort(order, std::ranges::greater(),
                     [](auto *entry) { return entry->second.seconds; });
-  auto ranks = static_cast<double>(profile.ranks.size());
+  double ranks = 0;
+  forEachRank([&](size_t, const BoundClass &) { ++ranks; });
   text += "               time  roofline  line\n";
   for (size_t i = 0; i < std::min(order.size(), mostLines); ++i) {
     const auto &[name, line] = *order[i];

@@ -73,6 +73,25 @@ def test_stats_of_all_ranks(tmp_path: pathlib.Path) -> None:
         assert one <= many <= one + 3 * 4
 
 
+def test_profile_of_all_ranks(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate", n=3000)
+    lines, counts = [], []
+    for count in 1, 4:
+        result = run(program, "out", "--profile", f"--nprocs={count}")
+        assert result.returncode == 0, result.stderr
+        head, _, *rest = result.stdout.splitlines()
+        assert head.endswith(", 4 ranks")
+        rows, _, *table = rest[:4], *rest[4:]
+        computing = [float(row.split()[1]) for row in rows]
+        assert len(computing) == 4 and all(computing)
+        # The kinds of each line, and how often a rank ran them.
+        counts.append(
+            sorted(line.partition(" (")[2] for line in table if " (" in line)
+        )
+        lines.append(len(table))
+    assert lines[0] == lines[1] and counts[0] == counts[1]
+
+
 def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "replicate")
     names = []

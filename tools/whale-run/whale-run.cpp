@@ -150,14 +150,19 @@ static std::vector<size_t> ranksOf(const Program &program, int64_t process) {
 
 /// The first process gets what the others have computed and measured.
 static void gather(const Program &program, Job &job, Stats &stats,
-                   std::string &trace, std::vector<Array> &results) {
+                   Profile &profile, std::string &trace,
+                   std::vector<Array> &results) {
   for (Array &result : results)
     result = program.gather(result);
-  if (!stats.ranks.empty()) {
-    std::vector<std::string> all = job.allGather("statistics", stats.json());
+  auto takeAll = [&](auto &costs, const char *what) {
+    if (costs.ranks.empty())
+      return;
+    std::vector<std::string> all = job.allGather(what, costs.json());
     for (size_t process = 1; process < all.size(); ++process)
-      stats.take(all[process], ranksOf(program, static_cast<int64_t>(process)));
-  }
+      costs.take(all[process], ranksOf(program, static_cast<int64_t>(process)));
+  };
+  takeAll(stats, "statistics");
+  takeAll(profile, "profiles");
   if (!trace.empty())
     trace = Trace::join(job.allGather("traces", trace));
 }
@@ -245,7 +250,8 @@ static void agree(const Options &options, Job &job) {
              {"--transport", options.transport},
              {"--network", network},
              {"--stats", isGiven(options.stats)},
-             {"--trace", isGiven(options.trace)}});
+             {"--trace", isGiven(options.trace)},
+             {"--profile", options.profile ? "given" : "none"}});
 }
 
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
@@ -297,7 +303,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (options.stats.empty())
     stats.ranks.clear();
   if (job->processes() > 1)
-    gather(program, *job, stats, traceText, results);
+    gather(program, *job, stats, profile, traceText, results);
   if (!isFirst)
     return;
 
@@ -389,8 +395,6 @@ static void runProcess(const Options &options) {
   if (!options.logDirectory.empty() && jobOptions.process > 0 &&
       !options.processes)
     redirect(options.logDirectory, jobOptions.process);
-  if (jobOptions.processes > 1 && options.profile)
-    throw Error("--profile is for one process");
   std::shared_ptr<Job> job = Job::join(jobOptions);
   std::string error;
   try {

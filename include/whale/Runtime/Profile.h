@@ -9,7 +9,9 @@
 #ifndef WHALE_RUNTIME_PROFILE_H
 #define WHALE_RUNTIME_PROFILE_H
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace whale::runtime {
@@ -27,11 +29,15 @@ struct Profile {
 
   int64_t steps = 0;
   double stepSeconds = 0;
-  /// By rank, then by the instruction's number in its class.
+  /// By rank, then by the instruction's number in its class; empty for ranks of
+  /// other processes.
   std::vector<std::vector<Spent>> ranks;
 
   /// Adds other steps of the same program.
   void add(const Profile &other);
+  std::string json() const;
+  /// Takes ranks over from another process's `json` of the same steps.
+  void take(const std::string &json, const std::vector<std::size_t> &taken);
 };
 
 } // namespace whale::runtime
