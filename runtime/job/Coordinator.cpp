@@ -103,7 +103,7 @@ struct Connection {
   /// Bytes of `out` that are on their way.
   size_t sent = 0;
   Clock::time_point since = Clock::now();
-  /// What it has said first, and the challenge that it got.
+  /// The fields of what it has said first, and of the challenge that it got.
   std::string hello, challenge;
   std::optional<int64_t> process;
   bool isMember = false, isClosed = false;
@@ -358,20 +358,22 @@ void Server::greet(Connection &connection, const Frame &frame) {
     fields.text();
     fields.text();   // nonce and host
     fields.number(); // its process id
+    fields.text();   // program
     if (!fields.isComplete())
       return lose(connection);
     connection.hello = frame.fields;
-    connection.challenge = makeNonce();
+    connection.challenge =
+        FieldWriter().text(makeNonce()).text(options.program).take();
     if (version == WHALE_VERSION_TEXT && process < members.size() &&
         processes == members.size())
       connection.process = static_cast<int64_t>(process);
     connection.out +=
         encode(Kind::Challenge,
-               FieldWriter()
-                   .text(connection.challenge)
-                   .text(prove(secret, "coordinator", connection.hello,
-                               connection.challenge))
-                   .take());
+               connection.challenge +
+                   FieldWriter()
+                       .text(prove(secret, "coordinator", connection.hello,
+                                   connection.challenge))
+                       .take());
     return write(connection);
   }
   if (frame.kind != Kind::Proof || connection.hello.empty())
@@ -389,6 +391,7 @@ void Server::greet(Connection &connection, const Frame &frame) {
   hello.text();
   std::string host = hello.text();
   std::string place = placeOf(host, hello.number());
+  std::string program = hello.text();
   std::string name = "process " + std::to_string(process) + " (" + place + ")";
   std::string what;
   if (version != WHALE_VERSION_TEXT)
@@ -404,6 +407,10 @@ void Server::greet(Connection &connection, const Frame &frame) {
            members[*connection.process].hasLeft)
     what = "two processes are process " + std::to_string(process) + ": " +
            nameOf(members[*connection.process]) + " and " + name;
+  else if (!program.empty() && !options.program.empty() &&
+           program != options.program)
+    what = "the program differs: process 0 has " + options.program + ", " +
+           name + " has " + program;
   if (!what.empty()) {
     refuse(what);
     return fail(what);

@@ -24,8 +24,8 @@
 namespace whale::runtime::job {
 
 enum class Kind : uint8_t {
-  Hello = 1, ///< version, process, processes, nonce, host, process id
-  Challenge, ///< nonce, proof of the coordinator
+  Hello = 1, ///< version, process, processes, nonce, host, process id, program
+  Challenge, ///< nonce, the coordinator's program, its proof
   Proof,     ///< proof of the process
   Welcome,   ///< all have joined
   Gather,    ///< name, text

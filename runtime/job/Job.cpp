@@ -259,12 +259,15 @@ void Joined::authenticate() {
                           .text(makeNonce())
                           .text(hostName())
                           .number(getpid())
+                          .text(options.program)
                           .take();
   send(Kind::Hello, hello);
   constexpr std::chrono::seconds limit(10);
   Frame frame = read(Clock::now() + limit);
   FieldReader fields(frame.fields);
-  std::string challenge = fields.text(), proof = fields.text();
+  std::string nonce = fields.text(), program = fields.text(),
+              proof = fields.text();
+  std::string challenge = FieldWriter().text(nonce).text(program).take();
   if (frame.kind != Kind::Challenge || !fields.isComplete() ||
       !isEqual(proof, prove(secret, "coordinator", hello, challenge)))
     throw Error("the first process, at " + options.host + ":" +

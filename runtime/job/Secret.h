@@ -27,7 +27,8 @@ bool isLoopback(const std::string &host);
 std::string makeNonce();
 
 /// What proves that one end of a connection has the secret: an HMAC-SHA256.
-/// `side` differs by end, so that no end can send the other's proof back.
+/// `side` differs by end, so that no end can send the other's proof back;
+/// `hello` and `challenge` are what the ends have said before it.
 std::string prove(const std::string &secret, const std::string &side,
                   const std::string &hello, const std::string &challenge);
 

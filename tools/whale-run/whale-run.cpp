@@ -388,10 +388,25 @@ static void redirect(const std::string &directory, int64_t process) {
       throw Error(path + ": " + std::strerror(errno));
 }
 
+/// The checksum of a program's manifest; empty where there is none here, which
+/// may come from another process.
+static std::string checksumOf(const std::string &program) {
+  try {
+    return readProgram(program, [](const std::filesystem::path &directory) {
+      return whale::format::Checksum::of(
+          MappedFile(directory / "manifest.json").text());
+    });
+  } catch (const std::exception &) {
+    return "";
+  }
+}
+
 /// Runs the program as a process of a job, of which this may be the only one.
 static void runProcess(const Options &options) {
   JobOptions jobOptions = JobOptions::fromEnvironment().value_or(JobOptions());
   jobOptions.progressLimit = options.progressLimit;
+  if (jobOptions.processes > 1)
+    jobOptions.program = checksumOf(options.program);
   if (!options.logDirectory.empty() && jobOptions.process > 0 &&
       !options.processes)
     redirect(options.logDirectory, jobOptions.process);

@@ -13,6 +13,7 @@
 #include "whale/Runtime/Job.h"
 #include "job/Coordinator.h"
 #include "job/Frames.h"
+#include "job/Secret.h"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +29,7 @@ namespace {
 /// Which process joins, and of how many it says that it is one.
 struct Joiner {
   int64_t process, processes;
+  std::string program = "";
 };
 using Body = std::function<void(Job &)>;
 
@@ -44,6 +46,7 @@ run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
       JobOptions options;
       options.process = joiners[i].process;
       options.processes = joiners[i].processes;
+      options.program = joiners[i].program;
       options.port = port;
       options.joinLimit = joinLimit;
       options.progressLimit = progressLimit;
@@ -139,6 +142,25 @@ TEST(Job, OneIsOfAnotherJob) {
   EXPECT_NE(error.find("is one of 3 processes, the first process is one of 2"),
             std::string::npos)
       << error;
+}
+
+TEST(Job, OneHasAnotherProgram) {
+  EXPECT_EQ(errorOf({{0, 3, "a"}, {1, 3, "a"}, {2, 3}}, longTime, [](Job &) {}),
+            "");
+  std::string error =
+      errorOf({{0, 2, "a"}, {1, 2, "b"}}, longTime, [](Job &) {});
+  EXPECT_TRUE(error.starts_with(
+      "the program differs: process 0 has a, process 1 (host "))
+      << error;
+  EXPECT_TRUE(error.ends_with(") has b")) << error;
+}
+
+TEST(Job, ProofsAreOfWhatWasSaid) {
+  std::string proof = job::prove("secret", "process", "hello", "challenge");
+  EXPECT_NE(proof, job::prove("another", "process", "hello", "challenge"));
+  EXPECT_NE(proof, job::prove("secret", "coordinator", "hello", "challenge"));
+  EXPECT_NE(proof, job::prove("secret", "process", "hellochallenge", ""));
+  EXPECT_NE(proof, job::prove("secret", "process", "hello", "challengf"));
 }
 
 TEST(Job, TheFirstErrorIsThatOfAll) {

@@ -42,6 +42,9 @@ struct JobOptions {
   /// Seconds without progress that end the job; 0 for none, by default from
   /// the time of the slowest step. At least as many as three reports take.
   std::optional<double> progressLimit;
+  /// The checksum of the program's manifest, where the process has one before
+  /// it joins. Processes that have different ones do not meet.
+  std::string program;
   /// Seconds from one report of a process to the next; the same in all.
   double reportSeconds = 1;
 
