@@ -425,7 +425,8 @@ void UcxMover::setWatched(bool value) {
   isWatched = value;
   epoll_event event = {};
   event.events = value ? EPOLLIN : 0;
-  epoll_ctl(watched, EPOLL_CTL_MOD, workerEvents, &event);
+  if (epoll_ctl(watched, EPOLL_CTL_MOD, workerEvents, &event))
+    throw Error(std::string("cannot wait for events: ") + std::strerror(errno));
 }
 
 void UcxMover::raise(int event) {
