@@ -584,7 +584,10 @@ def test_random_deaths(endless: pathlib.Path, launcher: str, seed: int) -> None:
     finally:
         for process in job:
             process.kill()
-    assert shared_memory() <= before
+    # Other tests make and remove pieces at the same time.
+    while left := shared_memory() - before:
+        assert time.monotonic() - killed < 20, left
+        time.sleep(0.1)
     assert not [path for path in scratch.rglob("*") if path.is_file()]
     # The victim of a launcher that ends the others at once may be named by the
     # launcher alone.
