@@ -144,6 +144,16 @@ bool whale::forEachReceiver(const Step &step, const Topology &topology,
                         groups(step, topology), fn);
 }
 
+int64_t whale::countPieces(const Step &step, const Topology &topology,
+                           int64_t most) {
+  Flow flow(step.from, step.to);
+  bool isMade = flow.flat || flow.from.isPartial() || flow.to.isPartial();
+  return countPieces(flow, topology,
+                     isMade ? groups(step, topology)
+                            : std::vector<SmallVector<DeviceId>>(),
+                     most);
+}
+
 std::vector<Sender> whale::sendersOf(const Step &step) {
   return buildSenders(Flow(step.from, step.to));
 }

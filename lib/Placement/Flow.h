@@ -91,6 +91,11 @@ bool buildReceivers(const Flow &flow, const Topology &topology,
                     llvm::ArrayRef<llvm::SmallVector<DeviceId>> groups,
                     llvm::function_ref<bool(Receiver)> fn);
 
+/// Counts the pieces of receivers of different boxes, as Cells.h says.
+int64_t countPieces(const Flow &flow, const Topology &topology,
+                    llvm::ArrayRef<llvm::SmallVector<DeviceId>> groups,
+                    int64_t most);
+
 /// Returns the table's senders.
 std::vector<Sender> buildSenders(const Flow &flow);
 

@@ -16,6 +16,8 @@
 #include "Flow.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <set>
+
 using namespace llvm;
 using namespace whale;
 
@@ -43,17 +45,39 @@ public:
   bool run(function_ref<bool(Receiver)> fn) {
     if (flow.flat)
       collectBreaks();
-    for (unsigned leaf = 0; leaf != to.shards().size(); ++leaf) {
-      const Shard &shard = to.shards()[leaf];
-      Receiver receiver{shard.device, shapeOf(flow, shard), {}};
-      if (!shard.box.empty() && flow.flat)
-        flatCells(leaf, receiver);
-      else if (!shard.box.empty())
-        boxCells(leaf, receiver);
-      if (!fn(std::move(receiver)))
+    for (unsigned leaf = 0; leaf != to.shards().size(); ++leaf)
+      if (!fn(receiverOf(leaf)))
         return false;
-    }
     return true;
+  }
+
+  int64_t count(int64_t most) {
+    std::set<std::pair<Extents, Extents>> counted;
+    auto isNew = [&](const Box &box) {
+      return counted.insert({box.start, box.size}).second;
+    };
+    int64_t pieces = 0;
+    if (flow.flat || from.root().hasPartial || to.root().hasPartial) {
+      run([&](const Receiver &receiver) {
+        if (isNew(*flow.to.box(receiver.device)))
+          for (const Cell &cell : receiver.cells)
+            pieces += 1 + int64_t(cell.contributions.size());
+        return pieces <= most;
+      });
+      return pieces;
+    }
+    // Each cell has one contribution.
+    for (const Shard &shard : to.shards()) {
+      if (shard.box.empty() || !isNew(shard.box))
+        continue;
+      int64_t cells = 1;
+      for (const SmallVector<int64_t> &ends : cutsOf(shard.box))
+        cells *= int64_t(ends.size()) - 1;
+      pieces += 2 * cells;
+      if (pieces > most)
+        break;
+    }
+    return pieces;
   }
 
 private:
@@ -69,6 +93,16 @@ private:
   /// The number of elements that each leaf of `from` sends to others so far.
   std::vector<int64_t> sent;
   std::vector<int64_t> breaks;
+
+  Receiver receiverOf(unsigned leaf) {
+    const Shard &shard = to.shards()[leaf];
+    Receiver receiver{shard.device, shapeOf(flow, shard), {}};
+    if (!shard.box.empty() && flow.flat)
+      flatCells(leaf, receiver);
+    else if (!shard.box.empty())
+      boxCells(leaf, receiver);
+    return receiver;
+  }
 
   //===--------------------------------------------------------------------===//
   // Terms and owners of one element of one device
@@ -261,8 +295,8 @@ private:
     }
   }
 
-  void boxCells(unsigned leaf, Receiver &receiver) {
-    const Box &box = to.shards()[leaf].box;
+  /// Where the cells of a box begin, by dimension, and where the last ends.
+  SmallVector<SmallVector<int64_t>> cutsOf(const Box &box) const {
     unsigned rank = box.start.size();
     SmallVector<SmallVector<int64_t>> cuts(rank);
     collectCuts(from.root(), box, cuts);
@@ -274,6 +308,13 @@ private:
       llvm::sort(cuts[d]);
       cuts[d].erase(std::unique(cuts[d].begin(), cuts[d].end()), cuts[d].end());
     }
+    return cuts;
+  }
+
+  void boxCells(unsigned leaf, Receiver &receiver) {
+    const Box &box = to.shards()[leaf].box;
+    SmallVector<SmallVector<int64_t>> cuts = cutsOf(box);
+    unsigned rank = cuts.size();
     SmallVector<unsigned> index(rank, 0);
     while (true) {
       Extents point;
@@ -378,6 +419,12 @@ bool whale::buildReceivers(const Flow &flow, const Topology &topology,
                            ArrayRef<SmallVector<DeviceId>> groups,
                            function_ref<bool(Receiver)> fn) {
   return TableBuilder(flow, topology, groups).run(fn);
+}
+
+int64_t whale::countPieces(const Flow &flow, const Topology &topology,
+                           ArrayRef<SmallVector<DeviceId>> groups,
+                           int64_t most) {
+  return TableBuilder(flow, topology, groups).count(most);
 }
 
 std::vector<Sender> whale::buildSenders(const Flow &flow) {

@@ -113,8 +113,11 @@ LogicalResult failTooLarge(CollectiveOp op) {
 /// Pieces that tables of cells may have, in all of a program: those that are
 /// looked at, and those that are written. Between N ranks that exchange all
 /// with all there are N * N.
+constexpr int64_t kMostLooked = int64_t(1) << 27;
+constexpr int64_t kMostWritten = int64_t(1) << 23;
+
 struct Budget {
-  std::atomic<int64_t> looked = int64_t(1) << 27, written = int64_t(1) << 23;
+  std::atomic<int64_t> looked = kMostLooked, written = kMostWritten;
 };
 
 /// The ranks that cells tie together, ascending.
@@ -231,6 +234,35 @@ FailureOr<format::Collective> emitChannel(const Use &use,
 
 } // namespace
 
+static Topology topologyOf(ModuleOp module) {
+  Topology topology;
+  for (ClusterOp cluster : module.getOps<ClusterOp>())
+    topology = Topology::of(cluster.getCluster());
+  return topology;
+}
+
+LogicalResult checkPieces(ModuleOp module) {
+  Topology topology = topologyOf(module);
+  llvm::DenseSet<std::pair<Attribute, Attribute>> counted;
+  int64_t pieces = 0;
+  WalkResult walk = module.walk([&](CollectiveOp op) {
+    Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+    // An all-reduce has groups only. Where each rank takes one piece from each
+    // other, and there are few, it is as fast to make the pieces.
+    int64_t pairs =
+        int64_t(step.from.shards().size()) * int64_t(step.to.shards().size());
+    if (step.kind == StepKind::AllReduce || 2 * pairs <= kMostWritten ||
+        !counted.insert({op.getFrom(), op.getTo()}).second)
+      return WalkResult::advance();
+    pieces += countPieces(step, topology, kMostWritten - pieces);
+    if (pieces <= kMostWritten)
+      return WalkResult::advance();
+    (void)failTooLarge(op);
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   std::map<uint64_t, Use> uses;
@@ -258,9 +290,7 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
     if (walk.wasInterrupted())
       return failure();
   }
-  Topology topology;
-  for (ClusterOp cluster : module.getOps<ClusterOp>())
-    topology = Topology::of(cluster.getCluster());
+  Topology topology = topologyOf(module);
   // The same collective of many layers is one: on many ranks its table is what
   // is large.
   std::map<int64_t, format::Shared<format::Collective>> channels;

@@ -14,6 +14,11 @@
 
 namespace whale {
 
+/// Fails at the first collective with which a program lists more pieces than it
+/// may, as far as that is known from their number alone; emitChannels refuses
+/// the rest.
+mlir::LogicalResult checkPieces(mlir::ModuleOp module);
+
 /// The channels that the collectives of the functions name, with all ranks that
 /// take part; those that do the same share it.
 mlir::FailureOr<std::map<int64_t, format::Shared<format::Collective>>>

@@ -8,6 +8,7 @@
 
 #include "whale/Program/Compile.h"
 
+#include "ChannelEmitter.h"
 #include "PlanSummary.h"
 #include "PrepareInput.h"
 #include "ReadResources.h"
@@ -287,6 +288,9 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       summary.addPlacement(module);
       findStageDevices(module);
     }
+    // What follows looks at each piece, to say what transfers take.
+    if (level.name == "kernels" && failed(checkPieces(module)))
+      return failure();
     bool isOwn = isGpu() && !level.gpuPipeline.empty();
     if (failed(runPasses(module, level.name,
                          isOwn ? level.gpuPipeline : level.pipeline)))

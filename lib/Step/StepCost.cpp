@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Step/StepCost.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace whale;
 
@@ -15,18 +15,24 @@ using namespace whale;
 /// merged.
 static Exchange transfersOf(const Step &step, int64_t elementBytes,
                             const Topology &topology) {
-  llvm::MapVector<std::pair<DeviceId, DeviceId>, double> bytes;
+  Exchange exchange;
+  // Where the list has the message to the receiver at hand from each sender.
+  llvm::DenseMap<DeviceId, size_t> positions;
   forEachReceiver(step, topology, [&](const Receiver &receiver) {
+    positions.clear();
     for (const Cell &cell : receiver.cells)
-      for (const Contribution &contribution : cell.contributions)
-        if (contribution.peer != receiver.device)
-          bytes[{contribution.peer, receiver.device}] +=
-              double(cell.box.volume()) * double(elementBytes);
+      for (const Contribution &contribution : cell.contributions) {
+        if (contribution.peer == receiver.device)
+          continue;
+        auto [position, isNew] =
+            positions.try_emplace(contribution.peer, exchange.transfers.size());
+        if (isNew)
+          exchange.transfers.push_back({contribution.peer, receiver.device, 0});
+        exchange.transfers[position->second].bytes +=
+            double(cell.box.volume()) * double(elementBytes);
+      }
     return true;
   });
-  Exchange exchange;
-  for (const auto &[pair, count] : bytes)
-    exchange.transfers.push_back({pair.first, pair.second, count});
   return exchange;
 }
 

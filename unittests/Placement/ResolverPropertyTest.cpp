@@ -217,6 +217,21 @@ Case drawCase(RandomPlacement &random) {
   return drawn;
 }
 
+/// The cells and contributions of the first receiver of each box.
+int64_t piecesOfDifferentBoxes(const Step &step, const CellTable &table) {
+  std::vector<Box> boxes;
+  int64_t pieces = 0;
+  for (const Receiver &receiver : table.receivers) {
+    Box box = *step.to.box(receiver.device);
+    if (llvm::is_contained(boxes, box))
+      continue;
+    boxes.push_back(std::move(box));
+    for (const Cell &cell : receiver.cells)
+      pieces += 1 + int64_t(cell.contributions.size());
+  }
+  return pieces;
+}
+
 /// What is wrong with the resolution of a case; empty if nothing is.
 std::string check(const Case &drawn, RandomPlacement &random,
                   std::map<StepKind, int> &kinds) {
@@ -238,6 +253,10 @@ std::string check(const Case &drawn, RandomPlacement &random,
     if (table != cells(step, drawn.topology))
       return "table not deterministic";
     ++kinds[step.kind];
+    int64_t pieces = piecesOfDifferentBoxes(step, table);
+    if (countPieces(step, drawn.topology, pieces) != pieces ||
+        (pieces > 0 && countPieces(step, drawn.topology, pieces - 1) < pieces))
+      return "pieces counted wrong";
     std::map<DeviceId, unsigned> groupOf;
     for (auto [i, group] : enumerate(table.groups))
       for (DeviceId device : group)

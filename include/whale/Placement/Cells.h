@@ -136,6 +136,13 @@ CellTable cells(const Step &step, const Topology &topology = {});
 bool forEachReceiver(const Step &step, const Topology &topology,
                      llvm::function_ref<bool(Receiver)> fn);
 
+/// Returns how many pieces (cells and contributions) the table's receivers of
+/// different boxes have, of several of one box the first; or any number above
+/// `most` if it is larger. This is the least that a list of different receivers
+/// holds. Where values aren't partial and the sides have a common view, no
+/// piece is made: cost: the cells, up to `most`, along one dimension at a time.
+int64_t countPieces(const Step &step, const Topology &topology, int64_t most);
+
 /// Returns the shards that the devices of the step's `from` send from, in the
 /// order of the table.
 std::vector<Sender> sendersOf(const Step &step);
