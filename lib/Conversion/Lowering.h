@@ -157,7 +157,7 @@ mlir::MemRefType getBufferType(mlir::Type tensor);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
 void populateConvolutionPatterns(mlir::RewritePatternSet &patterns,
                                  bool blocks);
-void populateShapePatterns(mlir::RewritePatternSet &patterns);
+void populateShapePatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
 void populateReductionPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,

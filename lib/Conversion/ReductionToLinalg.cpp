@@ -170,8 +170,8 @@ bool hasComplexProduct(stablehlo::ReduceOp op) {
 }
 
 /// A window as large as the dimensions that are reduced.
-LogicalResult reduceAsWindow(PatternRewriter &rewriter, stablehlo::ReduceOp op,
-                             bool blocks) {
+LogicalResult reduceAsWindow(PatternRewriter &rewriter,
+                             stablehlo::ReduceOp op) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   SmallVector<int64_t> sizes(from.getRank(), 1), shape(from.getShape());
   for (int64_t dim : op.getDimensions())
@@ -191,7 +191,7 @@ LogicalResult reduceAsWindow(PatternRewriter &rewriter, stablehlo::ReduceOp op,
         stablehlo::ReshapeOp::create(rewriter, op.getLoc(), type, result));
   rewriter.replaceOp(op, results);
   rewriter.setInsertionPoint(window);
-  return lowerReduceWindow(rewriter, window, blocks);
+  return lowerReduceWindow(rewriter, window, /*blocks=*/false);
 }
 
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
@@ -214,8 +214,10 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         terms > kSumBlock && (!narrow.isCombiner() || hasComplexProduct(op));
     WideReducer reducer(op.getBody().front(),
                         wide ? WideReducer::toWider : WideReducer::toF32);
+    if (blocks && wide && !reducer.isCombiner())
+      return lowerReductionBlocks(rewriter, op, reducer);
     if (wide && !reducer.isCombiner() && reducer.roundsTerms())
-      return reduceAsWindow(rewriter, op, blocks);
+      return reduceAsWindow(rewriter, op);
     SmallVector<AffineExpr> kept;
     SmallVector<utils::IteratorType> iterators;
     for (int64_t dim = 0; dim < from.getRank(); ++dim) {

@@ -108,7 +108,7 @@ struct ScatterDims {
 };
 
 /// Replaces a scatter by kernels in which no thread takes many updates. Nothing
-/// if its updates cannot be combined with one another first.
+/// if it has too many of them.
 std::optional<llvm::LogicalResult>
 lowerScatterBlocks(mlir::PatternRewriter &rewriter,
                    mlir::stablehlo::ScatterOp op, const ScatterDims &dims);

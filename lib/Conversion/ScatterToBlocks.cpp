@@ -6,20 +6,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The GPU's form of a scatter with many updates. In: the operation, whose
-// updates can be combined with one another first (sums, products, maxima, the
-// last one). An item is an update's element but for the dimensions of its
-// window that no index moves, the free ones: these are computed side by side.
-// Out:
+// The GPU's form of a scatter with many updates. In: the operation. An item is
+// an update's element but for the dimensions of its window that no index moves,
+// the free ones: these are computed side by side. Out:
 //
 // - a kernel that finds the key of each item: where it goes, the free
 //   dimensions at 0, or beyond all elements if it is dropped;
 // - a stable sort of the items' numbers by key;
+//
+// and, where updates can be combined with one another first (sums, products,
+// maxima, the last one):
+//
 // - a kernel whose threads walk a run of sorted items: what goes to an element
 //   whose first item is in the run is combined with the element, what is left
 //   of one that began in an earlier run is kept;
 // - a kernel that combines elements whose items are in several runs with what
-//   is left of them, run after run.
+//   is left of them, run after run;
+//
+// else, for what several operations make of an element and its update, kernels
+// of which the first takes the first kLinkItems items of each element, one
+// after the other, the second the next ones, and so on.
 //
 // Nothing is atomic: the order follows from the indices and the shapes. Where
 // indices are said to be unique, one kernel takes each item alone.
@@ -37,6 +43,9 @@ using namespace whale;
 
 /// Items of a run, and runs that a thread may have to combine.
 static constexpr int64_t kItems = 64, kMostItems = 4096, kMostRuns = 2048;
+/// Items of an element that one kernel takes where they cannot be combined
+/// first, and such kernels.
+static constexpr int64_t kLinkItems = 4000, kMostLinks = 64;
 
 /// Whether each result combines what it has with its update, in any grouping.
 static bool isAssociative(stablehlo::ScatterOp op) {
@@ -67,10 +76,12 @@ public:
                 const ScatterDims &dims);
   LogicalResult runUnique();
   LogicalResult runSorted();
+  LogicalResult runLinked();
   bool isSortable() const {
     return runItems <= kMostItems && llvm::isInt<32>(items) &&
            llvm::isInt<31>(dims.operand.getNumElements());
   }
+  bool isLinkable() const { return items <= kLinkItems * kMostLinks; }
 
 private:
   using Values = SmallVector<Value>;
@@ -91,6 +102,9 @@ private:
   FailureOr<Values> walkRuns(Value keys, Value order);
   FailureOr<Values> joinRuns(ArrayRef<Value> results, ArrayRef<Value> rests,
                              Value keys);
+  Value findEnd(KernelBuilder &k, unsigned keys, Value start) const;
+  FailureOr<Values> takeLink(int64_t link, ArrayRef<Value> results, Value keys,
+                             Value order);
 
   PatternRewriter &rewriter;
   stablehlo::ScatterOp op;
@@ -467,13 +481,117 @@ LogicalResult ScatterBlocks::runSorted() {
   return success();
 }
 
+/// The first item after `start`, at most kLinkItems further, that has another
+/// key.
+Value ScatterBlocks::findEnd(KernelBuilder &k, unsigned keys,
+                             Value start) const {
+  Value high = arith::MinUIOp::create(
+      k.b, loc, k.add(start, k.index(kLinkItems)), k.index(items));
+  Value key = loadKey(k, keys, start);
+  auto search = scf::ForOp::create(k.b, loc, k.index(0),
+                                   k.index(llvm::Log2_64_Ceil(kLinkItems) + 1),
+                                   k.index(1), ValueRange{start, high});
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(search.getBody());
+  // The key of `low` is the same, that of `high` is not.
+  Value low = search.getRegionIterArg(0), above = search.getRegionIterArg(1);
+  Value middle =
+      arith::ShRUIOp::create(k.b, loc, k.add(low, above), k.index(1));
+  Value isSame =
+      k.compare(arith::CmpIPredicate::eq, loadKey(k, keys, middle), key);
+  auto choose = [&](Value yes, Value no) {
+    return arith::SelectOp::create(k.b, loc, isSame, yes, no).getResult();
+  };
+  scf::YieldOp::create(k.b, loc,
+                       ValueRange{choose(middle, low), choose(above, middle)});
+  return search.getResult(1);
+}
+
+/// The results with items number `link` * kLinkItems and on of each element. A
+/// thread for each item that may be the first one of an element.
+FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
+                                                      ArrayRef<Value> results,
+                                                      Value keys, Value order) {
+  int64_t before = link * kLinkItems;
+  Values all(results);
+  llvm::append_range(all, updates);
+  all.append({keys, order});
+  unsigned keyBuffer = 2 * count, outputs = keyBuffer + 2;
+  auto build = [&](KernelBuilder &k) {
+    flatten(k, outputs);
+    k.loop(k.begin, k.end, [&](Value number) {
+      Value item = arith::DivUIOp::create(k.b, loc, number, k.index(width));
+      Value free = arith::RemUIOp::create(k.b, loc, number, k.index(width));
+      Value start = k.add(item, k.index(before));
+      Value key = loadKey(k, keyBuffer, item);
+      Value isFirst = arith::OrIOp::create(
+          k.b, loc, k.compare(arith::CmpIPredicate::eq, item, k.index(0)),
+          k.compare(arith::CmpIPredicate::ne,
+                    loadKey(k, keyBuffer, findPrevious(k, item)), key));
+      Value hasLink = k.compare(arith::CmpIPredicate::eq,
+                                loadKey(k, keyBuffer, start), key);
+      Value isThere = k.inside(key, dims.operand.getNumElements());
+      isThere = arith::AndIOp::create(
+          k.b, loc, isThere,
+          arith::AndIOp::create(k.b, loc, isFirst, hasLink).getResult());
+      k.when(isThere, [&] {
+        Values at(dims.updates.getRank());
+        decode(k, free, freeDims, at);
+        Value place = addFree(k, key, at);
+        Value end =
+            arith::MinUIOp::create(k.b, loc, findEnd(k, keyBuffer, start),
+                                   k.add(start, k.index(kLinkItems)));
+        auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
+                                       load(k, outputs, place));
+        {
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToStart(loop.getBody());
+          decode(k, loadKey(k, keyBuffer + 1, loop.getInductionVar()), itemDims,
+                 at);
+          scf::YieldOp::create(
+              k.b, loc,
+              combine(k, Values(loop.getRegionIterArgs()), load(k, count, at)));
+        }
+        store(k, outputs, place, Values(loop.getResults()));
+      });
+    });
+    return success(good);
+  };
+  auto kernel =
+      makeKernel(rewriter, loc, types, all, (items - before) * width, build);
+  if (failed(kernel))
+    return failure();
+  kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
+  return Values(kernel->getResults());
+}
+
+LogicalResult ScatterBlocks::runLinked() {
+  FailureOr<Values> sorted = sortItems();
+  if (failed(sorted))
+    return failure();
+  Values results(inputs);
+  for (int64_t link = 0; link * kLinkItems < items; ++link) {
+    FailureOr<Values> next =
+        takeLink(link, results, (*sorted)[0], (*sorted)[1]);
+    if (failed(next))
+      return failure();
+    results = *next;
+  }
+  replaceWithStored(rewriter, op, results);
+  return success();
+}
+
 std::optional<LogicalResult>
 whale::lowerScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
                           const ScatterDims &dims) {
   ScatterBlocks scatter(rewriter, op, dims);
   if (op.getUniqueIndices())
     return scatter.runUnique();
-  if (!isAssociative(op) || !scatter.isSortable())
+  if (!scatter.isSortable())
     return std::nullopt;
-  return scatter.runSorted();
+  if (isAssociative(op))
+    return scatter.runSorted();
+  if (!scatter.isLinkable())
+    return std::nullopt;
+  return scatter.runLinked();
 }

@@ -250,7 +250,8 @@ struct PadToLinalg : OpRewritePattern<stablehlo::PadOp> {
 
 /// Pattern: concatenate(a, b) -> if i < size(a) { a[i] } else { b[i - size] }
 struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ConcatenateToLinalg(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context), blocks(blocks) {}
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
@@ -268,7 +269,10 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       if (cast<ShapedType>(input.getType()).getNumElements() != 0)
         sources.push_back(stored(rewriter, input));
     int64_t dim = op.getDimension();
-    if (sources.size() > kMaxBranches || (dim != 0 && isWanted(op)))
+    if (blocks && sources.size() > kMaxBranches)
+      return copyByElement(op, storage, sources, dim, rewriter);
+    if (!blocks &&
+        (sources.size() > kMaxBranches || (dim != 0 && isWanted(op))))
       return copyEach(op, storage, sources, dim, rewriter);
     auto generic = makeParallel(
         rewriter, op.getLoc(), storage.getShape(), storage.getElementType(), {},
@@ -328,6 +332,70 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
               b, loc, choose(b, loc, sources.drop_front(), indices, dim, next));
         });
     return branch.getResult(0);
+  }
+
+  /// The element of these pieces, one behind the other, that is there.
+  static Value pick(KernelBuilder &k, ArrayRef<Value> pieces,
+                    ArrayRef<Value> at, int64_t dim) {
+    if (pieces.size() == 1)
+      return memref::LoadOp::create(k.b, k.loc, pieces[0], at);
+    ArrayRef<Value> left = pieces.take_front(pieces.size() / 2);
+    ArrayRef<Value> right = pieces.drop_front(left.size());
+    int64_t size = 0;
+    for (Value piece : left)
+      size += cast<MemRefType>(piece.getType()).getDimSize(dim);
+    auto branch = scf::IfOp::create(
+        k.b, k.loc, cast<MemRefType>(pieces[0].getType()).getElementType(),
+        k.inside(at[dim], size), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(k.b, k.loc, pick(k, left, at, dim));
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    SmallVector<Value> local(at);
+    local[dim] = arith::SubIOp::create(k.b, k.loc, at[dim], k.index(size));
+    scf::YieldOp::create(k.b, k.loc, pick(k, right, local, dim));
+    return branch.getResult(0);
+  }
+
+  /// For a GPU: kernels whose threads copy an element each, the next ones
+  /// behind what those before have copied.
+  static LogicalResult copyByElement(stablehlo::ConcatenateOp op,
+                                     RankedTensorType type,
+                                     ArrayRef<Value> sources, int64_t dim,
+                                     PatternRewriter &rewriter) {
+    Value result;
+    int64_t offset = 0;
+    while (!sources.empty()) {
+      SmallVector<Value> pieces(sources.take_front(kMostLoops));
+      size_t count = pieces.size();
+      sources = sources.drop_front(count);
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = 0;
+      for (Value piece : pieces)
+        shape[dim] += cast<ShapedType>(piece.getType()).getDimSize(dim);
+      if (result)
+        pieces.push_back(result);
+      auto kernel =
+          makeKernel(rewriter, op.getLoc(), type, pieces,
+                     ShapedType::getNumElements(shape), [&](KernelBuilder &k) {
+                       k.loop(k.begin, k.end, [&](Value element) {
+                         SmallVector<Value> at = k.unflatten(element, shape);
+                         Value value = pick(
+                             k, ArrayRef(k.buffers).take_front(count), at, dim);
+                         at[dim] = k.add(at[dim], k.index(offset));
+                         k.store(value, k.buffers.size() - 1, at);
+                       });
+                       return success();
+                     });
+      if (failed(kernel))
+        return failure();
+      if (result)
+        kernel->setUpdates({static_cast<int64_t>(count)});
+      result = kernel->getResult(0);
+      offset += shape[dim];
+    }
+    replaceWithStored(rewriter, op, result);
+    return success();
   }
 
   static LogicalResult copyEach(stablehlo::ConcatenateOp op,
@@ -453,6 +521,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     };
     nest();
   }
+
+  bool blocks;
 };
 
 /// Pattern: a reshape of what is the same everywhere is a constant.
@@ -467,9 +537,9 @@ struct ReshapeOfSplat : OpRewritePattern<stablehlo::ReshapeOp> {
 
 } // namespace
 
-void whale::populateShapePatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<BroadcastToLinalg, TransposeToLinalg, SliceToLinalg, ReverseToLinalg,
-           IotaToLinalg, PadToLinalg, ConcatenateToLinalg, ReshapeOfSplat>(
-          patterns.getContext());
+void whale::populateShapePatterns(RewritePatternSet &patterns, bool blocks) {
+  patterns.add<BroadcastToLinalg, TransposeToLinalg, SliceToLinalg,
+               ReverseToLinalg, IotaToLinalg, PadToLinalg, ReshapeOfSplat>(
+      patterns.getContext());
+  patterns.add<ConcatenateToLinalg>(patterns.getContext(), blocks);
 }

@@ -94,7 +94,7 @@ struct StableHLOToLinalg
     RewritePatternSet set(context);
     populateElementwisePatterns(set);
     populateConvolutionPatterns(set, blocks);
-    populateShapePatterns(set);
+    populateShapePatterns(set, blocks);
     populateIndexingPatterns(set);
     populateReductionPatterns(set, blocks);
     populateWindowPatterns(set, blocks);

@@ -124,6 +124,12 @@ mlir::LogicalResult lowerRunningBlocks(mlir::PatternRewriter &rewriter,
                                        WideReducer &reducer, int64_t axis,
                                        bool reversed);
 
+/// Replaces a reduction by any function by kernels whose blocks of threads
+/// combine neighbouring terms.
+mlir::LogicalResult lowerReductionBlocks(mlir::PatternRewriter &rewriter,
+                                         mlir::stablehlo::ReduceOp op,
+                                         WideReducer &reducer);
+
 /// Replaces a reduction or reduction of windows, whose operands are its inputs
 /// and as many initial values, by loops that read the inputs through `from` and
 /// write through `to`. Where these maps don't give the size of every loop,

@@ -30,6 +30,7 @@
 #include "whale/Step/MemoryFit.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Target/CUDA/CompileCuda.h"
+#include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/SourceLines.h"
@@ -483,6 +484,7 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   std::call_once(once, [] {
     registerWhaleTransformsPasses();
     registerWhaleConversionPasses();
+    registerWhaleCudaPasses();
   });
   DialectRegistry registry;
   registerProgramDialects(registry);

@@ -54,7 +54,7 @@ llvm::ArrayRef<Level> getLevels() {
        "func.func(whale-lower-library-ops,"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels,"
        "whale-fuse-rows{blocks}),"
-       "whale-outline-kernels{blocks}"},
+       "whale-outline-kernels{blocks},whale-check-threads"},
       {"program", "whale-order-instructions,whale-start-transfers,"
                   "whale-plan-buffers"},
   };

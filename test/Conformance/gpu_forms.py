@@ -9,6 +9,7 @@ floats are whole numbers, so that sums are exact in any order.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -92,8 +93,44 @@ def scatters(arrays):
         )
 
 
+def reductions(arrays):
+    """Reductions by functions of several operands: of few and many terms, along
+    neighbours and across, to few and many results, of places that are computed
+    and that are read."""
+
+    def first_nan(a, b):
+        # Associative, but its operands cannot change places.
+        return tuple(jnp.where(jnp.isnan(a[0]), p, q) for p, q in zip(a, b))
+
+    for x, y, z in arrays:
+        for axis in range(x.ndim):
+            yield jnp.argmax(x, axis), jnp.argmin(z, axis)
+            yield lax.reduce((x, y), (jnp.float32(0), 7), first_nan, (axis,))
+        yield jnp.argmin(y), jnp.nanargmax(x)
+    a = jnp.tile(arrays[-1][0], (14, 1))
+    yield jnp.argmax(a, 1), jnp.argmax(a), jnp.argmax(a.T, 0)
+
+
+def joined(arrays):
+    """Concatenations of few, some and many pieces, long and short ones."""
+    for x, y, z in arrays[-2:]:
+        yield jnp.concatenate([x, x[..., ::2], -x], -1)
+        pieces = [y[..., i : 3 * i + 1] for i in range(40)]
+        for count in (5, 32, 40):
+            yield jnp.concatenate(pieces[:count], -1)
+        yield jnp.concatenate([z] * 7, 0)
+
+
+def linked(arrays):
+    """Scatters by several operations, of which one element takes many."""
+    for _, y, _ in arrays[-3:]:
+        line = jnp.ravel(y)
+        for places in (line % 7, jnp.zeros_like(line)):
+            yield jnp.arange(6).at[places].add(line, mode="drop")
+
+
 def program(arrays):
-    forms = (sorts, running, windows, scatters)
+    forms = (sorts, running, windows, scatters, reductions, joined)
     return [list(form(arrays)) for form in forms]
 
 
@@ -109,17 +146,40 @@ def make_arguments(rng: np.random.Generator):
         )
 
 
+class Linked:
+    """The program `linked`, whose sums become 3 * sum + update."""
+
+    def __init__(self, arguments):
+        lowered = jax.jit(
+            lambda arrays: list(linked(arrays)), keep_unused=True
+        ).lower(arguments)
+        self.out_info = lowered.out_info
+        self.text, count = re.subn(
+            r"(%\w+) = stablehlo.add (%\w+), (%\w+) : tensor<i32>\n"
+            r"(\s*stablehlo.return)",
+            r"%three = stablehlo.constant dense<3> : tensor<i32>\n"
+            r"%times = stablehlo.multiply \2, %three : tensor<i32>\n"
+            r"\1 = stablehlo.add %times, \3 : tensor<i32>\n\4",
+            lowered.as_text(),
+        )
+        assert count == len(self.out_info), count
+
+    def as_text(self, debug_info):
+        return self.text
+
+
 def main() -> None:
     arguments = list(make_arguments(np.random.default_rng(0)))
-    lowered = jax.jit(program).lower(arguments)
-    expected, runs = run_orders(lowered, arguments, SEEDS)
-    wrong = 0
-    for seed, results in zip(SEEDS, runs):
-        for number, (a, b) in enumerate(zip(expected, results)):
-            if a.tobytes() != b.tobytes():
-                print(f"seed {seed}: result {number} differs")
-                wrong += 1
-    print(f"{len(expected)} results, {wrong} wrong")
+    count = wrong = 0
+    for lowered in (jax.jit(program).lower(arguments), Linked(arguments)):
+        expected, runs = run_orders(lowered, arguments, SEEDS)
+        count += len(expected)
+        for seed, results in zip(SEEDS, runs):
+            for number, (a, b) in enumerate(zip(expected, results)):
+                if a.tobytes() != b.tobytes():
+                    print(f"seed {seed}: result {number} differs")
+                    wrong += 1
+    print(f"{count} results, {wrong} wrong")
     sys.exit(bool(wrong))
 
 

@@ -77,6 +77,11 @@ static int64_t findDistance(Value value, Value from) {
     return 0;
   int64_t distance = add(findMost(value),
                          -std::max<int64_t>(getConstant(from).value_or(0), 0));
+  // Not nearer than what something is added to.
+  if (auto sum = from.getDefiningOp<arith::AddIOp>())
+    for (Value part : sum->getOperands())
+      if (!getConstant(part))
+        distance = std::min(distance, findDistance(value, part));
   if (Operation *op = value.getDefiningOp()) {
     auto of = [&](unsigned operand) {
       return findDistance(op->getOperand(operand), from);
