@@ -1,0 +1,123 @@
+//===- BlasLt.h - What we use of cuBLASLt -----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As Driver.h, for cublasLt.h of CUDA 12 and 13.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_CUDA_BLASLT_H
+#define WHALE_RUNTIME_CUDA_BLASLT_H
+
+#include "cuda/Driver.h"
+
+#include <cstdint>
+
+struct cublasLtContext;
+
+namespace whale::runtime::cuda {
+
+/// cublasStatus_t: 0 if all is well.
+using BlasStatus = int;
+using BlasHandle = cublasLtContext *;
+
+/// What the library makes; nobody else looks inside.
+struct ProductDescription;
+struct MatrixLayout;
+struct ProductPreference;
+
+/// Which of the library's kernels computes a product, and how.
+struct ProductAlgorithm {
+  uint64_t data[8];
+};
+
+struct ProductChoice {
+  ProductAlgorithm algorithm;
+  size_t workspaceBytes;
+  BlasStatus state;
+  float waves;
+  int reserved[4];
+};
+
+#define WHALE_CUDA_BLASLT_FUNCTIONS(FUNCTION)                                  \
+  FUNCTION(getVersion, cublasLtGetVersion, size_t())                           \
+  FUNCTION(getStatusString, cublasLtGetStatusString, const char *(BlasStatus)) \
+  FUNCTION(create, cublasLtCreate, BlasStatus(BlasHandle *))                   \
+  FUNCTION(destroy, cublasLtDestroy, BlasStatus(BlasHandle))                   \
+  FUNCTION(descCreate, cublasLtMatmulDescCreate,                               \
+           BlasStatus(ProductDescription **, int, int))                        \
+  FUNCTION(descDestroy, cublasLtMatmulDescDestroy,                             \
+           BlasStatus(ProductDescription *))                                   \
+  FUNCTION(descSet, cublasLtMatmulDescSetAttribute,                            \
+           BlasStatus(ProductDescription *, int, const void *, size_t))        \
+  FUNCTION(layoutCreate, cublasLtMatrixLayoutCreate,                           \
+           BlasStatus(MatrixLayout **, int, uint64_t, uint64_t, int64_t))      \
+  FUNCTION(layoutDestroy, cublasLtMatrixLayoutDestroy,                         \
+           BlasStatus(MatrixLayout *))                                         \
+  FUNCTION(layoutSet, cublasLtMatrixLayoutSetAttribute,                        \
+           BlasStatus(MatrixLayout *, int, const void *, size_t))              \
+  FUNCTION(preferenceCreate, cublasLtMatmulPreferenceCreate,                   \
+           BlasStatus(ProductPreference **))                                   \
+  FUNCTION(preferenceDestroy, cublasLtMatmulPreferenceDestroy,                 \
+           BlasStatus(ProductPreference *))                                    \
+  FUNCTION(preferenceSet, cublasLtMatmulPreferenceSetAttribute,                \
+           BlasStatus(ProductPreference *, int, const void *, size_t))         \
+  FUNCTION(getHeuristic, cublasLtMatmulAlgoGetHeuristic,                       \
+           BlasStatus(BlasHandle, ProductDescription *, MatrixLayout *,        \
+                      MatrixLayout *, MatrixLayout *, MatrixLayout *,          \
+                      ProductPreference *, int, ProductChoice *, int *))       \
+  FUNCTION(matmul, cublasLtMatmul,                                             \
+           BlasStatus(BlasHandle, ProductDescription *, const void *,          \
+                      const void *, MatrixLayout *, const void *,              \
+                      MatrixLayout *, const void *, const void *,              \
+                      MatrixLayout *, void *, MatrixLayout *,                  \
+                      const ProductAlgorithm *, void *, size_t, Stream))
+
+#define WHALE_CUDA_BLASLT_VALUES(VALUE)                                        \
+  VALUE(kBlasInvalidValue, CUBLAS_STATUS_INVALID_VALUE, 7)                     \
+  VALUE(kBlasNotSupported, CUBLAS_STATUS_NOT_SUPPORTED, 15)                    \
+  VALUE(kBlasExecutionFailed, CUBLAS_STATUS_EXECUTION_FAILED, 13)              \
+  VALUE(kTypeF32, CUDA_R_32F, 0)                                               \
+  VALUE(kTypeF64, CUDA_R_64F, 1)                                               \
+  VALUE(kTypeF16, CUDA_R_16F, 2)                                               \
+  VALUE(kTypeC64, CUDA_C_32F, 4)                                               \
+  VALUE(kTypeC128, CUDA_C_64F, 5)                                              \
+  VALUE(kTypeBF16, CUDA_R_16BF, 14)                                            \
+  VALUE(kComputeF32, CUBLAS_COMPUTE_32F, 68)                                   \
+  VALUE(kComputeF64, CUBLAS_COMPUTE_64F, 70)                                   \
+  VALUE(kOrderColumns, CUBLASLT_ORDER_COL, 0)                                  \
+  VALUE(kOperationNone, CUBLAS_OP_N, 0)                                        \
+  VALUE(kOperationTranspose, CUBLAS_OP_T, 1)                                   \
+  VALUE(kLayoutOrder, CUBLASLT_MATRIX_LAYOUT_ORDER, 1)                         \
+  VALUE(kLayoutBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5)              \
+  VALUE(kLayoutBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)    \
+  VALUE(kProductTransposeA, CUBLASLT_MATMUL_DESC_TRANSA, 3)                    \
+  VALUE(kProductTransposeB, CUBLASLT_MATMUL_DESC_TRANSB, 4)                    \
+  VALUE(kPreferWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)         \
+  VALUE(kPreferReductions, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)      \
+  VALUE(kPreferAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)      \
+  VALUE(kPreferAlignmentB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)      \
+  VALUE(kPreferAlignmentC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)      \
+  VALUE(kPreferAlignmentD, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)      \
+  VALUE(kReductionInPlace, CUBLASLT_REDUCTION_SCHEME_INPLACE, 1)               \
+  VALUE(kReductionComputeType, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)
+
+WHALE_CUDA_BLASLT_VALUES(WHALE_CUDA_VALUE)
+
+/// The functions of libcublasLt.
+struct BlasLt {
+  WHALE_CUDA_BLASLT_FUNCTIONS(WHALE_CUDA_ENTRY)
+
+  template <typename Visit>
+  void forEach(Visit visit) {
+    WHALE_CUDA_BLASLT_FUNCTIONS(WHALE_CUDA_VISIT)
+  }
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_CUDA_BLASLT_H

@@ -1,0 +1,186 @@
+//===- Libraries.cpp - The libraries of a GPU -----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "cuda/Libraries.h"
+
+#include "whale/Runtime/Types.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace fs = std::filesystem;
+
+namespace whale::runtime::cuda {
+
+/// The driver API of CUDA 12.0 came with driver 525.
+static constexpr int leastDriver = 12000;
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
+}
+
+/// nvidia/*/lib of a folder of Python packages.
+static void addPackages(const fs::path &packages,
+                        std::vector<fs::path> &directories) {
+  std::error_code error;
+  for (fs::directory_iterator it(packages / "nvidia", error), end;
+       !error && it != end; it.increment(error))
+    if (fs::is_directory(it->path() / "lib", error))
+      directories.push_back(it->path() / "lib");
+}
+
+std::vector<fs::path> libraryDirectories() {
+  std::vector<fs::path> directories;
+  std::error_code error;
+  std::vector<fs::path> toolkits;
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *value = std::getenv(variable); value && *value)
+      toolkits.emplace_back(value);
+  toolkits.emplace_back("/usr/local/cuda");
+  for (const fs::path &toolkit : toolkits)
+    for (const char *folder : {"lib64", "lib"})
+      if (fs::is_directory(toolkit / folder, error))
+        directories.push_back(toolkit / folder);
+  Dl_info own;
+  if (dladdr(reinterpret_cast<const void *>(&versionText), &own) &&
+      own.dli_fname)
+    for (fs::path up = fs::absolute(own.dli_fname, error).parent_path();
+         up.has_relative_path(); up = up.parent_path())
+      if (up.filename() == "site-packages")
+        addPackages(up, directories);
+  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char *value = std::getenv(variable);
+    if (!value || !*value)
+      continue;
+    for (fs::directory_iterator it(fs::path(value) / "lib", error), end;
+         !error && it != end; it.increment(error))
+      if (it->path().filename().string().starts_with("python"))
+        addPackages(it->path() / "site-packages", directories);
+  }
+  std::sort(directories.begin(), directories.end());
+  auto last = std::unique(directories.begin(), directories.end());
+  directories.erase(last, directories.end());
+  return directories;
+}
+
+/// Fills a table from an opened library. Returns the first function that it
+/// lacks, or null.
+template <typename Table>
+static const char *fill(Table &table, void *library) {
+  const char *missing = nullptr;
+  table.forEach([&]<typename Signature>(Entry<Signature> &entry) {
+    entry.function =
+        reinterpret_cast<Signature *>(dlsym(library, entry.symbol));
+    if (!entry.function && !missing)
+      missing = entry.symbol;
+  });
+  return missing;
+}
+
+/// Opens the driver and asks it for its version.
+static int openDriver(const std::string &name, Driver &driver) {
+  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    throw Error("a 'cuda' program needs NVIDIA's driver, and libcuda.so.1 "
+                "cannot be opened (" +
+                std::string(why ? why : "no reason given") +
+                "): install driver 525 or later (package nvidia-driver; in a "
+                "container, run it with the GPUs passed in)");
+  }
+  int version = 0;
+  const char *missing = fill(driver, library);
+  if (driver.driverGetVersion.function)
+    driver.driverGetVersion.function(&version);
+  if (version < leastDriver)
+    throw Error("NVIDIA's driver is for CUDA " + versionText(version) +
+                ", a 'cuda' program needs one for CUDA " +
+                versionText(leastDriver) +
+                " or later: install driver 525 or later");
+  if (missing)
+    throw Error("NVIDIA's driver, for CUDA " + versionText(version) +
+                ", lacks the function " + missing + ": install a later one");
+  Status status = driver.init.function(0);
+  int count = 0;
+  if (!status)
+    status = driver.deviceGetCount.function(&count);
+  if (status && status != kNoDevice) {
+    const char *text = nullptr;
+    driver.getErrorString.function(status, &text);
+    throw Error("NVIDIA's driver does not start: " +
+                std::string(text ? text : "unknown error") + " (" +
+                std::to_string(status) + ")");
+  }
+  if (status == kNoDevice || count == 0)
+    throw Error("a 'cuda' program needs a GPU: NVIDIA's driver, for CUDA " +
+                versionText(version) +
+                ", finds none (CUDA_VISIBLE_DEVICES may hide them)");
+  return version;
+}
+
+static void openBlas(int driverVersion, bool usesLoader,
+                     const std::vector<fs::path> &directories, BlasLt &blas) {
+  // Each major version of the libraries needs a driver of its own or a later.
+  std::vector<std::string> names;
+  if (driverVersion >= 13000)
+    names.emplace_back("libcublasLt.so.13");
+  names.emplace_back("libcublasLt.so.12");
+  for (const std::string &name : names) {
+    std::vector<std::string> places;
+    if (usesLoader)
+      places.push_back(name);
+    for (const fs::path &directory : directories)
+      places.push_back(directory / name);
+    for (const std::string &place : places) {
+      void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!library)
+        continue;
+      if (const char *missing = fill(blas, library))
+        throw Error(place + " lacks the function " + missing +
+                    ": install another version of cuBLAS");
+      return;
+    }
+  }
+  std::string where = usesLoader ? "the loader's path" : "";
+  for (const fs::path &directory : directories)
+    where += (where.empty() ? "" : ", ") + directory.string();
+  std::string major = driverVersion >= 13000 ? "13" : "12";
+  throw Error("a 'cuda' program needs " + names.front() +
+              (names.size() > 1 ? " (or .12)" : "") + ", which is not in " +
+              (where.empty() ? "any directory" : where) +
+              ": it comes with CUDA toolkit " + major + " (package libcublas-" +
+              major +
+              "-x) and with the Python "
+              "package " +
+              (major == "13" ? "nvidia-cublas" : "nvidia-cublas-cu12"));
+}
+
+static std::unique_ptr<Libraries>
+open(const std::string &driver, bool usesLoader,
+     const std::vector<fs::path> &directories) {
+  auto libraries = std::make_unique<Libraries>();
+  int version = openDriver(driver, libraries->driver);
+  openBlas(version, usesLoader, directories, libraries->blas);
+  return libraries;
+}
+
+const Libraries &openLibraries() {
+  static const std::unique_ptr<Libraries> libraries =
+      open("libcuda.so.1", /*usesLoader=*/true, libraryDirectories());
+  return *libraries;
+}
+
+std::unique_ptr<Libraries>
+openLibrariesFrom(const std::string &driver,
+                  const std::vector<fs::path> &directories) {
+  return open(driver, /*usesLoader=*/false, directories);
+}
+
+} // namespace whale::runtime::cuda

@@ -1,0 +1,47 @@
+//===- Libraries.h - The libraries of a GPU ---------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_CUDA_LIBRARIES_H
+#define WHALE_RUNTIME_CUDA_LIBRARIES_H
+
+#include "cuda/BlasLt.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace whale::runtime::cuda {
+
+struct Libraries {
+  Driver driver;
+  BlasLt blas;
+};
+
+/// Where NVIDIA's libraries are looked for, besides the loader's own path: the
+/// directories of CUDA_HOME or CUDA_PATH, /usr/local/cuda, and nvidia/*/lib of
+/// the site-packages that this runtime, VIRTUAL_ENV or CONDA_PREFIX is in.
+std::vector<std::filesystem::path> libraryDirectories();
+
+/// The driver and the libraries, opened when first asked for and kept for the
+/// life of the process. Throws Error: what was found, what is needed and which
+/// package has it.
+const Libraries &openLibraries();
+
+/// For tests of messages: the same with libcuda.so.1 from `driver`, which is
+/// not kept, and the others from `directories` alone.
+std::unique_ptr<Libraries>
+openLibrariesFrom(const std::string &driver,
+                  const std::vector<std::filesystem::path> &directories);
+
+/// "12.4" for 12040.
+std::string versionText(int version);
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_CUDA_LIBRARIES_H

@@ -1,0 +1,123 @@
+//===- CudaLibrariesTest.cpp - What is said where there is no GPU ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Libraries of the test's own, of which each lacks something.
+//
+//===----------------------------------------------------------------------===//
+
+#include "cuda/Libraries.h"
+#include "whale/Runtime/Types.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace whale::runtime::cuda {
+namespace {
+
+class CudaLibraries : public testing::Test {
+protected:
+  void SetUp() override {
+    directory = fs::path(testing::TempDir()) /
+                ("whale-cuda-libraries-" + std::to_string(getpid()));
+    fs::create_directories(directory);
+  }
+  void TearDown() override { fs::remove_all(directory); }
+
+  /// Builds a shared library of all functions of a table but `missing`; each
+  /// returns 0, but for what `code` defines.
+  template <typename Table>
+  void build(const std::string &name, const std::string &code,
+             const std::string &missing = "") const {
+    std::ofstream source(directory / "library.c");
+    source << code << "\n";
+    Table().forEach([&](const auto &entry) {
+      std::string symbol = entry.symbol;
+      if (symbol != missing && code.find(symbol + "(") == code.npos)
+        source << "int " << symbol << "() { return 0; }\n";
+    });
+    source.close();
+    std::string command = std::string(WHALE_TEST_CC) + " -w -shared -fPIC -o " +
+                          (directory / name).string() + " " +
+                          (directory / "library.c").string();
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  void buildDriver(int version, int gpus, const std::string &missing = "") {
+    // The loader keeps what it has opened by its name.
+    static int number = 0;
+    driver = "libcuda." + std::to_string(number++) + ".so";
+    build<Driver>(
+        driver,
+        "int cuDriverGetVersion(int *v) { *v = " + std::to_string(version) +
+            "; return 0; }\nint cuDeviceGetCount(int *n) { *n = " +
+            std::to_string(gpus) + "; return 0; }",
+        missing);
+  }
+  /// What is said, or "" if all is well.
+  std::string open() const {
+    try {
+      openLibrariesFrom(directory / driver, {directory});
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  }
+  void expect(std::initializer_list<const char *> parts) const {
+    std::string text = open();
+    for (const char *part : parts)
+      EXPECT_NE(text.find(part), text.npos) << text;
+  }
+
+  fs::path directory;
+  std::string driver = "libcuda.none.so";
+};
+
+TEST_F(CudaLibraries, NoDriver) {
+  expect({"libcuda.so.1 cannot be opened", "driver 525 or later",
+          "package nvidia-driver"});
+}
+
+TEST_F(CudaLibraries, AnOldDriver) {
+  buildDriver(11040, 1, "cuStreamBeginCapture_v2");
+  expect({"for CUDA 11.4", "12.0 or later", "driver 525"});
+}
+
+TEST_F(CudaLibraries, ADriverThatLacksAFunction) {
+  buildDriver(12040, 1, "cuGraphInstantiateWithFlags");
+  expect({"for CUDA 12.4, lacks the function cuGraphInstantiateWithFlags"});
+}
+
+TEST_F(CudaLibraries, NoGpu) {
+  buildDriver(13000, 0);
+  expect({"needs a GPU", "CUDA 13.0, finds none", "CUDA_VISIBLE_DEVICES"});
+}
+
+TEST_F(CudaLibraries, NoBlas) {
+  buildDriver(13000, 1);
+  expect({"libcublasLt.so.13 (or .12)", "toolkit 13", "nvidia-cublas"});
+  buildDriver(12080, 1);
+  expect({"libcublasLt.so.12, which is not in", "toolkit 12",
+          "nvidia-cublas-cu12"});
+}
+
+TEST_F(CudaLibraries, TheLibrariesThatTheDriverCanRun) {
+  build<BlasLt>("libcublasLt.so.13", "");
+  buildDriver(13000, 1);
+  EXPECT_EQ(open(), "");
+  // A driver for CUDA 12 runs no library of CUDA 13.
+  buildDriver(12080, 1);
+  expect({"libcublasLt.so.12"});
+  build<BlasLt>("libcublasLt.so.12", "", "cublasLtMatmul");
+  expect({"libcublasLt.so.12 lacks the function cublasLtMatmul"});
+}
+
+} // namespace
+} // namespace whale::runtime::cuda
