@@ -40,6 +40,15 @@ bool isProgramFile(std::string_view name) {
                                                "python.json"};
   if (std::ranges::count(files, name) != 0)
     return true;
+  auto isNumber = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  // Kernels of a GPU: a module, by its number.
+  constexpr std::string_view module = "kernels.", ptx = ".ptx";
+  if (name.starts_with(module) && name.ends_with(ptx) &&
+      name.size() > module.size() + ptx.size())
+    return isNumber(
+        name.substr(module.size(), name.size() - module.size() - ptx.size()));
   // A part of a table: its name, a hyphen, a number.
   size_t hyphen = name.find('-');
   if (hyphen == name.npos || !name.ends_with(".json"))
@@ -48,8 +57,7 @@ bool isProgramFile(std::string_view name) {
   std::string_view number =
       name.substr(hyphen + 1, name.size() - hyphen - 1 - strlen(".json"));
   return (table == "functions" || table == "classes" || table == "channels") &&
-         !number.empty() &&
-         number.find_first_not_of("0123456789") == number.npos;
+         isNumber(number);
 }
 
 /// Whether all that is in a directory is what programs are made of.

@@ -219,7 +219,8 @@ private:
 };
 
 LogicalResult Compiler::checkOptions() {
-  if (!llvm::is_contained({"cpu", "cuda", "cuda-emulated", "none"},
+  if (options.target != kCudaTestTarget &&
+      !llvm::is_contained({"cpu", "cuda", "cuda-emulated", "none"},
                           StringRef(options.target))) {
     reporter.error("", "target '" + options.target +
                            "' is none of cpu, cuda, cuda-emulated, none");

@@ -44,6 +44,10 @@ public:
 
 private:
   LogicalResult writeKernels(ProgramDirectory &directory);
+  LogicalResult writePtx(ModuleOp kernels, ProgramDirectory &directory);
+  bool isForGpu() const {
+    return options.target == "cuda" || options.target == kCudaTestTarget;
+  }
   bool hasKernels() const {
     return options.target != "none" && !program.kernelSignatures->empty();
   }
@@ -282,7 +286,7 @@ LogicalResult ProgramEmitter::gather() {
   if (failed(channels))
     return failure();
   program.channels = std::move(*channels);
-  program.target = options.target;
+  program.target = isForGpu() ? "cuda" : options.target;
   program.name = options.name;
   program.plan = options.plan.empty() ? "{}" : options.plan;
   return success();
@@ -298,18 +302,32 @@ LogicalResult ProgramEmitter::verify() {
          << fault->path << ": " << fault->what;
 }
 
+LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
+                                       ProgramDirectory &directory) {
+  FailureOr<Ptx> ptx = compilePtx(kernels, options.gpuArch);
+  if (failed(ptx))
+    return failure();
+  program.gpu = {options.gpuArch, {}};
+  for (auto [number, text] : llvm::enumerate(ptx->modules)) {
+    std::string name = ("kernels." + Twine(number) + ".ptx").str();
+    if (llvm::Error error = directory.write(name, text))
+      return fail(std::move(error));
+    program.gpu->modules.push_back({name, directory.getHashes().at(name)});
+  }
+  for (auto &[symbol, signature] : *program.kernelSignatures) {
+    const PtxKernel &kernel = ptx->kernels.at(symbol);
+    signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
+                     kernel.shape.threads};
+  }
+  return success();
+}
+
 LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
   auto kernels = module.lookupSymbol<ModuleOp>(kKernelsModuleName);
-  if (options.target == "cuda") {
-    auto texts = compilePtx(kernels, options.gpuArch);
-    if (failed(texts))
-      return failure();
-    for (auto [number, text] : llvm::enumerate(*texts))
-      if (llvm::Error error = directory.write(
-              ("kernels." + Twine(number) + ".ptx").str(), text))
-        return fail(std::move(error));
+  if (isForGpu() && failed(writePtx(kernels, directory)))
+    return failure();
+  if (options.target == "cuda")
     return success();
-  }
   std::string path = directory.path(kKernelsFile);
   CompileKernelsOptions kernelOptions;
   kernelOptions.cpu = options.cpu;

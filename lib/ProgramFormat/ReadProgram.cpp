@@ -210,14 +210,55 @@ static std::optional<File> readFile(const Field &root, const std::string &key) {
   return file;
 }
 
+static GpuCode readGpuCode(const Field &root, const Field &field) {
+  GpuCode code;
+  code.arch = field.at("arch").text();
+  bool isNumber = code.arch.starts_with("sm_") && code.arch.size() <= 6;
+  for (size_t i = 3; isNumber && i < code.arch.size(); ++i)
+    isNumber = code.arch[i] >= '0' && code.arch[i] <= '9';
+  if (!isNumber || code.arch.size() < 5)
+    field.at("arch").fail("must be an architecture such as 'sm_90'");
+  Field modules = field.at("modules");
+  std::optional<Field> hashes = root.find("hashes");
+  for (size_t i = 0; i < modules.size(); ++i) {
+    File file{readFileName(modules[i]), ""};
+    if (hashes)
+      file.hash = hashes->at(file.name).text();
+    code.modules.push_back(std::move(file));
+  }
+  return code;
+}
+
+/// `modules`: how many there are.
+static GpuLaunch readGpuLaunch(const Field &field, int64_t extent,
+                               size_t modules) {
+  // What every GPU takes.
+  constexpr int64_t mostBlocks = INT32_MAX, mostThreads = 1024;
+  GpuLaunch launch;
+  launch.module =
+      field.at("module").integer(0, static_cast<int64_t>(modules) - 1);
+  launch.blocks = field.at("blocks").integer(1, mostBlocks);
+  launch.threads = field.at("threads").integer(1, mostThreads);
+  int64_t least = std::max<int64_t>(extent, 1);
+  if (launch.blocks != least &&
+      launch.blocks != (least - 1) / launch.threads + 1)
+    field.at("blocks").fail("must be a block or a thread for each of " +
+                            std::to_string(extent) + " iterations");
+  return launch;
+}
+
 static std::map<std::string, KernelSignature>
-readSignatures(const Field &field) {
+readSignatures(const Field &field, const std::optional<GpuCode> &code) {
   std::map<std::string, KernelSignature> result;
   for (const auto &[symbol, entry] : field.members()) {
     std::vector<int64_t> bytes = entry.at("bytes").integers();
     auto inputs = static_cast<size_t>(
         entry.at("inputs").integer(0, static_cast<int64_t>(bytes.size())));
-    result[symbol] = {inputs, std::move(bytes), entry.at("extent").integer()};
+    KernelSignature &signature = result[symbol];
+    signature = {inputs, std::move(bytes), entry.at("extent").integer()};
+    if (code)
+      signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent,
+                                    code->modules.size());
   }
   return result;
 }
@@ -313,8 +354,14 @@ void ProgramReader::read() {
     for (size_t i = 0; i < features->size(); ++i)
       program.kernelFeatures.push_back((*features)[i].text());
   program.constants = readFile(root, "constants");
+  if (auto gpu = root.find("gpu"))
+    program.gpu = readGpuCode(root, *gpu);
+  if (program.gpu && program.target != "cuda")
+    root.at("gpu").fail("only a program for 'cuda' has it");
   if (auto signatures = root.find("kernel_signatures"))
-    program.kernelSignatures = readSignatures(*signatures);
+    program.kernelSignatures = readSignatures(*signatures, program.gpu);
+  else if (program.gpu)
+    root.at("kernel_signatures"); // says that it is missing
   readParameters();
   readOrigins();
   readCommunicators();

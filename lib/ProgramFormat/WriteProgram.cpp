@@ -550,6 +550,11 @@ void ProgramWriter::writeHashes() {
       hashes[(*file)->name] = (*file)->hash;
       known &= !(*file)->hash.empty();
     }
+  if (program.gpu)
+    for (const File &file : program.gpu->modules) {
+      hashes[file.name] = file.hash;
+      known &= !file.hash.empty();
+    }
   for (const auto &[name, table] : texts.tables)
     hashes[name] = Checksum::of(table);
   if (known)
@@ -569,13 +574,25 @@ ProgramText ProgramWriter::write() {
   file("kernels", program.kernels);
   if (!program.kernelFeatures.empty())
     field("kernel_features", program.kernelFeatures);
+  if (program.gpu) {
+    Json modules = Json::array();
+    for (const File &file : program.gpu->modules)
+      modules.push_back(file.name);
+    field("gpu", {{"arch", program.gpu->arch}, {"modules", modules}});
+  }
   if (program.kernelSignatures) {
     Json signatures = Json::object();
-    for (const auto &[symbol, signature] : *program.kernelSignatures)
-      addMember(signatures, symbol,
-                {{"inputs", signature.inputs},
-                 {"bytes", signature.bytes},
-                 {"extent", signature.extent}});
+    for (const auto &[symbol, signature] : *program.kernelSignatures) {
+      Json entry = {{"inputs", signature.inputs},
+                    {"bytes", signature.bytes},
+                    {"extent", signature.extent}};
+      if (signature.gpu)
+        addMember(entry, "gpu",
+                  {{"module", signature.gpu->module},
+                   {"blocks", signature.gpu->blocks},
+                   {"threads", signature.gpu->threads}});
+      addMember(signatures, symbol, std::move(entry));
+    }
     field("kernel_signatures", signatures);
   }
   file("constants", program.constants);

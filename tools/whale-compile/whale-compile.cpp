@@ -170,8 +170,7 @@ int main(int argc, char **argv) {
     return fail("", "--parent: " + Twine(parent) +
                         " is not the process that started this one");
 
-  if (gpuArch.getNumOccurrences() && target != "cuda" &&
-      target != "cuda-emulated")
+  if (gpuArch.getNumOccurrences() && !StringRef(target).starts_with("cuda"))
     return fail("", "--gpu-arch: only a cuda program has one, and --target is "
                     "'" +
                         target + "'");

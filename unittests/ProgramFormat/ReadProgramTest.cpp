@@ -250,6 +250,39 @@ TEST(ReadProgramTest, StartsComeFromWhereTheirChannelDoes) {
             "file: channels.1.origin: must be an integer from 0 to 1");
 }
 
+TEST(ReadProgramTest, KernelsOfAGpu) {
+  json manifest = richManifest();
+  manifest["target"] = "cuda";
+  manifest["gpu"] = {{"arch", "sm_90"}, {"modules", {"kernels.0.ptx"}}};
+  // 16 iterations, or 1.
+  json launch = {{"module", 0}, {"blocks", 1}, {"threads", 128}};
+  for (json &signature : manifest["kernel_signatures"])
+    signature["gpu"] = launch;
+  auto error = [&](const std::string &path, const json &value) {
+    json changed = manifest;
+    changed[json::json_pointer(path)] = value;
+    return errorOf(changed.dump());
+  };
+  const std::string add = "/kernel_signatures/add/gpu";
+  EXPECT_EQ(error("/name", "m"), "");
+  EXPECT_EQ(error(add + "/blocks", 16), "");
+  EXPECT_EQ(error(add + "/blocks", 2),
+            "file: kernel_signatures.add.gpu.blocks: must be a block or a "
+            "thread for each of 16 iterations");
+  for (int threads : {0, 1025})
+    EXPECT_NE(error(add + "/threads", threads), "");
+  EXPECT_NE(error(add + "/module", 1), "");
+  EXPECT_EQ(error("/kernel_signatures/add",
+                  richManifest()["kernel_signatures"]["add"]),
+            "file: kernel_signatures.add: has no field 'gpu'");
+  for (const char *arch : {"sm_", "sm_9", "sm_90a", "sm_9000", "90"})
+    EXPECT_EQ(error("/gpu/arch", arch),
+              "file: gpu.arch: must be an architecture such as 'sm_90'");
+  EXPECT_NE(error("/gpu/modules", {"../kernels.0.ptx"}), "");
+  EXPECT_EQ(error("/target", "cpu"),
+            "file: gpu: only a program for 'cuda' has it");
+}
+
 TEST(ReadProgramTest, AnInstructionIsOfOneKind) {
   EXPECT_EQ(errorOf("/classes/0/instructions/0/copy", {7, 8}),
             "file: classes[0].instructions[0]: is both 'kernel' and 'copy'");

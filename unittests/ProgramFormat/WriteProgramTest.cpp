@@ -353,6 +353,15 @@ Program Generator::make() {
     program.kernels = {"kernels.so", hashes ? "0123" : ""};
   if (pick(2))
     program.constants = {"constants.bin", hashes ? "4567" : ""};
+  if (pick(2)) {
+    program.target = "cuda";
+    program.gpu = {"sm_90", {}};
+    for (const char *name : {"kernels.0.ptx", "kernels.1.ptx"})
+      program.gpu->modules.push_back({name, hashes ? "89ab" : ""});
+    for (auto &[symbol, signature] : *program.kernelSignatures)
+      signature.gpu =
+          pick(2) ? GpuLaunch{1, 8, 1 + pick(1024)} : GpuLaunch{pick(2), 3, 3};
+  }
   if (pick(2))
     program.plan = R"({"z":[{"a":1.5}],"b":{}})";
   return program;

@@ -15,8 +15,13 @@
 
 namespace whale {
 
+/// A program for "cuda" that has the kernels of "cuda-emulated", too: what the
+/// runtime's tests of its CUDA device run (docs/gpu.md).
+inline constexpr llvm::StringLiteral kCudaTestTarget = "cuda-test";
+
 struct EmitOptions {
-  /// "cpu", "cuda", "cuda-emulated", or "none" for a program without code.
+  /// "cpu", "cuda", "cuda-emulated", "cuda-test", or "none" for a program
+  /// without code.
   std::string target = "cpu";
   /// The processor that kernels are built for; this machine's if empty.
   std::string cpu;

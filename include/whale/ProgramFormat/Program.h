@@ -281,12 +281,24 @@ struct Collective {
   bool operator==(const Collective &) const = default;
 };
 
+/// How a GPU runs a kernel: blocks of threads in one dimension, the shared
+/// memory that its PTX declares, and a pointer for each buffer. An iteration is
+/// a block if there are as many blocks as iterations, else a thread.
+struct GpuLaunch {
+  /// Which of the program's modules has it.
+  int64_t module = 0;
+  int64_t blocks = 1, threads = 1;
+  bool operator==(const GpuLaunch &) const = default;
+};
+
 /// The properties that all launches of a kernel share.
 struct KernelSignature {
   size_t inputs = 0;
   /// Bytes of each buffer.
   std::vector<int64_t> bytes;
   int64_t extent = 0;
+  /// For GPUs only.
+  std::optional<GpuLaunch> gpu = {};
   bool operator==(const KernelSignature &) const = default;
 };
 
@@ -298,8 +310,17 @@ struct File {
   bool operator==(const File &) const = default;
 };
 
+/// Kernels for GPUs.
+struct GpuCode {
+  /// What they are compiled for, as "sm_90"; GPUs of later ones run them too.
+  std::string arch;
+  /// Texts of PTX.
+  std::vector<File> modules;
+  bool operator==(const GpuCode &) const = default;
+};
+
 struct Program {
-  /// "cpu", or "none" for a program without code.
+  /// "cpu", "cuda", "cuda-emulated", or "none" for a program without code.
   std::string target;
   /// Used in messages.
   std::string name;
@@ -313,6 +334,8 @@ struct Program {
   /// By number. Equal channels share one Collective.
   std::map<int64_t, Shared<Collective>> channels;
   std::optional<File> kernels;
+  /// Of a program for GPUs that has kernels.
+  std::optional<GpuCode> gpu;
   /// What the kernels need of a processor (Processor.h).
   std::vector<std::string> kernelFeatures;
   /// By symbol.

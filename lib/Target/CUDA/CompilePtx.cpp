@@ -8,6 +8,7 @@
 
 #include "LowerToNvvm.h"
 #include "mlir/IR/Threading.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 
 #include "llvm/Analysis/CGSCCPassManager.h"
@@ -103,24 +104,27 @@ static FailureOr<std::string> compilePart(ModuleOp kernels, StringRef arch) {
   return text.str().str();
 }
 
-FailureOr<std::vector<std::string>> whale::compilePtx(ModuleOp kernels,
-                                                      StringRef arch) {
+FailureOr<Ptx> whale::compilePtx(ModuleOp kernels, StringRef arch) {
   unsigned parts = 1;
   if (kernels.getContext()->isMultithreadingEnabled())
     parts = llvm::hardware_concurrency().compute_thread_count();
   size_t count = llvm::range_size(kernels.getBody()->getOperations());
   SmallVector<OwningOpRef<ModuleOp>> modules =
       divideKernels(kernels, std::clamp<size_t>(count / 4, 1, parts));
+  Ptx ptx;
+  for (auto [number, module] : llvm::enumerate(modules))
+    for (auto kernel : module->getOps<func::FuncOp>())
+      if (kernel->hasAttr(kExtentAttrName))
+        ptx.kernels[kernel.getName().str()] = {number, getLaunchShape(kernel)};
   std::vector<FailureOr<std::string>> results(modules.size(), failure());
   auto compile = [&](size_t number) {
     results[number] = compilePart(*modules[number], arch);
   };
   parallelFor(kernels.getContext(), 0, modules.size(), compile);
-  std::vector<std::string> texts;
   for (FailureOr<std::string> &result : results) {
     if (failed(result))
       return failure();
-    texts.push_back(std::move(*result));
+    ptx.modules.push_back(std::move(*result));
   }
-  return texts;
+  return ptx;
 }

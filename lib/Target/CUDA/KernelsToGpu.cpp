@@ -63,16 +63,21 @@ static void inlineLoop(scf::ForOp loop) {
   loop->erase();
 }
 
+LaunchShape whale::getLaunchShape(func::FuncOp kernel) {
+  int64_t extent = kernel->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
+  auto shared = kernel->getAttrOfType<IntegerAttr>(kThreadsAttrName);
+  int64_t threads = shared ? shared.getInt() : kBlockThreads;
+  int64_t blocks = shared ? extent : llvm::divideCeil(extent, threads);
+  return {std::max<int64_t>(blocks, 1), threads, bool(shared)};
+}
+
 /// Makes the kernel that `function` describes.
 static void convert(func::FuncOp function, OpBuilder &modules) {
   Location loc = function.getLoc();
   MLIRContext *context = function.getContext();
   int64_t extent =
       function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
-  auto shared = function->getAttrOfType<IntegerAttr>(kThreadsAttrName);
-  int64_t threads = shared ? shared.getInt() : kBlockThreads;
-  int64_t grid =
-      std::max<int64_t>(shared ? extent : llvm::divideCeil(extent, threads), 1);
+  auto [grid, threads, shared] = getLaunchShape(function);
   SmallVector<memref::AllocaOp> arrays = findShared(function);
   SmallVector<Type> types;
   for (memref::AllocaOp array : arrays)

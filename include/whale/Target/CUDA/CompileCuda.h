@@ -14,9 +14,11 @@
 #ifndef WHALE_TARGET_CUDA_COMPILECUDA_H
 #define WHALE_TARGET_CUDA_COMPILECUDA_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,13 +31,32 @@ inline constexpr int64_t kBlockThreads = 128;
 llvm::ArrayRef<llvm::StringLiteral> getGpuArchitectures();
 bool isGpuArchitecture(llvm::StringRef name);
 
+/// The blocks of a kernel, and the threads of each.
+struct LaunchShape {
+  int64_t blocks, threads;
+  /// Whether an iteration is a block; else it is a thread.
+  bool isByBlock;
+};
+/// Of a function that whale-outline-kernels{blocks} makes.
+LaunchShape getLaunchShape(mlir::func::FuncOp kernel);
+
+struct PtxKernel {
+  /// Which of the texts has it.
+  size_t module;
+  LaunchShape shape;
+};
+struct Ptx {
+  std::vector<std::string> modules;
+  /// By symbol.
+  std::map<std::string, PtxKernel> kernels;
+};
+
 /// Compiles each function of `kernels` (the module that
 /// whale-outline-kernels{blocks} makes; it is not changed) for GPUs of the
 /// architecture `arch`. A function `@k` becomes the entry `k` of one of the PTX
 /// texts, with a pointer for each of its memrefs. Emits a diagnostic where the
 /// toolkit's device library, or what a kernel needs, is missing.
-llvm::FailureOr<std::vector<std::string>> compilePtx(mlir::ModuleOp kernels,
-                                                     llvm::StringRef arch);
+llvm::FailureOr<Ptx> compilePtx(mlir::ModuleOp kernels, llvm::StringRef arch);
 
 /// Compiles them to the shared library `path`, for this machine's processor:
 /// the IR that PTX is made of, with calls of whale/Runtime/Emulator.h where it
