@@ -72,7 +72,9 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
 # Both targets compute exp(x + log(1/2)) as XLA does: 24 ulp from the exact
 # result where x is large, and then as far apart as that exponential is. Below
 # zero lgamma has the logarithm of a sine that is small near each pole.
-LIMITS = {"lgamma": 16.0, "sinh": 4.0}
+# Both tangents may be more than 2 from the exact one, on some processors on
+# different sides of it.
+LIMITS = {"lgamma": 16.0, "sinh": 4.0, "tan": 3.0}
 # Sums of large terms that cancel where the result is zero.
 CANCELLING = ("lgamma",)
 BINARY = ("add", "atan2", "divide", "multiply", "power", "remainder")

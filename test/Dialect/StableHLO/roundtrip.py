@@ -8,6 +8,8 @@ with locations. The generic form is checked too: printing it and reading it back
 gives the same generic text, and the same pretty one.
 """
 
+from __future__ import annotations
+
 import argparse
 import concurrent.futures
 import difflib
@@ -17,10 +19,17 @@ import subprocess
 import sys
 
 
-def run(tool, text, *flags):
+# Into how many parts texts are divided: a process of the tool reads one.
+PARTS = 4
+# Between the texts of a part, which are read each by itself.
+SEPARATOR = "\n// -----\n"
+
+
+def run(tool, texts, *flags):
+    """What the tool prints of each text."""
     done = subprocess.run(
-        [tool, *flags, "-"],
-        input=text,
+        [tool, "--split-input-file", *flags, "-"],
+        input=SEPARATOR.join(texts),
         capture_output=True,
         text=True,
         timeout=120,
@@ -28,7 +37,10 @@ def run(tool, text, *flags):
     )
     if done.returncode != 0:
         raise ValueError(done.stderr.strip()[:2000])
-    return done.stdout
+    printed = done.stdout.split(SEPARATOR)
+    if len(printed) != len(texts):
+        raise ValueError(f"{len(printed)} of {len(texts)} texts were printed")
+    return printed
 
 
 def expect_equal(what, expected, got):
@@ -46,22 +58,34 @@ def expect_equal(what, expected, got):
     raise ValueError("\n".join([f"{what} differs:", *lines]))
 
 
-def check(tool, path):
-    text = path.read_text()
-    flags = (
-        ["--mlir-print-debuginfo"] if path.name.endswith(".loc.mlir") else []
-    )
+def has_locations(path):
+    return path.name.endswith(".loc.mlir")
+
+
+def failures_of(tool, paths):
+    """One for each text that does not round-trip; all have locations or none
+    has."""
+    texts = [path.read_text() for path in paths]
+    flags = ["--mlir-print-debuginfo"] if has_locations(paths[0]) else []
     try:
-        expect_equal("pretty form", text, run(tool, text, *flags))
-        generic = run(tool, text, "--mlir-print-op-generic", *flags)
+        pretty = run(tool, texts, *flags)
+        generic = run(tool, texts, "--mlir-print-op-generic", *flags)
         again = run(tool, generic, "--mlir-print-op-generic", *flags)
-        expect_equal("generic form", generic, again)
-        expect_equal(
-            "pretty form of the generic", text, run(tool, generic, *flags)
-        )
+        back = run(tool, generic, *flags)
     except (ValueError, subprocess.TimeoutExpired) as error:
-        return f"{path}: {error}"
-    return None
+        if len(paths) == 1:
+            return [f"{paths[0]}: {error}"]
+        # One by one says which.
+        return [f for path in paths for f in failures_of(tool, [path])]
+    failures = []
+    for i, path in enumerate(paths):
+        try:
+            expect_equal("pretty form", texts[i], pretty[i])
+            expect_equal("generic form", generic[i], again[i])
+            expect_equal("pretty form of the generic", texts[i], back[i])
+        except ValueError as error:
+            failures.append(f"{path}: {error}")
+    return failures
 
 
 def main():
@@ -72,9 +96,20 @@ def main():
     args = parser.parse_args()
     folders = args.folders + [f for f in args.if_exists if f.exists()]
     paths = sorted(p for folder in folders for p in folder.rglob("*.mlir"))
-    tool = args.tool
+    # A process reads a part of them: starting one takes longer than a text.
+    parts = [
+        chosen[i::PARTS]
+        for chosen in (
+            [p for p in paths if has_locations(p)],
+            [p for p in paths if not has_locations(p)],
+        )
+        for i in range(PARTS)
+    ]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [f for f in pool.map(lambda p: check(tool, p), paths) if f]
+        found = pool.map(
+            lambda p: failures_of(args.tool, p), filter(None, parts)
+        )
+        failures = [failure for each in found for failure in each]
     print("\n".join(failures))
     print(f"{len(paths) - len(failures)} of {len(paths)} texts round-trip")
     return 1 if failures or not paths else 0
