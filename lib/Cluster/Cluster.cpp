@@ -77,6 +77,10 @@ static Json toJson(const DeviceKind &kind) {
     json["flops"][dtype] = peak;
   json["memory_bytes"] = kind.memoryBytes;
   json["memory_bandwidth"] = kind.memoryBandwidth;
+  // What the name says already is left out.
+  std::optional<DeviceKind> builtin = Cluster::builtinKind(kind.name);
+  if (kind.arch != (builtin ? builtin->arch : ""))
+    json["arch"] = kind.arch;
   Json efficiency = Json::object();
   for (size_t i = 0; i < kNumOpClasses; ++i)
     if (kind.efficiency[i] != 1)

@@ -69,6 +69,12 @@ static constexpr Row kRows[] = {
     {"H200-NVL-141GB", 30, 60, 417.5, 835.5, 835.5, 1670.5, 1670.5, 141, 4800},
 };
 
+/// The architectures of these models.
+static constexpr std::pair<std::string_view, std::string_view> kArchs[] = {
+    {"P100", "sm_60"}, {"V100", "sm_70"}, {"V100S", "sm_70"}, {"T4", "sm_75"},
+    {"A100", "sm_80"}, {"A800", "sm_80"}, {"H100", "sm_90"},  {"H800", "sm_90"},
+    {"H20", "sm_90"},  {"H200", "sm_90"}};
+
 /// Splits a name at its dashes.
 static std::vector<std::string_view> components(std::string_view name) {
   std::vector<std::string_view> parts;
@@ -126,6 +132,9 @@ std::optional<DeviceKind> Cluster::builtinKind(std::string_view name) {
     for (std::string_view dtype : {"f8E4M3FN", "f8E5M2"})
       add(dtype, row.f8);
     add("i8", row.i8);
+    for (const auto &[model, arch] : kArchs)
+      if (components(row.name)[0] == model)
+        kind.arch = arch;
     kind.memoryBytes = row.gib << 30;
     kind.memoryBandwidth = row.bandwidth * 1e9;
     return kind;

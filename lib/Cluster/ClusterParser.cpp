@@ -114,6 +114,15 @@ public:
     return json.get<std::string>();
   }
 
+  /// Returns the name of a GPU's architecture. Which there are, compilers know.
+  std::string architecture() const {
+    std::string text = string();
+    if (!text.starts_with("sm_") || text.size() < 5 || text.size() > 6 ||
+        text.find_first_not_of("0123456789", 3) != text.npos)
+      fail("expected an architecture such as \"sm_90\", found " + describe());
+    return text;
+  }
+
   double number() const {
     if (!json.is_number())
       fail("expected a number, found " + describe());
@@ -203,7 +212,8 @@ private:
 } // namespace
 
 DeviceKind Reader::readKind(const std::string &name, const Field &field) {
-  field.object({"flops", "memory_bytes", "memory_bandwidth", "efficiency"});
+  field.object(
+      {"flops", "memory_bytes", "memory_bandwidth", "arch", "efficiency"});
   // A file may change one number of a built-in kind and leave out the rest.
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   DeviceKind kind = builtin.value_or(DeviceKind());
@@ -223,6 +233,8 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     kind.memoryBytes = field.need("memory_bytes").bytes();
   if (!builtin || field.get("memory_bandwidth"))
     kind.memoryBandwidth = field.need("memory_bandwidth").within(kRateRange);
+  if (std::optional<Field> arch = field.get("arch"))
+    kind.arch = arch->architecture();
   if (std::optional<Field> efficiency = field.get("efficiency")) {
     if (efficiency->value().is_number()) {
       kind.efficiency.fill(efficiency->within(kEfficiencyRange));

@@ -181,6 +181,8 @@ public:
 
 private:
   LogicalResult checkOptions();
+  /// Which architecture the kernels of a GPU are compiled for.
+  LogicalResult chooseArchitecture(ModuleOp module);
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
   LogicalResult runPasses(ModuleOp module, StringRef name, StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
@@ -214,6 +216,8 @@ private:
   std::string delayed;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
+  /// That of the kernels.
+  std::string gpuArch;
   /// The devices of each virtual device, of all its groups.
   std::vector<SmallVector<int64_t>> stageDevices;
 };
@@ -226,12 +230,43 @@ LogicalResult Compiler::checkOptions() {
                            "' is none of cpu, cuda, cuda-emulated, none");
     return failure();
   }
-  if (isGpu() && !isGpuArchitecture(options.gpuArch)) {
+  if (isGpu() && !options.gpuArch.empty() &&
+      !isGpuArchitecture(options.gpuArch)) {
     reporter.error("", "GPU architecture '" + options.gpuArch +
                            "' is none of " +
                            llvm::join(getGpuArchitectures(), ", "));
     return failure();
   }
+  return success();
+}
+
+LogicalResult Compiler::chooseArchitecture(ModuleOp module) {
+  gpuArch = options.gpuArch.empty() ? "sm_90" : options.gpuArch;
+  auto clusters = module.getOps<ClusterOp>();
+  if (!options.gpuArch.empty() || clusters.empty())
+    return success();
+  Cluster cluster = (*clusters.begin()).getCluster();
+  // From the lowest one on.
+  std::map<int, const DeviceKind *> kinds;
+  for (size_t device = 0; device < cluster.devices.size(); ++device) {
+    const DeviceKind &kind = cluster.kindOf(device);
+    if (!kind.arch.empty())
+      kinds.emplace(std::stoi(kind.arch.substr(strlen("sm_"))), &kind);
+  }
+  for (const auto &[number, kind] : kinds)
+    if (!isGpuArchitecture(kind->arch))
+      return module.emitError("devices of kind '")
+             << kind->name << "' run " << kind->arch
+             << ", for which no kernels can be compiled, only for "
+             << llvm::join(getGpuArchitectures(), ", ");
+  if (kinds.empty())
+    return success();
+  gpuArch = kinds.begin()->second->arch;
+  if (kinds.size() > 1)
+    emitRemark(module.getLoc())
+        << "kernels: compiled for " << gpuArch
+        << ", the lowest architecture of the cluster; drivers translate them "
+           "for newer GPUs";
   return success();
 }
 
@@ -291,7 +326,9 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       findStageDevices(module);
     }
     // What follows looks at each piece, to say what transfers take.
-    if (level.name == "kernels" && failed(checkPieces(module)))
+    if (level.name == "kernels" &&
+        (failed(checkPieces(module)) ||
+         (isGpu() && failed(chooseArchitecture(module)))))
       return failure();
     bool isOwn = isGpu() && !level.gpuPipeline.empty();
     if (failed(runPasses(module, level.name,
@@ -464,7 +501,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
   EmitOptions emit;
   emit.target = options.target;
-  emit.gpuArch = options.gpuArch;
+  emit.gpuArch = gpuArch;
   emit.cpu = options.cpu;
   emit.name = name.str();
   emit.plan = summary.str();

@@ -132,7 +132,9 @@ TEST(Cluster, BuiltinKinds) {
   for (std::string_view name : Cluster::builtinKindNames()) {
     EXPECT_EQ(full(name), name);
     EXPECT_GT(Cluster::builtinKind(name)->peakFlops("f32"), 0);
+    EXPECT_EQ(Cluster::builtinKind(name)->arch.empty(), name == "cpu");
   }
+  EXPECT_EQ(Cluster::builtinKind("A800")->arch, "sm_80");
 }
 
 TEST(Cluster, BuiltinKindsCanBeChanged) {
@@ -141,6 +143,17 @@ TEST(Cluster, BuiltinKindsCanBeChanged) {
           "nodes": [{"devices": [{"kind": "V100"}]}]})");
   EXPECT_EQ(cluster.kindOf(0).memoryBytes, 16000000000);
   EXPECT_EQ(cluster.kindOf(0).peakFlops("f32"), 15.7e12);
+}
+
+TEST(Cluster, KindsHaveArchitectures) {
+  std::string own = R"("flops": {"f32": 1}, "memory_bytes": 1,
+                       "memory_bandwidth": 1, "arch": )";
+  Cluster cluster = Cluster::parse(withKind(own + "\"sm_120\""));
+  EXPECT_EQ(cluster.kindOf(0).arch, "sm_120");
+  EXPECT_EQ(Cluster::parse(cluster.toJson()), cluster);
+  EXPECT_EQ(errorOf(withKind(own + "\"hopper\"")),
+            "kinds.k.arch: expected an architecture such as \"sm_90\", found "
+            "\"hopper\"");
 }
 
 TEST(Cluster, ConvolutionsMayNeedFewerFlopsThanCounted) {

@@ -42,6 +42,8 @@ struct DeviceKind {
   int64_t memoryBytes = 0;
   /// Bytes per second between the device and its memory.
   double memoryBandwidth = 0;
+  /// What GPUs of this kind run, as "sm_90"; empty of what is no GPU.
+  std::string arch;
   /// The fraction of the peak that each operation class reaches
   /// (ClusterRanges.h).
   std::array<double, kNumOpClasses> efficiency = {1, 1, 1, 1, 1};

@@ -44,7 +44,9 @@ struct CompileOptions {
   /// if empty.
   std::string cpu;
   /// The architecture that a cuda program's kernels are built for, as "sm_90".
-  std::string gpuArch = "sm_90";
+  /// Empty for the lowest of the cluster's kinds, whose PTX all of them take;
+  /// sm_90 where no kind has one.
+  std::string gpuArch;
   /// For operations without one: "replicate", "split" or "none"; empty leaves
   /// what the text says.
   std::string strategy;
