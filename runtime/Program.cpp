@@ -9,6 +9,7 @@
 #include "whale/Runtime/Program.h"
 
 #include "Replicas.h"
+#include "cuda/test/TestPrograms.h"
 #include "executor/Executor.h"
 #include "executor/StepQueue.h"
 #include "job/Handshake.h"
@@ -135,7 +136,7 @@ struct Program::State {
                                      const LoadOptions &options);
 
   // In the order of use: what is later refers to what is before.
-  std::unique_ptr<KernelLibrary> kernels;
+  std::shared_ptr<KernelLibrary> kernels;
   std::unique_ptr<MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
   std::vector<std::shared_ptr<const ArrayType>> resultTypes;
@@ -286,14 +287,24 @@ Program::State::load(const std::filesystem::path &directory,
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);
     state->kernels =
-        std::make_unique<KernelLibrary>(directory / program.kernels->name);
+        std::make_shared<KernelLibrary>(directory / program.kernels->name);
   }
   if (program.constants)
     state->constants =
         files.open(program.constants->name, program.constants->hash);
-  state->bound = bindProgram(
+  std::unique_ptr<BoundProgram> bound = bindProgram(
       std::move(program), file, state->kernels.get(),
       state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
+  if (bound->program.target == "cuda") {
+    if (bound->program.gpu)
+      for (const format::File &module : bound->program.gpu->modules)
+        bound->gpuTexts.emplace_back(
+            files.open(module.name, module.hash)->text());
+    bound->testLibraries = cuda::test::findTestLibraries();
+    if (bound->testLibraries)
+      cuda::test::addTestProgram(*bound, state->kernels);
+  }
+  state->bound = std::move(bound);
   for (const Parameter &result : state->bound->program.results)
     state->resultTypes.push_back(std::make_shared<ArrayType>(
         ArrayType{result.dtype, result.shape, result.layout}));

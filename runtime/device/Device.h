@@ -31,6 +31,9 @@ enum class MemorySpace : uint8_t { Device, PinnedHost, Host };
 struct Region {
   const Buffer *allocation = nullptr;
   int64_t offset = 0;
+  /// Of memory that the device has not allocated: whether operations read what
+  /// is there before the run, and whether what they write there is wanted.
+  bool isRead = true, isWritten = true;
 };
 
 /// The buffers that instructions name by their indices. A device finds their
@@ -81,6 +84,8 @@ public:
   /// Constants that are in the host's memory, where the device can read them.
   virtual std::shared_ptr<Buffer> adoptConstants(const void *data,
                                                  int64_t bytes) = 0;
+  /// What is in memory of others is read after this, before the first operation
+  /// of a run, and written until the run is finished.
   virtual void bind(BufferTable &table, std::span<const Region> regions) = 0;
   /// Fills a table with entries of another one.
   virtual void select(BufferTable &table, const BufferTable &from,
@@ -124,6 +129,19 @@ public:
   /// the rank's buffers. The seconds in the result are those that this method
   /// has waited.
   virtual Traffic waitFor(Queue queue, int64_t transfer) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Runs that are alike
+  //===--------------------------------------------------------------------===//
+
+  /// Puts all on the queues that a recorded run of these buffers has put there;
+  /// false if there is none.
+  virtual bool repeat(const BufferTable &) { return false; }
+  /// What is put on the queues until `endRecording` is all of a run of these
+  /// buffers, and will be the same in each: a device may record it, which runs
+  /// it as late as then.
+  virtual void beginRecording(const BufferTable &) {}
+  virtual void endRecording() {}
 
   //===--------------------------------------------------------------------===//
   // Costs

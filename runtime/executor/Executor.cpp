@@ -8,12 +8,14 @@
 
 #include "executor/Executor.h"
 
+#include "device/cuda/CudaDevice.h"
 #include "executor/DescribeProfile.h"
 #include "executor/Relayout.h"
 #include "transport/message/MessageTransport.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <set>
 
 namespace whale::runtime {
@@ -60,6 +62,24 @@ static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
                                 options.lateSeed ? Network() : options.network);
 }
 
+/// The GPUs of this process are dealt out to its ranks in turn.
+static std::unique_ptr<Device> createGpu(const BoundProgram &program,
+                                         Transport *transport, int64_t rank,
+                                         size_t place,
+                                         const LoadOptions &options) {
+  const cuda::Libraries &libraries =
+      program.testLibraries ? *program.testLibraries : cuda::openLibraries();
+  int count = 0;
+  if (libraries.driver.deviceGetCount.function(&count) || count < 1)
+    throw Error("the driver finds no GPU");
+  const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
+  return createCudaDevice(
+      libraries, program, transport, rank,
+      {.gpu = static_cast<int>(place % static_cast<size_t>(count)),
+       .threads = options.threadsPerRank,
+       .isSynchronous = synchronous && *synchronous});
+}
+
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
                    const LoadOptions &options)
     : program(bound), constants(constants),
@@ -71,11 +91,15 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
   if (options.lateSeed)
     late = createLateDevices(bound.program, options.threadsPerRank, *transport,
                              *options.lateSeed);
-  for (int64_t rank : place.local)
+  bool isOnGpu = bound.program.target == "cuda";
+  for (size_t i = 0; i < place.local.size(); ++i) {
+    int64_t rank = place.local[i];
     ranks[rank].device =
-        options.lateSeed
+        isOnGpu ? createGpu(bound, transport.get(), rank, i, options)
+        : options.lateSeed
             ? std::move(late[rank])
             : createCpuDevice(options.threadsPerRank, transport.get(), rank);
+  }
   threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
   if (!place.job)
     return;
@@ -242,6 +266,24 @@ void Executor::addTo(Profile &profile, double seconds) const {
   profile.add(step);
 }
 
+/// Whether these instructions are the same in each run, and no other rank has
+/// a part in them.
+static bool isStraight(const std::vector<Instruction> &instructions) {
+  return std::ranges::all_of(instructions, [](const Instruction &instruction) {
+    const auto &operation = instruction.operation;
+    return !std::holds_alternative<While>(operation) &&
+           !std::holds_alternative<Case>(operation) &&
+           !std::holds_alternative<Start>(operation);
+  });
+}
+
+static bool isStraight(const BoundClass &boundClass) {
+  return isStraight(boundClass.instructions) &&
+         std::ranges::all_of(boundClass.functions, [](const auto &function) {
+           return isStraight(function.second.instructions);
+         });
+}
+
 void Executor::runRank(int64_t rank, const Step &step) {
   Rank &self = ranks[rank];
   self.trace = step.trace;
@@ -255,7 +297,20 @@ void Executor::runRank(int64_t rank, const Step &step) {
   bind(rank, step.arguments, step.results);
   self.slow.begin();
   self.moment.reset();
-  execute(rank, program.boundClassOf(rank).instructions, self.buffers);
+  bool isAlike = !step.trace && !step.isProfiled && step.slowdowns.empty() &&
+                 isStraight(program.boundClassOf(rank));
+  if (isAlike && self.device->repeat(self.buffers)) {
+    self.stats.kernelFlops = self.kernelFlops;
+    self.stats.productFlops = self.productFlops;
+  } else {
+    if (isAlike)
+      self.device->beginRecording(self.buffers);
+    execute(rank, program.boundClassOf(rank).instructions, self.buffers);
+    if (isAlike)
+      self.device->endRecording();
+    self.kernelFlops = self.stats.kernelFlops;
+    self.productFlops = self.stats.productFlops;
+  }
   self.slow.wait();
   self.device->finish();
   transport->finish(rank);
@@ -311,9 +366,11 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
     if (buffer.space == Space::Argument)
-      self.regions[i] = {arguments[buffer.index][rank].get(), buffer.offset};
+      self.regions[i] = {arguments[buffer.index][rank].get(), buffer.offset,
+                         /*isRead=*/true, /*isWritten=*/false};
     else if (buffer.space == Space::Result)
-      self.regions[i] = {results[buffer.index][rank].get(), buffer.offset};
+      self.regions[i] = {results[buffer.index][rank].get(), buffer.offset,
+                         /*isRead=*/false, /*isWritten=*/true};
   }
   self.device->bind(self.buffers, self.regions);
 }

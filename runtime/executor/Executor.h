@@ -93,6 +93,8 @@ private:
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;
     RankStats stats;
+    /// Of the run that was executed last: what a repeated one does, too.
+    double kernelFlops = 0, productFlops = 0;
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
     std::vector<Profile::Spent> spent;

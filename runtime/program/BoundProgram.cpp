@@ -155,18 +155,20 @@ void Binder::bindClass(size_t number) {
 }
 
 void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
-  if (!kernels)
+  bool isOnGpu = program.gpu.has_value();
+  if (!kernels && !isOnGpu)
     fail("the program has no kernels");
-  KernelFunction function = kernels->find(kernel.symbol);
-  if (!function)
+  KernelFunction function = kernels ? kernels->find(kernel.symbol) : nullptr;
+  if (!function && kernels)
     fail("there is no kernel '" + kernel.symbol + "' in " +
              program.kernels->name,
          ".kernel");
   instruction.detail = kernel.symbol;
   double touched =
       instruction.bytes > 0 ? instruction.bytes : bytesOf(kernel.buffers);
-  instruction.operation = KernelLaunch{function, kernel.buffers, kernel.extent,
-                                       std::max(instruction.flops, touched)};
+  instruction.operation =
+      KernelLaunch{function, kernel.buffers, kernel.extent,
+                   std::max(instruction.flops, touched), &kernel.symbol};
 }
 
 void Binder::bind(const format::Copy &copy, Instruction &instruction) {
@@ -205,8 +207,11 @@ void Binder::bind(const format::Call &call, Instruction &instruction) {
   instruction.detail = call.function;
   instruction.bytes = bytesOf(call.inputs) + bytesOf(call.outputs);
   try {
-    instruction.operation =
-        Call{call.inputs, call.outputs, (*factory)(request)};
+    Call bound{call.inputs, call.outputs, (*factory)(request)};
+    for (const auto *buffers : {&call.inputs, &call.outputs})
+      for (BufferIndex index : *buffers)
+        bound.bytes.push_back(info(index).bytes);
+    instruction.operation = std::move(bound);
   } catch (const Error &error) {
     fail(error.what());
   }
@@ -299,12 +304,10 @@ void checkTarget(const format::Program &program, const std::string &file) {
   if (program.target == "none")
     fail("target", "the program was compiled for 'none': it has no code to "
                    "run");
-  if (program.target == "cuda")
-    fail("target", "this runtime has no CUDA device: it runs 'cpu' programs, "
-                   "and on the processor those of 'cuda-emulated'");
-  if (program.target != "cpu" && program.target != "cuda-emulated")
-    fail("target",
-         "this runtime runs 'cpu' programs, not '" + program.target + "'");
+  if (program.target != "cpu" && program.target != "cuda" &&
+      program.target != "cuda-emulated")
+    fail("target", "this runtime runs 'cpu' and 'cuda' programs, not '" +
+                       program.target + "'");
   for (const std::string &feature : program.kernelFeatures)
     if (!format::hasProcessorFeature(feature))
       fail("kernel_features",
@@ -316,10 +319,10 @@ void checkTarget(const format::Program &program, const std::string &file) {
                       " entries");
 }
 
-std::unique_ptr<const BoundProgram> bindProgram(format::Program program,
-                                                const std::string &file,
-                                                const KernelLibrary *kernels,
-                                                int64_t constantsSize) {
+std::unique_ptr<BoundProgram> bindProgram(format::Program program,
+                                          const std::string &file,
+                                          const KernelLibrary *kernels,
+                                          int64_t constantsSize) {
   auto bound = std::make_unique<BoundProgram>(std::move(program));
   Binder binder(*bound, file, kernels);
   binder.checkConstants(constantsSize);

@@ -21,6 +21,10 @@ namespace whale::runtime {
 
 class KernelLibrary;
 
+namespace cuda {
+struct Libraries;
+} // namespace cuda
+
 using KernelFunction = void (*)(void **buffers, int64_t begin, int64_t end);
 
 struct KernelLaunch {
@@ -29,6 +33,8 @@ struct KernelLaunch {
   int64_t extent;
   /// Bytes touched, or arithmetic where that is more: decides the threads.
   double work;
+  /// Its name; null in tests.
+  const std::string *symbol = nullptr;
 };
 
 struct Copy {
@@ -39,6 +45,8 @@ struct Copy {
 struct Call {
   std::vector<BufferIndex> inputs, outputs;
   LibraryFunction function;
+  /// Of the inputs, then of the outputs.
+  std::vector<int64_t> bytes = {};
 };
 
 struct Instruction;
@@ -130,6 +138,10 @@ struct BoundProgram {
   }
 
   const format::Program program;
+  /// The modules of a GPU's kernels.
+  std::vector<std::string> gpuTexts;
+  /// For tests: what stands for the libraries of a GPU.
+  const cuda::Libraries *testLibraries = nullptr;
   /// They refer to `program`.
   std::vector<BoundClass> classes;
 };
@@ -141,10 +153,10 @@ void checkTarget(const format::Program &program, const std::string &file);
 /// Finds the kernels (null: there are none) and library functions that a
 /// program calls, and checks that its constants are in a file of
 /// `constantsSize` bytes. Throws Error like `checkTarget`.
-std::unique_ptr<const BoundProgram> bindProgram(format::Program program,
-                                                const std::string &file,
-                                                const KernelLibrary *kernels,
-                                                int64_t constantsSize);
+std::unique_ptr<BoundProgram> bindProgram(format::Program program,
+                                          const std::string &file,
+                                          const KernelLibrary *kernels,
+                                          int64_t constantsSize);
 
 } // namespace whale::runtime
 

@@ -71,7 +71,17 @@ public:
   BufferTable table;
 };
 
-class DeviceConformance : public testing::TestWithParam<DeviceMaker> {};
+class DeviceConformance : public testing::TestWithParam<DeviceMaker> {
+public:
+  /// What is checked after each test, when its devices are gone.
+  static inline std::function<void()> afterwards;
+
+protected:
+  void TearDown() override {
+    if (afterwards)
+      afterwards();
+  }
+};
 
 } // namespace whale::runtime::test
 

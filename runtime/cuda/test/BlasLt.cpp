@@ -1,0 +1,258 @@
+//===- BlasLt.cpp - The functions of cuBLASLt of a test machine -----------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "cuda/test/Machine.h"
+#include "device/cpu/Operations.h"
+
+#include <cstring>
+
+namespace whale::runtime::cuda {
+
+// What the library keeps to itself.
+struct MatrixLayout {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0;
+  int32_t batches = 1;
+  int64_t batchStride = 0;
+};
+struct ProductDescription {
+  int compute = 0, scale = 0;
+  bool transposeA = false, transposeB = false;
+};
+struct ProductPreference {
+  size_t workspace = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+} // namespace whale::runtime::cuda
+
+namespace whale::runtime::cuda::test {
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+size_t getVersion() { return 130000; }
+const char *getStatusString(BlasStatus) {
+  static thread_local std::string copy;
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  copy = machine.lastFault;
+  return copy.c_str();
+}
+BlasStatus create(BlasHandle *handle) {
+  *handle = reinterpret_cast<BlasHandle>(uintptr_t(64));
+  return 0;
+}
+BlasStatus destroy(BlasHandle) { return 0; }
+BlasStatus descCreate(ProductDescription **description, int compute,
+                      int scale) {
+  *description = new ProductDescription{compute, scale};
+  return 0;
+}
+BlasStatus descDestroy(ProductDescription *description) {
+  delete description;
+  return 0;
+}
+BlasStatus descSet(ProductDescription *description, int attribute,
+                   const void *value, size_t bytes) {
+  int32_t number = 0;
+  if (bytes != sizeof(number))
+    return kBlasInvalidValue;
+  std::memcpy(&number, value, bytes);
+  if (attribute == kProductTransposeA)
+    description->transposeA = number == kOperationTranspose;
+  else if (attribute == kProductTransposeB)
+    description->transposeB = number == kOperationTranspose;
+  else
+    return kBlasInvalidValue;
+  return 0;
+}
+BlasStatus layoutCreate(MatrixLayout **layout, int type, uint64_t rows,
+                        uint64_t columns, int64_t leading) {
+  if (leading < static_cast<int64_t>(rows))
+    return Machine::get().fault(currentGpu(),
+                                "a leading dimension of " +
+                                    std::to_string(leading) + " for " +
+                                    std::to_string(rows) + " rows",
+                                kBlasInvalidValue);
+  *layout = new MatrixLayout{type, rows, columns, leading};
+  return 0;
+}
+BlasStatus layoutDestroy(MatrixLayout *layout) {
+  delete layout;
+  return 0;
+}
+BlasStatus layoutSet(MatrixLayout *layout, int attribute, const void *value,
+                     size_t bytes) {
+  if (attribute == kLayoutBatchCount && bytes == 4)
+    std::memcpy(&layout->batches, value, 4);
+  else if (attribute == kLayoutBatchStride && bytes == 8)
+    std::memcpy(&layout->batchStride, value, 8);
+  else
+    return kBlasInvalidValue;
+  return 0;
+}
+BlasStatus preferenceCreate(ProductPreference **preference) {
+  *preference = new ProductPreference;
+  return 0;
+}
+BlasStatus preferenceDestroy(ProductPreference *preference) {
+  delete preference;
+  return 0;
+}
+BlasStatus preferenceSet(ProductPreference *preference, int attribute,
+                         const void *value, size_t bytes) {
+  if (attribute == kPreferWorkspace && bytes == sizeof(size_t))
+    std::memcpy(&preference->workspace, value, bytes);
+  else if (attribute >= kPreferAlignmentA && attribute <= kPreferAlignmentD &&
+           bytes == 4)
+    std::memcpy(&preference->alignments[attribute - kPreferAlignmentA], value,
+                4);
+  else if (attribute != kPreferReductions || bytes != 4)
+    return kBlasInvalidValue;
+  return 0;
+}
+
+/// The type of an element, if products of it are known.
+std::optional<DType> typeOf(int type) {
+  switch (type) {
+  case kTypeF16:
+    return DType::F16;
+  case kTypeBF16:
+    return DType::BF16;
+  case kTypeF32:
+    return DType::F32;
+  case kTypeF64:
+    return DType::F64;
+  case kTypeC64:
+    return DType::C64;
+  case kTypeC128:
+    return DType::C128;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// What is promised of addresses is kept in the algorithm.
+BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
+                        MatrixLayout *a, MatrixLayout *b, MatrixLayout *,
+                        MatrixLayout *d, ProductPreference *preference, int,
+                        ProductChoice *choice, int *count) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  if (machine.isCapturing(currentGpu()))
+    return machine.fault(currentGpu(), "a heuristic during a capture",
+                         kBlasNotSupported);
+  bool isDouble = d->type == kTypeF64 || d->type == kTypeC128;
+  bool isKnown = typeOf(a->type) && typeOf(d->type) && a->type == b->type &&
+                 description->compute == (isDouble ? kComputeF64 : kComputeF32);
+  *count = isKnown;
+  if (!isKnown)
+    return kBlasNotSupported;
+  *choice = {};
+  for (size_t i = 0; i < 4; ++i)
+    choice->algorithm.data[i] = preference->alignments[i];
+  choice->algorithm.data[4] = 0x77686c65;
+  choice->workspaceBytes = std::min<size_t>(preference->workspace, 4096);
+  return 0;
+}
+
+int64_t spanOf(const MatrixLayout &layout) {
+  if (layout.rows == 0 || layout.columns == 0)
+    return 0;
+  return int64_t(layout.batches - 1) * layout.batchStride +
+         int64_t(layout.columns - 1) * layout.leading + int64_t(layout.rows);
+}
+
+BlasStatus matmul(BlasHandle, ProductDescription *description,
+                  const void *alpha, const void *a, MatrixLayout *aLayout,
+                  const void *b, MatrixLayout *bLayout, const void *beta,
+                  const void *c, MatrixLayout *, void *d, MatrixLayout *dLayout,
+                  const ProductAlgorithm *algorithm, void *workspace,
+                  size_t workspaceBytes, Stream handle) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  int gpu = currentGpu();
+  if (machine.gpus[gpu].error)
+    return kBlasExecutionFailed;
+  auto fail = [&](const std::string &what) {
+    return machine.fault(gpu, "a product: " + what, kBlasInvalidValue);
+  };
+  auto stream = machine.streams.find(handle);
+  if (stream == machine.streams.end())
+    return fail("an unknown stream");
+  if (algorithm->data[4] != 0x77686c65)
+    return fail("an algorithm that no heuristic has chosen");
+  const void *operands[] = {a, b, c, d};
+  for (size_t i = 0; i < 4; ++i)
+    if (reinterpret_cast<uintptr_t>(operands[i]) % algorithm->data[i])
+      return fail("an operand at an address that is no multiple of " +
+                  std::to_string(algorithm->data[i]) + ", as was promised");
+  if (workspaceBytes && reinterpret_cast<uintptr_t>(workspace) % 256)
+    return fail("its workspace is not aligned to 256 bytes");
+  if (c != d)
+    return fail("its addend is not its result");
+  uint64_t m = dLayout->rows, n = dLayout->columns;
+  uint64_t k = description->transposeA ? aLayout->rows : aLayout->columns;
+  if ((description->transposeA ? aLayout->columns : aLayout->rows) != m ||
+      (description->transposeB ? bLayout->rows : bLayout->columns) != n ||
+      (description->transposeB ? bLayout->columns : bLayout->rows) != k)
+    return fail("its matrices don't match");
+  double one = 0, rest = 0;
+  bool isDouble = dLayout->type == kTypeF64 || dLayout->type == kTypeC128;
+  auto read = [&](const void *from) {
+    if (isDouble)
+      return *static_cast<const double *>(from);
+    return static_cast<double>(*static_cast<const float *>(from));
+  };
+  one = read(alpha), rest = read(beta);
+  if (one != 1 || (rest != 0 && rest != 1))
+    return fail("it is scaled");
+
+  Matmul op;
+  op.lhsType = *typeOf(aLayout->type), op.rhsType = *typeOf(bLayout->type);
+  op.outType = *typeOf(dLayout->type);
+  op.m = int64_t(m), op.n = int64_t(n), op.k = int64_t(k);
+  op.mLhs = 1, op.kLhs = aLayout->leading;
+  if (description->transposeA)
+    std::swap(op.mLhs, op.kLhs);
+  op.kRhs = 1, op.nRhs = bLayout->leading;
+  if (description->transposeB)
+    std::swap(op.kRhs, op.nRhs);
+  op.mOut = 1, op.nOut = dLayout->leading;
+  op.accumulate = rest == 1;
+  if (dLayout->batches > 1)
+    op.batch = {{dLayout->batches, aLayout->batchStride, bLayout->batchStride,
+                 dLayout->batchStride}};
+  auto access = [&](const void *data, const MatrixLayout &layout, bool writes) {
+    return Access{reinterpret_cast<Address>(data),
+                  spanOf(layout) * byteSize(*typeOf(layout.type)), writes};
+  };
+  std::vector<Access> accesses = {access(a, *aLayout, false),
+                                  access(b, *bLayout, false),
+                                  access(d, *dLayout, true)};
+  if (workspaceBytes)
+    accesses.push_back(
+        {reinterpret_cast<Address>(workspace), int64_t(workspaceBytes), true});
+  machine.put(*stream->second,
+              {"a product", std::move(accesses), [=] {
+                 CpuContext context(1);
+                 PreparedMatmul(op, context).run(context, a, b, d);
+               }});
+  return machine.gpus[gpu].error ? kBlasExecutionFailed : 0;
+}
+
+} // namespace
+
+void fillBlasLt(BlasLt &blas) {
+#define WHALE_CUDA_FILL_BLAS(member, ...) blas.member.function = member;
+  WHALE_CUDA_BLASLT_FUNCTIONS(WHALE_CUDA_FILL_BLAS)
+}
+
+} // namespace whale::runtime::cuda::test

@@ -1,0 +1,175 @@
+//===- Machine.cpp - GPUs that are not there ------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "cuda/test/Machine.h"
+
+#include "emulator/Emulator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+namespace whale::runtime::cuda::test {
+
+static Machine *current = nullptr;
+
+Machine &Machine::get() {
+  if (!current)
+    throw Error("there is no test machine");
+  return *current;
+}
+
+Machine::Machine(const MachineOptions &options)
+    : options(options), gpus(static_cast<size_t>(options.gpus)),
+      random(options.seed) {
+  if (current)
+    throw Error("there is a test machine already");
+  current = this;
+  fillDriver(tables.driver);
+  fillBlasLt(tables.blas);
+}
+
+Machine::~Machine() {
+  for (const auto &[address, range] : memory)
+    std::free(reinterpret_cast<void *>(address));
+  current = nullptr;
+}
+
+void Machine::addModule(const std::string &text,
+                        std::map<std::string, TestKernel> kernels) {
+  std::lock_guard lock(mutex);
+  texts[text] = std::move(kernels);
+}
+
+Function Machine::addKernel(TestKernel kernel) {
+  std::lock_guard lock(mutex);
+  static uintptr_t next = 0x1000;
+  auto function = reinterpret_cast<Function>(next += 16);
+  kernels[function] = std::move(kernel);
+  return function;
+}
+
+std::vector<std::string> Machine::takeFaults() {
+  std::lock_guard lock(mutex);
+  for (GpuState &gpu : gpus)
+    gpu.error = 0;
+  return std::exchange(faults, {});
+}
+
+Status Machine::fault(int gpu, const std::string &what, Status status) {
+  faults.push_back(what);
+  if (gpu >= 0 && !gpus[gpu].error) {
+    gpus[gpu].error = status;
+    lastFault = what;
+  }
+  return status;
+}
+
+bool Machine::mutates(Mutation kind) {
+  return counts[static_cast<size_t>(kind)]++ == options.mutated &&
+         kind == options.mutation;
+}
+
+bool Machine::isMemory(Address address, int64_t bytes) const {
+  auto after = memory.upper_bound(address);
+  if (after == memory.begin())
+    return false;
+  const auto &[begin, range] = *std::prev(after);
+  return address + static_cast<Address>(bytes) <=
+         begin + static_cast<Address>(range.bytes);
+}
+
+bool Machine::isCapturing(int gpu) const {
+  return std::ranges::any_of(streams, [&](const auto &entry) {
+    return entry.second->gpu == gpu && entry.second->captured;
+  });
+}
+
+StreamState *Machine::otherStream(const StreamState &stream) {
+  for (auto &[handle, other] : streams)
+    if (other->gpu == stream.gpu && other.get() != &stream)
+      return other.get();
+  return nullptr;
+}
+
+void Machine::put(StreamState &given, Operation operation) {
+  StreamState *stream = &given;
+  if (!operation.awaited && mutates(Mutation::SwapStream))
+    if (StreamState *other = otherStream(given))
+      stream = other;
+  for (const Access &access : operation.accesses)
+    if (!isMemory(access.address, access.bytes)) {
+      fault(stream->gpu,
+            operation.what + " uses " + std::to_string(access.bytes) +
+                " bytes that are not all in the GPU's memory, or were freed",
+            kIllegalAddress);
+      return;
+    }
+  if (stream->captured) {
+    stream->captured->push_back(std::move(operation));
+    return;
+  }
+  stream->clock.join(gpus[stream->gpu].host);
+  stream->clock.tick(stream->number);
+  for (const Access &access : operation.accesses)
+    if (auto other =
+            shadow.use(access, stream->number, stream->clock, operation.what))
+      fault(stream->gpu,
+            operation.what + " and " + *other +
+                " use the same memory, and no event is between them",
+            kLaunchFailed);
+  stream->operations.push_back(std::move(operation));
+  ++stream->put;
+}
+
+void Machine::run(StreamState &stream) {
+  Operation operation = std::move(stream.operations.front());
+  stream.operations.pop_front();
+  ++stream.done;
+  if (!operation.run || gpus[stream.gpu].error)
+    return;
+  try {
+    operation.run();
+  } catch (const std::exception &error) {
+    fault(stream.gpu, operation.what + ": " + error.what(), kLaunchFailed);
+  }
+  if (std::optional<std::string> what = takeEmulatorFault())
+    fault(stream.gpu, *what, kLaunchFailed);
+}
+
+/// Lets one operation run, if there is one that can.
+static bool isReady(const StreamState &stream) {
+  if (stream.operations.empty())
+    return false;
+  const Operation &next = stream.operations.front();
+  return !next.awaited || next.awaited->done >= next.position;
+}
+
+Status Machine::runUntil(int gpu, const std::function<bool()> &isDone) {
+  std::vector<StreamState *> ready;
+  while (!isDone()) {
+    ready.clear();
+    for (auto &[handle, stream] : streams)
+      if (stream->gpu == gpu && isReady(*stream))
+        ready.push_back(stream.get());
+    if (ready.empty())
+      return fault(gpu, "the streams wait for one another", kLaunchFailed);
+    std::ranges::sort(ready, {}, [](auto *stream) { return stream->number; });
+    run(*ready[random() % ready.size()]);
+  }
+  return gpus[gpu].error;
+}
+
+void Machine::runSome(int gpu) {
+  for (auto &[handle, stream] : streams)
+    if (stream->gpu == gpu && isReady(*stream) && random() % 2)
+      run(*stream);
+}
+
+} // namespace whale::runtime::cuda::test

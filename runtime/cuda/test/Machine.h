@@ -1,0 +1,192 @@
+//===- Machine.h - GPUs that are not there ----------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For tests: GPUs in this process, which fill the tables of the driver and of
+// cuBLASLt. What goes in are the calls of device/cuda, what comes out are the
+// results of the program, and a fault for each call that a real GPU would
+// refuse or leave undefined:
+//
+//  - Memory is the host's, known by its ranges: an access outside of them, or
+//    to memory that was freed, is a fault; so is an unknown handle, and a copy
+//    from or to memory of the host that is not pinned.
+//  - Streams do nothing until the host waits. Then the next operation of a
+//    stream runs, and another one, drawn from a seed, until what is waited for
+//    has come.
+//  - Each stream has a vector clock, and each byte the clocks of those who have
+//    used it: two operations that use a byte, of which one writes, with no
+//    event between them are a fault, in whatever order they happen to run.
+//  - While a stream is captured, what CUDA forbids then is a fault.
+//  - Kernels are functions of the host, products are those of the processor's
+//    library; their parameters are checked as the libraries document them.
+//
+// A fault is kept (takeFaults), and all later calls fail with it, as after an
+// error of a real GPU. One lock guards it all: ranks compute in turn.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_CUDA_TEST_MACHINE_H
+#define WHALE_RUNTIME_CUDA_TEST_MACHINE_H
+
+#include "cuda/Libraries.h"
+#include "cuda/test/Order.h"
+#include "program/BoundProgram.h"
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <random>
+
+namespace whale::runtime::cuda::test {
+
+/// What is left out or changed, to see that it is noticed.
+enum class Mutation : uint8_t {
+  None,
+  DropRecord,
+  DropWait,
+  SwapStream,
+  ShiftAddress
+};
+
+struct MachineOptions {
+  uint64_t seed = 0;
+  int gpus = 1;
+  int64_t memoryBytes = int64_t(8) << 30;
+  int driverVersion = 13000;
+  int capability = 90;
+  /// The call, counted from 0 among those that can be changed so, that is.
+  Mutation mutation = Mutation::None;
+  int64_t mutated = 0;
+  /// The kernel, counted from 0 as they run, that faults; none if negative.
+  int64_t faultingKernel = -1;
+};
+
+/// A kernel, as a function of the host.
+struct TestKernel {
+  KernelFunction function = nullptr;
+  int64_t extent = 0;
+  size_t inputs = 0;
+  std::vector<int64_t> bytes;
+  int64_t threads = 0;
+  std::string name;
+};
+
+/// An operation of a stream.
+struct Operation {
+  std::string what;
+  std::vector<Access> accesses;
+  std::function<void()> run;
+  /// A wait for so many operations of a stream.
+  const struct StreamState *awaited = nullptr;
+  int64_t position = 0;
+};
+
+struct StreamState {
+  int gpu = 0;
+  size_t number = 0;
+  std::deque<Operation> operations;
+  int64_t put = 0, done = 0;
+  Clock clock;
+  /// Set while it is captured.
+  std::unique_ptr<std::vector<Operation>> captured;
+};
+
+struct EventState {
+  const StreamState *stream = nullptr;
+  int64_t position = 0;
+  Clock clock;
+};
+
+struct GpuState {
+  int64_t usedBytes = 0;
+  /// What the host knows to be done.
+  Clock host;
+  Status error = 0;
+};
+
+class Machine {
+public:
+  explicit Machine(const MachineOptions &options);
+  ~Machine();
+  Machine(const Machine &) = delete;
+  Machine &operator=(const Machine &) = delete;
+
+  /// Tables of this machine, the only one at a time.
+  const Libraries &libraries() const { return tables; }
+
+  /// The kernels of a module, by name, which stay where they are.
+  void addModule(const std::string &text,
+                 std::map<std::string, TestKernel> kernels);
+  /// A kernel that is in no module.
+  Function addKernel(TestKernel kernel);
+
+  /// What was wrong since this was asked last.
+  std::vector<std::string> takeFaults();
+  /// How many calls a mutation could have changed so far, and whether the one
+  /// that it has changed did nothing anyway.
+  int64_t countOf(Mutation kind) const {
+    return counts[static_cast<size_t>(kind)];
+  }
+  bool wasRedundant() const { return isRedundant; }
+
+  // For the functions of the tables, which hold the lock.
+
+  static Machine &get();
+  std::recursive_mutex mutex;
+  const MachineOptions options;
+  std::vector<GpuState> gpus;
+
+  /// Keeps a fault of a GPU.
+  Status fault(int gpu, const std::string &what, Status status = kInvalidValue);
+  bool mutates(Mutation kind);
+  void setRedundant(bool is) { isRedundant = is; }
+  void put(StreamState &stream, Operation operation);
+  /// Lets operations run until `isDone`. Returns the error of the GPU.
+  Status runUntil(int gpu, const std::function<bool()> &isDone);
+  void runSome(int gpu);
+  /// Whether all bytes are in one live range of memory.
+  bool isMemory(Address address, int64_t bytes) const;
+  bool isCapturing(int gpu) const;
+  StreamState *otherStream(const StreamState &stream);
+
+  struct Range {
+    int64_t bytes;
+    int gpu;
+    bool isPinned;
+  };
+  std::map<Address, Range> memory;
+  std::map<Stream, std::unique_ptr<StreamState>> streams;
+  std::map<EventHandle, std::unique_ptr<EventState>> events;
+  std::map<Graph, std::vector<Operation>> graphs;
+  std::map<GraphExec, std::vector<Operation>> executables;
+  std::map<Module, std::map<std::string, Function>> modules;
+  std::map<Function, TestKernel> kernels;
+  std::map<std::string, std::map<std::string, TestKernel>> texts;
+  Shadow shadow;
+  std::string lastFault;
+  int64_t launches = 0;
+
+private:
+  void run(StreamState &stream);
+
+  Libraries tables;
+  std::mt19937_64 random;
+  std::vector<std::string> faults;
+  std::array<int64_t, 5> counts = {};
+  bool isRedundant = false;
+};
+
+void fillDriver(Driver &driver);
+void fillBlasLt(BlasLt &blas);
+
+/// Which GPU the calling thread has made its own; -1 if none.
+int currentGpu();
+
+} // namespace whale::runtime::cuda::test
+
+#endif // WHALE_RUNTIME_CUDA_TEST_MACHINE_H

@@ -1,0 +1,100 @@
+//===- Gpu.cpp - One GPU as a rank uses it --------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/Gpu.h"
+
+#include <algorithm>
+
+namespace whale::runtime::cuda {
+
+Gpu::Gpu(const Libraries &libraries, int number)
+    : driver(libraries.driver), blas(libraries.blas) {
+  description = "GPU " + std::to_string(number);
+  int count = 0;
+  call(driver.init, 0u);
+  call(driver.deviceGetCount, &count);
+  if (number >= count)
+    throw Error("there is no GPU " + std::to_string(number) +
+                ": the driver finds " + std::to_string(count));
+  call(driver.deviceGet, &device, number);
+  char text[256] = {};
+  call(driver.deviceGetName, text, 255, device);
+  description += " (" + std::string(text) + ")";
+  int major = 0, minor = 0;
+  call(driver.deviceGetAttribute, &major, kCapabilityMajor, device);
+  call(driver.deviceGetAttribute, &minor, kCapabilityMinor, device);
+  arch = major * 10 + minor;
+  call(driver.deviceGetAttribute, &processors, kMultiprocessorCount, device);
+  call(driver.primaryCtxRetain, &context, device);
+  attach();
+  for (Stream *stream : {&compute, &communication, &copies})
+    call(driver.streamCreate, stream, unsigned(kStreamNonBlocking));
+}
+
+Gpu::~Gpu() {
+  // What fails here has failed before, where it was said.
+  driver.ctxSetCurrent.function(context);
+  for (Stream stream : {compute, communication, copies})
+    if (stream) {
+      driver.streamSynchronize.function(stream);
+      driver.streamDestroy.function(stream);
+    }
+  driver.primaryCtxRelease.function(device);
+}
+
+void Gpu::attach() const { call(driver.ctxSetCurrent, context); }
+
+void Gpu::fail(const char *function, Status status) const {
+  const char *name = nullptr, *text = nullptr;
+  driver.getErrorName.function(status, &name);
+  driver.getErrorString.function(status, &text);
+  throw Error(description + ": " + function + ": " +
+              (text ? text : "unknown error") + " (" +
+              (name ? std::string(name) : std::to_string(status)) + ")");
+}
+
+static std::string inMiB(size_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+Address Gpu::allocate(int64_t bytes) const {
+  auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  size_t free = 0, total = 0;
+  call(driver.memGetInfo, &free, &total);
+  Address address = 0;
+  Status status = size > free ? Status(kOutOfMemory)
+                              : driver.memAlloc.function(&address, size);
+  if (status == kOutOfMemory)
+    throw Error(description + " has too little free memory: " + inMiB(size) +
+                " more are needed, " + inMiB(free) + " of its " + inMiB(total) +
+                " are free");
+  check(driver.memAlloc.symbol, status);
+  return address;
+}
+
+void *Gpu::allocatePinned(int64_t bytes) const {
+  void *data = nullptr;
+  call(driver.memHostAlloc, &data,
+       static_cast<size_t>(std::max<int64_t>(bytes, 1)),
+       unsigned(kHostAllocPortable));
+  return data;
+}
+
+EventHandle Gpu::newEvent() const {
+  EventHandle event = nullptr;
+  call(driver.eventCreate, &event, unsigned(kEventDisableTiming));
+  return event;
+}
+
+void Gpu::copy(void *dst, const void *src, int64_t bytes, Stream stream) const {
+  if (bytes > 0)
+    call(driver.memcpyAsync, addressOf(dst), addressOf(src),
+         static_cast<size_t>(bytes), stream);
+}
+
+} // namespace whale::runtime::cuda

@@ -1,0 +1,90 @@
+//===- Gpu.h - One GPU as a rank uses it ------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_GPU_H
+#define WHALE_RUNTIME_DEVICE_CUDA_GPU_H
+
+#include "cuda/Libraries.h"
+#include "whale/Runtime/Array.h"
+#include "whale/Runtime/Trace.h"
+
+#include <array>
+
+namespace whale::runtime::cuda {
+
+/// The context, the streams and the events of a rank. Its methods are called on
+/// threads that have attached themselves; they throw Error with the name of the
+/// function that failed and the driver's text.
+class Gpu {
+public:
+  /// Throws Error where there is no GPU of that number.
+  Gpu(const Libraries &libraries, int number);
+  ~Gpu();
+  Gpu(const Gpu &) = delete;
+  Gpu &operator=(const Gpu &) = delete;
+
+  /// Makes its context that of the calling thread.
+  void attach() const;
+
+  template <typename... Parameters, typename... Arguments>
+  void call(const Entry<Status(Parameters...)> &entry,
+            Arguments... arguments) const {
+    check(entry.symbol, entry.function(arguments...));
+  }
+  [[noreturn]] void fail(const char *function, Status status) const;
+  void check(const char *function, Status status) const {
+    if (status)
+      fail(function, status);
+  }
+
+  /// "GPU 0 (NVIDIA H100)".
+  const std::string &name() const { return description; }
+  /// 90 for sm_90.
+  int capability() const { return arch; }
+  int multiprocessors() const { return processors; }
+
+  /// At least one byte, aligned to 256; refused, with numbers, where less is
+  /// free.
+  Address allocate(int64_t bytes) const;
+  void *allocatePinned(int64_t bytes) const;
+
+  Stream stream(Queue queue) const {
+    return queue == Queue::Compute ? compute : communication;
+  }
+  EventHandle newEvent() const;
+  void record(EventHandle event, Stream stream) const {
+    call(driver.eventRecord, event, stream);
+  }
+  void wait(Stream stream, EventHandle event) const {
+    call(driver.streamWaitEvent, stream, event, 0u);
+  }
+  void copy(void *dst, const void *src, int64_t bytes, Stream stream) const;
+  void synchronize(Stream stream) const {
+    call(driver.streamSynchronize, stream);
+  }
+
+  const Driver &driver;
+  const BlasLt &blas;
+  Stream compute = nullptr, communication = nullptr;
+  /// For what moves between the host and the GPU.
+  Stream copies = nullptr;
+
+private:
+  int device = 0;
+  Context context = nullptr;
+  std::string description;
+  int arch = 0, processors = 1;
+};
+
+inline Address addressOf(const void *data) {
+  return reinterpret_cast<Address>(data);
+}
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_GPU_H

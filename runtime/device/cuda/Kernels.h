@@ -1,0 +1,44 @@
+//===- Kernels.h - The kernels of a program on a GPU ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H
+#define WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H
+
+#include "device/cuda/CudaDevice.h"
+#include "device/cuda/Gpu.h"
+
+#include <map>
+
+namespace whale::runtime::cuda {
+
+/// The modules of a program, loaded for one GPU.
+class GpuKernels {
+public:
+  /// Throws Error where the GPU cannot run them: it is older than what they
+  /// are compiled for, or the driver does not know their PTX.
+  GpuKernels(std::shared_ptr<const Gpu> gpu, const BoundProgram &program);
+  ~GpuKernels();
+  GpuKernels(const GpuKernels &) = delete;
+  GpuKernels &operator=(const GpuKernels &) = delete;
+
+  GpuKernel find(const KernelLaunch &launch) const {
+    return kernels.at(*launch.symbol);
+  }
+
+private:
+  Module load(const std::string &text, const std::string &file,
+              const std::string &arch) const;
+
+  std::shared_ptr<const Gpu> gpu;
+  std::vector<Module> modules;
+  std::map<std::string, GpuKernel> kernels;
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H

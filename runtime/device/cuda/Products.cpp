@@ -1,0 +1,234 @@
+//===- Products.cpp - Matrix products by cuBLASLt -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// cuBLASLt computes D = A B of matrices whose columns are contiguous. A product
+// whose result has contiguous rows is computed as the transpose: Bᵀ Aᵀ. Of a
+// batch of several dimensions the library does the last one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/Products.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace whale::runtime::cuda {
+
+static std::optional<int> typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return kTypeF16;
+  case DType::BF16:
+    return kTypeBF16;
+  case DType::F32:
+    return kTypeF32;
+  case DType::F64:
+    return kTypeF64;
+  case DType::C64:
+    return kTypeC64;
+  case DType::C128:
+    return kTypeC128;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// A matrix as the library takes it.
+struct Columns {
+  int64_t rows, columns, leading;
+  bool isTransposed;
+};
+
+/// Of a matrix with these strides, or nothing if it has neither contiguous
+/// columns nor rows.
+static std::optional<Columns> columnsOf(int64_t rows, int64_t columns,
+                                        int64_t rowStride,
+                                        int64_t columnStride) {
+  if ((rowStride == 1 || rows == 1) && (columnStride >= rows || columns == 1))
+    return Columns{rows, columns, std::max(rows, columnStride), false};
+  if ((columnStride == 1 || columns == 1) &&
+      (rowStride >= columns || rows == 1))
+    return Columns{columns, rows, std::max(columns, rowStride), true};
+  return std::nullopt;
+}
+
+/// The product whose result has contiguous columns: itself or its transpose.
+static std::optional<Matmul> normalize(const Matmul &matmul,
+                                       bool &isTransposed) {
+  Matmul op = matmul;
+  auto out = columnsOf(op.m, op.n, op.mOut, op.nOut);
+  isTransposed = out && out->isTransposed;
+  if (!out)
+    return std::nullopt;
+  if (isTransposed) {
+    std::swap(op.lhsType, op.rhsType);
+    std::swap(op.m, op.n);
+    std::swap(op.mOut, op.nOut);
+    std::swap(op.mLhs, op.nRhs);
+    std::swap(op.kLhs, op.kRhs);
+    for (Matmul::Batch &dim : op.batch)
+      std::swap(dim.lhs, dim.rhs);
+  }
+  std::erase_if(op.batch,
+                [](const Matmul::Batch &dim) { return dim.size == 1; });
+  return op;
+}
+
+bool isForBlas(const Matmul &matmul) {
+  bool isHalf = matmul.lhsType == DType::F16 || matmul.lhsType == DType::BF16;
+  if (!typeOf(matmul.lhsType) || matmul.rhsType != matmul.lhsType ||
+      (matmul.outType != matmul.lhsType &&
+       !(isHalf && matmul.outType == DType::F32)))
+    return false;
+  bool isTransposed;
+  std::optional<Matmul> op = normalize(matmul, isTransposed);
+  return op && op->k > 0 && columnsOf(op->m, op->k, op->mLhs, op->kLhs) &&
+         columnsOf(op->k, op->n, op->kRhs, op->nRhs);
+}
+
+uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
+                     const void *out) {
+  int64_t size = byteSize(matmul.lhsType), outSize = byteSize(matmul.outType);
+  uint64_t bits = 256 | addressOf(lhs) | addressOf(rhs) | addressOf(out);
+  for (const Matmul::Batch &dim : matmul.batch)
+    if (dim.size > 1)
+      bits |= static_cast<uint64_t>(dim.lhs * size) |
+              static_cast<uint64_t>(dim.rhs * size) |
+              static_cast<uint64_t>(dim.out * outSize);
+  return uint32_t(1) << std::countr_zero(bits);
+}
+
+/// As NVIDIA recommends.
+int64_t workspaceBytes(const Gpu &gpu) {
+  return int64_t(gpu.capability() >= 90 ? 32 : 4) << 20;
+}
+
+void Product::check(const char *function, BlasStatus status) const {
+  if (status)
+    throw Error(gpu.name() + ": " + function + ": " +
+                gpu.blas.getStatusString.function(status) + " (" +
+                std::to_string(status) + ")");
+}
+
+Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
+                 uint32_t alignment, int64_t workspaceBytes)
+    : gpu(gpu), handle(handle) {
+  Matmul op = normalize(matmul, isTransposed).value();
+  const BlasLt &blas = gpu.blas;
+  auto call = [&](const auto &entry, auto... arguments) {
+    check(entry.symbol, entry.function(arguments...));
+  };
+  bool isComplex = op.outType == DType::C64 || op.outType == DType::C128;
+  isDouble = op.outType == DType::F64 || op.outType == DType::C128;
+  accumulates = op.accumulate;
+  lhsBytes = byteSize(op.lhsType);
+  outBytes = byteSize(op.outType);
+  int scale = isComplex ? *typeOf(op.outType) : isDouble ? kTypeF64 : kTypeF32;
+  call(blas.descCreate, &description, isDouble ? kComputeF64 : kComputeF32,
+       scale);
+  Columns left = *columnsOf(op.m, op.k, op.mLhs, op.kLhs);
+  Columns right = *columnsOf(op.k, op.n, op.kRhs, op.nRhs);
+  Columns out = *columnsOf(op.m, op.n, op.mOut, op.nOut);
+  int32_t transposed = kOperationTranspose;
+  if (left.isTransposed)
+    call(blas.descSet, description, kProductTransposeA,
+         static_cast<const void *>(&transposed), sizeof(transposed));
+  if (right.isTransposed)
+    call(blas.descSet, description, kProductTransposeB,
+         static_cast<const void *>(&transposed), sizeof(transposed));
+  Matmul::Batch inner{1, 0, 0, 0};
+  if (!op.batch.empty()) {
+    inner = op.batch.back();
+    op.batch.pop_back();
+  }
+  outer = op.batch;
+  auto layout = [&](MatrixLayout *&layout, DType type, const Columns &matrix,
+                    int64_t stride) {
+    call(blas.layoutCreate, &layout, *typeOf(type),
+         static_cast<uint64_t>(matrix.rows),
+         static_cast<uint64_t>(matrix.columns), matrix.leading);
+    if (inner.size == 1)
+      return;
+    auto count = static_cast<int32_t>(inner.size);
+    call(blas.layoutSet, layout, kLayoutBatchCount,
+         static_cast<const void *>(&count), sizeof(count));
+    call(blas.layoutSet, layout, kLayoutBatchStride,
+         static_cast<const void *>(&stride), sizeof(stride));
+  };
+  layout(a, op.lhsType, left, inner.lhs);
+  layout(b, op.rhsType, right, inner.rhs);
+  layout(d, op.outType, out, inner.out);
+  ProductPreference *preference = nullptr;
+  call(blas.preferenceCreate, &preference);
+  auto prefer = [&](int attribute, const auto &value) {
+    return blas.preferenceSet.function(preference, attribute, &value,
+                                       sizeof(value));
+  };
+  auto most = static_cast<size_t>(workspaceBytes);
+  // Partial sums that are added in place could come in any order.
+  auto reductions = static_cast<uint32_t>(kReductionComputeType);
+  BlasStatus status = prefer(kPreferWorkspace, most);
+  if (!status)
+    status = prefer(kPreferReductions, reductions);
+  for (int attribute : {kPreferAlignmentA, kPreferAlignmentB, kPreferAlignmentC,
+                        kPreferAlignmentD})
+    if (!status)
+      status = prefer(attribute, alignment);
+  int found = 0;
+  if (!status)
+    status = blas.getHeuristic.function(handle, description, a, b, d, d,
+                                        preference, 1, &choice, &found);
+  blas.preferenceDestroy.function(preference);
+  check(blas.getHeuristic.symbol, status);
+  if (!found)
+    throw Error(gpu.name() + ": cuBLASLt has no algorithm for this product");
+}
+
+Product::~Product() {
+  for (MatrixLayout *layout : {a, b, d})
+    if (layout)
+      gpu.blas.layoutDestroy.function(layout);
+  if (description)
+    gpu.blas.descDestroy.function(description);
+}
+
+void Product::run(const void *lhs, const void *rhs, void *out, void *workspace,
+                  Stream stream) const {
+  if (isTransposed)
+    std::swap(lhs, rhs);
+  // Large enough for complex numbers, whose imaginary parts are 0.
+  double one[2] = {1, 0}, zero[2] = {0, 0};
+  float oneFloat[2] = {1, 0}, zeroFloat[2] = {0, 0};
+  const void *alpha = isDouble ? static_cast<void *>(one) : oneFloat;
+  const void *none = isDouble ? static_cast<void *>(zero) : zeroFloat;
+  const void *beta = accumulates ? alpha : none;
+  std::vector<int64_t> index(outer.size());
+  while (true) {
+    int64_t lhsOffset = 0, rhsOffset = 0, outOffset = 0;
+    for (size_t i = 0; i < outer.size(); ++i) {
+      lhsOffset += index[i] * outer[i].lhs;
+      rhsOffset += index[i] * outer[i].rhs;
+      outOffset += index[i] * outer[i].out;
+    }
+    void *result = static_cast<char *>(out) + outOffset * outBytes;
+    check(gpu.blas.matmul.symbol,
+          gpu.blas.matmul.function(
+              handle, description, alpha,
+              static_cast<const char *>(lhs) + lhsOffset * lhsBytes, a,
+              static_cast<const char *>(rhs) + rhsOffset * lhsBytes, b, beta,
+              result, d, result, d, &choice.algorithm, workspace,
+              choice.workspaceBytes, stream));
+    size_t i = outer.size();
+    while (i > 0 && ++index[i - 1] == outer[i - 1].size)
+      index[--i] = 0;
+    if (i == 0)
+      return;
+  }
+}
+
+} // namespace whale::runtime::cuda

@@ -1,0 +1,61 @@
+//===- Products.h - Matrix products by cuBLASLt -----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+#define WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+
+#include "device/cuda/Gpu.h"
+#include "program/Format.h"
+
+namespace whale::runtime::cuda {
+
+/// Element types and strides that cuBLASLt multiplies, in f32 or wider:
+/// matrices with rows or columns of neighbours, half precision, f32, f64 and
+/// complex numbers. f32 is not rounded to TF32.
+bool isForBlas(const Matmul &matmul);
+
+/// A product made ready: its algorithm is chosen once, for the alignments of
+/// its first operands. It has the same bits in each run.
+class Product {
+public:
+  /// `workspace` of a stream, of so many bytes.
+  Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
+          uint32_t alignment, int64_t workspaceBytes);
+  ~Product();
+  Product(const Product &) = delete;
+  Product &operator=(const Product &) = delete;
+
+  void run(const void *lhs, const void *rhs, void *out, void *workspace,
+           Stream stream) const;
+
+private:
+  void check(const char *function, BlasStatus status) const;
+
+  const Gpu &gpu;
+  BlasHandle handle;
+  bool isTransposed = false;
+  bool isDouble = false, accumulates = false;
+  int64_t lhsBytes, outBytes;
+  /// The dimensions of the batch, but for the one that the library does.
+  std::vector<Matmul::Batch> outer;
+  ProductDescription *description = nullptr;
+  MatrixLayout *a = nullptr, *b = nullptr, *d = nullptr;
+  ProductChoice choice = {};
+};
+
+/// The largest power of two, at most 256, that divides the addresses of all
+/// matrices of the batch.
+uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
+                     const void *out);
+
+/// Of a library with its handle.
+int64_t workspaceBytes(const Gpu &gpu);
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H

@@ -1,0 +1,126 @@
+//===- Transfers.cpp - Transfers through the host -------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/Transfers.h"
+
+#include <algorithm>
+
+namespace whale::runtime::cuda {
+
+Transfers::~Transfers() {
+  for (Transfer &transfer : open)
+    events.push_back(transfer.staged);
+  for (EventHandle event : events)
+    gpu.driver.eventDestroy.function(event);
+}
+
+EventHandle Transfers::takeEvent() {
+  if (events.empty())
+    return gpu.newEvent();
+  EventHandle event = events.back();
+  events.pop_back();
+  return event;
+}
+
+void Transfers::release(Transfer &transfer) {
+  if (transfer.src.data)
+    pool.give(transfer.src, gpu.copies);
+  if (transfer.dst.data)
+    pool.give(transfer.dst, gpu.copies);
+  events.push_back(transfer.staged);
+}
+
+void Transfers::reset() {
+  for (Transfer &transfer : open)
+    release(transfer);
+  open.clear();
+}
+
+/// Whether cells give all elements of a rank's destination.
+static bool coversAll(const Collective &channel, int64_t rank,
+                      int64_t elements) {
+  auto cells = channel.cells.find(rank);
+  if (cells == channel.cells.end())
+    return true;
+  for (const Cell &cell : *cells->second)
+    elements -= elementCount(cell.size);
+  return elements == 0;
+}
+
+void Transfers::start(const Start &start, void *src, void *dst, Stream stream) {
+  const Collective &channel = *program.channels.at(start.channel);
+  auto elementsOf = [&](const std::map<int64_t, Shape> &shapes, bool isHere) {
+    auto shape = shapes.find(rank);
+    return isHere && shape != shapes.end() ? elementCount(shape->second) : 0;
+  };
+  int64_t size = byteSize(channel.dtype);
+  int64_t srcBytes = elementsOf(channel.srcShapes, src) * size;
+  int64_t dstElements = elementsOf(channel.dstShapes, dst);
+  Transfer &transfer = open.emplace_back();
+  transfer.number = start.transfer;
+  transfer.channel = start.channel;
+  transfer.dstBytes = dstElements * size;
+  transfer.target = dst;
+  transfer.staged = takeEvent();
+  if (src) {
+    transfer.src = pool.take(srcBytes);
+    gpu.copy(transfer.src.data, src, srcBytes, stream);
+  }
+  if (dst) {
+    transfer.dst = pool.take(transfer.dstBytes);
+    if (!coversAll(channel, rank, dstElements))
+      gpu.copy(transfer.dst.data, dst, transfer.dstBytes, stream);
+  }
+  gpu.record(transfer.staged, stream);
+  postReady();
+}
+
+void Transfers::post(Transfer &transfer) {
+  transfer.ticket = transport->start(rank, transfer.channel, transfer.src.data,
+                                     transfer.dst.data);
+  transfer.isPosted = true;
+}
+
+void Transfers::postReady() {
+  for (Transfer &transfer : open) {
+    if (transfer.isPosted)
+      continue;
+    Status status = gpu.driver.eventQuery.function(transfer.staged);
+    if (status == kNotReady)
+      return;
+    gpu.check(gpu.driver.eventQuery.symbol, status);
+    post(transfer);
+  }
+}
+
+Traffic Transfers::waitFor(int64_t number, Stream stream) {
+  // In a loop a number comes again.
+  auto wanted =
+      std::find_if(open.begin(), open.end(), [&](const Transfer &transfer) {
+        return transfer.number == number;
+      });
+  if (wanted == open.end())
+    throw Error("transfer " + std::to_string(number) + " was not started");
+  for (auto it = open.begin(); it != wanted + 1; ++it)
+    if (!it->isPosted) {
+      gpu.call(gpu.driver.eventSynchronize, it->staged);
+      post(*it);
+    }
+  Traffic traffic = transport->wait(rank, wanted->ticket);
+  if (wanted->dstBytes) {
+    gpu.wait(gpu.copies, wanted->staged);
+    gpu.copy(wanted->target, wanted->dst.data, wanted->dstBytes, gpu.copies);
+    gpu.record(wanted->staged, gpu.copies);
+    gpu.wait(stream, wanted->staged);
+  }
+  release(*wanted);
+  open.erase(wanted);
+  return traffic;
+}
+
+} // namespace whale::runtime::cuda
