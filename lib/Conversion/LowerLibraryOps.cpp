@@ -15,7 +15,12 @@
 
 #include "LowerLinearAlgebra.h"
 #include "Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
@@ -545,6 +550,8 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     RewritePatternSet patterns(&getContext());
     populateLinearAlgebraPatterns(patterns);
     populateAttentionPatterns(patterns);
+    if (blocks)
+      populateAttentionBlockPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     SmallVector<stablehlo::TransposeOp> transposes;
     getOperation().walk(

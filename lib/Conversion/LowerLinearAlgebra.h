@@ -20,6 +20,9 @@ void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);
 /// Adds patterns that make library calls of attention and its gradient.
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Adds patterns that make kernels for a GPU of those whose tiles fit.
+void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
+
 } // namespace whale
 
 #endif // WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 for folder in ("python", "test/Conformance", "test/Executable"):
     sys.path.insert(0, str(ROOT / folder))
 
+import gpu_attention  # noqa: E402
 import gpu_forms  # noqa: E402
 import gpu_steps  # noqa: E402
 import jax  # noqa: E402
@@ -39,7 +40,9 @@ FULL = "WHALE_TEST_FULL" in os.environ
 OTHERS = ("sm_75", "sm_80", "sm_100", "sm_120")
 # Kernels of one call of ptxas.
 TOGETHER = 40
-HEAD = ".version 8.6\n.target {}\n.address_size 64\n"
+# What each architecture needs at least.
+HEAD = ".version {}\n.target {}\n.address_size 64\n"
+VERSIONS = {"sm_120": "8.7"}
 
 
 def find_programs(folder: Path) -> list[str]:
@@ -48,6 +51,11 @@ def find_programs(folder: Path) -> list[str]:
         gpu_steps.lower(name)[0].as_text()
         for name in (gpu_steps.MODELS if FULL else ("moe",))
     ]
+    for name, function, arguments in gpu_attention.make_cases():
+        if FULL or name in ("causal", "bf16"):
+            texts.append(
+                gpu_attention.differentiated(function, arguments).as_text()
+            )
     if FULL:
         arguments = list(gpu_forms.make_arguments(np.random.default_rng(0)))
         texts.append(jax.jit(gpu_forms.program).lower(arguments).as_text())
@@ -137,7 +145,8 @@ def accept(
     """What is wrong with the kernels."""
 
     def check(start: int) -> tuple[int, list[str]]:
-        text = HEAD.format(architecture) + "\n".join(globals_) + "\n"
+        version = VERSIONS.get(architecture, "8.6")
+        text = HEAD.format(version, architecture) + "\n".join(globals_) + "\n"
         for number, kernel in enumerate(kernels[start : start + TOGETHER]):
             text += kernel.replace("NAME", f"k{number}") + "\n"
         with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:

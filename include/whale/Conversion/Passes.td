@@ -24,6 +24,10 @@ def LowerLibraryOps
     added to it in its buffer. A `stablehlo.convolution` becomes a
     `whale.convolution`.
 
+    Attention becomes a `whale.library_call` or, with `blocks`, kernels that
+    hold the scores of one tile at a time; where a tile of its heads does not
+    fit into shared memory, it stays a call, and a remark says so.
+
     Products with vectors and those of few elements stay: as loops they are as
     quick, and their sums more exact.
 
@@ -52,8 +56,14 @@ def LowerLibraryOps
     Option<"fewProducts", "few-products", "int64_t", "32 * 32 * 32",
            "Largest number of pairs of elements of one matrix product that "
            "stays for loops">,
+    Option<"blocks", "blocks", "bool", "false",
+           "Make kernels of blocks of threads, for a GPU, of attention">,
   ];
-  let dependentDialects = ["::whale::WhaleDialect"];
+  let dependentDialects = [
+    "::whale::WhaleDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
 }
 
 def StableHLOToLinalg

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -98,6 +99,10 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
                   UnitAttr::get(context));
   kernel.setKnownBlockSizeAttr(toSizes(threads));
   kernel.setKnownGridSizeAttr(toSizes(grid));
+  // Else ptxas guesses how many blocks a multiprocessor should have, and may
+  // rather spill registers than have fewer.
+  kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                  IntegerAttr::get(IntegerType::get(context, 32), 1));
 
   OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
   for (unsigned number = 0; number < numBuffers; ++number)

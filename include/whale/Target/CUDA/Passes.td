@@ -41,7 +41,7 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
       gpu.func @k0(%arg0: memref<300xf32> {llvm.dereferenceable = 1200 : i64},
                    %arg1: memref<300xf32> {llvm.dereferenceable = 1200 : i64})
           kernel attributes {known_block_size = array<i32: 128, 1, 1>,
-          known_grid_size = array<i32: 3, 1, 1>} {
+          known_grid_size = array<i32: 3, 1, 1>, nvvm.minctasm = 1 : i32} {
         %block_id_x = gpu.block_id x
         %thread_id_x = gpu.thread_id x
         %c128 = arith.constant 128 : index
@@ -63,7 +63,7 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"
   ];
 }
 
