@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 from typing import Any
 
@@ -49,20 +50,39 @@ def write_arguments(folder: str, layers: int, batch: int) -> Any:
     return args
 
 
+def profile(folder: str, program: str, *options: str) -> tuple[float, float]:
+    """Seconds of a step: the mean of a run's, and by the model of a step.
+
+    The model is given the times of instructions in this run.
+    """
+    text = execute(folder, program, "--profile", *options)
+    measured = re.search(r"^([0-9.]+) ms a step", text, re.MULTILINE)
+    model = re.search(r"^([0-9.]+) ms by the model", text, re.MULTILINE)
+    if not measured or not model:
+        raise ValueError(f"the profile does not have both times:\n{text}")
+    return float(measured[1]) / 1e3, float(model[1]) / 1e3
+
+
 def run(folder: str, program: str, *options: str) -> dict[str, Any]:
     """The statistics of the last step of a run with a thread a rank."""
     stats = f"{folder}/stats.json"
-    subprocess.run(
+    execute(folder, program, f"--stats={stats}", *options)
+    result: dict[str, Any] = json.loads(pathlib.Path(stats).read_text())
+    return result
+
+
+def execute(folder: str, program: str, *options: str) -> str:
+    """Runs a program with a thread a rank; what it prints."""
+    return subprocess.run(
         [
             BIN / "whale-run",
             program,
             f"--inputs={folder}/in.safetensors",
             f"--outputs={folder}/out.safetensors",
-            f"--stats={stats}",
             "--threads=1",
             *options,
         ],
         check=True,
-    )
-    result: dict[str, Any] = json.loads(pathlib.Path(stats).read_text())
-    return result
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout

@@ -22,6 +22,7 @@ void Profile::add(const Profile &other) {
       ranks[rank][i].count += other.ranks[rank][i].count;
       ranks[rank][i].seconds += other.ranks[rank][i].seconds;
       ranks[rank][i].waitedSeconds += other.ranks[rank][i].waitedSeconds;
+      ranks[rank][i].linkSeconds += other.ranks[rank][i].linkSeconds;
     }
   }
 }

@@ -259,7 +259,9 @@ def test_profile(capsys):
     program(*args)
     program.profile()
     out = capsys.readouterr().out
-    assert re.search(r" ms a step, mean of 1, 2 ranks\nrank ", out)
+    assert re.search(
+        r" ms a step, mean of 1, 2 ranks\n.* by the model .*\nrank ", out
+    )
     assert re.search(line(1) + r".*matmul", out)
     assert re.search(line(2) + r".*kernel", out)
     assert "all_reduce; " in out

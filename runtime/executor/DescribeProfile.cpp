@@ -35,8 +35,10 @@ struct Line {
 class Describer {
 public:
   Describer(const Profile &profile, const BoundProgram &program,
+            std::optional<double> modelSeconds,
             const std::function<double(const Instruction &)> &leastSeconds)
-      : profile(profile), program(program), leastSeconds(leastSeconds),
+      : profile(profile), program(program), modelSeconds(modelSeconds),
+        leastSeconds(leastSeconds),
         step(profile.stepSeconds / static_cast<double>(profile.steps)) {}
 
   std::string run();
@@ -57,6 +59,7 @@ private:
 
   const Profile &profile;
   const BoundProgram &program;
+  std::optional<double> modelSeconds;
   const std::function<double(const Instruction &)> &leastSeconds;
   /// Seconds of one.
   double step;
@@ -197,6 +200,10 @@ std::string Describer::run() {
   std::string text =
       print("%.3f ms a step, mean of %lld, %zu ranks\n", step * 1e3,
             static_cast<long long>(profile.steps), profile.ranks.size());
+  if (modelSeconds)
+    text += print("%.3f ms by the model of a step, with these times of "
+                  "instructions\n",
+                  *modelSeconds * 1e3);
   describeRanks(text);
   describeLines(text);
   return text;
@@ -204,10 +211,11 @@ std::string Describer::run() {
 
 std::string describeProfile(
     const Profile &profile, const BoundProgram &program,
+    std::optional<double> modelSeconds,
     const std::function<double(const Instruction &)> &leastSeconds) {
   if (profile.steps == 0)
     return "no step has been run\n";
-  return Describer(profile, program, leastSeconds).run();
+  return Describer(profile, program, modelSeconds, leastSeconds).run();
 }
 
 } // namespace whale::runtime

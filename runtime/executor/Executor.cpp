@@ -10,6 +10,7 @@
 
 #include "device/cuda/CudaDevice.h"
 #include "executor/DescribeProfile.h"
+#include "executor/ModelStep.h"
 #include "executor/Relayout.h"
 #include "transport/message/MessageTransport.h"
 
@@ -82,7 +83,7 @@ static std::unique_ptr<Device> createGpu(const BoundProgram &program,
 
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
                    const LoadOptions &options)
-    : program(bound), constants(constants),
+    : program(bound), constants(constants), network(options.network),
       place(bound.program.ranks.size(), options.job),
       transport(createTransport(bound, options, place)),
       ranks(bound.program.ranks.size()),
@@ -254,9 +255,11 @@ Bindings Executor::run(Bindings arguments, Bindings results,
 std::string Executor::describe(const Profile &profile) {
   threads.wait({});
   // All devices are equal, and measuring one takes a while.
-  return describeProfile(profile, program, [&](const Instruction &instruction) {
-    return leastSeconds(place.local.front(), instruction);
-  });
+  return describeProfile(
+      profile, program, modelSeconds(profile, program, network),
+      [&](const Instruction &instruction) {
+        return leastSeconds(place.local.front(), instruction);
+      });
 }
 
 void Executor::addTo(Profile &profile, double seconds) const {
@@ -496,6 +499,7 @@ void Executor::record(int64_t rank, const Instruction &instruction,
       const Transfer &transfer = self.transfers[wait->transfer];
       spent.seconds += transfer.startSeconds;
       spent.waitedSeconds += transfer.traffic.waitedSeconds;
+      spent.linkSeconds += transfer.traffic.linkSeconds;
     }
   }
   if (self.trace)

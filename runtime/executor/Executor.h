@@ -135,6 +135,8 @@ private:
 
   const BoundProgram &program;
   std::span<const char> constants;
+  /// The one that is emulated.
+  const Network network;
   const Ranks place;
   std::unique_ptr<Transport> transport;
   /// Those of other processes have no device.

@@ -39,6 +39,8 @@ struct Traffic {
   int64_t received = 0;
   /// How long it waited for them, inside `wait`.
   double waitedSeconds = 0;
+  /// How long it slept there because links of a network were not done.
+  double linkSeconds = 0;
 };
 
 /// One transfer of a rank.

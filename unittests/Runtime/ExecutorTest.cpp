@@ -339,7 +339,9 @@ TEST_F(ExecutorTest, ANetworkDelaysTransfers) {
   std::iota(batch.begin(), batch.end(), 100.0f);
   Stats stats;
   RunOptions runOptions;
+  Profile profile;
   runOptions.stats = &stats;
+  runOptions.profile = &profile;
   std::vector<Array> results = program.run(
       std::vector{floats({4, 4}, state), floats({8, 4}, batch)}, runOptions);
   EXPECT_EQ(valuesOf(results[0]), richOracle(state, 0));
@@ -347,6 +349,18 @@ TEST_F(ExecutorTest, ANetworkDelaysTransfers) {
   // A ring of two ranks, then the gathering.
   EXPECT_GE(stats.stepSeconds, 2 * 0.005 + 0.005);
   EXPECT_GT(stats.ranks[0].communicationSeconds, 0);
+  // The model has the same, and what was measured of the rest, which is less
+  // than the step.
+  std::string text = program.describe(profile);
+  double measured = 0, model = 0;
+  ASSERT_EQ(
+      std::sscanf(text.c_str(),
+                  "%lf ms a step, mean of 1, 4 ranks\n%lf ms by the model",
+                  &measured, &model),
+      2)
+      << text;
+  EXPECT_GE(model, 15);
+  EXPECT_LT(model, measured);
 }
 
 TEST_F(ExecutorTest, FailingRankStopsTheOthers) {

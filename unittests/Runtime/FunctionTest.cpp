@@ -191,6 +191,8 @@ TEST_F(FunctionTest, ProfilesAddUpOverRuns) {
   EXPECT_NE(text.find("model.py:5 (kernel; 3 a step)"), std::string::npos)
       << text;
   EXPECT_NE(text.find("matmul (matmul; 2 a step)"), std::string::npos) << text;
+  // A loop that exchanges nothing has a time in the model.
+  EXPECT_NE(text.find("by the model of a step"), std::string::npos) << text;
 
   std::vector<int64_t> moments;
   for (const Trace::Event &event : trace.events()[0])

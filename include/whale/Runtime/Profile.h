@@ -25,6 +25,9 @@ struct Profile {
     double seconds = 0;
     /// Of collectives: the part of `seconds` that the rank waited for others.
     double waitedSeconds = 0;
+    /// Of collectives: the part of `seconds` that it slept because links of an
+    /// emulated network were not done.
+    double linkSeconds = 0;
   };
 
   int64_t steps = 0;

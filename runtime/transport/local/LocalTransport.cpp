@@ -306,7 +306,7 @@ Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
   Traffic traffic = channels.at(ticket.channel).at(rank).traffic;
   if (ticket.number == atOnce)
     return traffic;
-  Clock::duration waited{};
+  Clock::duration waited{}, slept{};
   Lock lock(mutex);
   self.awaited = ticket.number;
   while (true) {
@@ -316,13 +316,16 @@ Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
       block(lock, self);
       waited += Clock::now() - begin;
     } else if (double end = endOf(self, ticket); now() < end) {
+      auto begin = Clock::now();
       sleep(lock, self, end);
+      slept += Clock::now() - begin;
     } else {
       break;
     }
   }
   self.ends.erase(ticket.number);
   traffic.waitedSeconds = std::chrono::duration<double>(waited).count();
+  traffic.linkSeconds = std::chrono::duration<double>(slept).count();
   return traffic;
 }
 

@@ -242,8 +242,8 @@ Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
     throw Aborted();
   if (!isDone())
     throw Error(error);
-  traffic.waitedSeconds =
-      std::chrono::duration<double>(Clock::now() - begin).count();
+  auto moved = Clock::now();
+  traffic.waitedSeconds = std::chrono::duration<double>(moved - begin).count();
   while (!isOver(self, ticket)) {
     // A clock has no more; it is asked again then.
     constexpr double longest = 1e6;
@@ -253,6 +253,8 @@ Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
     if (isStopped)
       throw Aborted();
   }
+  traffic.linkSeconds =
+      std::chrono::duration<double>(Clock::now() - moved).count();
   self.ends.erase(ticket.number);
   return traffic;
 }

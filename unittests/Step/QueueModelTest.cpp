@@ -1,0 +1,173 @@
+//===- QueueModelTest.cpp - Tests of the time of queues -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times that follow from the rules by hand: of a data-parallel backward whose
+// gradients are reduced in buckets, of pipelines, and of queues that hold one
+// another up. And a program that the compiler's order of transfers has times
+// for, which has the same ones here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Step/QueueModel.h"
+#include "whale/Step/TransferOrder.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace whale;
+
+namespace {
+
+using Kind = QueueItem::Kind;
+using Seconds = std::vector<double>;
+
+/// Writes down a rank's items.
+class Queue {
+public:
+  Queue &compute(double seconds) {
+    queue.items.push_back({Kind::Compute, 0, seconds});
+    return *this;
+  }
+  Queue &start(size_t transfer, double seconds) {
+    queue.items.push_back({Kind::Start, queue.parts.size(), 0});
+    queue.parts.push_back({transfer, seconds});
+    return *this;
+  }
+  Queue &wait(size_t part, double seconds = 0) {
+    queue.items.push_back({Kind::Wait, part, seconds});
+    return *this;
+  }
+  operator RankQueue() const { return queue; }
+
+private:
+  RankQueue queue;
+};
+
+Seconds secondsOf(const std::vector<RankQueue> &ranks) {
+  return rankSeconds(ranks).value_or(Seconds{-1});
+}
+
+TEST(QueueModel, Computation) {
+  EXPECT_EQ(secondsOf({}), Seconds());
+  EXPECT_EQ(secondsOf({Queue(), Queue().compute(2).compute(3)}),
+            (Seconds{0, 5}));
+}
+
+TEST(QueueModel, BucketsOfGradientsHideBehindTheBackward) {
+  // Four layers of 2 s, each followed by the start of its bucket of 3 s; the
+  // second rank is 1 s late. 3 + 4 * 3, then 0.5 s for each copy.
+  auto rank = [](double late) {
+    Queue queue;
+    queue.compute(late);
+    for (size_t bucket = 0; bucket < 4; ++bucket)
+      queue.compute(2).start(bucket, 3);
+    for (size_t bucket = 0; bucket < 4; ++bucket)
+      queue.wait(bucket, bucket == 3 ? 0.5 : 0);
+    return queue;
+  };
+  EXPECT_EQ(secondsOf({rank(0), rank(1)}), (Seconds{15.5, 15.5}));
+  // Where transfers take 1 s, only the last one is not hidden.
+  auto fast = [] {
+    Queue queue;
+    for (size_t bucket = 0; bucket < 4; ++bucket)
+      queue.compute(2).start(bucket, 1);
+    for (size_t bucket = 0; bucket < 4; ++bucket)
+      queue.wait(bucket);
+    return queue;
+  };
+  EXPECT_EQ(secondsOf({fast(), fast()}), (Seconds{9, 9}));
+}
+
+TEST(QueueModel, APipelineFillsAndDrains) {
+  // Two stages, three micro-batches of 4 s, sends of 1 s. What is received one
+  // ahead is there in time; else each computation waits for its transfer.
+  Queue first, ahead, late;
+  for (size_t i = 0; i < 3; ++i)
+    first.compute(4).start(i, 1);
+  ahead.start(0, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    ahead.wait(i);
+    if (i < 2)
+      ahead.start(i + 1, 1);
+    ahead.compute(4);
+    late.start(i, 1).wait(i).compute(4);
+  }
+  EXPECT_EQ(secondsOf({first, ahead}), (Seconds{12, 17}));
+  EXPECT_EQ(secondsOf({first, late}), (Seconds{12, 19}));
+}
+
+TEST(QueueModel, ATransferWaitsForThoseBeforeItInAnyQueue) {
+  // Transfer 1 is posted on both sides at 0, but is behind 0 on the first rank,
+  // which the third one posts at 5.
+  EXPECT_EQ(
+      secondsOf({Queue().start(0, 2).start(1, 1).wait(1),
+                 Queue().start(1, 1).wait(0), Queue().compute(5).start(0, 2)}),
+      (Seconds{8, 8, 5}));
+}
+
+TEST(QueueModel, PartsMayEndAtDifferentTimes) {
+  EXPECT_EQ(secondsOf({Queue().start(0, 1).wait(0), Queue().start(0, 4).wait(0),
+                       Queue().start(1, 2).wait(0)}),
+            (Seconds{1, 4, 2}));
+}
+
+TEST(QueueModel, ACircleHasNoTime) {
+  EXPECT_EQ(rankSeconds({Queue().start(0, 1).start(1, 1).wait(0),
+                         Queue().start(1, 1).start(0, 1).wait(0)}),
+            std::nullopt);
+}
+
+/// A step of two data-parallel ranks, as the compiler orders its transfers:
+/// each reduction is ready behind some instruction and needed at the end.
+TEST(QueueModel, AgreesWithTheOrderOfTransfers) {
+  std::mt19937 random(7);
+  auto draw = [&] { return std::uniform_int_distribution(1, 9)(random); };
+  for (int round = 0; round < 200; ++round) {
+    size_t instructions = draw(), count = draw();
+    std::vector<ClassTimeline> timelines(2);
+    Seconds transfers;
+    for (size_t i = 0; i < count; ++i)
+      transfers.push_back(draw());
+    for (ClassTimeline &timeline : timelines) {
+      for (size_t i = 0; i < instructions; ++i)
+        timeline.seconds.push_back(draw());
+      for (size_t i = 0; i < count; ++i) {
+        TransferUse use;
+        use.transfer = use.channel = i;
+        use.ready = i % instructions;
+        use.needed = instructions;
+        timeline.uses.push_back(use);
+      }
+    }
+    std::optional<TransferOrder> order = orderTransfers(timelines, transfers);
+    ASSERT_TRUE(order);
+    std::vector<RankQueue> ranks;
+    for (size_t c = 0; c < 2; ++c) {
+      Queue queue;
+      std::vector<size_t> partOf(count);
+      size_t parts = 0;
+      for (size_t position = 0; position <= instructions; ++position) {
+        for (size_t transfer : order->order)
+          if (order->times[c][transfer].start == position) {
+            queue.start(transfer, transfers[transfer]);
+            partOf[transfer] = parts++;
+          }
+        for (size_t i = 0; i < count; ++i)
+          if (order->times[c][i].wait == position)
+            queue.wait(partOf[i]);
+        if (position < instructions)
+          queue.compute(timelines[c].seconds[position]);
+      }
+      ranks.push_back(queue);
+    }
+    Seconds seconds = secondsOf(ranks);
+    EXPECT_EQ(std::max(seconds[0], seconds[1]), order->seconds);
+  }
+}
+
+} // namespace
