@@ -28,14 +28,15 @@ static bool exceeds(const Json &json, int &budget) {
 void JsonLines::next(const std::string &key) {
   out += empty ? "\n" : ",\n";
   empty = false;
-  out.append(indent + 1, ' ');
+  if (indent >= 0)
+    out.append(indent + 1, ' ');
   if (!isList)
     out += printLine(key) + ": ";
 }
 
 void JsonLines::end() {
   if (!empty)
-    out.append("\n").append(indent, ' ');
+    out.append("\n").append(std::max(indent, 0), ' ');
   out += isList ? "]" : "}";
 }
 
@@ -48,7 +49,7 @@ void printJson(std::string &out, const Json &json, int depth, int indent) {
   int budget = 60;
   if (!nested || !exceeds(json, budget)) {
     std::string line = printLine(json);
-    if (!nested || line.size() + indent <= 120) {
+    if (!nested || int64_t(line.size()) + std::max(indent, 0) <= 120) {
       out += line;
       return;
     }
@@ -56,7 +57,7 @@ void printJson(std::string &out, const Json &json, int depth, int indent) {
   JsonLines lines(out, json.is_array(), indent);
   for (const auto &[key, value] : json.items()) {
     lines.next(key);
-    printJson(out, value, depth - 1, indent + 1);
+    printJson(out, value, depth - 1, indent < 0 ? indent : indent + 1);
   }
   lines.end();
 }

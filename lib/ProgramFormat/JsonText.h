@@ -22,10 +22,11 @@ using Json = nlohmann::ordered_json;
 std::string printLine(const Json &json);
 
 /// Appends the text to `out`. Lists and objects that are nested and longer than
-/// a line get one line for each element, down to `depth`.
+/// a line get one line for each element, down to `depth`. A negative `indent`
+/// stands for lines without indentation.
 void printJson(std::string &out, const Json &json, int depth, int indent = 0);
 
-/// Prints a list or object with a line for each element.
+/// Prints a list or object with a line for each element, `indent` as above.
 class JsonLines {
 public:
   JsonLines(std::string &out, bool isList, int indent)

@@ -48,6 +48,10 @@ static Json toJson(const std::vector<Rank> &ranks) {
 }
 
 namespace {
+/// For files of tables: of hundreds of thousands of short lines, a tenth would
+/// be indentation.
+constexpr int withoutIndent = -1;
+
 class ProgramWriter {
 public:
   ProgramWriter(const Program &program, const ForEach &forEach,
@@ -494,7 +498,7 @@ void ProgramWriter::writeToFiles(const Table &table) {
     std::string name =
         std::string(table.name) + "-" + std::to_string(files.size()) + ".json";
     std::string &file = texts.tables[name];
-    append(file, table, begin, end, /*indent=*/0);
+    append(file, table, begin, end, withoutIndent);
     file += "\n";
     files.push_back({{"name", name}, {"count", end - begin}});
     begin = end;
@@ -526,7 +530,7 @@ void ProgramWriter::writeTables() {
     described.try_emplace(collective.get(), Described{number});
   for (size_t i = 0; i < program.classes.size(); ++i)
     addUses(static_cast<int64_t>(i), program.classes[i].instructions);
-  std::vector<Table> tables = printTables(/*indent=*/1);
+  std::vector<Table> tables = printTables(withoutIndent);
   size_t bytes = 0;
   for (const Table &table : tables)
     for (const std::string &element : table.elements)
