@@ -15,6 +15,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -72,14 +73,95 @@ void StepLoads::findMoments() {
       add(argument, dim.getInt());
 }
 
+/// Orders what updates parameters by when its gradients are there. The program
+/// updates all parameters side by side, but instructions are ordered anew
+/// (whale-order-instructions): one parameter after the other, so that what an
+/// update needs is gone when the next one begins. Where gradients are reduced,
+/// the backward hides that, and updates are behind it; else a gradient is used
+/// as soon as it is there. What reads arguments alone goes where it is read.
+void StepLoads::orderUpdates() {
+  llvm::DenseMap<Operation *, unsigned> numbers;
+  for (auto [number, op] : llvm::enumerate(ops))
+    numbers[op] = number;
+  auto isMovable = [](Operation *op) {
+    return graphPhaseOf(op) == Phase::Apply && op->getNumRegions() == 0 &&
+           !op->hasTrait<OpTrait::IsTerminator>() &&
+           isa<TaskGraphOp>(op->getParentOp());
+  };
+  // Behind which operation each one comes: itself, if it isn't moved.
+  std::vector<unsigned> behind(ops.size());
+  // The last operation in the regions of each one.
+  std::vector<unsigned> lasts(ops.size());
+  for (size_t number = ops.size(); number-- > 0;) {
+    lasts[number] = std::max(lasts[number], unsigned(number));
+    auto outer = numbers.find(ops[number]->getParentOp());
+    if (outer != numbers.end())
+      lasts[outer->second] = std::max(lasts[outer->second], lasts[number]);
+  }
+  llvm::BitVector readsArgumentsAlone(ops.size());
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    behind[number] = number;
+    if (!isMovable(op))
+      continue;
+    unsigned latest = 0;
+    bool readsGradients = false;
+    for (Value operand : op->getOperands()) {
+      auto found = numbers.find(lookThroughTaskGraph(operand).getDefiningOp());
+      if (found == numbers.end() || readsArgumentsAlone[found->second])
+        continue;
+      readsGradients = true;
+      unsigned maker = found->second;
+      latest = std::max(latest,
+                        isMovable(ops[maker]) ? behind[maker] : lasts[maker]);
+    }
+    if (readsGradients)
+      behind[number] = latest;
+    else
+      readsArgumentsAlone.set(number);
+  }
+  for (size_t number = ops.size(); number-- > 0;) {
+    if (!readsArgumentsAlone[number])
+      continue;
+    unsigned first = ops.size();
+    for (Operation *user : ops[number]->getUsers())
+      if (auto found = numbers.find(user); found != numbers.end())
+        first = std::min(first, behind[found->second]);
+    if (first < number)
+      behind[number] = first;
+  }
+  unsigned lastBackward = 0;
+  for (auto [number, op] : llvm::enumerate(ops))
+    if (graphPhaseOf(op).value_or(Phase::Apply) != Phase::Apply)
+      lastBackward = number;
+  // Twice the number of the operation that it is at, plus one if behind that.
+  using Key = std::tuple<unsigned, unsigned, unsigned>;
+  std::vector<std::pair<Key, Operation *>> ordered;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    unsigned after = behind[number];
+    if (after == number) {
+      ordered.push_back({{2 * number, 0, number}, op});
+      continue;
+    }
+    const Mesh *mesh = stepMeshes.meshOf(op);
+    bool isReduced = mesh->getNumParts(0) * mesh->getNumParts(1) > 1;
+    unsigned at = isReduced ? std::max(after, lastBackward) : after;
+    ordered.push_back({{2 * at + 1, after, number}, op});
+  }
+  llvm::sort(ordered, llvm::less_first());
+  for (auto [place, entry] : llvm::enumerate(ordered))
+    ops[place] = entry.second;
+}
+
 void StepLoads::number() {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op != function && !hasPlacedRegions(op->getParentOp()))
       return WalkResult::skip();
-    positions[op] = ops.size();
     ops.push_back(op);
     return WalkResult::advance();
   });
+  orderUpdates();
+  for (auto [position, op] : llvm::enumerate(ops))
+    positions[op] = position;
   for (Operation *op : llvm::reverse(ops)) {
     unsigned &end = ends.try_emplace(op, positions[op]).first->second;
     unsigned last = end;

@@ -48,6 +48,7 @@ private:
   void findSpeedClasses();
   void findMoments();
   void number();
+  void orderUpdates();
   void addWork();
   void addMemory();
 
@@ -82,7 +83,8 @@ private:
   std::vector<unsigned> classOf;
   std::vector<int64_t> moments;
   int64_t grain = 1;
-  /// All operations whose values have a place, in the order of the program.
+  /// All operations whose values have a place, in the order of the program, but
+  /// updates in that in which their gradients are there.
   std::vector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
   /// Results that are written over the donated arguments that they feed.
