@@ -1,0 +1,129 @@
+"""Training steps of small models on the CUDA device of a test machine.
+
+usage: cuda_steps.py [MODEL...]
+
+The kernels are those of gpu_steps.py; here the device's own code runs them: its
+streams, events, products, transfers and graphs. What a step gives must differ
+from what it gives on the processor by at most 1e-4 of each tensor's magnitude
+(2e-2 where the model computes in bf16), and have the same bits in each of
+several steps of the same arguments, of which the later ones are graphs where
+there is one rank.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gpu_steps
+import jax
+import models
+import numpy as np
+from cases import Tensor
+from run import compiled
+
+from whale import native
+from whale.dtypes import element_name, numpy_dtype
+
+# Name of the model: how many ranks run it, and the model; those with whale's
+# annotations are sharded.
+MODELS: dict[str, tuple[str, Any]] = {
+    "gpt-bf16": ("1", gpu_steps.MODELS["gpt-bf16"]),
+    "lstm": ("1", gpu_steps.MODELS["lstm"]),
+    "convnet": ("1", gpu_steps.MODELS["convnet"]),
+    "moe": ("1", gpu_steps.MODELS["moe"]),
+    "moe-sharded": ("4", lambda: models.moe(True, 4, 16, 16, 4, 32)),
+    "classifier-sharded": ("2", lambda: models.classifier(True, 4, 12, 1000)),
+    "gpt-replicated": ("2", lambda: models.gpt(True, **gpu_steps.GPT)),
+}
+# What they add is in others, too.
+ONLY_FULL = {"convnet", "lstm"}
+STEPS = 4
+VARIABLE = "WHALE_TEST_CUDA"
+
+
+def run(
+    path: str, arguments: Sequence[np.ndarray], types: list[Tensor], steps: int
+) -> list[list[np.ndarray]]:
+    """The results of several steps, each of the same arguments."""
+    extension = native.extension()
+    program = extension.Program(path)
+    all_results = []
+    for _ in range(steps):
+        handles = [
+            extension.Array.from_host(
+                value.reshape(-1).view(np.uint8),
+                element_name(value.dtype),
+                list(value.shape),
+            )
+            for value in arguments
+        ]
+        results, _step = program.submit(handles, True)
+        all_results.append(
+            [
+                result.to_host(True)
+                .view(numpy_dtype(type_.dtype))
+                .reshape(type_.shape)
+                for result, type_ in zip(results, types)
+            ]
+        )
+    return all_results
+
+
+def check(name: str, seed: int) -> list[str]:
+    """What is wrong with the steps of a model."""
+    ranks, make = MODELS[name]
+    workload = make()
+    optimizer = models.optax.sgd(0.1, momentum=0.9)
+    workload = dataclasses.replace(workload, optimizer=optimizer)
+    params = workload.init(jax.random.key(0))
+    arguments = (params, optimizer.init(params), workload.batch)
+    step = jax.jit(workload.train_step(), keep_unused=True)
+    lowered = step.lower(*arguments)
+    text = lowered.as_text(debug_info=True)
+    flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    types = [
+        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
+        for leaf in jax.tree.leaves(lowered.out_info)
+    ]
+    with compiled(text, ranks) as path:
+        (expected,) = run(path, flat, types, 1)
+    os.environ[VARIABLE] = str(seed)
+    try:
+        with compiled(text, ranks, "cuda-test") as path:
+            found = run(path, flat, types, STEPS)
+    finally:
+        del os.environ[VARIABLE]
+    problems = []
+    tolerance = 2e-2 if name.endswith("bf16") else 1e-4
+    for number, (wanted, *results) in enumerate(zip(expected, *found)):
+        if len({array.tobytes() for array in results}) > 1:
+            problems.append(f"{name}: result {number} differs between steps")
+        a = np.asarray(wanted, np.float64)
+        b = np.asarray(results[0], np.float64)
+        apart = np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)
+        if not apart <= tolerance:
+            problems.append(f"{name}: result {number} is {apart:.2g} apart")
+    return problems
+
+
+def main() -> None:
+    is_full = "WHALE_TEST_FULL" in os.environ
+    usual = [name for name in MODELS if is_full or name not in ONLY_FULL]
+    problems = []
+    for seed, name in enumerate(sys.argv[1:] or usual):
+        begin = time.monotonic()
+        found = check(name, seed)
+        problems += found
+        seconds = time.monotonic() - begin
+        print(f"{name}: {len(found)} wrong, {seconds:.1f} s", flush=True)
+    print("\n".join(problems))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
