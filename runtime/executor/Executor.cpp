@@ -269,24 +269,6 @@ void Executor::addTo(Profile &profile, double seconds) const {
   profile.add(step);
 }
 
-/// Whether these instructions are the same in each run, and no other rank has
-/// a part in them.
-static bool isStraight(const std::vector<Instruction> &instructions) {
-  return std::ranges::all_of(instructions, [](const Instruction &instruction) {
-    const auto &operation = instruction.operation;
-    return !std::holds_alternative<While>(operation) &&
-           !std::holds_alternative<Case>(operation) &&
-           !std::holds_alternative<Start>(operation);
-  });
-}
-
-static bool isStraight(const BoundClass &boundClass) {
-  return isStraight(boundClass.instructions) &&
-         std::ranges::all_of(boundClass.functions, [](const auto &function) {
-           return isStraight(function.second.instructions);
-         });
-}
-
 void Executor::runRank(int64_t rank, const Step &step) {
   Rank &self = ranks[rank];
   self.trace = step.trace;
@@ -300,8 +282,7 @@ void Executor::runRank(int64_t rank, const Step &step) {
   bind(rank, step.arguments, step.results);
   self.slow.begin();
   self.moment.reset();
-  bool isAlike = !step.trace && !step.isProfiled && step.slowdowns.empty() &&
-                 isStraight(program.boundClassOf(rank));
+  bool isAlike = self.isStraight && !step.trace && step.slowdowns.empty();
   if (isAlike && self.device->repeat(self.buffers)) {
     self.stats.kernelFlops = self.kernelFlops;
     self.stats.productFlops = self.productFlops;
@@ -328,11 +309,30 @@ void Executor::runRank(int64_t rank, const Step &step) {
       self.stats.argumentBytes += shards[rank]->bytes;
 }
 
+/// Whether these instructions are the same in each run, and no other rank has
+/// a part in them.
+static bool isStraight(const std::vector<Instruction> &instructions) {
+  return std::ranges::all_of(instructions, [](const Instruction &instruction) {
+    const auto &operation = instruction.operation;
+    return !std::holds_alternative<While>(operation) &&
+           !std::holds_alternative<Case>(operation) &&
+           !std::holds_alternative<Start>(operation);
+  });
+}
+
+static bool isStraight(const BoundClass &boundClass) {
+  return isStraight(boundClass.instructions) &&
+         std::ranges::all_of(boundClass.functions, [](const auto &function) {
+           return isStraight(function.second.instructions);
+         });
+}
+
 /// Allocates what the rank keeps from run to run, and says where all is but
 /// arguments and results.
 void Executor::bindFixed(int64_t rank) {
   Rank &self = ranks[rank];
   const format::RankClass &rankClass = program.classOf(rank);
+  self.isStraight = isStraight(program.boundClassOf(rank));
   self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
   self.constants = self.device->adoptConstants(
       constants.data(), static_cast<int64_t>(constants.size()));

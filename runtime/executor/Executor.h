@@ -93,6 +93,9 @@ private:
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;
     RankStats stats;
+    /// Whether it does the same in each run, and no other rank has a part in
+    /// it.
+    bool isStraight = false;
     /// Of the run that was executed last: what a repeated one does, too.
     double kernelFlops = 0, productFlops = 0;
     Trace *trace = nullptr;

@@ -91,11 +91,13 @@ bool Machine::isCapturing(int gpu) const {
   });
 }
 
+/// The one that was made last, but for the stream itself.
 StreamState *Machine::otherStream(const StreamState &stream) {
+  StreamState *last = nullptr;
   for (auto &[handle, other] : streams)
     if (other->gpu == stream.gpu && other.get() != &stream)
-      return other.get();
-  return nullptr;
+      last = other.get();
+  return last;
 }
 
 void Machine::put(StreamState &given, Operation operation) {
