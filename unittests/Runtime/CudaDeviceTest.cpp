@@ -256,7 +256,7 @@ Exchange exchange(const MachineOptions &options) {
                          {arenas.back().get(), 48}};
     device.bind(tables[rank], regions);
   }
-  Copy in = {0, 1, 4}, out = {4, 0, 4};
+  Copy in = {0, 1, 4}, out = {1, 0, 4};
   KernelLaunch there = {addOne, {1, 2}, 1, 1}, back = {addOne, {2, 1}, 1, 1},
                next = {addOne, {3, 4}, 1, 1}, again = {addOne, {4, 1}, 1, 1};
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
@@ -321,7 +321,9 @@ TEST_P(CudaMutations, AreAllCaught) {
   std::cout << "of " << count << ": " << caught << " caught, " << skipped
             << " change nothing\n";
   EXPECT_GE(caught, 50);
-  EXPECT_LE(skipped, count / 2);
+  // Each operation is needed, not each event.
+  bool isOfOrder = kind == Mutation::DropRecord || kind == Mutation::DropWait;
+  EXPECT_LE(skipped, isOfOrder ? count / 2 : 0);
 }
 
 } // namespace
