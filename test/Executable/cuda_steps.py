@@ -41,7 +41,7 @@ MODELS: dict[str, tuple[str, Any]] = {
     "gpt-replicated": ("2", lambda: models.gpt(True, **gpu_steps.GPT)),
 }
 # What they add is in others, too.
-ONLY_FULL = {"convnet", "lstm"}
+ONLY_FULL = {"convnet", "lstm", "gpt-replicated"}
 STEPS = 4
 VARIABLE = "WHALE_TEST_CUDA"
 

@@ -141,6 +141,47 @@ TEST(CudaDevice, AKernelThatFaultsIsAnError) {
         device.launch(compute, launch, table);
       });
   EXPECT_SAYS(text, "kernel test: an injected fault");
+  EXPECT_SAYS(text, "WHALE_CUDA_SYNCHRONOUS=1");
+}
+
+/// What is said of a program with one module.
+std::string
+loadErrorOf(const MachineOptions &options, const std::string &text,
+            const std::map<std::string, cuda::test::TestKernel> &kernels) {
+  machine.reset();
+  machine = std::make_unique<Machine>(options);
+  machine->addModule(".target sm_90", {});
+  machine->addModule(".target sm_90 .entry k( .param )", kernels);
+  format::Program program = programOf(1, {});
+  program.gpu = {"sm_90", {{"kernels.0.ptx", ""}}};
+  program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
+  BoundProgram bound(std::move(program));
+  bound.gpuTexts = {text};
+  std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
+  try {
+    createCudaDevice(machine->libraries(), bound, transport.get(), 0, {});
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CudaDevice, ProgramsThatAGpuCannotRun) {
+  const std::string good = ".target sm_90 .entry k( .param )";
+  std::map<std::string, cuda::test::TestKernel> kernels = {
+      {"k", {addOne, 1, 0, {4}, 0, "k"}}};
+  EXPECT_EQ(loadErrorOf({}, good, kernels), "");
+  EXPECT_SAYS(loadErrorOf({.capability = 80}, good, kernels),
+              "GPU 0 (Test GPU) is of sm_80, the kernels are compiled for "
+              "sm_90 and later: compile with --gpu-arch=sm_80");
+  EXPECT_SAYS(loadErrorOf({.capability = 70}, good, kernels),
+              "sm_70, which Whale has no code for");
+  EXPECT_SAYS(loadErrorOf({}, "no text", kernels),
+              "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
+  EXPECT_SAYS(loadErrorOf({}, ".target sm_100", kernels),
+              "cannot run PTX for sm_90 on GPU 0");
+  EXPECT_SAYS(loadErrorOf({}, ".target sm_90", kernels),
+              "kernels.0.ptx has no kernel 'k'");
 }
 
 TEST(CudaDevice, FreedMemoryIsAFault) {
@@ -235,7 +276,7 @@ struct Exchange {
   bool wasRedundant = false;
 };
 Exchange exchange(const MachineOptions &options) {
-  constexpr int rounds = 6;
+  constexpr int rounds = 8;
   Exchange result;
   Devices all(onMachine(options), 2, {makeSend(0, 1), makeSend(1, 0)});
   std::vector<Integers> memories;

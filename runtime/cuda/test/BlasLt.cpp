@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In come layouts and descriptions of products, out goes an operation of a
+// stream for each product, which the processor's library computes. Types,
+// leading dimensions, alignments (as they were promised to the heuristic), the
+// workspace and the algorithm are checked as cublasLt.h documents them.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"
 #include "device/cpu/Operations.h"

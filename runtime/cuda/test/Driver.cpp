@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In come the calls that cuda.h declares; what they do to the machine goes out
+// (Machine.h). Each function takes the machine's lock, returns the error that
+// the GPU has had, checks its parameters as CUDA documents them, and puts what
+// it asks for on a stream. Those that wait let operations run. Events hold how
+// far a stream has come, and its clock. The addresses of memory are those of
+// the host. A call costs a look into a map for each handle and address.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"
 
@@ -445,6 +454,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   if (given == machine.texts.end())
     return machine.fault(own, "a module that the test machine was not given");
   *module = newHandle<Module>();
+  machine.modules[*module];
   for (const auto &[name, kernel] : given->second) {
     size_t entry = text.find(".entry " + name + "(");
     if (entry == text.npos)

@@ -53,9 +53,14 @@ void Gpu::fail(const char *function, Status status) const {
   const char *name = nullptr, *text = nullptr;
   driver.getErrorName.function(status, &name);
   driver.getErrorString.function(status, &text);
+  // Errors of kernels, which are told by whatever is called next.
+  bool isLate = status >= kIllegalAddress && status <= kLaunchFailed;
   throw Error(description + ": " + function + ": " +
               (text ? text : "unknown error") + " (" +
-              (name ? std::string(name) : std::to_string(status)) + ")");
+              (name ? std::string(name) : std::to_string(status)) + ")" +
+              (isLate ? "; an operation before this one may have failed: set "
+                        "WHALE_CUDA_SYNCHRONOUS=1 to see which"
+                      : ""));
 }
 
 static std::string inMiB(size_t bytes) {

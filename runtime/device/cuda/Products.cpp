@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // cuBLASLt computes D = A B of matrices whose columns are contiguous. A product
-// whose result has contiguous rows is computed as the transpose: Bᵀ Aᵀ. Of a
+// whose result has contiguous rows is computed as the transpose: B' A'. Of a
 // batch of several dimensions the library does the last one.
 //
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,141 @@
+//===- RankDevice.h - The device of a rank on a GPU -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
+#define WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
+
+#include "device/cuda/CudaDevice.h"
+#include "device/cuda/Mirrors.h"
+#include "device/cuda/Products.h"
+#include "device/cuda/Transfers.h"
+
+#include <array>
+#include <map>
+
+namespace whale::runtime {
+
+/// Memory that this device has allocated, by its first address.
+using Ranges = std::map<cuda::Address, int64_t>;
+
+class CudaDevice : public Device {
+public:
+  CudaDevice(std::shared_ptr<const cuda::Gpu> gpu,
+             const format::Program &program, FindGpuKernel findKernel,
+             Transport *transport, int64_t rank,
+             const CudaDeviceOptions &options);
+  ~CudaDevice() override;
+
+  void attachThread() override {
+    gpu->attach();
+    cpu->attachThread();
+  }
+  void reset() override;
+  void finish() override;
+
+  std::shared_ptr<Buffer> allocate(MemorySpace space, int64_t bytes) override;
+  std::shared_ptr<Buffer> adoptConstants(const void *data,
+                                         int64_t bytes) override;
+  void bind(BufferTable &table, std::span<const Region> regions) override;
+  void select(BufferTable &table, const BufferTable &from,
+              std::span<const BufferIndex> indices) override {
+    std::vector<void *> &addresses = addressesOf(table);
+    addresses.clear();
+    for (BufferIndex index : indices)
+      addresses.push_back(addressesOf(from)[index]);
+  }
+
+  Event record(Queue queue) override;
+  void wait(Queue queue, Event event) override;
+
+  void launch(Queue queue, const KernelLaunch &launch,
+              const BufferTable &table) override;
+  void matmul(Queue queue, const Matmul &matmul,
+              const BufferTable &table) override;
+  void convolution(Queue queue, const Convolution &convolution,
+                   const BufferTable &table) override;
+  void call(Queue queue, const Call &call, const BufferTable &table) override;
+  void copy(Queue queue, const Copy &copy, const BufferTable &table) override;
+  int64_t readInteger(Queue queue, const BufferTable &table, BufferIndex buffer,
+                      DType dtype) override;
+
+  void start(Queue queue, const Start &start,
+             const BufferTable &table) override;
+  Traffic waitFor(Queue queue, int64_t transfer) override;
+
+  bool repeat(const BufferTable &table) override;
+  void beginRecording(const BufferTable &table) override;
+  void endRecording() override;
+
+  double leastSeconds(double flops, double bytes,
+                      std::optional<DType> product) override;
+  int64_t scratchBytes() const override {
+    return mirrors.bytes() + 2 * workspaceBytes;
+  }
+
+private:
+  struct Operand {
+    void *memory;
+    int64_t bytes;
+    bool isRead, isWritten;
+  };
+  void computeOnHost(Queue queue, std::span<const Operand> operands,
+                     const std::function<void(std::span<void *const>)> &run);
+  template <typename Op>
+  void computeOnHost(Queue queue, const Op &op, const BufferTable &table,
+                     std::array<int64_t, 3> bytes, bool readsOut,
+                     void (Device::*method)(Queue, const Op &,
+                                            const BufferTable &));
+  void prepare();
+  void endOperation(Queue queue) {
+    if (isSynchronous && !isRecording)
+      gpu->synchronize(gpu->stream(queue));
+  }
+  void dropGraph();
+  void *workspace(Queue queue);
+  double seconds(const std::function<void()> &put);
+
+  std::shared_ptr<const cuda::Gpu> gpu;
+  FindGpuKernel findKernel;
+  const bool isSynchronous;
+  std::unique_ptr<Device> cpu;
+  std::shared_ptr<Ranges> ranges = std::make_shared<Ranges>();
+  cuda::PinnedPool pool;
+  cuda::Mirrors mirrors;
+  cuda::Transfers transfers;
+
+  /// The events of a queue, by their numbers modulo the length: an event that
+  /// was recorded over is one that comes later.
+  static constexpr int64_t keptEvents = 64;
+  struct QueueEvents {
+    std::array<cuda::EventHandle, keptEvents> handles = {};
+    int64_t count = 0;
+  };
+  std::array<QueueEvents, 2> events;
+  cuda::EventHandle broughtThere = nullptr;
+
+  std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
+  cuda::BlasHandle blas = nullptr;
+  int64_t workspaceBytes = 0;
+  std::array<std::shared_ptr<Buffer>, 2> workspaces;
+  /// By product and the alignment of its operands; null for those that the
+  /// processor does.
+  std::map<std::pair<const Matmul *, uint32_t>, std::unique_ptr<cuda::Product>>
+      products;
+
+  /// Addresses of the tables of a run that has been recorded, or could be.
+  std::vector<void *> recorded;
+  cuda::GraphExec graph = nullptr;
+  bool isRecording = false, hasHostWork = false;
+  int64_t recordings = 0;
+
+  std::optional<double> bandwidth, floatPeak, halfPeak;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H

@@ -1,0 +1,218 @@
+//===- RankProducts.cpp - Products and library calls on a GPU -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In come products, convolutions and calls with the addresses of their buffers
+// on the GPU; what cuBLASLt has goes there, the rest to the processor. Peaks of
+// the roofline are measured here, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/RankDevice.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace whale::runtime {
+
+using cuda::PinnedPool;
+
+void *CudaDevice::workspace(Queue queue) {
+  std::shared_ptr<Buffer> &its = workspaces[static_cast<size_t>(queue)];
+  if (!its)
+    its = allocate(MemorySpace::Device, workspaceBytes);
+  return its->data.get();
+}
+
+/// Elements from the first to the last one of a tensor with these strides.
+static int64_t spanOf(std::initializer_list<std::pair<int64_t, int64_t>> dims,
+                      const std::vector<Matmul::Batch> &batch,
+                      int64_t Matmul::Batch::*stride) {
+  int64_t span = 1;
+  bool isEmpty = false;
+  auto add = [&](int64_t size, int64_t step) {
+    isEmpty |= size == 0;
+    span += (size - 1) * step;
+  };
+  for (const auto &[size, step] : dims)
+    add(size, step);
+  for (const Matmul::Batch &dim : batch)
+    add(dim.size, dim.*stride);
+  return isEmpty ? 0 : span;
+}
+
+void CudaDevice::matmul(Queue queue, const Matmul &matmul,
+                        const BufferTable &table) {
+  prepare();
+  using Batch = Matmul::Batch;
+  const std::vector<void *> &memory = addressesOf(table);
+  void *lhs = memory[matmul.lhs], *rhs = memory[matmul.rhs],
+       *out = memory[matmul.out];
+  int64_t outSpan = spanOf({{matmul.m, matmul.mOut}, {matmul.n, matmul.nOut}},
+                           matmul.batch, &Batch::out);
+  if (outSpan == 0)
+    return;
+  uint32_t alignment = cuda::alignmentOf(matmul, lhs, rhs, out);
+  auto [it, isNew] = products.try_emplace({&matmul, alignment});
+  if (isNew && cuda::isForBlas(matmul))
+    it->second = std::make_unique<cuda::Product>(*gpu, blas, matmul, alignment,
+                                                 workspaceBytes);
+  if (it->second) {
+    it->second->run(lhs, rhs, out, workspace(queue), gpu->stream(queue));
+    return endOperation(queue);
+  }
+  int64_t lhsSpan = spanOf({{matmul.m, matmul.mLhs}, {matmul.k, matmul.kLhs}},
+                           matmul.batch, &Batch::lhs);
+  int64_t rhsSpan = spanOf({{matmul.k, matmul.kRhs}, {matmul.n, matmul.nRhs}},
+                           matmul.batch, &Batch::rhs);
+  // Elements between those of the result keep their values.
+  computeOnHost(queue, matmul, table,
+                {lhsSpan * byteSize(matmul.lhsType),
+                 rhsSpan * byteSize(matmul.rhsType),
+                 outSpan * byteSize(matmul.outType)},
+                /*readsOut=*/true, &Device::matmul);
+}
+
+void CudaDevice::convolution(Queue queue, const Convolution &convolution,
+                             const BufferTable &table) {
+  prepare();
+  computeOnHost(
+      queue, convolution, table,
+      {elementCount(convolution.lhsShape) * byteSize(convolution.lhsType),
+       elementCount(convolution.rhsShape) * byteSize(convolution.rhsType),
+       elementCount(convolution.outShape) * byteSize(convolution.outType)},
+      /*readsOut=*/false, &Device::convolution);
+}
+
+void CudaDevice::call(Queue queue, const Call &call, const BufferTable &table) {
+  prepare();
+  std::vector<Operand> operands;
+  auto add = [&](const std::vector<BufferIndex> &buffers, bool isWritten) {
+    for (BufferIndex buffer : buffers)
+      operands.push_back({addressesOf(table)[buffer],
+                          call.bytes.at(operands.size()), !isWritten,
+                          isWritten});
+  };
+  add(call.inputs, false);
+  add(call.outputs, true);
+  computeOnHost(queue, operands, [&](std::span<void *const> memory) {
+    call.function(memory.first(call.inputs.size()),
+                  memory.subspan(call.inputs.size()));
+  });
+}
+
+template <typename Op>
+void CudaDevice::computeOnHost(Queue queue, const Op &op,
+                               const BufferTable &table,
+                               std::array<int64_t, 3> bytes, bool readsOut,
+                               void (Device::*method)(Queue, const Op &,
+                                                      const BufferTable &)) {
+  const std::vector<void *> &memory = addressesOf(table);
+  std::array<Operand, 3> operands = {
+      Operand{memory[op.lhs], bytes[0], true, false},
+      Operand{memory[op.rhs], bytes[1], true, false},
+      Operand{memory[op.out], bytes[2], readsOut, true}};
+  computeOnHost(queue, operands, [&](std::span<void *const> data) {
+    BufferTable own;
+    std::vector<void *> &addresses = addressesOf(own);
+    addresses.resize(
+        static_cast<size_t>(std::max({op.lhs, op.rhs, op.out}) + 1));
+    addresses[op.lhs] = data[0];
+    addresses[op.rhs] = data[1];
+    addresses[op.out] = data[2];
+    ((*cpu).*method)(queue, op, own);
+  });
+}
+
+void CudaDevice::computeOnHost(
+    Queue queue, std::span<const Operand> operands,
+    const std::function<void(std::span<void *const>)> &run) {
+  hasHostWork = true;
+  cuda::Stream stream = gpu->stream(queue);
+  std::vector<PinnedPool::Block> blocks;
+  std::vector<void *> memory;
+  auto giveAll = [&] {
+    for (PinnedPool::Block &block : blocks)
+      pool.give(block, stream);
+  };
+  for (const Operand &operand : operands) {
+    blocks.push_back(pool.take(operand.bytes));
+    memory.push_back(blocks.back().data);
+    if (operand.isRead)
+      gpu->copy(memory.back(), operand.memory, operand.bytes, stream);
+  }
+  gpu->synchronize(stream);
+  try {
+    run(memory);
+  } catch (...) {
+    giveAll();
+    throw;
+  }
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].isWritten)
+      gpu->copy(operands[i].memory, memory[i], operands[i].bytes, stream);
+  giveAll();
+  endOperation(queue);
+}
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+/// The shortest of a few runs.
+double CudaDevice::seconds(const std::function<void()> &put) {
+  using Clock = std::chrono::steady_clock;
+  double least = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    gpu->synchronize(gpu->compute);
+    auto begin = Clock::now();
+    put();
+    gpu->synchronize(gpu->compute);
+    double time = std::chrono::duration<double>(Clock::now() - begin).count();
+    least = attempt == 0 ? time : std::min(least, time);
+  }
+  return std::max(least, 1e-9);
+}
+
+double CudaDevice::leastSeconds(double flops, double bytes,
+                                std::optional<DType> product) {
+  gpu->attach();
+  if (!bandwidth) {
+    int64_t size = int64_t(gpu->multiprocessors()) << 20;
+    auto from = allocate(MemorySpace::Device, size),
+         to = allocate(MemorySpace::Device, size);
+    bandwidth =
+        2.0 * static_cast<double>(size) / seconds([&] {
+          gpu->copy(to->data.get(), from->data.get(), size, gpu->compute);
+        });
+  }
+  bool isHalf = product == DType::BF16;
+  std::optional<double> &peak = isHalf ? halfPeak : floatPeak;
+  if (!peak) {
+    int64_t side = int64_t(gpu->multiprocessors()) * 32;
+    Matmul op;
+    op.lhsType = op.rhsType = op.outType = isHalf ? DType::BF16 : DType::F32;
+    op.m = op.n = op.k = side;
+    op.mLhs = op.mOut = op.kRhs = side;
+    op.kLhs = op.nRhs = op.nOut = 1;
+    auto operand =
+             allocate(MemorySpace::Device, side * side * byteSize(op.lhsType)),
+         result =
+             allocate(MemorySpace::Device, side * side * byteSize(op.outType));
+    void *lhs = operand->data.get(), *out = result->data.get();
+    cuda::Product prepared(*gpu, blas, op, 256, workspaceBytes);
+    auto work = 2.0 * static_cast<double>(side) * static_cast<double>(side) *
+                static_cast<double>(side);
+    peak =
+        work / seconds([&] {
+          prepared.run(lhs, lhs, out, workspace(Queue::Compute), gpu->compute);
+        });
+  }
+  return std::max(flops / *peak, bytes / *bandwidth);
+}
+
+} // namespace whale::runtime
