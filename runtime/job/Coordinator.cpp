@@ -231,11 +231,13 @@ void Server::poll() {
 }
 
 void Server::accept() {
-  // More strangers than that at a time wait in the socket's queue.
-  size_t strangers = std::ranges::count_if(
-      connections, [](const Connection &each) { return !each.isMember; });
+  // Of more strangers than that the one that came first has to go.
+  auto isStranger = [](const Connection &each) {
+    return !each.isMember && !each.isClosed;
+  };
+  size_t strangers = std::ranges::count_if(connections, isStranger);
   if (strangers > 64 + members.size())
-    return;
+    lose(*std::ranges::find_if(connections, isStranger));
   int socket =
       accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket >= 0)
@@ -501,11 +503,16 @@ void Server::gather() {
                   given->given->first);
     fields.text(member.given->second);
   }
+  std::string name = given->given->first, all = fields.take();
   for (Member &member : members) {
     member.given.reset();
     member.advanced = Clock::now();
   }
-  sendAll(Kind::Gathered, fields.take());
+  if (all.size() > membersBytes)
+    return fail(name + " of all processes have " + std::to_string(all.size()) +
+                " bytes, more than processes tell each other (" +
+                std::to_string(membersBytes) + ")");
+  sendAll(Kind::Gathered, all);
 }
 
 std::string Server::missing() const {

@@ -104,6 +104,7 @@ private:
   void authenticate();
   Frame read(Clock::time_point end);
   void send(Kind kind, const std::string &fields);
+  void write(const std::string &bytes);
   void work();
   void take(const Frame &frame);
   void setError(const std::string &what);
@@ -177,7 +178,7 @@ void Joined::stop() {
     isEnding = true;
     changed.notify_all();
   }
-  [[maybe_unused]] ssize_t put = write(wakePipe[1], "", 1);
+  [[maybe_unused]] ssize_t put = ::write(wakePipe[1], "", 1);
   if (thread.joinable())
     thread.join();
   coordinator.reset();
@@ -186,8 +187,42 @@ void Joined::stop() {
       close(std::exchange(*file, -1));
 }
 
+/// The milliseconds until a time, for poll.
+static int millisecondsTo(Clock::time_point end) {
+  auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+/// False with errno. A host that does not answer takes until `end`.
+static bool connectTo(int file, const addrinfo &address,
+                      Clock::time_point end) {
+  int flags = fcntl(file, F_GETFL);
+  fcntl(file, F_SETFL, flags | O_NONBLOCK);
+  if (::connect(file, address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS)
+      return false;
+    pollfd waited = {file, POLLOUT, 0};
+    int ready = 0;
+    do {
+      ready = poll(&waited, 1, millisecondsTo(end));
+    } while (ready < 0 && errno == EINTR);
+    int error = ETIMEDOUT;
+    socklen_t size = sizeof(error);
+    if (ready > 0)
+      getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &size);
+    errno = error;
+    if (error)
+      return false;
+  }
+  fcntl(file, F_SETFL, flags);
+  return true;
+}
+
 void Joined::connect() {
-  auto end = Clock::now() + std::chrono::duration<double>(options.joinLimit);
+  auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(options.joinLimit));
   std::string what;
   std::chrono::milliseconds pause(20);
   while (true) {
@@ -199,7 +234,7 @@ void Joined::connect() {
     what = error ? gai_strerror(error) : "";
     for (addrinfo *each = list; each && socket < 0; each = each->ai_next) {
       int file = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (file >= 0 && ::connect(file, each->ai_addr, each->ai_addrlen) == 0) {
+      if (file >= 0 && connectTo(file, *each, end)) {
         socket = file;
         break;
       }
@@ -234,10 +269,10 @@ Frame Joined::read(Clock::time_point end) {
       throw Error("what listens at " + options.host + ":" +
                   std::to_string(options.port) + " is no process of Whale");
     pollfd file = {socket, POLLIN, 0};
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - Clock::now());
-    if (left.count() <= 0 ||
-        poll(&file, 1, static_cast<int>(left.count())) == 0)
+    int ready = poll(&file, 1, millisecondsTo(end));
+    if (ready < 0 && errno == EINTR)
+      continue;
+    if (ready <= 0)
       throw Error("the first process does not answer at " + options.host + ":" +
                   std::to_string(options.port));
     char buffer[65536];
@@ -281,6 +316,11 @@ void Joined::authenticate() {
 void Joined::send(Kind kind, const std::string &fields) {
   std::string bytes = encode(kind, fields);
   std::lock_guard lock(sendMutex);
+  write(bytes);
+}
+
+/// With `sendMutex` held.
+void Joined::write(const std::string &bytes) {
   size_t sent = 0;
   while (sent < bytes.size()) {
     ssize_t size =
@@ -372,18 +412,24 @@ Progress Joined::progress() {
   return all;
 }
 
+/// Not while something else is sent, which may wait for a coordinator that
+/// takes nothing any more: what is sent is a sign of life, too.
 void Joined::beat() {
+  std::unique_lock lock(sendMutex, std::try_to_lock);
+  if (!lock)
+    return;
   Progress now = progress();
-  send(Kind::Beat, FieldWriter()
-                       .number(now.isInStep)
-                       .number(now.isInRelayout)
-                       .number(now.count)
-                       .number(now.steps)
-                       .number(static_cast<uint64_t>(now.slowestStep * 1e6))
-                       .text(now.ranks)
-                       .text(now.busy)
-                       .text(now.waiting)
-                       .take());
+  write(encode(Kind::Beat,
+               FieldWriter()
+                   .number(now.isInStep)
+                   .number(now.isInRelayout)
+                   .number(now.count)
+                   .number(now.steps)
+                   .number(static_cast<uint64_t>(now.slowestStep * 1e6))
+                   .text(now.ranks)
+                   .text(now.busy)
+                   .text(now.waiting)
+                   .take()));
 }
 
 void Joined::work() {
@@ -401,19 +447,25 @@ void Joined::work() {
       if (isEnding)
         return;
     }
-    if (patience.count() > 0 && Clock::now() - heard > patience)
-      setError("process 0, which coordinates the others, has given no sign of "
-               "life for " +
-               std::to_string(patience.count() / 1000) +
-               " seconds: it was stopped, or its host cannot be reached");
     if (Clock::now() >= nextBeat) {
       beat();
       nextBeat = Clock::now() + interval;
     }
     pollfd files[] = {{socket, POLLIN, 0}, {wakePipe[0], POLLIN, 0}};
-    if (poll(files, 2, static_cast<int>(interval.count())) < 0 ||
-        !files[0].revents)
+    if (poll(files, 2, static_cast<int>(interval.count())) < 0)
       continue;
+    // Of a process that was stopped itself there is something to read.
+    if (!files[0].revents) {
+      if (patience.count() > 0 && Clock::now() - heard > patience) {
+        setError("process 0, which coordinates the others, has given no sign "
+                 "of life for " +
+                 std::to_string(patience.count() / 1000) +
+                 " seconds: it was stopped, or its host cannot be reached");
+        // A thread that sends to it goes on.
+        shutdown(socket, SHUT_RDWR);
+      }
+      continue;
+    }
     char buffer[65536];
     ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
     if (size < 0 && errno == EINTR)
@@ -468,6 +520,7 @@ std::shared_ptr<void> Joined::onFailure(Callback callback) {
   {
     Lock lock(mutex);
     already = error;
+    std::erase_if(listeners, [](const auto &each) { return each.expired(); });
     if (!already)
       listeners.push_back(listener);
   }

@@ -346,6 +346,9 @@ static std::pair<std::string, int> parseAddress(const std::string &text) {
   return {host, port};
 }
 
+/// As many as a cluster has devices.
+static constexpr int64_t kMostNodes = 32768;
+
 /// "I/K": node I, counted from 0, of K.
 static std::pair<int64_t, int64_t> parseNode(const std::string &text) {
   int64_t node = -1, nodes = 0;
@@ -353,10 +356,13 @@ static std::pair<int64_t, int64_t> parseNode(const std::string &text) {
   auto [slash, error] = std::from_chars(text.c_str(), end, node);
   if (error == std::errc() && slash != end && *slash == '/') {
     auto [rest, other] = std::from_chars(slash + 1, end, nodes);
-    if (other == std::errc() && rest == end && node >= 0 && node < nodes)
+    if (other == std::errc() && rest == end && node >= 0 && node < nodes &&
+        nodes <= kMostNodes)
       return {node, nodes};
   }
-  throw Error("--node: '" + text + "' is no I/K, node I (from 0) of K");
+  throw Error("--node: '" + text +
+              "' is no I/K, node I (from 0) of K, at most " +
+              std::to_string(kMostNodes));
 }
 
 /// Starts the processes of this host, each with this one's arguments.
@@ -407,12 +413,12 @@ static void runProcess(const Options &options) {
   jobOptions.progressLimit = options.progressLimit;
   if (jobOptions.processes > 1)
     jobOptions.program = checksumOf(options.program);
-  if (!options.logDirectory.empty() && jobOptions.process > 0 &&
-      !options.processes)
-    redirect(options.logDirectory, jobOptions.process);
   std::shared_ptr<Job> job = Job::join(jobOptions);
   std::string error;
   try {
+    if (!options.logDirectory.empty() && jobOptions.process > 0 &&
+        !options.processes)
+      redirect(options.logDirectory, jobOptions.process);
     run(options, job);
     job->leave();
     return;
@@ -478,15 +484,19 @@ int main(int argc, char **argv) {
   app.add_option("--network", options.network,
                  "Cluster file whose links the ranks emulate: a transfer ends "
                  "when its time on them has passed, too; device i is rank i");
-  app.add_option("--nprocs", options.processes,
-                 "Run the ranks in so many processes, or so many on this host")
-      ->check(countUpTo(1 << 16));
+  CLI::Option *processes =
+      app.add_option(
+             "--nprocs", options.processes,
+             "Run the ranks in so many processes, or so many on this host")
+          ->check(countUpTo(1 << 16));
   app.add_option("--coordinator", options.coordinator,
                  "With --nprocs on several hosts: where the first process "
                  "listens, the same on all")
+      ->needs(processes)
       ->type_name("HOST:PORT");
   app.add_option("--node", options.node,
                  "With --coordinator: which of the hosts this is, from 0")
+      ->needs(processes)
       ->type_name("I/K");
   app.add_option("--transport", options.transport,
                  "What moves data between ranks: local (one process), ucx or "

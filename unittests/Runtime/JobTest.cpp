@@ -131,6 +131,64 @@ TEST(Job, SomethingElseListens) {
   close(listener);
 }
 
+TEST(Job, TheFirstOneStopsWhileAnotherSends) {
+  int listener = job::listenOn("127.0.0.1", 0);
+  JobOptions options;
+  options.process = 1;
+  options.processes = 2;
+  options.port = job::portOf(listener);
+  options.reportSeconds = 0.1;
+  std::promise<void> hasFailed;
+  // Welcomes the process, says that it may be silent for half a second, and
+  // takes nothing any more.
+  std::thread first([&] {
+    using namespace job;
+    int file = accept(listener, nullptr, nullptr);
+    std::string in;
+    auto next = [&]() -> std::string {
+      bool isWrong = false;
+      while (true) {
+        if (auto frame = decode(in, strangersBytes, isWrong))
+          return frame->fields;
+        char buffer[4096];
+        ssize_t size = recv(file, buffer, sizeof(buffer), 0);
+        if (size <= 0)
+          return std::string();
+        in.append(buffer, size);
+      }
+    };
+    auto put = [&](Kind kind, const std::string &fields) {
+      std::string bytes = encode(kind, fields);
+      EXPECT_EQ(send(file, bytes.data(), bytes.size(), 0),
+                ssize_t(bytes.size()));
+    };
+    std::string hello = next();
+    std::string challenge = FieldWriter().text(makeNonce()).text("").take();
+    put(Kind::Challenge,
+        challenge + FieldWriter()
+                        .text(prove("", "coordinator", hello, challenge))
+                        .take());
+    next();
+    put(Kind::Welcome, "");
+    put(Kind::Beat, FieldWriter().number(500).take());
+    hasFailed.get_future().wait();
+    close(file);
+  });
+  std::string error;
+  try {
+    std::shared_ptr<Job> job = Job::join(options);
+    job->allGather("x", std::string(64 << 20, 'x'));
+  } catch (const Error &failure) {
+    error = failure.what();
+  }
+  hasFailed.set_value();
+  first.join();
+  close(listener);
+  EXPECT_TRUE(error.starts_with("process 0, which coordinates the others, has "
+                                "given no sign of life"))
+      << error;
+}
+
 TEST(Job, OneIsThereTwice) {
   std::string error = errorOf({{0, 3}, {1, 3}, {1, 3}}, longTime, [](Job &) {});
   EXPECT_TRUE(error.starts_with("two processes are process 1: process 1 (host"))
