@@ -28,9 +28,7 @@ Machine &Machine::get() {
 Machine::Machine(const MachineOptions &options)
     : options(options), gpus(static_cast<size_t>(options.gpus)),
       random(options.seed) {
-  if (current)
-    throw Error("there is a test machine already");
-  current = this;
+  previous = std::exchange(current, this);
   fillDriver(tables.driver);
   fillBlasLt(tables.blas);
 }
@@ -38,7 +36,7 @@ Machine::Machine(const MachineOptions &options)
 Machine::~Machine() {
   for (const auto &[address, range] : memory)
     std::free(reinterpret_cast<void *>(address));
-  current = nullptr;
+  current = previous;
 }
 
 void Machine::addModule(const std::string &text,

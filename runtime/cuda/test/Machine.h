@@ -116,7 +116,8 @@ public:
   Machine(const Machine &) = delete;
   Machine &operator=(const Machine &) = delete;
 
-  /// Tables of this machine, the only one at a time.
+  /// Tables of this machine. What uses those of another one rests until this
+  /// one is gone.
   const Libraries &libraries() const { return tables; }
 
   /// The kernels of a module, by name, which stay where they are.
@@ -174,6 +175,7 @@ public:
 private:
   void run(StreamState &stream);
 
+  Machine *previous = nullptr;
   Libraries tables;
   std::mt19937_64 random;
   std::vector<std::string> faults;

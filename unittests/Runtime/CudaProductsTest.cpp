@@ -1,0 +1,146 @@
+//===- CudaProductsTest.cpp - Products as cuBLASLt takes them -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random products of small whole numbers, whose results are exact, on the test
+// machine and on the processor. The machine refuses what cuBLASLt would.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TransportScenario.h"
+#include "cuda/test/Machine.h"
+#include "device/cuda/CudaDevice.h"
+#include "device/cuda/Products.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace whale::runtime::test {
+namespace {
+
+using cuda::test::Machine;
+
+int64_t pick(std::mt19937 &random, int64_t count) {
+  return static_cast<int64_t>(random() % static_cast<unsigned>(count));
+}
+
+/// Strides of a tensor whose dimensions are in some order in memory, the last
+/// one with a gap now and then. Returns the elements that it spans.
+int64_t layOut(std::mt19937 &random, const std::vector<int64_t> &sizes,
+               std::vector<int64_t> &strides) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  strides.assign(sizes.size(), 0);
+  int64_t stride = 1;
+  for (size_t dim : order) {
+    strides[dim] = stride;
+    stride *= sizes[dim] + (pick(random, 4) == 0 ? 3 : 0);
+  }
+  return stride;
+}
+
+struct Case {
+  Matmul op;
+  int64_t lhsElements, rhsElements, outElements;
+};
+
+Case makeCase(std::mt19937 &random) {
+  static constexpr DType types[][2] = {
+      {DType::F32, DType::F32},  {DType::BF16, DType::BF16},
+      {DType::BF16, DType::F32}, {DType::F16, DType::F16},
+      {DType::F64, DType::F64},  {DType::C64, DType::C64},
+      {DType::I32, DType::I32}};
+  Case result;
+  Matmul &op = result.op;
+  const auto &type = types[pick(random, 7)];
+  op.lhsType = op.rhsType = type[0];
+  op.outType = type[1];
+  op.m = 1 + pick(random, 9), op.n = 1 + pick(random, 9);
+  op.k = 1 + pick(random, 9);
+  op.accumulate = pick(random, 3) == 0;
+  std::vector<int64_t> lhs = {op.m, op.k}, rhs = {op.k, op.n},
+                       out = {op.m, op.n};
+  for (int64_t dims = pick(random, 4); dims > 0; --dims) {
+    int64_t size = 1 + pick(random, 3);
+    op.batch.push_back({size, 0, 0, 0});
+    for (auto *sizes : {&lhs, &rhs, &out})
+      sizes->push_back(size);
+  }
+  std::vector<int64_t> strides;
+  result.lhsElements = layOut(random, lhs, strides);
+  op.mLhs = strides[0], op.kLhs = strides[1];
+  for (size_t i = 0; i < op.batch.size(); ++i)
+    op.batch[i].lhs = strides[i + 2];
+  result.rhsElements = layOut(random, rhs, strides);
+  op.kRhs = strides[0], op.nRhs = strides[1];
+  for (size_t i = 0; i < op.batch.size(); ++i)
+    op.batch[i].rhs = pick(random, 4) ? strides[i + 2] : 0;
+  result.outElements = layOut(random, out, strides);
+  op.mOut = strides[0], op.nOut = strides[1];
+  for (size_t i = 0; i < op.batch.size(); ++i)
+    op.batch[i].out = strides[i + 2];
+  op.lhs = 0, op.rhs = 1, op.out = 2;
+  return result;
+}
+
+std::shared_ptr<Buffer> makeBuffer(const Bytes &bytes) {
+  auto buffer = Buffer::allocate(static_cast<int64_t>(bytes.size()));
+  std::memcpy(buffer->data.get(), bytes.data(), bytes.size());
+  return buffer;
+}
+
+TEST(CudaProducts, AreThoseOfTheProcessor) {
+  Machine machine({});
+  format::Program program = programOf(1, {});
+  auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
+  auto gpu =
+      createCudaDevice(machine.libraries(), program, noKernels, nullptr, 0, {});
+  auto cpu = createCpuDevice(1);
+  gpu->attachThread();
+  cpu->attachThread();
+  std::mt19937 random(11);
+  int64_t forBlas = 0;
+  constexpr int64_t count = 400;
+  // A device knows products by their addresses.
+  std::vector<Case> cases;
+  for (int64_t i = 0; i < count; ++i)
+    cases.push_back(makeCase(random));
+  for (const Case &each : cases) {
+    const Matmul &op = each.op;
+    SCOPED_TRACE(&each - cases.data());
+    forBlas += cuda::isForBlas(op);
+    Bytes lhs = randomElements(random, op.lhsType, each.lhsElements),
+          rhs = randomElements(random, op.rhsType, each.rhsElements),
+          out = randomElements(random, op.outType, each.outElements);
+    std::vector<Bytes> results;
+    for (Device *device : {cpu.get(), gpu.get()}) {
+      std::shared_ptr<Buffer> buffers[] = {makeBuffer(lhs), makeBuffer(rhs),
+                                           makeBuffer(out)};
+      Region regions[] = {{buffers[0].get(), 0, true, false},
+                          {buffers[1].get(), 0, true, false},
+                          {buffers[2].get(), 0}};
+      BufferTable table;
+      device->reset();
+      device->bind(table, regions);
+      device->matmul(Queue::Compute, op, table);
+      device->finish();
+      device->bind(table, {});
+      auto *data = static_cast<uint8_t *>(buffers[2]->data.get());
+      results.emplace_back(data, data + buffers[2]->bytes);
+    }
+    ASSERT_EQ(machine.takeFaults(), std::vector<std::string>());
+    ASSERT_EQ(results[0], results[1]);
+  }
+  EXPECT_GT(forBlas, count / 4);
+  EXPECT_LT(forBlas, count);
+  std::cout << forBlas << " of " << count << " by cuBLASLt\n";
+}
+
+} // namespace
+} // namespace whale::runtime::test
