@@ -21,13 +21,15 @@ from typing import Any
 
 import gpu_steps
 import jax
-import models
 import numpy as np
 from cases import Tensor
 from run import compiled
 
 from whale import native
 from whale.dtypes import element_name, numpy_dtype
+
+# Those of the benchmarks: this folder has a module of that name, too.
+models: Any = gpu_steps.models
 
 # Name of the model: how many ranks run it, and the model; those with whale's
 # annotations are sharded.
