@@ -73,23 +73,20 @@ void StepLoads::findMoments() {
       add(argument, dim.getInt());
 }
 
-/// Orders what updates parameters by when its gradients are there. The program
-/// updates all parameters side by side, but instructions are ordered anew
-/// (whale-order-instructions): one parameter after the other, so that what an
-/// update needs is gone when the next one begins. Where gradients are reduced,
-/// the backward hides that, and updates are behind it; else a gradient is used
-/// as soon as it is there. What reads arguments alone goes where it is read.
-void StepLoads::orderUpdates() {
+/// Whether an operation updates parameters by itself, inside of no loop.
+static bool isUpdate(Operation *op) {
+  return graphPhaseOf(op) == Phase::Apply && op->getNumRegions() == 0 &&
+         !op->hasTrait<OpTrait::IsTerminator>() &&
+         isa<TaskGraphOp>(op->getParentOp());
+}
+
+/// By operation: its number or, of an update, that of the last operation that
+/// is no such update and whose results it depends on, directly or through other
+/// updates. What reads arguments alone has the number of its first reader.
+std::vector<unsigned> StepLoads::findLastMakers() const {
   llvm::DenseMap<Operation *, unsigned> numbers;
   for (auto [number, op] : llvm::enumerate(ops))
     numbers[op] = number;
-  auto isMovable = [](Operation *op) {
-    return graphPhaseOf(op) == Phase::Apply && op->getNumRegions() == 0 &&
-           !op->hasTrait<OpTrait::IsTerminator>() &&
-           isa<TaskGraphOp>(op->getParentOp());
-  };
-  // Behind which operation each one comes: itself, if it isn't moved.
-  std::vector<unsigned> behind(ops.size());
   // The last operation in the regions of each one.
   std::vector<unsigned> lasts(ops.size());
   for (size_t number = ops.size(); number-- > 0;) {
@@ -98,54 +95,54 @@ void StepLoads::orderUpdates() {
     if (outer != numbers.end())
       lasts[outer->second] = std::max(lasts[outer->second], lasts[number]);
   }
+  std::vector<unsigned> makers(ops.size());
   llvm::BitVector readsArgumentsAlone(ops.size());
   for (auto [number, op] : llvm::enumerate(ops)) {
-    behind[number] = number;
-    if (!isMovable(op))
+    makers[number] = number;
+    if (!isUpdate(op))
       continue;
-    unsigned latest = 0;
-    bool readsGradients = false;
+    std::optional<unsigned> latest;
     for (Value operand : op->getOperands()) {
       auto found = numbers.find(lookThroughTaskGraph(operand).getDefiningOp());
       if (found == numbers.end() || readsArgumentsAlone[found->second])
         continue;
-      readsGradients = true;
       unsigned maker = found->second;
-      latest = std::max(latest,
-                        isMovable(ops[maker]) ? behind[maker] : lasts[maker]);
+      maker = isUpdate(ops[maker]) ? makers[maker] : lasts[maker];
+      latest = std::max(latest.value_or(0), maker);
     }
-    if (readsGradients)
-      behind[number] = latest;
+    if (latest)
+      makers[number] = *latest;
     else
       readsArgumentsAlone.set(number);
   }
-  for (size_t number = ops.size(); number-- > 0;) {
-    if (!readsArgumentsAlone[number])
-      continue;
-    unsigned first = ops.size();
-    for (Operation *user : ops[number]->getUsers())
-      if (auto found = numbers.find(user); found != numbers.end())
-        first = std::min(first, behind[found->second]);
-    if (first < number)
-      behind[number] = first;
-  }
+  for (size_t number = ops.size(); number-- > 0;)
+    if (readsArgumentsAlone[number])
+      for (Operation *user : ops[number]->getUsers())
+        if (auto found = numbers.find(user); found != numbers.end())
+          makers[number] = std::min(makers[number], makers[found->second]);
+  return makers;
+}
+
+/// Orders updates of parameters by when their gradients are there, behind the
+/// backward. The program updates all parameters side by side, but instructions
+/// are ordered anew (whale-order-instructions): one parameter after the other,
+/// so that what an update needs is gone when the next one begins.
+void StepLoads::orderUpdates() {
+  std::vector<unsigned> makers = findLastMakers();
   unsigned lastBackward = 0;
   for (auto [number, op] : llvm::enumerate(ops))
     if (graphPhaseOf(op).value_or(Phase::Apply) != Phase::Apply)
       lastBackward = number;
-  // Twice the number of the operation that it is at, plus one if behind that.
+  // Twice the number of the operation that it is at, plus one if behind that;
+  // then the maker.
   using Key = std::tuple<unsigned, unsigned, unsigned>;
   std::vector<std::pair<Key, Operation *>> ordered;
   for (auto [number, op] : llvm::enumerate(ops)) {
-    unsigned after = behind[number];
-    if (after == number) {
-      ordered.push_back({{2 * number, 0, number}, op});
-      continue;
-    }
-    const Mesh *mesh = stepMeshes.meshOf(op);
-    bool isReduced = mesh->getNumParts(0) * mesh->getNumParts(1) > 1;
-    unsigned at = isReduced ? std::max(after, lastBackward) : after;
-    ordered.push_back({{2 * at + 1, after, number}, op});
+    Key key = {2 * number, 0, number};
+    if (makers[number] != number)
+      key = {2 * std::max(makers[number], lastBackward) + 1, makers[number],
+             number};
+    ordered.push_back({key, op});
   }
   llvm::sort(ordered, llvm::less_first());
   for (auto [place, entry] : llvm::enumerate(ordered))

@@ -48,6 +48,7 @@ private:
   void findSpeedClasses();
   void findMoments();
   void number();
+  std::vector<unsigned> findLastMakers() const;
   void orderUpdates();
   void addWork();
   void addMemory();
