@@ -223,7 +223,6 @@ FailureOr<KernelOp> Attention::makeKeyGradient(ArrayRef<Value> inputs) {
     GradientTiles g(t, head);
     Type f32 = k.b.getF32Type();
     AttentionTile weights = t.allocate(tiles.rows, tiles.keys, f32);
-    AttentionTile scores = t.allocate(tiles.rows, tiles.keys, f32);
     Value firstKey = k.mul(number, k.index(tiles.keys));
     g.readKeys(firstKey);
     unsigned found = op->getNumOperands();
@@ -265,12 +264,15 @@ FailureOr<KernelOp> Attention::makeKeyGradient(ArrayRef<Value> inputs) {
       t.synchronize();
       auto [probabilities, gradients] =
           g.differentiate(firstRow, firstKey, facts);
-      t.write(weights, probabilities, g.columns);
-      t.write(scores, gradients, g.columns);
+      // One after the other, in the same memory.
+      t.write(weights, gradients, g.columns);
       t.synchronize();
       Values next =
-          t.multiply(scores.transposed(), g.queries, tiles.keys, depth,
+          t.multiply(weights.transposed(), g.queries, tiles.keys, depth,
                      tiles.rows, ArrayRef(before).take_front(numKeySums));
+      t.synchronize();
+      t.write(weights, probabilities, g.columns);
+      t.synchronize();
       llvm::append_range(next,
                          t.multiply(weights.transposed(), g.cotangents,
                                     tiles.keys, features, tiles.rows,

@@ -20,9 +20,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace whale;
@@ -171,29 +173,37 @@ void AttentionTiles::read(const AttentionTile &tile, int64_t rows,
                           int64_t width, int64_t widthStride) {
   int64_t columns = llvm::alignTo(width, kAttentionSide);
   Value thread = k.add(k.mul(y, k.index(kAttentionSide)), x);
+  int64_t unrolled =
+      std::gcd(rows * columns, kAttentionReads) / kAttentionThreads;
   auto loop = scf::ForOp::create(k.b, k.loc, thread, k.index(rows * columns),
-                                 k.index(kAttentionThreads));
+                                 k.index(unrolled * kAttentionThreads));
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> at = k.unflatten(loop.getInductionVar(), {rows, columns});
-  Value line = k.add(first, at[0]);
-  Value inside = k.inside(line, lines);
-  if (width != columns)
-    inside = arith::AndIOp::create(k.b, k.loc, inside, k.inside(at[1], width));
-  auto branch = scf::IfOp::create(k.b, k.loc, buffer.element, inside,
-                                  /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard inner(k.b);
-    k.b.setInsertionPointToStart(branch.thenBlock());
-    Value place = k.add(start, k.add(k.mul(line, k.index(stride)),
-                                     k.mul(at[1], k.index(widthStride))));
-    scf::YieldOp::create(k.b, k.loc, k.load(buffer.buffer, place));
-    k.b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(k.b, k.loc, makeZero(k.b, k.loc, buffer.element));
+  for (int64_t number = 0; number < unrolled; ++number) {
+    SmallVector<Value> at = k.unflatten(
+        k.add(loop.getInductionVar(), k.index(number * kAttentionThreads)),
+        {rows, columns});
+    Value line = k.add(first, at[0]);
+    Value inside = k.inside(line, lines);
+    if (width != columns)
+      inside =
+          arith::AndIOp::create(k.b, k.loc, inside, k.inside(at[1], width));
+    auto branch = scf::IfOp::create(k.b, k.loc, buffer.element, inside,
+                                    /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard inner(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      Value place = k.add(start, k.add(k.mul(line, k.index(stride)),
+                                       k.mul(at[1], k.index(widthStride))));
+      scf::YieldOp::create(k.b, k.loc, k.load(buffer.buffer, place));
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(k.b, k.loc, makeZero(k.b, k.loc, buffer.element));
+    }
+    Value place = k.add(k.mul(at[0], k.index(tile.row)),
+                        k.mul(at[1], k.index(tile.column)));
+    memref::StoreOp::create(k.b, k.loc, branch.getResult(0), tile.memory,
+                            place);
   }
-  Value place = k.add(k.mul(at[0], k.index(tile.row)),
-                      k.mul(at[1], k.index(tile.column)));
-  memref::StoreOp::create(k.b, k.loc, branch.getResult(0), tile.memory, place);
 }
 
 void AttentionTiles::write(const AttentionTile &tile, ArrayRef<Value> values,
@@ -252,6 +262,7 @@ SmallVector<Value> AttentionTiles::multiply(const AttentionTile &a,
   Value left = k.mul(y, k.index(a.row)), right = k.mul(x, k.index(b.column));
   auto loop = scf::ForOp::create(k.b, k.loc, k.index(0), k.index(length),
                                  k.index(kUnrolled), sums);
+  loop->setAttr(kProductAttrName, k.b.getUnitAttr());
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToStart(loop.getBody());
   Value step = loop.getInductionVar();

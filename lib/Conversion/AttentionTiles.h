@@ -49,6 +49,9 @@ struct AttentionTileSizes {
 inline constexpr int64_t kAttentionSide = 16;
 inline constexpr int64_t kAttentionThreads = kAttentionSide * kAttentionSide;
 
+/// Elements of a tile that the threads of a block read in one step.
+inline constexpr int64_t kAttentionReads = 4 * kAttentionThreads;
+
 /// An operation of attention, and the values of one of its kernels.
 class AttentionTiles {
 public:

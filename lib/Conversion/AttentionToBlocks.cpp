@@ -40,12 +40,16 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace whale;
 
 /// What all GPUs have for a block.
 static constexpr int64_t kSharedBytes = 48 * 1024;
+/// What a thread may do, as whale-check-threads counts: reads of a tile, of
+/// which some are one, and products of tiles.
+static constexpr int64_t kMostSteps = 4096;
 /// A thread's sums of one product: more need registers that are not there.
 static constexpr int64_t kMostSums = 32;
 
@@ -67,7 +71,7 @@ int64_t getTileBytes(int64_t rows, int64_t columns, Type type) {
 /// The largest tiles that there is shared memory for.
 std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
   static constexpr AttentionTileSizes choices[] = {
-      {128, 32}, {64, 64}, {64, 32}, {32, 32}, {32, 16}, {16, 16}};
+      {128, 32}, {128, 16}, {64, 64}, {64, 32}, {32, 32}, {32, 16}, {16, 16}};
   Type f32 = Float32Type::get(op->getContext());
   auto fits = [&](AttentionTileSizes tiles) {
     if (isForKeys)
@@ -79,8 +83,6 @@ std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
                     getTileBytes(1, 2 * kAttentionVotes, f32);
     if (isGradient)
       bytes += getTileBytes(tiles.rows, features, elements.back());
-    if (isForKeys)
-      bytes += getTileBytes(tiles.rows, tiles.keys, f32);
     int64_t held = isForKeys ? tiles.keys : tiles.rows;
     int64_t sums = isGradient && !isForKeys ? depth : features;
     if (isForKeys)
@@ -90,6 +92,18 @@ std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
            (tiles.rows / kAttentionSide) * (tiles.keys / kAttentionSide) <=
                kMostSums;
   };
+  auto countSteps = [&](AttentionTileSizes tiles, int64_t streamed) {
+    auto countReads = [&](int64_t lines) {
+      int64_t steps = 0;
+      for (int64_t elements : {lines * depth, lines * features})
+        steps += elements / std::gcd(elements, kAttentionReads);
+      return steps;
+    };
+    int64_t products = 4, passes = isForKeys ? 1 : isGradient ? 3 : 2;
+    return countReads(tiles.rows) + passes *
+                                        llvm::divideCeil(streamed, tiles.keys) *
+                                        (countReads(tiles.keys) + products);
+  };
   int64_t held = isForKeys ? sizes.keys : sizes.rows;
   int64_t streamed = isForKeys ? sizes.rows : sizes.keys;
   for (AttentionTileSizes tiles : choices) {
@@ -98,7 +112,7 @@ std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
       return tile > kAttentionSide && tile >= 2 * size;
     };
     if (isWide(tiles.rows, held) || isWide(tiles.keys, streamed) ||
-        !fits(tiles))
+        countSteps(tiles, streamed) > kMostSteps || !fits(tiles))
       continue;
     if (!isForKeys)
       return tiles;
@@ -115,7 +129,8 @@ StringRef Attention::findReason() {
       sizes.depth == 0 || sizes.features == 0)
     return "it has no elements";
   if (!findTiles(false) || (isGradient && !findTiles(true)))
-    return "tiles of heads of this size do not fit into shared memory";
+    return "tiles of heads of this size do not fit into shared memory, or "
+           "are too many for a block";
   return "";
 }
 
@@ -232,6 +247,24 @@ LogicalResult Attention::run() {
 
 namespace {
 
+/// Writes the result as its only user, if that transposes it, has it.
+void absorbTranspose(PatternRewriter &rewriter, AttentionOp op) {
+  if (!op->hasOneUse())
+    return;
+  auto user = dyn_cast<stablehlo::TransposeOp>(*op->user_begin());
+  if (!user)
+    return;
+  std::string letters;
+  for (int64_t dim : user.getPermutation())
+    letters += op.getResultDims()[dim];
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setResultDims(letters);
+    op.getResult().setType(cast<RankedTensorType>(user.getType()));
+  });
+  // Nothing uses it any more: the pass erases it in the end.
+  rewriter.replaceAllUsesWith(user.getResult(), op.getResult());
+}
+
 /// Pattern: attention whose tiles fit becomes kernels.
 struct AttentionToBlocks : RewritePattern {
   explicit AttentionToBlocks(MLIRContext *context)
@@ -243,8 +276,11 @@ struct AttentionToBlocks : RewritePattern {
       return failure();
     Attention attention(rewriter, op);
     StringRef reason = attention.findReason();
-    if (reason.empty())
-      return attention.run();
+    if (reason.empty()) {
+      if (auto forward = dyn_cast<AttentionOp>(op))
+        absorbTranspose(rewriter, forward);
+      return Attention(rewriter, op).run();
+    }
     op->emitRemark("attention is left to the library: ") << reason;
     return failure();
   }

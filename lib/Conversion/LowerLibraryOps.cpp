@@ -141,9 +141,12 @@ struct Side {
       permutation.push_back(from[dim]);
     }
     auto type = cast<RankedTensorType>(value.getType());
-    set(stablehlo::TransposeOp::create(
-        b, loc, RankedTensorType::get(to, type.getElementType()), value,
-        b.getDenseI64ArrayAttr(permutation)));
+    stablehlo::TransposeOp copy = findCopy(b, permutation);
+    if (!copy)
+      copy = stablehlo::TransposeOp::create(
+          b, loc, RankedTensorType::get(to, type.getElementType()), value,
+          b.getDenseI64ArrayAttr(permutation));
+    set(copy);
     auto count = [&](SmallVector<int64_t> &dims, int64_t from) {
       for (int64_t &dim : dims)
         dim = from++;
@@ -152,6 +155,20 @@ struct Side {
     count(freeLast ? contracting : free, batch.size());
     count(freeLast ? free : contracting,
           order.size() - (freeLast ? free : contracting).size());
+  }
+
+  /// A copy in this order that another contraction needed before.
+  stablehlo::TransposeOp findCopy(OpBuilder &b,
+                                  ArrayRef<int64_t> permutation) const {
+    for (Operation *user : value.getUsers()) {
+      auto copy = dyn_cast<stablehlo::TransposeOp>(user);
+      if (copy && copy.getPermutation() == permutation &&
+          copy->getBlock() == b.getInsertionBlock() &&
+          b.getInsertionPoint() != b.getInsertionBlock()->end() &&
+          copy->isBeforeInBlock(&*b.getInsertionPoint()))
+        return copy;
+    }
+    return {};
   }
 
   SmallVector<Group> groups(ArrayRef<int64_t> dims,
@@ -296,7 +313,11 @@ void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
       return;
     // Another order of the copy may keep lines of memory lines.
     bool keepsLines = side.from.back() == int64_t(side.from.size()) - 1;
-    if (!keepsLines && operand.hasOneUse() && !side.fits(skipped)) {
+    bool isForContractions =
+        llvm::all_of(operand.getUsers(), [](Operation *user) {
+          return isa<stablehlo::DotGeneralOp>(user);
+        });
+    if (!keepsLines && isForContractions && !side.fits(skipped)) {
       side.transpose(rewriter, op.getLoc());
       return;
     }

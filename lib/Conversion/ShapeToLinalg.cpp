@@ -138,6 +138,16 @@ struct BroadcastToLinalg : OpRewritePattern<stablehlo::BroadcastInDimOp> {
       return success();
     auto from = cast<RankedTensorType>(op.getOperand().getType());
     auto to = cast<RankedTensorType>(op.getType());
+    // What reads whole pieces reads them where they are.
+    bool isPiece = llvm::all_of(op->getUsers(), [](Operation *user) {
+      return isa<stablehlo::ConcatenateOp>(user);
+    });
+    if (isPiece && from.getNumElements() == to.getNumElements() &&
+        llvm::is_sorted(op.getBroadcastDimensions())) {
+      rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, to,
+                                                        op.getOperand());
+      return success();
+    }
     SmallVector<AffineExpr> exprs;
     for (auto [dim, target] : llvm::enumerate(op.getBroadcastDimensions()))
       exprs.push_back(from.getDimSize(dim) == to.getDimSize(target)

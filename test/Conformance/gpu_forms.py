@@ -121,6 +121,13 @@ def joined(arrays):
         yield jnp.concatenate([z] * 7, 0)
 
 
+def wide(arrays):
+    """Elements of which a thread takes as many as 16 bytes hold."""
+    x = lax.optimization_barrier(jnp.arange(1_100_000, dtype=jnp.float32))
+    y = lax.optimization_barrier((x * arrays[0][1][0, 0]).astype(jnp.bfloat16))
+    yield y, y.astype(jnp.float32)
+
+
 def linked(arrays):
     """Scatters by several operations, of which one element takes many."""
     for _, y, _ in arrays[-3:]:
@@ -130,7 +137,7 @@ def linked(arrays):
 
 
 def program(arrays):
-    forms = (sorts, running, windows, scatters, reductions, joined)
+    forms = (sorts, running, windows, scatters, reductions, joined, wide)
     return [list(form(arrays)) for form in forms]
 
 

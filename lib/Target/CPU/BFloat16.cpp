@@ -74,4 +74,9 @@ void whale::holdBFloat16AsBits(LLVMTypeConverter &converter) {
   converter.addConversion([](BFloat16Type type) -> Type {
     return IntegerType::get(type.getContext(), 16);
   });
+  converter.addConversion([](VectorType type) -> std::optional<Type> {
+    if (!type.getElementType().isBF16() || type.getRank() != 1)
+      return std::nullopt;
+    return type.clone(IntegerType::get(type.getContext(), 16));
+  });
 }

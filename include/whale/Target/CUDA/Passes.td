@@ -73,7 +73,8 @@ def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
     How often the innermost loops of one thread run, at most, follows from the
     bounds of the loops of a kernel: of those from constants to constants, to
     the smaller of several numbers, and from a number to that number plus a
-    constant. A kernel of which this is more than `most`, or not known, is an
+    constant. A loop with `whale.product`, over the terms of a product of tiles,
+    counts as one iteration. A kernel of which this is more than `most`, or not known, is an
     error at the operations that it is of.
 
     Example: one thread for all elements.

@@ -303,6 +303,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kFlopsAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kTripsAttrName, kOnOther, findCountFault},
+    {kProductAttrName, kOnOther, findUnitFault},
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
     {"whale.buffers", kOnFunction, findBuffersFault},
     {"whale.arena_bytes", kOnFunction, findCountFault},
