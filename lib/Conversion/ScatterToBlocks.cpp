@@ -337,7 +337,10 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
       Value isOwn = arith::XOrIOp::create(
           k.b, loc, isContinued,
           arith::ConstantOp::create(k.b, loc, k.b.getBoolAttr(true)));
-      Values carried = loadUpdate(begin);
+      // What is carried to the first item is not used.
+      Values carried;
+      for (Type type : types)
+        carried.push_back(makeZero(k.b, loc, getElementTypeOrSelf(type)));
       carried.append({loadKey(k, keyBuffer, begin), isOwn, isOwn});
       auto loop = scf::ForOp::create(k.b, loc, begin, end, k.index(1), carried);
       OpBuilder::InsertionGuard guard(k.b);

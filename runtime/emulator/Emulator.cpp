@@ -40,6 +40,9 @@ constexpr int32_t kWarp = 32;
 /// Of a thread; kernels have small arrays in it.
 constexpr size_t kStackBytes = 64 * 1024;
 
+/// Told of accesses.
+std::atomic<EmulatorObserver> observer = nullptr;
+
 std::atomic<uint64_t> seed = [] {
   const char *text = std::getenv("WHALE_EMULATOR_SEED");
   return text ? std::strtoull(text, nullptr, 10) : 0;
@@ -283,6 +286,8 @@ void *access(EmulatedThread *seen, void *array, int64_t arrayBytes,
   if (!problem.empty())
     fail("at byte " + std::to_string(offset) +
          (isShared ? " of shared memory" : " of a buffer") + problem);
+  if (EmulatorObserver notify = observer.load(std::memory_order_relaxed))
+    notify(address, bytes, kind);
   return address;
 }
 
@@ -362,6 +367,10 @@ const EmulatorFunctions &emulatorFunctions() {
   static constexpr EmulatorFunctions functions = {run, waitAtBarrier, shuffle,
                                                   access};
   return functions;
+}
+
+void setEmulatorObserver(EmulatorObserver value) {
+  observer.store(value, std::memory_order_relaxed);
 }
 
 void setEmulatorSeed(uint64_t value) {

@@ -26,6 +26,12 @@ const EmulatorFunctions &emulatorFunctions();
 /// At the start it is what WHALE_EMULATOR_SEED says, or 0.
 void setEmulatorSeed(uint64_t seed);
 
+/// Called with each access of kernels of this process that is right, `kind` a
+/// sum of AccessKinds; null: nobody is.
+using EmulatorObserver = void (*)(const void *address, int32_t bytes,
+                                  int32_t kind);
+void setEmulatorObserver(EmulatorObserver observer);
+
 /// What a kernel has done that a GPU does not define since this was asked last;
 /// nothing if all was well. Found are: a barrier that not all threads of the
 /// block reach; a shuffle from a lane that is not there; an access outside of

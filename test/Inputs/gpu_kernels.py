@@ -43,8 +43,49 @@ def indices(x, i):
     )
 
 
-def program(arrays, places):
+def spread(x, places):
+    """Scatters whose updates are sorted, pools whose windows overlap, and runs
+    along both dimensions."""
+    for column in x[:, 0], x[0]:
+        if column.size < 30:
+            continue
+        updates = column[places % column.size]
+        yield jnp.zeros(column.size).at[places].add(updates)
+        yield jnp.zeros(column.size).at[places].multiply(updates)
+    yield jnp.cumsum(x, axis=0)
+    yield jax.lax.cummax(x, axis=1, reverse=True)
+
+    def pool(x):
+        return jax.lax.reduce_window(
+            x, -jnp.inf, jax.lax.max, (3, 3), (2, 2), "SAME"
+        )
+
+    result, back = jax.vjp(pool, x)
+    yield back(result)
+
+
+def attention(q, k, v):
+    """Attention that is causal, and its gradients."""
+    rows, keys = q.shape[0], k.shape[0]
+
+    def attend(q, k, v):
+        scores = jnp.where(jnp.tri(rows, keys, dtype=bool), q @ k.T, -jnp.inf)
+        return jax.nn.softmax(scores, axis=-1) @ v
+
+    result, back = jax.vjp(attend, q, k, v)
+    return result, back(result)
+
+
+def program(arrays, places, many):
     results = [list(rows(x)) for x in arrays]
+    results += [
+        list(spread(x, many))
+        for x in arrays
+        if x.dtype == jnp.float32 and x.shape[1] < 400
+    ]
+    for dtype in (jnp.float32, jnp.bfloat16):
+        q = arrays[-1][:128].astype(dtype)  # Whole tiles.
+        results.append(attention(q, q * 2, q + 1))
     results += [
         list(indices(x, places)) for x in arrays if x.dtype == jnp.float32
     ]
@@ -58,7 +99,8 @@ def main():
         for dtype in DTYPES
     ]
     places = jax.ShapeDtypeStruct((4,), jnp.int32)
-    text = jax.jit(program).lower(arrays, places).as_text()
+    many = jax.ShapeDtypeStruct((200,), jnp.int32)
+    text = jax.jit(program).lower(arrays, places, many).as_text()
     with open(sys.argv[1], "w") as file:
         file.write(text)
 

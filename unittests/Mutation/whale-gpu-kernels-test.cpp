@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuMachine.h"
 #include "LowerToNvvm.h"
 #include "emulator/Emulator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,7 +27,6 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Program/Compile.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -74,11 +74,6 @@ StringRef getIntrinsic(const Instruction &instruction) {
   const Function *callee = call ? call->getCalledFunction() : nullptr;
   StringRef name = callee ? callee->getName() : "";
   return name.consume_front("llvm.nvvm.") ? name : "";
-}
-
-bool isKernel(const Function &function) {
-  return !function.isDeclaration() &&
-         function.getCallingConv() == CallingConv::PTX_Kernel;
 }
 
 /// The element of which shared array an instruction stores; else null.
@@ -168,8 +163,10 @@ void fill(std::vector<char> &bytes, function_ref<T(size_t)> make) {
 }
 
 /// Random numbers, of which one in each row and column is far larger or smaller
-/// than the others; small if they are integers, which may be indices.
-Buffers makeBuffers(FuncOp function, uint64_t number) {
+/// than the others; small if they are integers, which may be indices. With
+/// `isSorted` integers of 32 bits are indices, none smaller than the one
+/// before.
+Buffers makeBuffers(FuncOp function, uint64_t number, bool isSorted) {
   std::mt19937_64 random(seed * numFills + number);
   int sign = number % 2 ? 1 : -1;
   Buffers buffers;
@@ -207,6 +204,16 @@ Buffers makeBuffers(FuncOp function, uint64_t number) {
                       &lost);
         return static_cast<uint16_t>(value.bitcastToAPInt().getZExtValue());
       });
+    else if (element.isInteger(32) && isSorted)
+      fill<int32_t>(bytes, [&, next = 0,
+                            rest = 1 + random() % (1 << random() % 6)](
+                               size_t place) mutable {
+        // Where a thread of a scatter begins the next index often does, too.
+        bool isNext = place % 64 == 0 ? random() % 2
+                                      : random() % (bytes.size() / 4) < rest;
+        next += place > 0 && isNext;
+        return next;
+      });
     else if (element.isInteger(32))
       fill<int32_t>(bytes, integer);
     else if (element.isInteger(64))
@@ -224,59 +231,26 @@ struct Outcome {
   bool operator==(const Outcome &) const = default;
 };
 
-/// Compiles and runs kernels; ends the program where that can't be done.
-class Machine {
-public:
-  Machine() : jit(cantFail(orc::LLJITBuilder().create())) {}
-
-  /// Compiles a module with one kernel, which is consumed; returns its entry.
-  void *compile(std::unique_ptr<Module> module,
-                orc::ThreadSafeContext context) {
-    module->setTargetTriple(jit->getTargetTriple());
-    module->setDataLayout(jit->getDataLayout());
-    std::string name;
-    for (Function &function : *module)
-      if (isKernel(function))
-        name = function.getName().str();
-    cantFail(whale::emulateIntrinsics(*module));
-    orc::JITDylib &library = cantFail(
-        jit->createJITDylib("kernel" + std::to_string(numLibraries++)));
-    library.addGenerator(
-        cantFail(orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-            jit->getDataLayout().getGlobalPrefix())));
-    cantFail(jit->addIRModule(
-        library, orc::ThreadSafeModule(std::move(module), context)));
-    auto **functions = cantFail(jit->lookup(library, "whale_emulator"))
-                           .toPtr<const runtime::EmulatorFunctions **>();
-    *functions = &runtime::emulatorFunctions();
-    return cantFail(jit->lookup(library, name)).toPtr<void *>();
-  }
-
-  static Outcome run(void *entry, FuncOp function, uint64_t number,
-                     uint64_t order) {
-    Outcome outcome{makeBuffers(function, number), std::nullopt};
-    std::vector<void *> pointers;
-    for (std::vector<char> &buffer : outcome.buffers)
-      pointers.push_back(buffer.data());
-    auto extent =
-        function->getAttrOfType<mlir::IntegerAttr>(whale::kExtentAttrName);
-    runtime::setEmulatorSeed(order);
-    reinterpret_cast<void (*)(void **, int64_t, int64_t)>(entry)(
-        pointers.data(), 0, extent.getInt());
-    outcome.fault = runtime::takeEmulatorFault();
-    return outcome;
-  }
-
-private:
-  std::unique_ptr<orc::LLJIT> jit;
-  unsigned numLibraries = 0;
-};
+Outcome run(void *entry, FuncOp function, uint64_t number, uint64_t order,
+            bool isSorted) {
+  // What joins runs of sorted indices has no fault with others.
+  isSorted |= number / 2 % 2;
+  Outcome outcome{makeBuffers(function, number, isSorted), std::nullopt};
+  std::vector<void *> pointers;
+  for (std::vector<char> &buffer : outcome.buffers)
+    pointers.push_back(buffer.data());
+  runtime::setEmulatorSeed(order);
+  whale::GpuMachine::run(entry, pointers, 0, whale::getExtent(function));
+  outcome.fault = runtime::takeEmulatorFault();
+  return outcome;
+}
 
 struct Test {
-  Machine machine;
+  whale::GpuMachine machine;
   std::mt19937_64 random{seed};
   std::map<Kind, unsigned> mutants;
-  unsigned kernels = 0, skippedKernels = 0, skipped = 0, wrong = 0;
+  unsigned kernels = 0, sortedKernels = 0, skippedKernels = 0, skipped = 0,
+           wrong = 0;
 
   void fail(FuncOp function, const Twine &what) {
     ++wrong;
@@ -326,25 +300,30 @@ struct Test {
                   orc::ThreadSafeContext context) {
     ++kernels;
     void *entry = machine.compile(CloneModule(module), context);
+    // What takes indices that another kernel has sorted relies on their order.
+    bool isSorted = run(entry, function, 0, 0, false).fault.has_value();
+    sortedKernels += isSorted;
     std::vector<std::optional<Outcome>> right(numFills);
     auto getRight = [&](uint64_t number) -> const Outcome & {
       if (!right[number])
-        right[number] = Machine::run(entry, function, number, 0);
+        right[number] = run(entry, function, number, 0, isSorted);
       return *right[number];
     };
     for (uint64_t number : {0, 1, 2}) {
       if (getRight(number).fault)
         return fail(function, *getRight(number).fault);
-      if (Machine::run(entry, function, number, number + 1) != getRight(number))
+      if (run(entry, function, number, number + 1, isSorted) !=
+          getRight(number))
         fail(function, "another order of warps gives another result");
     }
     auto shows = [&](void *changed) {
       for (uint64_t number = 0; number < numFills; ++number)
-        if (Machine::run(changed, function, number, number) != getRight(number))
+        if (run(changed, function, number, number, isSorted) !=
+            getRight(number))
           return true;
       return false;
     };
-    Function &kernel = *find_if(module, isKernel);
+    Function &kernel = *find_if(module, whale::isGpuKernel);
     for (const Place &place : choose(findPlaces(kernel, skipped))) {
       std::unique_ptr<Module> mutant = CloneModule(module);
       makeWrong(*mutant->getFunction(kernel.getName()), place);
@@ -380,7 +359,8 @@ int runTests() {
          whale::divideKernels(kernels, range_size(kernels.getOps<FuncOp>())))
       test.testKernel(*alone);
   }
-  outs() << test.kernels << " kernels\n";
+  outs() << test.kernels << " kernels, " << test.sortedKernels
+         << " of them of sorted indices\n";
   for (auto [kind, count] : test.mutants) {
     outs() << count << " mutants: " << kindNames[static_cast<size_t>(kind)]
            << '\n';
