@@ -18,7 +18,6 @@ import pathlib
 import subprocess
 import sys
 
-
 # Into how many parts texts are divided: a process of the tool reads one.
 PARTS = 4
 # Between the texts of a part, which are read each by itself.
