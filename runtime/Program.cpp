@@ -13,6 +13,7 @@
 #include "executor/Executor.h"
 #include "executor/StepQueue.h"
 #include "job/Handshake.h"
+#include "program/CheckedFiles.h"
 #include "program/Kernels.h"
 #include "program/SharedProgram.h"
 #include "whale/Cluster/ClusterRanges.h"
@@ -181,68 +182,6 @@ void Program::State::destroy(State *state) {
   delete state;
 }
 
-namespace {
-/// The files of a program directory, each checked when it is opened.
-class ProgramFiles {
-public:
-  explicit ProgramFiles(const std::filesystem::path &directory)
-      : directory(directory) {
-    if (std::filesystem::exists(directory / "checksums.txt"))
-      readChecksums();
-  }
-
-  /// `hash` is what the manifest says; empty where it says nothing.
-  std::unique_ptr<MappedFile> open(const std::string &file,
-                                   const std::string &hash = "") const;
-
-private:
-  void readChecksums();
-
-  const std::filesystem::path &directory;
-  std::optional<std::map<std::string, std::string>> checksums;
-};
-} // namespace
-
-void ProgramFiles::readChecksums() {
-  std::filesystem::path path = directory / "checksums.txt";
-  MappedFile sums(path);
-  std::string_view text = sums.text();
-  checksums.emplace();
-  while (!text.empty()) {
-    size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    size_t gap = line.find("  ");
-    if (end == std::string_view::npos || gap == std::string_view::npos)
-      throw Error(path.string() + ": must have lines of a hash, two spaces "
-                                  "and a file name");
-    checksums->emplace(line.substr(gap + 2), line.substr(0, gap));
-    text.remove_prefix(end + 1);
-  }
-}
-
-std::unique_ptr<MappedFile> ProgramFiles::open(const std::string &file,
-                                               const std::string &hash) const {
-  auto mapped = std::make_unique<MappedFile>(directory / file);
-  if (!checksums && hash.empty())
-    return mapped;
-  std::string found = format::Checksum::of(mapped->text());
-  auto fail = [&](const char *what) {
-    throw Error((directory / file).string() + what);
-  };
-  if (checksums) {
-    auto it = checksums->find(file);
-    if (it == checksums->end())
-      throw Error((directory / "checksums.txt").string() +
-                  ": has no line for " + file);
-    if (found != it->second)
-      fail(": differs from its checksum: the program was damaged or edited");
-  }
-  if (!hash.empty() && found != hash)
-    fail(": differs from its hash in manifest.json: it was damaged, or is "
-         "another program's");
-  return mapped;
-}
-
 /// For tests, as LoadOptions::lateSeed.
 static std::optional<uint64_t> seedOfEnvironment() {
   const char *text = std::getenv("WHALE_TEST_LATE");
@@ -275,7 +214,7 @@ Program::State::load(const std::filesystem::path &directory,
   if (!std::filesystem::is_directory(directory))
     throw Error(directory.string() + ": is not a program directory");
   std::shared_ptr<State> state(new State, State::destroy);
-  ProgramFiles files(directory);
+  CheckedFiles files(directory);
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
   std::string file = (directory / "manifest.json").string();

@@ -11,7 +11,6 @@
 #include "device/cuda/CudaDevice.h"
 #include "executor/DescribeProfile.h"
 #include "executor/ModelStep.h"
-#include "executor/Relayout.h"
 #include "transport/message/MessageTransport.h"
 
 #include <algorithm>
@@ -420,41 +419,6 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
   for (const auto &[number, function] : program.boundClassOf(rank).functions)
     addConstants(*function.format);
   return bytes;
-}
-
-std::vector<std::shared_ptr<Buffer>>
-Executor::relayout(DType dtype, const Layout &from, const Layout &to,
-                   const std::vector<std::shared_ptr<Buffer>> &shards) {
-  threads.wait({});
-  transport->reset();
-  int64_t channel = transport->addChannel(relayoutOf(dtype, from, to));
-  std::vector<std::shared_ptr<Buffer>> result(shards.size());
-  for (int64_t rank : place.local)
-    if (const std::optional<Box> &box = to.boxes[rank])
-      result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
-  isInRelayout = true;
-  threads.run([&](int64_t i) {
-    int64_t rank = place.local[i];
-    auto addressOf = [](const std::shared_ptr<Buffer> &buffer) {
-      return buffer ? buffer->data.get() : nullptr;
-    };
-    try {
-      transport->wait(rank,
-                      transport->start(rank, channel, addressOf(shards[rank]),
-                                       addressOf(result[rank])));
-      transport->finish(rank);
-      ++ranks[rank].executed;
-    } catch (const Aborted &) {
-    } catch (const std::exception &error) {
-      fail("rank " + std::to_string(rank) + ": " + error.what());
-    }
-  });
-  isInRelayout = false;
-  transport->settle();
-  std::lock_guard lock(errorMutex);
-  if (firstError)
-    throw Error(*firstError);
-  return result;
 }
 
 double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {

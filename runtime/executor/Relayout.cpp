@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "executor/Relayout.h"
+#include "executor/Executor.h"
 
 #include <algorithm>
 #include <cassert>
@@ -52,8 +52,11 @@ static std::vector<Cell> cellsOf(const Box &to, const Layout &from,
   return parts;
 }
 
-std::shared_ptr<const Collective> relayoutOf(DType dtype, const Layout &from,
-                                             const Layout &to) {
+/// The transfers that bring an array from one layout to another of the same
+/// view and as many ranks. A rank takes what it has from itself, else a whole
+/// box from the first rank that has it, else parts from several.
+static std::shared_ptr<const Collective>
+relayoutOf(DType dtype, const Layout &from, const Layout &to) {
   assert(from.view == to.view && from.boxes.size() == to.boxes.size() &&
          "views and ranks agree");
   auto collective = std::make_shared<Collective>();
@@ -74,6 +77,41 @@ std::shared_ptr<const Collective> relayoutOf(DType dtype, const Layout &from,
   collective->participants = all;
   collective->groups.insert(all);
   return collective;
+}
+
+std::vector<std::shared_ptr<Buffer>>
+Executor::relayout(DType dtype, const Layout &from, const Layout &to,
+                   const std::vector<std::shared_ptr<Buffer>> &shards) {
+  threads.wait({});
+  transport->reset();
+  int64_t channel = transport->addChannel(relayoutOf(dtype, from, to));
+  std::vector<std::shared_ptr<Buffer>> result(shards.size());
+  for (int64_t rank : place.local)
+    if (const std::optional<Box> &box = to.boxes[rank])
+      result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
+  isInRelayout = true;
+  threads.run([&](int64_t i) {
+    int64_t rank = place.local[i];
+    auto addressOf = [](const std::shared_ptr<Buffer> &buffer) {
+      return buffer ? buffer->data.get() : nullptr;
+    };
+    try {
+      transport->wait(rank,
+                      transport->start(rank, channel, addressOf(shards[rank]),
+                                       addressOf(result[rank])));
+      transport->finish(rank);
+      ++ranks[rank].executed;
+    } catch (const Aborted &) {
+    } catch (const std::exception &error) {
+      fail("rank " + std::to_string(rank) + ": " + error.what());
+    }
+  });
+  isInRelayout = false;
+  transport->settle();
+  std::lock_guard lock(errorMutex);
+  if (firstError)
+    throw Error(*firstError);
+  return result;
 }
 
 } // namespace whale::runtime

@@ -23,6 +23,7 @@
 
 #include "job/Frames.h"
 #include "job/Secret.h"
+#include "job/Sockets.h"
 #include "whale/Version.h"
 
 #include <algorithm>
@@ -32,8 +33,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <list>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <thread>
@@ -45,49 +44,6 @@ using Clock = std::chrono::steady_clock;
 
 static double secondsSince(Clock::time_point time) {
   return std::chrono::duration<double>(Clock::now() - time).count();
-}
-
-int listenOn(const std::string &host, int port) {
-  addrinfo hints = {}, *list = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  std::string service = std::to_string(port);
-  if (int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                              service.c_str(), &hints, &list))
-    throw Error("cannot listen on " + host + ": " + gai_strerror(error));
-  std::string what = "no address";
-  for (addrinfo *each = list; each; each = each->ai_next) {
-    int socket = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0)
-      continue;
-    int on = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(socket, each->ai_addr, each->ai_addrlen) == 0 &&
-        listen(socket, SOMAXCONN) == 0) {
-      freeaddrinfo(list);
-      return socket;
-    }
-    what = std::strerror(errno);
-    close(socket);
-  }
-  freeaddrinfo(list);
-  throw Error("cannot listen on port " + service +
-              (host.empty() ? "" : " of " + host) + ": " + what);
-}
-
-int portOf(int listener) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  getsockname(listener, reinterpret_cast<sockaddr *>(&address), &size);
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6 &>(address).sin6_port
-                   : reinterpret_cast<sockaddr_in &>(address).sin_port);
-}
-
-std::string hostName() {
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 namespace {

@@ -13,13 +13,6 @@
 
 namespace whale::runtime::job {
 
-/// A socket that listens at a name or address, or where that is empty on all
-/// interfaces; port 0 takes a free one. Throws Error.
-int listenOn(const std::string &host, int port);
-int portOf(int listener);
-/// What this host calls itself.
-std::string hostName();
-
 /// Runs in the first process, on a thread of its own.
 class Coordinator {
 public:

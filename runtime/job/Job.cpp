@@ -18,6 +18,7 @@
 #include "job/Coordinator.h"
 #include "job/Frames.h"
 #include "job/Secret.h"
+#include "job/Sockets.h"
 #include "whale/Version.h"
 
 #include <algorithm>
@@ -27,9 +28,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <thread>
@@ -187,76 +185,16 @@ void Joined::stop() {
       close(std::exchange(*file, -1));
 }
 
-/// The milliseconds until a time, for poll.
-static int millisecondsTo(Clock::time_point end) {
-  auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-  return static_cast<int>(std::max<int64_t>(0, left.count()));
-}
-
-/// False with errno. A host that does not answer takes until `end`.
-static bool connectTo(int file, const addrinfo &address,
-                      Clock::time_point end) {
-  int flags = fcntl(file, F_GETFL);
-  fcntl(file, F_SETFL, flags | O_NONBLOCK);
-  if (::connect(file, address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS)
-      return false;
-    pollfd waited = {file, POLLOUT, 0};
-    int ready = 0;
-    do {
-      ready = poll(&waited, 1, millisecondsTo(end));
-    } while (ready < 0 && errno == EINTR);
-    int error = ETIMEDOUT;
-    socklen_t size = sizeof(error);
-    if (ready > 0)
-      getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &size);
-    errno = error;
-    if (error)
-      return false;
-  }
-  fcntl(file, F_SETFL, flags);
-  return true;
-}
-
 void Joined::connect() {
   auto end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(options.joinLimit));
   std::string what;
-  std::chrono::milliseconds pause(20);
-  while (true) {
-    addrinfo hints = {}, *list = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    int error =
-        getaddrinfo(options.host.c_str(), std::to_string(options.port).c_str(),
-                    &hints, &list);
-    what = error ? gai_strerror(error) : "";
-    for (addrinfo *each = list; each && socket < 0; each = each->ai_next) {
-      int file = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (file >= 0 && connectTo(file, *each, end)) {
-        socket = file;
-        break;
-      }
-      what = std::strerror(errno);
-      if (file >= 0)
-        close(file);
-    }
-    if (list)
-      freeaddrinfo(list);
-    if (socket >= 0)
-      break;
-    if (Clock::now() > end)
-      throw Error("process " + std::to_string(options.process) +
-                  " cannot reach the first process at " + options.host + ":" +
-                  std::to_string(options.port) + ": " + what);
-    // The first process may start later.
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(500));
-  }
-  int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  socket = connectTo(options.host, options.port, end, what);
+  if (socket < 0)
+    throw Error("process " + std::to_string(options.process) +
+                " cannot reach the first process at " + options.host + ":" +
+                std::to_string(options.port) + ": " + what);
 }
 
 /// The next frame of what may be the coordinator. Throws Error.

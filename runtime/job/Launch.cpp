@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "job/Coordinator.h"
 #include "job/Pmix.h"
 #include "job/Secret.h"
+#include "job/Sockets.h"
 
 #include <array>
 #include <cerrno>

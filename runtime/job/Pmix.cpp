@@ -14,8 +14,8 @@
 
 #include "job/Pmix.h"
 
-#include "job/Coordinator.h"
 #include "job/Secret.h"
+#include "job/Sockets.h"
 
 #include <cstdlib>
 #include <cstring>

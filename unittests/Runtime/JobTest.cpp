@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Job.h"
-#include "job/Coordinator.h"
 #include "job/Frames.h"
 #include "job/Secret.h"
+#include "job/Sockets.h"
 
 #include <gtest/gtest.h>
 
