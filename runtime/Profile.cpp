@@ -32,7 +32,8 @@ std::string Profile::json() const {
   for (const std::vector<Spent> &rank : ranks) {
     nlohmann::json &list = lists.emplace_back(nlohmann::json::array());
     for (const Spent &spent : rank)
-      list.push_back({spent.count, spent.seconds, spent.waitedSeconds});
+      list.push_back(
+          {spent.count, spent.seconds, spent.waitedSeconds, spent.linkSeconds});
   }
   return nlohmann::json{{"ranks", std::move(lists)}}.dump();
 }
@@ -44,7 +45,7 @@ void Profile::take(const std::string &json,
     std::vector<Spent> &to = ranks.at(rank);
     to.clear();
     for (const nlohmann::json &spent : lists.at(rank))
-      to.push_back({spent.at(0), spent.at(1), spent.at(2)});
+      to.push_back({spent.at(0), spent.at(1), spent.at(2), spent.at(3)});
   }
 }
 

@@ -129,6 +129,9 @@ bool Modeler::addRank(int64_t number) {
   uses.clear();
   parts.clear();
   const BoundClass &rankClass = program.boundClassOf(rank);
+  // Of another process.
+  if (profile.ranks[rank].size() != rankClass.instructionCount)
+    return false;
   auto steps = static_cast<double>(profile.steps);
   std::map<const BoundFunction *, double> runs, secondsOfRun;
   for (const Instruction &instruction : rankClass.instructions)

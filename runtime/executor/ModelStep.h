@@ -19,8 +19,8 @@ namespace whale::runtime {
 /// instructions take what the profile measured, means over all their runs, and
 /// transfers what the links of the network take (none without one). What a rank
 /// does itself in a wait, such as copies, is measured, too. nullopt if the
-/// model has no time: loops or cases that exchange data or run functions, or a
-/// profile without steps.
+/// model has no time: loops or cases that exchange data or run functions, a
+/// profile without steps, or one that lacks the ranks of other processes.
 std::optional<double> modelSeconds(const Profile &profile,
                                    const BoundProgram &program,
                                    const Network &network);
