@@ -82,7 +82,9 @@ private:
                  Value block);
   Values loadTerms(KernelBuilder &k, const Shape &shape, bool isFirst,
                    Value result, Value term);
-  Values join(KernelBuilder &k, ArrayRef<Value> before, ArrayRef<Value> more);
+  Values join(KernelBuilder &k, ValueRange before, ValueRange more) {
+    return reducer.join(k.b, before, more, good);
+  }
   Values overTerms(KernelBuilder &k, const Shape &shape, Value first, Value end,
                    function_ref<Values(Value)> load);
   Values acrossThreads(KernelBuilder &k, const Shape &shape,
@@ -173,16 +175,6 @@ ReductionBlocks::findShape(ArrayRef<int64_t> sizes,
   shape.chunks = llvm::divideCeil(shape.terms, shape.chunkTerms);
   shape.each = llvm::divideCeil(shape.chunkTerms, shape.rows);
   return shape;
-}
-
-SmallVector<Value> ReductionBlocks::join(KernelBuilder &k,
-                                         ArrayRef<Value> before,
-                                         ArrayRef<Value> more) {
-  Values arguments(before);
-  llvm::append_range(arguments, more);
-  auto result = reducer.emit(k.b, arguments);
-  good &= succeeded(result);
-  return good ? *result : Values(before);
 }
 
 /// Term number `term` of result number `result`, as the reducer takes it.

@@ -57,7 +57,9 @@ public:
 private:
   using Values = SmallVector<Value>;
 
-  Values join(KernelBuilder &k, ArrayRef<Value> before, ArrayRef<Value> more);
+  Values join(KernelBuilder &k, ValueRange before, ValueRange more) {
+    return reducer.join(k.b, before, more, good);
+  }
   Values loadTerms(KernelBuilder &k, size_t level, unsigned first, Value at);
   Values loadWide(KernelBuilder &k, unsigned first, Value at);
   void flatten(KernelBuilder &k);
@@ -84,15 +86,6 @@ private:
 };
 
 } // namespace
-
-SmallVector<Value> RunningBlocks::join(KernelBuilder &k, ArrayRef<Value> before,
-                                       ArrayRef<Value> more) {
-  Values arguments(before);
-  llvm::append_range(arguments, more);
-  auto result = reducer.emit(k.b, arguments);
-  good &= succeeded(result);
-  return good ? *result : Values(before);
-}
 
 /// What the buffers from `first` on hold there, in the types of the reducer.
 SmallVector<Value> RunningBlocks::loadWide(KernelBuilder &k, unsigned first,

@@ -177,6 +177,15 @@ Value WideReducer::narrow(OpBuilder &b, Location loc, Value value,
   return convertScalar(b, loc, value, getType(number), elements[number]);
 }
 
+SmallVector<Value> WideReducer::join(OpBuilder &b, ValueRange before,
+                                     ValueRange more, bool &good) {
+  SmallVector<Value> arguments(before);
+  llvm::append_range(arguments, more);
+  FailureOr<SmallVector<Value>> result = emit(b, arguments);
+  good &= succeeded(result);
+  return good ? *result : SmallVector<Value>(before);
+}
+
 FailureOr<SmallVector<Value>> WideReducer::emit(OpBuilder &b,
                                                 ValueRange arguments) {
   Block &body = region.front();

@@ -56,6 +56,11 @@ public:
   /// with an error at an operation that is not supported.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   emit(mlir::OpBuilder &b, mlir::ValueRange arguments);
+  /// The same; where it fails, `good` becomes false and the result is `before`,
+  /// so that what is built around it stays well formed.
+  llvm::SmallVector<mlir::Value> join(mlir::OpBuilder &b,
+                                      mlir::ValueRange before,
+                                      mlir::ValueRange more, bool &good);
 
 private:
   mlir::Region region;
