@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/Transpose.h"
 #include "device/cpu/Gemm.h"
 #include "device/cpu/Operations.h"
 
@@ -70,13 +71,7 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
   // With rows of `out` adjacent instead of columns, compute its transpose.
   if (op.nOut != 1 && op.n != 1 && (op.mOut == 1 || op.m == 1)) {
     transposed = true;
-    std::swap(op.lhsType, op.rhsType);
-    std::swap(op.m, op.n);
-    std::swap(op.mOut, op.nOut);
-    std::swap(op.mLhs, op.nRhs);
-    std::swap(op.kLhs, op.kRhs);
-    for (Matmul::Batch &dim : op.batch)
-      std::swap(dim.lhs, dim.rhs);
+    transpose(op);
   }
   direct = op.k != 0 && prepareDirect(context);
   if (!direct)

@@ -14,6 +14,8 @@
 
 #include "device/cuda/Products.h"
 
+#include "device/Transpose.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -65,15 +67,8 @@ static std::optional<Matmul> normalize(const Matmul &matmul,
   isTransposed = out && out->isTransposed;
   if (!out)
     return std::nullopt;
-  if (isTransposed) {
-    std::swap(op.lhsType, op.rhsType);
-    std::swap(op.m, op.n);
-    std::swap(op.mOut, op.nOut);
-    std::swap(op.mLhs, op.nRhs);
-    std::swap(op.kLhs, op.kRhs);
-    for (Matmul::Batch &dim : op.batch)
-      std::swap(dim.lhs, dim.rhs);
-  }
+  if (isTransposed)
+    transpose(op);
   std::erase_if(op.batch,
                 [](const Matmul::Batch &dim) { return dim.size == 1; });
   return op;
