@@ -12,9 +12,15 @@
 #include "LowerToNvvm.h"
 #include "emulator/Emulator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Program/Compile.h"
+#include "whale/Target/CUDA/CompileCuda.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace whale {
 
@@ -26,6 +32,34 @@ inline bool isGpuKernel(const llvm::Function &function) {
 /// The iterations of a kernel of level 5.
 inline int64_t getExtent(mlir::func::FuncOp function) {
   return function->getAttrOfType<mlir::IntegerAttr>(kExtentAttrName).getInt();
+}
+
+/// Calls `visit` with each kernel of programs of level 5, alone in a module,
+/// and its program. False, once it has been said why, if a file is none.
+inline bool forEachKernel(
+    llvm::ArrayRef<std::string> files,
+    llvm::function_ref<void(mlir::ModuleOp kernel, mlir::ModuleOp program)>
+        visit) {
+  mlir::DialectRegistry registry;
+  registerProgramDialects(registry);
+  registry.insert<mlir::gpu::GPUDialect>();
+  mlir::MLIRContext context(registry);
+  for (const std::string &name : files) {
+    llvm::SourceMgr sources;
+    auto file = mlir::openInputFile(name);
+    if (!file)
+      return false;
+    sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+    mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+    auto program = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+    if (!program)
+      return false;
+    auto kernels = program->lookupSymbol<mlir::ModuleOp>(kKernelsModuleName);
+    for (auto &alone : divideKernels(
+             kernels, llvm::range_size(kernels.getOps<mlir::func::FuncOp>())))
+      visit(*alone, *program);
+  }
+  return true;
 }
 
 /// Compiles kernels for the emulator, without optimization; ends the program

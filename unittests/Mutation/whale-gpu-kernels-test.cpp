@@ -22,17 +22,13 @@
 #include "LowerToNvvm.h"
 #include "emulator/Emulator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Program/Compile.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -338,27 +334,12 @@ struct Test {
 };
 
 int runTests() {
-  mlir::DialectRegistry registry;
-  whale::registerProgramDialects(registry);
-  registry.insert<mlir::gpu::GPUDialect>();
-  mlir::MLIRContext context(registry);
   Test test;
-  for (const std::string &name : inputFiles) {
-    SourceMgr sources;
-    auto file = mlir::openInputFile(name);
-    if (!file)
-      return 1;
-    sources.AddNewSourceBuffer(std::move(file), SMLoc());
-    mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-    auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-    if (!module)
-      return 1;
-    auto kernels =
-        module->lookupSymbol<mlir::ModuleOp>(whale::kKernelsModuleName);
-    for (auto &alone :
-         whale::divideKernels(kernels, range_size(kernels.getOps<FuncOp>())))
-      test.testKernel(*alone);
-  }
+  if (!whale::forEachKernel(inputFiles,
+                            [&](mlir::ModuleOp kernel, mlir::ModuleOp) {
+                              test.testKernel(kernel);
+                            }))
+    return 1;
   outs() << test.kernels << " kernels, " << test.sortedKernels
          << " of them of sorted indices\n";
   for (auto [kind, count] : test.mutants) {

@@ -22,17 +22,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuMachine.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Program/Compile.h"
-#include "whale/Target/CUDA/CompileCuda.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <random>
@@ -211,45 +205,28 @@ static double countRuns(mlir::Operation *op, mlir::ModuleOp module) {
 }
 
 static int run() {
-  mlir::DialectRegistry registry;
-  whale::registerProgramDialects(registry);
-  registry.insert<mlir::gpu::GPUDialect>();
-  mlir::MLIRContext context(registry);
   runtime::setEmulatorObserver(observe);
   Counter counter;
   double sampled = 0, all = 0;
   std::vector<std::pair<double, std::string>> lines;
-  for (const std::string &name : inputFiles) {
-    SourceMgr sources;
-    auto file = mlir::openInputFile(name);
-    if (!file)
-      return 1;
-    sources.AddNewSourceBuffer(std::move(file), SMLoc());
-    mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-    auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-    if (!module)
-      return 1;
-    auto kernels =
-        module->lookupSymbol<mlir::ModuleOp>(whale::kKernelsModuleName);
-    StringMap<Traffic> traffic;
-    module->walk([&](whale::LaunchOp launch) {
-      traffic[launch.getKernel()].launches += countRuns(launch, *module);
+  auto countKernel = [&](mlir::ModuleOp kernel, mlir::ModuleOp program) {
+    std::string name = (*kernel.getOps<FuncOp>().begin()).getName().str();
+    Traffic own;
+    program.walk([&](whale::LaunchOp launch) {
+      if (launch.getKernel() == name)
+        own.launches += countRuns(launch, program);
     });
-    for (auto &alone :
-         whale::divideKernels(kernels, range_size(kernels.getOps<FuncOp>()))) {
-      std::string kernel = (*alone->getOps<FuncOp>().begin()).getName().str();
-      Traffic &own = traffic[kernel];
-      counter.count(*alone, own);
-      sampled += own.get();
-      all += own.launches * own.all;
-      std::string text;
-      raw_string_ostream(text)
-          << format("%10.3f MB, %4.0f launches: ", own.get() / 1e6,
-                    own.launches)
-          << kernel;
-      lines.emplace_back(-own.get(), text);
-    }
-  }
+    counter.count(kernel, own);
+    sampled += own.get();
+    all += own.launches * own.all;
+    std::string text;
+    raw_string_ostream(text)
+        << format("%10.3f MB, %4.0f launches: ", own.get() / 1e6, own.launches)
+        << name;
+    lines.emplace_back(-own.get(), text);
+  };
+  if (!whale::forEachKernel(inputFiles, countKernel))
+    return 1;
   std::sort(lines.begin(), lines.end());
   for (auto &[bytes, text] : ArrayRef(lines).take_front(most))
     outs() << text << '\n';
