@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,32 +98,8 @@ def check(name: str, seed: int) -> list[str]:
             found = run(path, flat, types, STEPS)
     finally:
         del os.environ[VARIABLE]
-    problems = []
-    tolerance = 2e-2 if name.endswith("bf16") else 1e-4
-    for number, (wanted, *results) in enumerate(zip(expected, *found)):
-        if len({array.tobytes() for array in results}) > 1:
-            problems.append(f"{name}: result {number} differs between steps")
-        a = np.asarray(wanted, np.float64)
-        b = np.asarray(results[0], np.float64)
-        apart = np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)
-        if not apart <= tolerance:
-            problems.append(f"{name}: result {number} is {apart:.2g} apart")
-    return problems
-
-
-def main() -> None:
-    is_full = "WHALE_TEST_FULL" in os.environ
-    usual = [name for name in MODELS if is_full or name not in ONLY_FULL]
-    problems = []
-    for seed, name in enumerate(sys.argv[1:] or usual):
-        begin = time.monotonic()
-        found = check(name, seed)
-        problems += found
-        seconds = time.monotonic() - begin
-        print(f"{name}: {len(found)} wrong, {seconds:.1f} s", flush=True)
-    print("\n".join(problems))
-    sys.exit(bool(problems))
+    return gpu_steps.compare(name, expected, found, "differs between steps")
 
 
 if __name__ == "__main__":
-    main()
+    gpu_steps.run(MODELS, ONLY_FULL, check)

@@ -16,6 +16,7 @@ import os
 import pathlib
 import sys
 import time
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -45,6 +46,7 @@ MODELS: dict[str, Any] = {
 # Their families have another model that has all that they have.
 ONLY_FULL = {"gpt", "rope", "convnet"}
 SEEDS = ("0", "29")
+Results = Sequence[np.ndarray]
 
 
 def lower(name: str) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
@@ -59,15 +61,20 @@ def lower(name: str) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
     return step.lower(*arguments), arguments
 
 
-def check(name: str) -> list[str]:
-    """What is wrong with the step of a model."""
-    lowered, arguments = lower(name)
-    expected, runs = run_orders(lowered, arguments, SEEDS)
+def compare(
+    name: str, expected: Results, runs: Sequence[Results], fault: str
+) -> list[str]:
+    """What is wrong with the results of several runs of a model's step.
+
+    Args:
+        expected: those of the processor.
+        fault: what is wrong with a result whose bits differ between runs.
+    """
     problems = []
     tolerance = 2e-2 if name.endswith("bf16") else 1e-4
     for number, (wanted, *found) in enumerate(zip(expected, *runs)):
         if len({array.tobytes() for array in found}) > 1:
-            problems.append(f"{name}: result {number} depends on the order")
+            problems.append(f"{name}: result {number} {fault}")
         a = np.asarray(wanted, np.float64)
         b = np.asarray(found[0], np.float64)
         apart = np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)
@@ -76,13 +83,31 @@ def check(name: str) -> list[str]:
     return problems
 
 
-def main() -> None:
+def check(name: str, number: int) -> list[str]:
+    """What is wrong with the step of a model."""
+    del number
+    lowered, arguments = lower(name)
+    expected, runs = run_orders(lowered, arguments, SEEDS)
+    return compare(name, expected, runs, "depends on the order")
+
+
+def run(
+    models: Iterable[str],
+    only_full: Container[str],
+    check: Callable[[str, int], list[str]],
+) -> None:
+    """Checks the models of the command line, else the usual ones or all; ends
+    the program.
+
+    Args:
+        check: gets a model and its number, and says what is wrong.
+    """
     is_full = "WHALE_TEST_FULL" in os.environ
-    usual = [name for name in MODELS if is_full or name not in ONLY_FULL]
+    usual = [name for name in models if is_full or name not in only_full]
     problems = []
-    for name in sys.argv[1:] or usual:
+    for number, name in enumerate(sys.argv[1:] or usual):
         begin = time.monotonic()
-        found = check(name)
+        found = check(name, number)
         problems += found
         seconds = time.monotonic() - begin
         print(f"{name}: {len(found)} wrong, {seconds:.1f} s", flush=True)
@@ -91,4 +116,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(MODELS, ONLY_FULL, check)

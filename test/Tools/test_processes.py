@@ -79,9 +79,9 @@ def test_profile_of_all_ranks(tmp_path: pathlib.Path) -> None:
     for count in 1, 4:
         result = run(program, "out", "--profile", f"--nprocs={count}")
         assert result.returncode == 0, result.stderr
-        head, _, table = result.stdout.partition("\nrank ")
+        head, _, tables = result.stdout.partition("\nrank ")
         assert ", 4 ranks" in head
-        rows, table = table.splitlines()[1:5], table.splitlines()[6:]
+        rows, table = tables.splitlines()[1:5], tables.splitlines()[6:]
         computing = [float(row.split()[1]) for row in rows]
         assert len(computing) == 4 and all(computing)
         # The kinds of each line, and how often a rank ran them.
