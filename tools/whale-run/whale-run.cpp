@@ -346,9 +346,6 @@ static std::pair<std::string, int> parseAddress(const std::string &text) {
   return {host, port};
 }
 
-/// As many as a cluster has devices.
-static constexpr int64_t kMostNodes = 32768;
-
 /// "I/K": node I, counted from 0, of K.
 static std::pair<int64_t, int64_t> parseNode(const std::string &text) {
   int64_t node = -1, nodes = 0;
@@ -357,12 +354,12 @@ static std::pair<int64_t, int64_t> parseNode(const std::string &text) {
   if (error == std::errc() && slash != end && *slash == '/') {
     auto [rest, other] = std::from_chars(slash + 1, end, nodes);
     if (other == std::errc() && rest == end && node >= 0 && node < nodes &&
-        nodes <= kMostNodes)
+        nodes <= whale::kMostDevices)
       return {node, nodes};
   }
   throw Error("--node: '" + text +
               "' is no I/K, node I (from 0) of K, at most " +
-              std::to_string(kMostNodes));
+              std::to_string(whale::kMostDevices));
 }
 
 /// Starts the processes of this host, each with this one's arguments.
