@@ -111,6 +111,21 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
 Executor::~Executor() {
   progressReporter.reset();
   failureListener.reset();
+  if (!isAbandoned)
+    return;
+  transport.release();
+  for (Rank &rank : ranks)
+    if (rank.device) {
+      rank.device.release();
+      new std::shared_ptr<Buffer>(rank.arena);
+    }
+}
+
+/// The transport may use the memory of a run that has failed as long as the
+/// process lives: none of it is freed.
+void Executor::abandon(std::shared_ptr<const void> ofRun) {
+  isAbandoned = true;
+  new std::shared_ptr<const void>(std::move(ofRun));
 }
 
 /// "ranks 1, 3 and others".
@@ -231,7 +246,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       goOn);
   throwIfInterrupted();
   isInStep = false;
-  transport->settle();
+  if (!transport->settle())
+    abandon(step);
   {
     std::lock_guard lock(errorMutex);
     if (firstError)

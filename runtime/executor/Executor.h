@@ -53,9 +53,9 @@ public:
   Bindings run(Bindings arguments, Bindings results, const RunOptions &options);
   /// Brings shards, by rank, from one layout to another. Collective where there
   /// are several processes.
-  std::vector<std::shared_ptr<Buffer>>
-  relayout(DType dtype, const Layout &from, const Layout &to,
-           const std::vector<std::shared_ptr<Buffer>> &shards);
+  using Shards = std::vector<std::shared_ptr<Buffer>>;
+  Shards relayout(DType dtype, const Layout &from, const Layout &to,
+                  const Shards &shards);
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy() { return threads.isBusy(); }
 
@@ -131,6 +131,7 @@ private:
   void wait(int64_t rank, const Wait &wait);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;
+  void abandon(std::shared_ptr<const void> ofRun);
   /// Keeps the first error of a run and stops all ranks, in all processes.
   void fail(const std::string &what);
   void stop(const std::string &what);
@@ -145,6 +146,8 @@ private:
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
   std::atomic<bool> isInStep = false, isInRelayout = false;
+  /// Whether memory is left to the transport; see `abandon`.
+  bool isAbandoned = false;
   std::atomic<uint64_t> steps = 0;
   std::atomic<double> slowestStep = 0;
 

@@ -79,13 +79,12 @@ relayoutOf(DType dtype, const Layout &from, const Layout &to) {
   return collective;
 }
 
-std::vector<std::shared_ptr<Buffer>>
-Executor::relayout(DType dtype, const Layout &from, const Layout &to,
-                   const std::vector<std::shared_ptr<Buffer>> &shards) {
+Executor::Shards Executor::relayout(DType dtype, const Layout &from,
+                                    const Layout &to, const Shards &shards) {
   threads.wait({});
   transport->reset();
   int64_t channel = transport->addChannel(relayoutOf(dtype, from, to));
-  std::vector<std::shared_ptr<Buffer>> result(shards.size());
+  Shards result(shards.size());
   for (int64_t rank : place.local)
     if (const std::optional<Box> &box = to.boxes[rank])
       result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
@@ -107,7 +106,8 @@ Executor::relayout(DType dtype, const Layout &from, const Layout &to,
     }
   });
   isInRelayout = false;
-  transport->settle();
+  if (!transport->settle())
+    abandon(std::make_shared<std::pair<Shards, Shards>>(shards, result));
   std::lock_guard lock(errorMutex);
   if (firstError)
     throw Error(*firstError);

@@ -85,8 +85,8 @@ public:
   virtual bool aborted() const = 0;
 
   /// After an abort, when no rank is inside: returns when the ranks' buffers
-  /// are not used any more.
-  virtual void settle() {}
+  /// are not used any more, or false where they may be for ever.
+  virtual bool settle() { return true; }
 
   /// Makes ready for the next run; no rank is inside.
   virtual void reset() = 0;

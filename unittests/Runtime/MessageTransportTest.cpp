@@ -16,6 +16,7 @@
 #include <barrier>
 #include <chrono>
 #include <filesystem>
+#include <semaphore>
 #include <thread>
 
 using namespace whale::runtime;
@@ -78,9 +79,11 @@ public:
     return std::ranges::all_of(
         transports, [](const auto &each) { return each->aborted(); });
   }
-  void settle() override {
+  bool settle() override {
+    bool isSettled = true;
     for (const auto &transport : transports)
-      transport->settle();
+      isSettled &= transport->settle();
+    return isSettled;
   }
   void reset() override {
     for (const auto &transport : transports)
@@ -198,6 +201,40 @@ TEST_P(Linked, AnAbortWakesThoseWhoWaitForLinks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ucx, Linked, testing::Values(1, 2));
+
+/// Nothing arrives, and messages keep their memory.
+class Mute : public Mover {
+public:
+  Tag maxTag() const override { return ~Tag(0); }
+  void send(int64_t, Tag, const void *, size_t, bool, int64_t &count) override {
+    ++count;
+  }
+  void receive(int64_t, Tag, void *, size_t, int64_t &count) override {
+    ++count;
+  }
+  bool progress() override { return false; }
+  void sleep() override { awake.acquire(); }
+  void wake() override { awake.release(); }
+  const std::string &lossOf(int64_t) const override { return loss; }
+  void flush() override {}
+  bool cancel() override { return false; }
+
+private:
+  std::counting_semaphore<> awake{0};
+  std::string loss;
+};
+
+TEST(MessageTransport, MemoryMayStayInUseAfterAnAbort) {
+  whale::format::Program program =
+      programOf(2, {makeCollective("all_reduce", {1, 1})});
+  auto transport =
+      createMessageTransport(program, {0, 1}, 0, std::make_unique<Mute>());
+  int32_t value = 0;
+  transport->start(0, 0, &value, &value);
+  EXPECT_TRUE(transport->settle());
+  transport->abort();
+  EXPECT_FALSE(transport->settle());
+}
 
 size_t openFiles() {
   auto all = std::filesystem::directory_iterator("/proc/self/fd");

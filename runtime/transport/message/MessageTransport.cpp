@@ -68,7 +68,7 @@ public:
   void finish(int64_t) override {}
   void abort() override;
   bool aborted() const override { return isStopped; }
-  void settle() override;
+  bool settle() override;
   void reset() override;
 
 private:
@@ -129,8 +129,9 @@ private:
   /// Whether some rank has posts.
   std::atomic<bool> hasPosts = false;
   std::atomic<bool> isStopped = false, isEnding = false;
-  /// After an abort: whether no message uses a rank's memory any more.
-  bool isSettled = false;
+  /// After an abort: whether messages use no rank's memory any more; unset
+  /// until that is known.
+  std::optional<bool> isSettled;
   /// Why no transfer can go on; empty while they can.
   std::string error;
   /// When a peer was first seen to be lost; of the driver.
@@ -272,10 +273,12 @@ void MessageTransport::abort() {
   mover->wakeWatch();
 }
 
-void MessageTransport::settle() {
+bool MessageTransport::settle() {
   Lock lock(mutex);
-  if (isStopped)
-    settled.wait(lock, [&] { return isSettled; });
+  if (!isStopped)
+    return true;
+  settled.wait(lock, [&] { return isSettled.has_value(); });
+  return *isSettled;
 }
 
 void MessageTransport::reset() {
@@ -449,9 +452,9 @@ void MessageTransport::work() {
   } catch (const std::exception &exception) {
     return fail(exception.what());
   }
-  mover->cancel();
+  bool isCancelled = mover->cancel();
   lock.lock();
-  isSettled = true;
+  isSettled = isCancelled;
   settled.notify_all();
 }
 

@@ -72,8 +72,8 @@ public:
   /// Ends a `watch`, also the next one. From any thread.
   virtual void wakeWatch() {}
 
-  /// Why no message can reach a process any more, or come from it; empty while
-  /// it can.
+  /// Why messages to a process, or from it, that are on their way can arrive no
+  /// more; empty while they can, or where none are.
   virtual const std::string &lossOf(int64_t process) const = 0;
 
   /// Returns when all that was sent has arrived, or after some seconds.

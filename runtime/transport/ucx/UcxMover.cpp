@@ -161,7 +161,10 @@ public:
   void watch() override;
   void wakeWatch() override { raise(wakeWatchEvents); }
   const std::string &lossOf(int64_t process) const override {
-    return peers[process].loss;
+    // One that has ended after its last message is not missed.
+    static const std::string none;
+    const Peer &peer = peers[process];
+    return peer.messages ? peer.loss : none;
   }
   void flush() override;
   bool cancel() override;
@@ -169,6 +172,8 @@ public:
 private:
   struct Peer {
     ucp_ep_h endpoint = nullptr;
+    /// Messages to and from it that have not arrived.
+    int64_t messages = 0;
     std::string loss;
   };
   /// What UCX calls back with: one for each request on its way.
@@ -184,6 +189,8 @@ private:
   static ucp_tag_t tagOf(int64_t source, Tag tag) {
     return static_cast<ucp_tag_t>(source) << 32 | tag;
   }
+  Call *depart(int64_t process, int64_t &pending);
+  void arrive(const Call &call);
   ucs_status_t track(ucs_status_ptr_t request, Call *call);
   void complete(void *request, ucs_status_t status, Call *call);
   bool isIdle();
@@ -322,13 +329,24 @@ bool UcxMover::progressUntil(const std::function<bool()> &isDone,
   return true;
 }
 
+UcxMover::Call *UcxMover::depart(int64_t process, int64_t &pending) {
+  ++pending;
+  ++peers[process].messages;
+  return new Call{this, process, &pending};
+}
+
+void UcxMover::arrive(const Call &call) {
+  --*call.pending;
+  --peers[call.process].messages;
+}
+
 void UcxMover::complete(void *request, ucs_status_t status, Call *call) {
   // A message that was lost stays pending: its memory is not what was sent.
-  std::string &loss = peers[call->process].loss;
+  Peer &peer = peers[call->process];
   if (status == UCS_OK)
-    --*call->pending;
-  else if (loss.empty())
-    loss = ucx.ucs_status_string(status);
+    arrive(*call);
+  else if (peer.loss.empty())
+    peer.loss = ucx.ucs_status_string(status);
   calls.erase(call);
   delete call;
   ucx.ucp_request_free(request);
@@ -343,15 +361,14 @@ ucs_status_t UcxMover::track(ucs_status_ptr_t request, Call *call) {
     return UCS_OK;
   }
   if (!UCS_PTR_IS_ERR(request))
-    --*call->pending;
+    arrive(*call);
   delete call;
   return UCS_PTR_RAW_STATUS(request);
 }
 
 void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
                     bool isSynchronous, int64_t &pending) {
-  ++pending;
-  auto *call = new Call{this, process, &pending};
+  Call *call = depart(process, pending);
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
@@ -374,8 +391,7 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
 
 void UcxMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
                        int64_t &pending) {
-  ++pending;
-  auto *call = new Call{this, process, &pending};
+  Call *call = depart(process, pending);
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.user_data = call;
