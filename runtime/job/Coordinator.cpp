@@ -422,8 +422,10 @@ void Server::handle(Connection &connection, const Frame &frame) {
   } else if (frame.kind == Kind::Bye) {
     member.hasLeft = true;
     gather();
-    if (std::ranges::all_of(members,
-                            [](const Member &each) { return each.hasLeft; })) {
+    // Who leaves because of a failure is told that, not that all went well.
+    if (!hasFailed && std::ranges::all_of(members, [](const Member &each) {
+          return each.hasLeft;
+        })) {
       sendAll(Kind::Bye, "");
       isOver = true;
     }
