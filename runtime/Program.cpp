@@ -235,10 +235,15 @@ Program::State::load(const std::filesystem::path &directory,
       std::move(program), file, state->kernels.get(),
       state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
   if (bound->program.target == "cuda") {
-    if (bound->program.gpu)
-      for (const format::File &module : bound->program.gpu->modules)
-        bound->gpuTexts.emplace_back(
-            files.open(module.name, module.hash)->text());
+    auto readAll = [&](const std::vector<format::File> &modules,
+                       std::vector<std::string> &contents) {
+      for (const format::File &module : modules)
+        contents.emplace_back(files.open(module.name, module.hash)->text());
+    };
+    if (bound->program.gpu) {
+      readAll(bound->program.gpu->modules, bound->gpuTexts);
+      readAll(bound->program.gpu->cubins, bound->gpuCubins);
+    }
     bound->testLibraries = cuda::test::findTestLibraries();
     if (bound->testLibraries)
       cuda::test::addTestProgram(*bound, state->kernels);

@@ -44,11 +44,12 @@ bool isProgramFile(std::string_view name) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
   };
   // Kernels of a GPU: a module, by its number.
-  constexpr std::string_view module = "kernels.", ptx = ".ptx";
-  if (name.starts_with(module) && name.ends_with(ptx) &&
-      name.size() > module.size() + ptx.size())
-    return isNumber(
-        name.substr(module.size(), name.size() - module.size() - ptx.size()));
+  constexpr std::string_view module = "kernels.";
+  for (std::string_view kind : {".ptx", ".cubin"})
+    if (name.starts_with(module) && name.ends_with(kind) &&
+        name.size() > module.size() + kind.size())
+      return isNumber(name.substr(module.size(),
+                                  name.size() - module.size() - kind.size()));
   // A part of a table: its name, a hyphen, a number.
   size_t hyphen = name.find('-');
   if (hyphen == name.npos || !name.ends_with(".json"))

@@ -22,6 +22,12 @@ toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
 config.environment["PATH"] += os.pathsep + os.path.join(toolkit, "bin")
 if lit.util.which("ptxas", config.environment["PATH"]):
     config.available_features.add("ptxas")
+if any(
+    os.path.exists(os.path.join(toolkit, folder, f"libnvJitLink.so.{major}"))
+    for folder in ("lib64", "lib")
+    for major in (12, 13)
+):
+    config.available_features.add("nvjitlink")
 # The emulator links the toolkit's functions, too.
 if any(
     os.path.exists(os.path.join(place, "libdevice/libdevice.10.bc"))

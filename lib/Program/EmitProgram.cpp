@@ -308,12 +308,19 @@ LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
   if (failed(ptx))
     return failure();
   program.gpu = {options.gpuArch, {}};
-  for (auto [number, text] : llvm::enumerate(ptx->modules)) {
-    std::string name = ("kernels." + Twine(number) + ".ptx").str();
-    if (llvm::Error error = directory.write(name, text))
-      return fail(std::move(error));
-    program.gpu->modules.push_back({name, directory.getHashes().at(name)});
-  }
+  auto writeAll = [&](ArrayRef<std::string> contents, StringRef kind,
+                      std::vector<format::File> &files) -> LogicalResult {
+    for (auto [number, bytes] : llvm::enumerate(contents)) {
+      std::string name = ("kernels." + Twine(number) + kind).str();
+      if (llvm::Error error = directory.write(name, bytes))
+        return fail(std::move(error));
+      files.push_back({name, directory.getHashes().at(name)});
+    }
+    return success();
+  };
+  if (failed(writeAll(ptx->modules, ".ptx", program.gpu->modules)) ||
+      failed(writeAll(ptx->cubins, ".cubin", program.gpu->cubins)))
+    return failure();
   for (auto &[symbol, signature] : *program.kernelSignatures) {
     const PtxKernel &kernel = ptx->kernels.at(symbol);
     signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,

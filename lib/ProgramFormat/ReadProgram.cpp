@@ -218,13 +218,21 @@ static GpuCode readGpuCode(const Field &root, const Field &field) {
     isNumber = code.arch[i] >= '0' && code.arch[i] <= '9';
   if (!isNumber || code.arch.size() < 5)
     field.at("arch").fail("must be an architecture such as 'sm_90'");
-  Field modules = field.at("modules");
   std::optional<Field> hashes = root.find("hashes");
-  for (size_t i = 0; i < modules.size(); ++i) {
-    File file{readFileName(modules[i]), ""};
-    if (hashes)
-      file.hash = hashes->at(file.name).text();
-    code.modules.push_back(std::move(file));
+  auto readFiles = [&](const Field &names, std::vector<File> &files) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      File file{readFileName(names[i]), ""};
+      if (hashes)
+        file.hash = hashes->at(file.name).text();
+      files.push_back(std::move(file));
+    }
+  };
+  readFiles(field.at("modules"), code.modules);
+  if (std::optional<Field> cubins = field.find("cubins")) {
+    readFiles(*cubins, code.cubins);
+    if (code.cubins.size() != code.modules.size())
+      cubins->fail("must be one for each of " +
+                   std::to_string(code.modules.size()) + " modules");
   }
   return code;
 }

@@ -555,10 +555,11 @@ void ProgramWriter::writeHashes() {
       known &= !(*file)->hash.empty();
     }
   if (program.gpu)
-    for (const File &file : program.gpu->modules) {
-      hashes[file.name] = file.hash;
-      known &= !file.hash.empty();
-    }
+    for (const auto *files : {&program.gpu->modules, &program.gpu->cubins})
+      for (const File &file : *files) {
+        hashes[file.name] = file.hash;
+        known &= !file.hash.empty();
+      }
   for (const auto &[name, table] : texts.tables)
     hashes[name] = Checksum::of(table);
   if (known)
@@ -579,10 +580,17 @@ ProgramText ProgramWriter::write() {
   if (!program.kernelFeatures.empty())
     field("kernel_features", program.kernelFeatures);
   if (program.gpu) {
-    Json modules = Json::array();
-    for (const File &file : program.gpu->modules)
-      modules.push_back(file.name);
-    field("gpu", {{"arch", program.gpu->arch}, {"modules", modules}});
+    auto namesOf = [](const std::vector<File> &files) {
+      Json names = Json::array();
+      for (const File &file : files)
+        names.push_back(file.name);
+      return names;
+    };
+    Json code = {{"arch", program.gpu->arch},
+                 {"modules", namesOf(program.gpu->modules)}};
+    if (!program.gpu->cubins.empty())
+      addMember(code, "cubins", namesOf(program.gpu->cubins));
+    field("gpu", code);
   }
   if (program.kernelSignatures) {
     Json signatures = Json::object();

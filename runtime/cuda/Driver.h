@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_CUDA_DRIVER_H
 #define WHALE_RUNTIME_CUDA_DRIVER_H
 
-#include "cuda/Entry.h"
+#include "whale/Runtime/LateLibrary.h"
 
 #include <cstddef>
 

@@ -8,11 +8,8 @@
 
 #include "cuda/Libraries.h"
 
+#include "whale/Runtime/LateLibrary.h"
 #include "whale/Runtime/Types.h"
-
-#include <algorithm>
-#include <cstdlib>
-#include <dlfcn.h>
 
 namespace fs = std::filesystem;
 
@@ -24,64 +21,6 @@ static constexpr int leastDriver = 12000;
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10);
-}
-
-/// nvidia/*/lib of a folder of Python packages.
-static void addPackages(const fs::path &packages,
-                        std::vector<fs::path> &directories) {
-  std::error_code error;
-  for (fs::directory_iterator it(packages / "nvidia", error), end;
-       !error && it != end; it.increment(error))
-    if (fs::is_directory(it->path() / "lib", error))
-      directories.push_back(it->path() / "lib");
-}
-
-std::vector<fs::path> libraryDirectories() {
-  std::vector<fs::path> directories;
-  std::error_code error;
-  std::vector<fs::path> toolkits;
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char *value = std::getenv(variable); value && *value)
-      toolkits.emplace_back(value);
-  toolkits.emplace_back("/usr/local/cuda");
-  for (const fs::path &toolkit : toolkits)
-    for (const char *folder : {"lib64", "lib"})
-      if (fs::is_directory(toolkit / folder, error))
-        directories.push_back(toolkit / folder);
-  Dl_info own;
-  if (dladdr(reinterpret_cast<const void *>(&versionText), &own) &&
-      own.dli_fname)
-    for (fs::path up = fs::absolute(own.dli_fname, error).parent_path();
-         up.has_relative_path(); up = up.parent_path())
-      if (up.filename() == "site-packages")
-        addPackages(up, directories);
-  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const char *value = std::getenv(variable);
-    if (!value || !*value)
-      continue;
-    for (fs::directory_iterator it(fs::path(value) / "lib", error), end;
-         !error && it != end; it.increment(error))
-      if (it->path().filename().string().starts_with("python"))
-        addPackages(it->path() / "site-packages", directories);
-  }
-  std::sort(directories.begin(), directories.end());
-  auto last = std::unique(directories.begin(), directories.end());
-  directories.erase(last, directories.end());
-  return directories;
-}
-
-/// Fills a table from an opened library. Returns the first function that it
-/// lacks, or null.
-template <typename Table>
-static const char *fill(Table &table, void *library) {
-  const char *missing = nullptr;
-  table.forEach([&]<typename Signature>(Entry<Signature> &entry) {
-    entry.function =
-        reinterpret_cast<Signature *>(dlsym(library, entry.symbol));
-    if (!entry.function && !missing)
-      missing = entry.symbol;
-  });
-  return missing;
 }
 
 /// Opens the driver and asks it for its version.

@@ -23,11 +23,6 @@ struct Libraries {
   BlasLt blas;
 };
 
-/// Where NVIDIA's libraries are looked for, besides the loader's own path: the
-/// directories of CUDA_HOME or CUDA_PATH, /usr/local/cuda, and nvidia/*/lib of
-/// the site-packages that this runtime, VIRTUAL_ENV or CONDA_PREFIX is in.
-std::vector<std::filesystem::path> libraryDirectories();
-
 /// The driver and the libraries, opened when first asked for and kept for the
 /// life of the process. Throws Error: what was found, what is needed and which
 /// package has it.

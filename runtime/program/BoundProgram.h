@@ -138,8 +138,9 @@ struct BoundProgram {
   }
 
   const format::Program program;
-  /// The modules of a GPU's kernels.
-  std::vector<std::string> gpuTexts;
+  /// The modules of a GPU's kernels, as PTX and, if the program has them, as
+  /// cubins.
+  std::vector<std::string> gpuTexts, gpuCubins;
   /// For tests: what stands for the libraries of a GPU.
   const cuda::Libraries *testLibraries = nullptr;
   /// They refer to `program`.

@@ -279,6 +279,12 @@ TEST(ReadProgramTest, KernelsOfAGpu) {
     EXPECT_EQ(error("/gpu/arch", arch),
               "file: gpu.arch: must be an architecture such as 'sm_90'");
   EXPECT_NE(error("/gpu/modules", {"../kernels.0.ptx"}), "");
+  EXPECT_EQ(error("/gpu/cubins", {"kernels.0.cubin"}), "");
+  EXPECT_NE(error("/gpu/cubins", {"../kernels.0.cubin"}), "");
+  for (const json &cubins :
+       {json::array(), json{"kernels.0.cubin", "kernels.1.cubin"}})
+    EXPECT_EQ(error("/gpu/cubins", cubins),
+              "file: gpu.cubins: must be one for each of 1 modules");
   EXPECT_EQ(error("/target", "cpu"),
             "file: gpu: only a program for 'cuda' has it");
 }

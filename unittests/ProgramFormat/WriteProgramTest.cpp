@@ -358,6 +358,9 @@ Program Generator::make() {
     program.gpu = {"sm_90", {}};
     for (const char *name : {"kernels.0.ptx", "kernels.1.ptx"})
       program.gpu->modules.push_back({name, hashes ? "89ab" : ""});
+    if (pick(2))
+      for (const char *name : {"kernels.0.cubin", "kernels.1.cubin"})
+        program.gpu->cubins.push_back({name, hashes ? "cdef" : ""});
     for (auto &[symbol, signature] : *program.kernelSignatures)
       signature.gpu =
           pick(2) ? GpuLaunch{1, 8, 1 + pick(1024)} : GpuLaunch{pick(2), 3, 3};

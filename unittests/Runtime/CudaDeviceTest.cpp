@@ -147,16 +147,22 @@ TEST(CudaDevice, AKernelThatFaultsIsAnError) {
 /// What is said of a program with one module.
 std::string
 loadErrorOf(const MachineOptions &options, const std::string &text,
-            const std::map<std::string, cuda::test::TestKernel> &kernels) {
+            const std::map<std::string, cuda::test::TestKernel> &kernels,
+            const std::string &cubin = "") {
   machine.reset();
   machine = std::make_unique<Machine>(options);
   machine->addModule(".target sm_90", {});
-  machine->addModule(".target sm_90 .entry k( .param )", kernels);
+  machine->addModule(".target sm_90 .entry k( .param )", kernels,
+                     "\177ELF of sm_90", 90);
   format::Program program = programOf(1, {});
   program.gpu = {"sm_90", {{"kernels.0.ptx", ""}}};
+  if (!cubin.empty())
+    program.gpu->cubins = {{"kernels.0.cubin", ""}};
   program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
   BoundProgram bound(std::move(program));
   bound.gpuTexts = {text};
+  if (!cubin.empty())
+    bound.gpuCubins = {cubin};
   std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
   try {
     createCudaDevice(machine->libraries(), bound, transport.get(), 0, {});
@@ -179,9 +185,27 @@ TEST(CudaDevice, ProgramsThatAGpuCannotRun) {
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
   EXPECT_SAYS(loadErrorOf({}, ".target sm_100", kernels),
-              "cannot run PTX for sm_90 on GPU 0");
+              "cannot run code for sm_90 on GPU 0");
   EXPECT_SAYS(loadErrorOf({}, ".target sm_90", kernels),
               "kernels.0.ptx has no kernel 'k'");
+}
+
+TEST(CudaDevice, CubinsAreForTheirArchitectureAlone) {
+  const std::string text = ".target sm_90 .entry k( .param )";
+  const std::string cubin = "\177ELF of sm_90";
+  std::map<std::string, cuda::test::TestKernel> kernels = {
+      {"k", {addOne, 1, 0, {4}, 0, "k"}}};
+  EXPECT_EQ(loadErrorOf({}, text, kernels, cubin), "");
+  EXPECT_EQ(machine->loadedCubins, 1);
+  EXPECT_EQ(machine->loadedTexts, 0);
+  // A later chip, and a program without cubins.
+  EXPECT_EQ(loadErrorOf({.capability = 100}, text, kernels, cubin), "");
+  EXPECT_EQ(machine->loadedCubins, 0);
+  EXPECT_EQ(machine->loadedTexts, 1);
+  EXPECT_EQ(loadErrorOf({}, text, kernels), "");
+  EXPECT_EQ(machine->loadedTexts, 1);
+  EXPECT_SAYS(loadErrorOf({}, text, kernels, "\177ELF"),
+              "kernels.0.cubin: the driver, for CUDA 13.0, refuses the code");
 }
 
 TEST(CudaDevice, FreedMemoryIsAFault) {

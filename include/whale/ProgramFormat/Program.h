@@ -316,6 +316,8 @@ struct GpuCode {
   std::string arch;
   /// Texts of PTX.
   std::vector<File> modules;
+  /// The same for GPUs of exactly `arch`: one for each text, or none.
+  std::vector<File> cubins = {};
   bool operator==(const GpuCode &) const = default;
 };
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LinkCubin.h"
 #include "LowerToNvvm.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -104,6 +105,51 @@ static FailureOr<std::string> compilePart(ModuleOp kernels, StringRef arch) {
   return text.str().str();
 }
 
+/// Where an error that nvJitLink tells of a text is: at the kernel that it
+/// names, else at the first one of the text.
+static Operation *findKernel(ModuleOp kernels, const Ptx &ptx, size_t text,
+                             StringRef message) {
+  Operation *first = nullptr;
+  for (auto kernel : kernels.getOps<func::FuncOp>()) {
+    auto it = ptx.kernels.find(kernel.getName().str());
+    if (it == ptx.kernels.end() || it->second.module != text)
+      continue;
+    if (!first)
+      first = kernel;
+    if (message.contains(("'" + kernel.getName() + "'").str()))
+      return kernel;
+  }
+  return first ? first : kernels.getOperation();
+}
+
+/// One cubin of each module of PTX: what a kernel shares with others of its
+/// module, as functions of libdevice, is in it once, and so are an ELF file's
+/// tables; with several, modules are linked in parallel.
+static LogicalResult linkCubins(Ptx &ptx, ModuleOp kernels, StringRef arch) {
+  llvm::Expected<NvJitLink> library = openNvJitLink(arch);
+  if (!library) {
+    kernels.emitRemark("the kernels are PTX alone, which the driver compiles "
+                       "when the program is loaded: ")
+        << llvm::toString(library.takeError());
+    return success();
+  }
+  std::vector<std::string> cubins(ptx.modules.size());
+  auto link = [&](size_t number) -> LogicalResult {
+    auto cubin = linkCubin(*library, ptx.modules[number], arch);
+    if (cubin) {
+      cubins[number] = std::move(*cubin);
+      return success();
+    }
+    std::string text = llvm::toString(cubin.takeError());
+    return findKernel(kernels, ptx, number, text)->emitError(text);
+  };
+  if (failed(failableParallelForEachN(kernels.getContext(), 0, cubins.size(),
+                                      link)))
+    return failure();
+  ptx.cubins = std::move(cubins);
+  return success();
+}
+
 FailureOr<Ptx> whale::compilePtx(ModuleOp kernels, StringRef arch) {
   unsigned parts = 1;
   if (kernels.getContext()->isMultithreadingEnabled())
@@ -126,5 +172,7 @@ FailureOr<Ptx> whale::compilePtx(ModuleOp kernels, StringRef arch) {
       return failure();
     ptx.modules.push_back(std::move(*result));
   }
+  if (!ptx.modules.empty() && failed(linkCubins(ptx, kernels, arch)))
+    return failure();
   return ptx;
 }

@@ -438,13 +438,40 @@ int64_t numberAfter(const std::string &text, size_t from, const char *word) {
   return at == text.npos ? 0 : std::atoll(text.c_str() + at + strlen(word));
 }
 
+/// The cubin that lies at `image`, of those that the machine was given: its
+/// text, and its architecture.
+const std::pair<std::string, int> *findCubin(const Machine &machine,
+                                             const char *image) {
+  for (const auto &[bytes, cubin] : machine.cubins) {
+    // Up to the first difference, as the image may be a shorter one.
+    size_t same = 0;
+    while (same < bytes.size() && bytes[same] == image[same])
+      ++same;
+    if (same == bytes.size())
+      return &cubin;
+  }
+  return nullptr;
+}
+
 Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
                         void **) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
   if (Status status = forbidCapture(machine, "cuModuleLoadDataEx"))
     return status;
-  std::string text = static_cast<const char *>(image);
+  bool isCubin =
+      std::strncmp(static_cast<const char *>(image), "\177ELF", 4) == 0;
+  std::string text;
+  if (isCubin) {
+    const auto *cubin = findCubin(machine, static_cast<const char *>(image));
+    if (!cubin)
+      return kInvalidImage;
+    if (cubin->second != machine.options.capability)
+      return kNoBinaryForGpu;
+    text = cubin->first;
+  } else {
+    text = static_cast<const char *>(image);
+  }
   size_t target = text.find(".target sm_");
   if (target == text.npos)
     return kInvalidPtx;
@@ -453,6 +480,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   auto given = machine.texts.find(text);
   if (given == machine.texts.end())
     return machine.fault(own, "a module that the test machine was not given");
+  ++(isCubin ? machine.loadedCubins : machine.loadedTexts);
   *module = newHandle<Module>();
   machine.modules[*module];
   for (const auto &[name, kernel] : given->second) {

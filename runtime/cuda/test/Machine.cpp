@@ -40,9 +40,12 @@ Machine::~Machine() {
 }
 
 void Machine::addModule(const std::string &text,
-                        std::map<std::string, TestKernel> kernels) {
+                        std::map<std::string, TestKernel> kernels,
+                        const std::string &cubin, int architecture) {
   std::lock_guard lock(mutex);
   texts[text] = std::move(kernels);
+  if (!cubin.empty())
+    cubins[cubin] = {text, architecture};
 }
 
 Function Machine::addKernel(TestKernel kernel) {

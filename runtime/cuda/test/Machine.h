@@ -120,9 +120,11 @@ public:
   /// one is gone.
   const Libraries &libraries() const { return tables; }
 
-  /// The kernels of a module, by name, which stay where they are.
+  /// The kernels of a module, by name, which stay where they are. `cubin`: the
+  /// same module for GPUs of `architecture` alone, if there is one.
   void addModule(const std::string &text,
-                 std::map<std::string, TestKernel> kernels);
+                 std::map<std::string, TestKernel> kernels,
+                 const std::string &cubin = "", int architecture = 0);
   /// A kernel that is in no module.
   Function addKernel(TestKernel kernel);
 
@@ -168,6 +170,10 @@ public:
   std::map<Module, std::map<std::string, Function>> modules;
   std::map<Function, TestKernel> kernels;
   std::map<std::string, std::map<std::string, TestKernel>> texts;
+  /// By their bytes: the text of the same module, and the architecture.
+  std::map<std::string, std::pair<std::string, int>> cubins;
+  /// How many modules were loaded from either.
+  int64_t loadedTexts = 0, loadedCubins = 0;
   Shadow shadow;
   std::string lastFault;
   int64_t launches = 0;

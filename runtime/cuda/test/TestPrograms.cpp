@@ -62,8 +62,14 @@ void addTestProgram(const BoundProgram &program,
   Machine &machine = Machine::get();
   std::lock_guard lock(machine.mutex);
   kept->push_back(kernels);
+  const std::string &arch = program.program.gpu->arch;
+  int architecture = 0;
+  std::from_chars(arch.data() + strlen("sm_"), arch.data() + arch.size(),
+                  architecture);
   for (size_t i = 0; i < modules.size(); ++i)
-    machine.addModule(program.gpuTexts[i], std::move(modules[i]));
+    machine.addModule(program.gpuTexts[i], std::move(modules[i]),
+                      program.gpuCubins.empty() ? "" : program.gpuCubins[i],
+                      architecture);
 }
 
 } // namespace whale::runtime::cuda::test

@@ -20,7 +20,7 @@ namespace whale::runtime::cuda {
 class GpuKernels {
 public:
   /// Throws Error where the GPU cannot run them: it is older than what they
-  /// are compiled for, or the driver does not know their PTX.
+  /// are compiled for, or the driver does not know their code.
   GpuKernels(std::shared_ptr<const Gpu> gpu, const BoundProgram &program);
   ~GpuKernels();
   GpuKernels(const GpuKernels &) = delete;
@@ -31,7 +31,7 @@ public:
   }
 
 private:
-  Module load(const std::string &text, const std::string &file,
+  Module load(const std::string &code, const std::string &file,
               const std::string &arch) const;
 
   std::shared_ptr<const Gpu> gpu;

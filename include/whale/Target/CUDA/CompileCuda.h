@@ -47,6 +47,8 @@ struct PtxKernel {
 };
 struct Ptx {
   std::vector<std::string> modules;
+  /// The same for GPUs of exactly the architecture; empty without nvJitLink.
+  std::vector<std::string> cubins;
   /// By symbol.
   std::map<std::string, PtxKernel> kernels;
 };
@@ -54,8 +56,9 @@ struct Ptx {
 /// Compiles each function of `kernels` (the module that
 /// whale-outline-kernels{blocks} makes; it is not changed) for GPUs of the
 /// architecture `arch`. A function `@k` becomes the entry `k` of one of the PTX
-/// texts, with a pointer for each of its memrefs. Emits a diagnostic where the
-/// toolkit's device library, or what a kernel needs, is missing.
+/// texts, with a pointer for each of its memrefs, and of its cubin where
+/// nvJitLink is found; a remark says that and why it isn't. Emits a diagnostic
+/// where the toolkit's device library, or what a kernel needs, is missing.
 llvm::FailureOr<Ptx> compilePtx(mlir::ModuleOp kernels, llvm::StringRef arch);
 
 /// Compiles them to the shared library `path`, for this machine's processor:

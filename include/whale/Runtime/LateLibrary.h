@@ -1,0 +1,54 @@
+//===- LateLibrary.h - Libraries that are opened when needed ----*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// NVIDIA's libraries are not on every machine: compiler and runtime hold a
+// table of the functions that they call of each, and fill it at run time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_LATELIBRARY_H
+#define WHALE_RUNTIME_LATELIBRARY_H
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace whale::runtime {
+
+/// One row of a table of functions: null until the library has been opened, or
+/// a test has put its own function there.
+template <typename Signature>
+struct Entry {
+  /// The name in the library.
+  const char *symbol;
+  Signature *function = nullptr;
+};
+
+/// Fills a table, whose forEach visits its rows, from an opened library.
+/// Returns the first function that it lacks, or null.
+template <typename Table>
+const char *fill(Table &table, void *library) {
+  const char *missing = nullptr;
+  table.forEach([&]<typename Signature>(Entry<Signature> &entry) {
+    entry.function =
+        reinterpret_cast<Signature *>(dlsym(library, entry.symbol));
+    if (!entry.function && !missing)
+      missing = entry.symbol;
+  });
+  return missing;
+}
+
+/// Where NVIDIA's libraries are looked for, besides the loader's own path: the
+/// directories of CUDA_HOME or CUDA_PATH, /usr/local/cuda, and nvidia/*/lib of
+/// the site-packages that Whale, VIRTUAL_ENV or CONDA_PREFIX is in.
+std::vector<std::filesystem::path> libraryDirectories();
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_LATELIBRARY_H
