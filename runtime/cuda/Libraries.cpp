@@ -17,6 +17,8 @@ namespace whale::runtime::cuda {
 
 /// The driver API of CUDA 12.0 came with driver 525.
 static constexpr int leastDriver = 12000;
+/// Communicators that are made without blocking came with NCCL 2.14.
+static constexpr int leastNccl = 21400;
 
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." +
@@ -64,6 +66,33 @@ static int openDriver(const std::string &name, Driver &driver) {
   return version;
 }
 
+/// Where one of the libraries, of which earlier names are better, was found
+/// first, and its handle; null if nowhere.
+static std::pair<std::string, void *>
+findLibrary(const std::vector<std::string> &names, bool usesLoader,
+            const std::vector<fs::path> &directories) {
+  for (const std::string &name : names) {
+    std::vector<std::string> places;
+    if (usesLoader)
+      places.push_back(name);
+    for (const fs::path &directory : directories)
+      places.push_back(directory / name);
+    for (const std::string &place : places)
+      if (void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))
+        return {place, library};
+  }
+  return {"", nullptr};
+}
+
+/// "in any directory", or "in" and where a library was looked for.
+static std::string whereLooked(bool usesLoader,
+                               const std::vector<fs::path> &directories) {
+  std::string where = usesLoader ? "the loader's path" : "";
+  for (const fs::path &directory : directories)
+    where += (where.empty() ? "" : ", ") + directory.string();
+  return "in " + (where.empty() ? "any directory" : where);
+}
+
 static void openBlas(int driverVersion, bool usesLoader,
                      const std::vector<fs::path> &directories, BlasLt &blas) {
   // Each major version of the libraries needs a driver of its own or a later.
@@ -71,34 +100,51 @@ static void openBlas(int driverVersion, bool usesLoader,
   if (driverVersion >= 13000)
     names.emplace_back("libcublasLt.so.13");
   names.emplace_back("libcublasLt.so.12");
-  for (const std::string &name : names) {
-    std::vector<std::string> places;
-    if (usesLoader)
-      places.push_back(name);
-    for (const fs::path &directory : directories)
-      places.push_back(directory / name);
-    for (const std::string &place : places) {
-      void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (!library)
-        continue;
-      if (const char *missing = fill(blas, library))
-        throw Error(place + " lacks the function " + missing +
-                    ": install another version of cuBLAS");
-      return;
-    }
+  auto [place, library] = findLibrary(names, usesLoader, directories);
+  if (library) {
+    if (const char *missing = fill(blas, library))
+      throw Error(place + " lacks the function " + missing +
+                  ": install another version of cuBLAS");
+    return;
   }
-  std::string where = usesLoader ? "the loader's path" : "";
-  for (const fs::path &directory : directories)
-    where += (where.empty() ? "" : ", ") + directory.string();
   std::string major = driverVersion >= 13000 ? "13" : "12";
   throw Error("a 'cuda' program needs " + names.front() +
-              (names.size() > 1 ? " (or .12)" : "") + ", which is not in " +
-              (where.empty() ? "any directory" : where) +
+              (names.size() > 1 ? " (or .12)" : "") + ", which is not " +
+              whereLooked(usesLoader, directories) +
               ": it comes with CUDA toolkit " + major + " (package libcublas-" +
-              major +
-              "-x) and with the Python "
-              "package " +
+              major + "-x) and with the Python package " +
               (major == "13" ? "nvidia-cublas" : "nvidia-cublas-cu12"));
+}
+
+/// "2.14.3" for 21403.
+static std::string ncclVersionText(int version) {
+  return std::to_string(version / 10000) + "." +
+         std::to_string(version % 10000 / 100) + "." +
+         std::to_string(version % 100);
+}
+
+static std::unique_ptr<Nccl>
+findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
+  auto [place, library] =
+      findLibrary({"libnccl.so.2"}, usesLoader, directories);
+  if (!library)
+    throw Error("ranks on several GPUs need libnccl.so.2, which is not " +
+                whereLooked(usesLoader, directories) +
+                ": install NCCL 2.14 or later (package libnccl2, or the "
+                "Python package nvidia-nccl-cu13 or nvidia-nccl-cu12)");
+  auto nccl = std::make_unique<Nccl>();
+  const char *missing = fill(*nccl, library);
+  int version = 0;
+  if (nccl->getVersion.function)
+    nccl->getVersion.function(&version);
+  if (version < leastNccl)
+    throw Error(place + " is NCCL " + ncclVersionText(version) +
+                ", ranks on several GPUs need " + ncclVersionText(leastNccl) +
+                " or later");
+  if (missing)
+    throw Error(place + ", NCCL " + ncclVersionText(version) +
+                ", lacks the function " + missing + ": install a later one");
+  return nccl;
 }
 
 static std::unique_ptr<Libraries>
@@ -120,6 +166,16 @@ std::unique_ptr<Libraries>
 openLibrariesFrom(const std::string &driver,
                   const std::vector<fs::path> &directories) {
   return open(driver, /*usesLoader=*/false, directories);
+}
+
+const Nccl &openNccl() {
+  static const std::unique_ptr<Nccl> nccl =
+      findNccl(/*usesLoader=*/true, libraryDirectories());
+  return *nccl;
+}
+
+std::unique_ptr<Nccl> openNcclFrom(const std::vector<fs::path> &directories) {
+  return findNccl(/*usesLoader=*/false, directories);
 }
 
 } // namespace whale::runtime::cuda

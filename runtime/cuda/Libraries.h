@@ -10,6 +10,7 @@
 #define WHALE_RUNTIME_CUDA_LIBRARIES_H
 
 #include "cuda/BlasLt.h"
+#include "cuda/Nccl.h"
 
 #include <filesystem>
 #include <memory>
@@ -33,6 +34,13 @@ const Libraries &openLibraries();
 std::unique_ptr<Libraries>
 openLibrariesFrom(const std::string &driver,
                   const std::vector<std::filesystem::path> &directories);
+
+/// NCCL, which only programs of several ranks need; as openLibraries.
+const Nccl &openNccl();
+
+/// For tests of messages: the same from `directories` alone.
+std::unique_ptr<Nccl>
+openNcclFrom(const std::vector<std::filesystem::path> &directories);
 
 /// "12.4" for 12040.
 std::string versionText(int version);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "cuda/BlasLt.h"
+#include "cuda/Nccl.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,9 @@
 
 #include <cublasLt.h>
 #include <cuda.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
 
 namespace whale::runtime::cuda {
 namespace {
@@ -70,6 +74,40 @@ static_assert(offsetof(ProductChoice, workspaceBytes) ==
 static_assert(offsetof(ProductChoice, state) == offsetof(Choice, state));
 static_assert(offsetof(ProductChoice, waves) == offsetof(Choice, wavesCount));
 
+#ifdef NCCL_VERSION_CODE
+/// The one structure that is passed by value.
+template <>
+constexpr bool isSame<CommunicatorId, ncclUniqueId>() {
+  return sizeof(CommunicatorId) == sizeof(ncclUniqueId) &&
+         alignof(CommunicatorId) == alignof(ncclUniqueId);
+}
+
+WHALE_CUDA_NCCL_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_CUDA_NCCL_VALUES(COMPARE_VALUE)
+
+// Ours has the first fields of theirs.
+using Config = ncclConfig_t;
+static_assert(sizeof(CommunicatorConfig) <= sizeof(Config));
+static_assert(offsetof(CommunicatorConfig, size) == offsetof(Config, size));
+static_assert(offsetof(CommunicatorConfig, magic) == offsetof(Config, magic));
+static_assert(offsetof(CommunicatorConfig, version) ==
+              offsetof(Config, version));
+static_assert(offsetof(CommunicatorConfig, blocking) ==
+              offsetof(Config, blocking));
+
+TEST(CudaHeaders, ConfigurationsOfNcclAreAsOurs) {
+  Config theirs = NCCL_CONFIG_INITIALIZER;
+  CommunicatorConfig ours;
+  EXPECT_EQ(ours.magic, theirs.magic);
+  EXPECT_EQ(ours.version, unsigned(NCCL_VERSION(2, 14, 0)));
+  EXPECT_LE(ours.version, theirs.version);
+}
+#else
+TEST(CudaHeaders, ConfigurationsOfNcclAreAsOurs) {
+  GTEST_SKIP() << "there is no nccl.h";
+}
+#endif
+
 TEST(CudaHeaders, AreAsWeDeclareThem) {
   // A comparison that is always true would let all of the above pass.
   EXPECT_FALSE((Compare<Status(int), Status(int *)>::value));
@@ -82,6 +120,9 @@ TEST(CudaHeaders, AreAsWeDeclareThem) {
 
 #else
 
+TEST(CudaHeaders, ConfigurationsOfNcclAreAsOurs) {
+  GTEST_SKIP() << "there is no cuda.h or cublasLt.h";
+}
 TEST(CudaHeaders, AreAsWeDeclareThem) {
   GTEST_SKIP() << "there is no cuda.h or cublasLt.h";
 }

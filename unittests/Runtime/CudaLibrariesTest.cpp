@@ -26,8 +26,11 @@ namespace {
 class CudaLibraries : public testing::Test {
 protected:
   void SetUp() override {
+    // The loader keeps what it has opened by its path.
+    static int number = 0;
     directory = fs::path(testing::TempDir()) /
-                ("whale-cuda-libraries-" + std::to_string(getpid()));
+                ("whale-cuda-libraries-" + std::to_string(getpid()) + "-" +
+                 std::to_string(number++));
     fs::create_directories(directory);
   }
   void TearDown() override { fs::remove_all(directory); }
@@ -70,8 +73,19 @@ protected:
     }
     return "";
   }
+  std::string openNccl() const {
+    try {
+      openNcclFrom({directory});
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  }
   void expect(std::initializer_list<const char *> parts) const {
-    std::string text = open();
+    expect(open(), parts);
+  }
+  static void expect(const std::string &text,
+                     std::initializer_list<const char *> parts) {
     for (const char *part : parts)
       EXPECT_NE(text.find(part), text.npos) << text;
   }
@@ -117,6 +131,32 @@ TEST_F(CudaLibraries, TheLibrariesThatTheDriverCanRun) {
   expect({"libcublasLt.so.12"});
   build<BlasLt>("libcublasLt.so.12", "", "cublasLtMatmul");
   expect({"libcublasLt.so.12 lacks the function cublasLtMatmul"});
+}
+
+/// The code of an ncclGetVersion.
+std::string ncclOf(int version) {
+  return "int ncclGetVersion(int *v) { *v = " + std::to_string(version) +
+         "; return 0; }";
+}
+
+TEST_F(CudaLibraries, NoNccl) {
+  expect(openNccl(), {"libnccl.so.2, which is not in ", directory.c_str(),
+                      "NCCL 2.14", "package libnccl2", "nvidia-nccl-cu12"});
+}
+
+TEST_F(CudaLibraries, AnOldNccl) {
+  build<Nccl>("libnccl.so.2", ncclOf(21104), "ncclCommInitRankConfig");
+  expect(openNccl(), {"libnccl.so.2 is NCCL 2.11.4", "2.14.0 or later"});
+}
+
+TEST_F(CudaLibraries, AnNcclThatLacksAFunction) {
+  build<Nccl>("libnccl.so.2", ncclOf(22809), "ncclRecv");
+  expect(openNccl(), {"NCCL 2.28.9, lacks the function ncclRecv"});
+}
+
+TEST_F(CudaLibraries, AnNcclThatHasAll) {
+  build<Nccl>("libnccl.so.2", ncclOf(22809));
+  EXPECT_EQ(openNccl(), "");
 }
 
 } // namespace
