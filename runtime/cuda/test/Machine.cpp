@@ -31,6 +31,7 @@ Machine::Machine(const MachineOptions &options)
   previous = std::exchange(current, this);
   fillDriver(tables.driver);
   fillBlasLt(tables.blas);
+  fillNccl(ncclTable);
 }
 
 Machine::~Machine() {
@@ -69,6 +70,7 @@ Status Machine::fault(int gpu, const std::string &what, Status status) {
     gpus[gpu].error = status;
     lastFault = what;
   }
+  notify();
   return status;
 }
 
@@ -77,13 +79,14 @@ bool Machine::mutates(Mutation kind) {
          kind == options.mutation;
 }
 
-bool Machine::isMemory(Address address, int64_t bytes) const {
+const Machine::Range *Machine::rangeOf(Address address, int64_t bytes) const {
   auto after = memory.upper_bound(address);
   if (after == memory.begin())
-    return false;
+    return nullptr;
   const auto &[begin, range] = *std::prev(after);
-  return address + static_cast<Address>(bytes) <=
-         begin + static_cast<Address>(range.bytes);
+  bool isInside = address + static_cast<Address>(bytes) <=
+                  begin + static_cast<Address>(range.bytes);
+  return isInside ? &range : nullptr;
 }
 
 bool Machine::isCapturing(int gpu) const {
@@ -129,12 +132,14 @@ void Machine::put(StreamState &given, Operation operation) {
             kLaunchFailed);
   stream->operations.push_back(std::move(operation));
   ++stream->put;
+  notify();
 }
 
 void Machine::run(StreamState &stream) {
   Operation operation = std::move(stream.operations.front());
   stream.operations.pop_front();
   ++stream.done;
+  notify();
   if (!operation.run || gpus[stream.gpu].error)
     return;
   try {
@@ -151,18 +156,32 @@ static bool isReady(const StreamState &stream) {
   if (stream.operations.empty())
     return false;
   const Operation &next = stream.operations.front();
+  if (next.meets)
+    return next.meets();
   return !next.awaited || next.awaited->done >= next.position;
 }
 
 Status Machine::runUntil(int gpu, const std::function<bool()> &isDone) {
-  std::vector<StreamState *> ready;
+  std::vector<StreamState *> ready, elsewhere;
   while (!isDone()) {
     ready.clear();
-    for (auto &[handle, stream] : streams)
-      if (stream->gpu == gpu && isReady(*stream))
-        ready.push_back(stream.get());
-    if (ready.empty())
+    elsewhere.clear();
+    bool meets = false;
+    for (auto &[handle, stream] : streams) {
+      if (isReady(*stream))
+        (stream->gpu == gpu ? ready : elsewhere).push_back(stream.get());
+      else if (stream->gpu == gpu && !stream->operations.empty())
+        meets |= bool(stream->operations.front().meets);
+    }
+    if (ready.empty() && !meets)
       return fault(gpu, "the streams wait for one another", kLaunchFailed);
+    // Other GPUs go on, whether or not their threads wait.
+    if (ready.empty())
+      ready = elsewhere;
+    if (ready.empty()) {
+      changed.wait(mutex);
+      continue;
+    }
     std::ranges::sort(ready, {}, [](auto *stream) { return stream->number; });
     run(*ready[random() % ready.size()]);
   }

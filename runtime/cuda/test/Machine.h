@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For tests: GPUs in this process, which fill the tables of the driver and of
-// cuBLASLt. What goes in are the calls of device/cuda, what comes out are the
-// results of the program, and a fault for each call that a real GPU would
-// refuse or leave undefined:
+// For tests: GPUs in this process, which fill the tables of the driver, of
+// cuBLASLt and of NCCL. What goes in are the calls of device/cuda, what comes
+// out are the results of the program, and a fault for each call that a real GPU
+// would refuse or leave undefined:
 //
 //  - Memory is the host's, known by its ranges: an access outside of them, or
 //    to memory that was freed, is a fault; so is an unknown handle, and a copy
@@ -37,6 +37,7 @@
 #include "program/BoundProgram.h"
 
 #include <array>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -64,6 +65,9 @@ struct MachineOptions {
   int64_t mutated = 0;
   /// The kernel, counted from 0 as they run, that faults; none if negative.
   int64_t faultingKernel = -1;
+  /// The group of sends and receives, counted from 0 as they begin, in which
+  /// the communicator fails; none if negative.
+  int64_t failingGroup = -1;
 };
 
 /// A kernel, as a function of the host.
@@ -84,6 +88,9 @@ struct Operation {
   /// A wait for so many operations of a stream.
   const struct StreamState *awaited = nullptr;
   int64_t position = 0;
+  /// Asked when it is the first of its stream: what it needs of other GPUs is
+  /// there. True if empty.
+  std::function<bool()> meets = {};
 };
 
 struct StreamState {
@@ -119,6 +126,7 @@ public:
   /// Tables of this machine. What uses those of another one rests until this
   /// one is gone.
   const Libraries &libraries() const { return tables; }
+  const Nccl &nccl() const { return ncclTable; }
 
   /// The kernels of a module, by name, which stay where they are. `cubin`: the
   /// same module for GPUs of `architecture` alone, if there is one.
@@ -149,11 +157,15 @@ public:
   bool mutates(Mutation kind);
   void setRedundant(bool is) { isRedundant = is; }
   void put(StreamState &stream, Operation operation);
-  /// Lets operations run until `isDone`. Returns the error of the GPU.
+  /// Lets operations run until `isDone`. Returns the error of the GPU. Where
+  /// all wait for what other threads have yet to put on their GPUs it sleeps,
+  /// and leaves the lock, which it expects to be held once.
   Status runUntil(int gpu, const std::function<bool()> &isDone);
   void runSome(int gpu);
   /// Whether all bytes are in one live range of memory.
-  bool isMemory(Address address, int64_t bytes) const;
+  bool isMemory(Address address, int64_t bytes) const {
+    return rangeOf(address, bytes) != nullptr;
+  }
   bool isCapturing(int gpu) const;
   StreamState *otherStream(const StreamState &stream);
 
@@ -162,6 +174,11 @@ public:
     int gpu;
     bool isPinned;
   };
+  /// The live range that all bytes are in, or null.
+  const Range *rangeOf(Address address, int64_t bytes) const;
+  /// Of something that other threads may wait for.
+  void notify() { changed.notify_all(); }
+  uint64_t draw() { return random(); }
   std::map<Address, Range> memory;
   std::map<Stream, std::unique_ptr<StreamState>> streams;
   std::map<EventHandle, std::unique_ptr<EventState>> events;
@@ -176,13 +193,15 @@ public:
   int64_t loadedTexts = 0, loadedCubins = 0;
   Shadow shadow;
   std::string lastFault;
-  int64_t launches = 0;
+  int64_t launches = 0, groups = 0;
 
 private:
   void run(StreamState &stream);
 
   Machine *previous = nullptr;
   Libraries tables;
+  Nccl ncclTable;
+  std::condition_variable_any changed;
   std::mt19937_64 random;
   std::vector<std::string> faults;
   std::array<int64_t, 5> counts = {};
@@ -191,6 +210,7 @@ private:
 
 void fillDriver(Driver &driver);
 void fillBlasLt(BlasLt &blas);
+void fillNccl(Nccl &nccl);
 
 /// Which GPU the calling thread has made its own; -1 if none.
 int currentGpu();
