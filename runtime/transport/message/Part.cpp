@@ -8,6 +8,10 @@
 
 #include "transport/message/Part.h"
 
+#include "CopyBox.h"
+#include "transport/Reduce.h"
+
+#include <algorithm>
 #include <set>
 
 namespace whale::runtime::message {
@@ -160,6 +164,53 @@ void Part::addCells() {
     if (!isThere && elementCount(cell.size) > 0)
       assemblies.push_back(std::move(assembly));
   }
+}
+
+void Part::pack(const Message &message, const char *src, char *to) const {
+  if (message.direct) {
+    std::copy_n(src + *message.direct, message.bytes, to);
+    return;
+  }
+  const Shape &extents = collective.srcShapes.at(rank);
+  for (const Piece &piece : message.pieces)
+    copyBox(to + piece.offset, *piece.size, Shape(extents.size(), 0), src,
+            extents, *piece.start, *piece.size, byteSize(collective.dtype));
+}
+
+void Part::assemble(
+    const char *src, char *dst,
+    const std::function<const char *(const Message &)> &dataOf) const {
+  std::vector<BoxSource> boxes;
+  for (const Assembly &assembly : assemblies) {
+    const Cell &cell = *assembly.cell;
+    const Shape &dstShape = collective.dstShapes.at(rank);
+    Shape origin(cell.size.size(), 0);
+    boxes.clear();
+    for (const Source &source : assembly.sources) {
+      if (const Message *message = source.message)
+        boxes.push_back(
+            {dataOf(*message) + source.offset, &cell.size, &origin});
+      else
+        boxes.push_back({src, &collective.srcShapes.at(rank), source.start});
+    }
+    if (boxes.size() == 1)
+      copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
+              *boxes[0].start, cell.size, byteSize(collective.dtype));
+    else
+      reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
+                cell.dstStart, cell.size, boxes);
+  }
+}
+
+void Part::reduceSources(
+    const char *src, char *dst,
+    const std::function<const char *(size_t)> &dataOf) const {
+  std::vector<const void *> sources;
+  // The peers are the group without the rank itself.
+  for (size_t i = 0; i < group.size(); ++i)
+    sources.push_back(i == position ? src : dataOf(i - (i > position)));
+  reduce(collective.dtype, *collective.reduction, dst, sources,
+         slices.back().end);
 }
 
 } // namespace whale::runtime::message

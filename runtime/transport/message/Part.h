@@ -12,6 +12,8 @@
 #include "transport/Slices.h"
 #include "transport/Transport.h"
 
+#include <functional>
+
 namespace whale::runtime::message {
 
 /// What a rank sends and receives in one use of a channel; both sides of a
@@ -51,6 +53,19 @@ struct Part {
   Part(const Collective &collective, int64_t channel, int64_t rank);
   Part(const Part &) = delete;
   Part &operator=(const Part &) = delete;
+
+  /// Copies the elements of a message that the rank sends to `to`, from its
+  /// source.
+  void pack(const Message &message, const char *src, char *to) const;
+  /// Fills the destination with what assemblies say; `dataOf` is where a
+  /// message has been received.
+  void
+  assemble(const char *src, char *dst,
+           const std::function<const char *(const Message &)> &dataOf) const;
+  /// Of an all-reduce: reduces the sources of all members, in the group's
+  /// order; `dataOf` is where that of a peer is, by its place in `peers`.
+  void reduceSources(const char *src, char *dst,
+                     const std::function<const char *(size_t)> &dataOf) const;
 
   const Collective &collective;
   const int64_t channel, rank;

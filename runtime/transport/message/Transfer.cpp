@@ -26,7 +26,6 @@
 
 #include "transport/message/Transfer.h"
 
-#include "CopyBox.h"
 #include "transport/Reduce.h"
 
 #include <algorithm>
@@ -98,16 +97,10 @@ void Transfer::beginCells() {
             message.direct ? dst + *message.direct : staging + message.staging,
             message.bytes, receiving);
   for (const Part::Message &message : part->sends) {
-    const char *data = staging + message.staging;
-    if (message.direct) {
-      data = src + *message.direct;
-    } else {
-      const Shape &extents = part->collective.srcShapes.at(part->rank);
-      for (const Part::Piece &piece : message.pieces)
-        copyBox(staging + message.staging + piece.offset, *piece.size,
-                Shape(extents.size(), 0), src, extents, *piece.start,
-                *piece.size, elementBytes);
-    }
+    if (!message.direct)
+      part->pack(message, src, staging + message.staging);
+    const char *data =
+        message.direct ? src + *message.direct : staging + message.staging;
     send(message.peer, MessageKind::Data, data, message.bytes,
          /*isSynchronous=*/true, sending);
   }
@@ -116,28 +109,9 @@ void Transfer::beginCells() {
 bool Transfer::finishCells() {
   if (sending || receiving)
     return false;
-  const Collective &collective = part->collective;
-  std::vector<BoxSource> boxes;
-  for (const Part::Assembly &assembly : part->assemblies) {
-    const Cell &cell = *assembly.cell;
-    const Shape &dstShape = collective.dstShapes.at(part->rank);
-    Shape origin(cell.size.size(), 0);
-    boxes.clear();
-    for (const Part::Source &source : assembly.sources) {
-      if (const Part::Message *message = source.message)
-        boxes.push_back(
-            {staging + message->staging + source.offset, &cell.size, &origin});
-      else
-        boxes.push_back(
-            {src, &collective.srcShapes.at(part->rank), source.start});
-    }
-    if (boxes.size() == 1)
-      copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
-              *boxes[0].start, cell.size, elementBytes);
-    else
-      reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
-                cell.dstStart, cell.size, boxes);
-  }
+  part->assemble(src, dst, [&](const Part::Message &message) {
+    return staging + message.staging;
+  });
   part = nullptr;
   return true;
 }
@@ -161,17 +135,9 @@ bool Transfer::finishSmallReduction() {
   if (sending || receiving)
     return false;
   int64_t slot = part->stagingBytes / static_cast<int64_t>(part->peers.size());
-  std::vector<const void *> sources;
-  for (size_t i = 0; i < part->group.size(); ++i) {
-    // The peers are the group without the rank itself.
-    size_t peer = i - (i > part->position);
-    sources.push_back(i == part->position
-                          ? src
-                          : staging + static_cast<int64_t>(peer) * slot);
-  }
-  const Collective &collective = part->collective;
-  reduce(collective.dtype, *collective.reduction, dst, sources,
-         part->slices.back().end);
+  part->reduceSources(src, dst, [&](size_t peer) {
+    return staging + static_cast<int64_t>(peer) * slot;
+  });
   part = nullptr;
   return true;
 }

@@ -28,9 +28,7 @@
 
 #include "transport/nccl/NcclTransport.h"
 
-#include "CopyBox.h"
 #include "device/cuda/Gpu.h"
-#include "transport/Reduce.h"
 #include "transport/message/Part.h"
 
 #include <atomic>
@@ -302,16 +300,7 @@ void NcclTransport::exchange(int64_t rank, Open &transfer) {
     std::memcpy(pinned, transfer.src, static_cast<size_t>(sends[0].bytes));
   int64_t offset = 0;
   for (const Part::Message &message : part.sends) {
-    if (message.direct) {
-      std::memcpy(pinned + offset, transfer.src + *message.direct,
-                  static_cast<size_t>(message.bytes));
-    } else {
-      const Shape &extents = collective.srcShapes.at(rank);
-      for (const Part::Piece &piece : message.pieces)
-        copyBox(pinned + offset + piece.offset, *piece.size,
-                Shape(extents.size(), 0), transfer.src, extents, *piece.start,
-                *piece.size, elementBytes);
-    }
+    part.pack(message, transfer.src, pinned + offset);
     offset += aligned(message.bytes);
   }
 
@@ -351,50 +340,25 @@ void NcclTransport::complete(Open &transfer) {
   const Collective &collective = part.collective;
   const char *pinned = transfer.slot.pinned;
   if (collective.isAllReduce()) {
-    std::vector<const void *> sources;
-    for (size_t i = 0; i < part.group.size(); ++i) {
-      // The peers are the group without the rank itself.
-      size_t peer = i - (i > part.position);
-      sources.push_back(i == part.position ? transfer.src
-                                           : pinned + transfer.received[peer]);
+    if (part.peers.empty()) {
+      if (transfer.dst != transfer.src)
+        std::copy_n(transfer.src,
+                    part.slices.back().end * byteSize(collective.dtype),
+                    transfer.dst);
+      return;
     }
-    int64_t count = part.slices.back().end;
-    if (sources.size() > 1)
-      reduce(collective.dtype, *collective.reduction, transfer.dst, sources,
-             count);
-    else if (transfer.dst != transfer.src)
-      std::copy_n(transfer.src, count * byteSize(collective.dtype),
-                  transfer.dst);
+    part.reduceSources(transfer.src, transfer.dst, [&](size_t peer) {
+      return pinned + transfer.received[peer];
+    });
     return;
   }
   for (size_t i = 0; i < part.receives.size(); ++i)
     if (const Part::Message &message = part.receives[i]; message.direct)
       std::memcpy(transfer.dst + *message.direct, pinned + transfer.received[i],
                   static_cast<size_t>(message.bytes));
-  std::vector<BoxSource> boxes;
-  for (const Part::Assembly &assembly : part.assemblies) {
-    const Cell &cell = *assembly.cell;
-    const Shape &dstShape = collective.dstShapes.at(part.rank);
-    Shape origin(cell.size.size(), 0);
-    boxes.clear();
-    for (const Part::Source &source : assembly.sources) {
-      if (source.message)
-        boxes.push_back(
-            {pinned + transfer.received[source.message - &part.receives[0]] +
-                 source.offset,
-             &cell.size, &origin});
-      else
-        boxes.push_back(
-            {transfer.src, &collective.srcShapes.at(part.rank), source.start});
-    }
-    if (boxes.size() == 1)
-      copyBox(transfer.dst, dstShape, cell.dstStart, boxes[0].data,
-              *boxes[0].shape, *boxes[0].start, cell.size,
-              byteSize(collective.dtype));
-    else
-      reduceBox(collective.dtype, *collective.reduction, transfer.dst, dstShape,
-                cell.dstStart, cell.size, boxes);
-  }
+  part.assemble(transfer.src, transfer.dst, [&](const Part::Message &message) {
+    return pinned + transfer.received[&message - &part.receives[0]];
+  });
 }
 
 Ticket NcclTransport::start(int64_t rank, int64_t channel, const void *src,
