@@ -6,9 +6,11 @@ import sys
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # The verifier runs after every pass.
 os.environ.setdefault("WHALE_VERIFY_EACH", "1")
-sys.path.insert(0, os.path.dirname(__file__))
+HERE = os.path.dirname(__file__)
+sys.path[:0] = [HERE, os.path.join(HERE, "../../test/Executable")]
 
 import pytest  # noqa: E402
+import relaunch  # noqa: E402
 
 import whale as wh  # noqa: E402
 
@@ -19,6 +21,13 @@ def fresh():
     wh.init()
     yield
     wh.init()
+
+
+@pytest.fixture(autouse=relaunch.IS_FULL)
+def in_processes():
+    """What a test runs on N ranks gives the same bits in several processes."""
+    with relaunch.each_program():
+        yield
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ import jax
 import late_devices
 import numpy as np
 import optax
+import relaunch
 import staged_models
 
 import whale as wh
@@ -501,7 +502,9 @@ def run(case: Combination) -> tuple[str, str]:
     ):
         if where := difference(one, other):
             return "FAILED", f"{name} step: {where}"
-    moved = late_devices.check_step(program, (*state, *inputs), first)
+    arguments = (*state, *inputs)
+    moved = late_devices.check_step(program, arguments, first)
+    relaunch.check_step(program, jax.tree.leaves(arguments), first)
     return "ok", f"{moved} transfers moved"
 
 

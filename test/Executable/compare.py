@@ -26,7 +26,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -34,6 +33,8 @@ import jax
 import late_devices
 import ml_dtypes
 import numpy as np
+import relaunch
+import tensor_files
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax, lapack
 from jaxlib.mlir import ir
@@ -61,28 +62,6 @@ DTYPES = {
     "complex<f32>": (np.complex64, "C64", 1e-4),
 }
 BY_SAFETENSORS = {entry[1]: entry[0] for entry in DTYPES.values()}
-
-
-def write_safetensors(path, tensors):
-    """Writes {name: array}; the tensors' order in the file is theirs here."""
-    names = {np.dtype(entry[0]): entry[1] for entry in DTYPES.values()}
-    header, blobs, offset = {}, [], 0
-    for name, array in tensors.items():
-        data = np.ascontiguousarray(array).tobytes()
-        header[name] = {
-            "dtype": names[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + len(data)],
-        }
-        blobs.append(data)
-        offset += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for blob in blobs:
-            file.write(blob)
 
 
 def read_safetensors(path):
@@ -277,7 +256,9 @@ def run_whale(program, text, inputs, args, folder, stats=None):
     """The results of the last step on the ranks of the cluster. `stats` is a
     path for what a step cost."""
     names = [f"arg{i}" for i in range(len(inputs))]
-    write_safetensors(f"{folder}/in.safetensors", dict(zip(names, inputs)))
+    tensor_files.write(
+        pathlib.Path(folder, "in.safetensors"), dict(zip(names, inputs))
+    )
     results = None
     for _ in range(args.repeat):
         again = run_once(program, text, args, folder, stats)
@@ -287,52 +268,19 @@ def run_whale(program, text, inputs, args, folder, stats=None):
     return results
 
 
-def run_once(
-    program,
-    text,
-    args,
-    folder,
-    stats=None,
-    late=None,
-    launcher=(),
-    transport=None,
-):
-    """The results for inputs in a folder; `late` is a seed of late devices,
-    `launcher` what starts whale-run."""
-    command = [*launcher, tool("whale-run"), program]
+def run_once(program, text, args, folder, stats=None, late=None):
+    """The results for inputs in a folder; `late` is a seed of late devices."""
+    command = [tool("whale-run"), program]
     command += [f"--inputs={folder}/in.safetensors"]
     command += [f"--outputs={folder}/out.safetensors"]
     if args.steps > 1:
         command.append(f"--steps={args.steps}")
     if stats:
         command.append(f"--stats={stats}")
-    if transport:
-        command.append(f"--transport={transport}")
     environment = {} if late is None else {"WHALE_TEST_LATE": str(late)}
     call(command, "whale-run", args.timeout, environment)
     tensors = read_safetensors(f"{folder}/out.safetensors")
     return [tensors[f"result{i}"] for i in range(len(text.results))]
-
-
-def check_processes(program, text, args, folder, results):
-    """That a program gives the same bits in several processes: a sample of the
-    programs in two, and with scripts/test --full all in two and four, by UCX
-    and by MPI."""
-    ranks = len(read_manifest(program)["ranks"])
-    is_full = "WHALE_TEST_FULL" in os.environ
-    is_sampled = zlib.crc32(text.name.encode()) % 8 == 0
-    for count in (2, 4) if is_full else (2,):
-        if count > ranks or not (is_full or is_sampled):
-            continue
-        launch = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
-        for transport in ("ucx", "mpi"):
-            again = run_once(
-                *(program, text, args, folder),
-                launcher=[*launch, str(count)],
-                transport=transport,
-            )
-            where = f"in {count} processes by {transport}"
-            check_bits(results, again, where)
 
 
 def check_late(program, text, args, folder, results):
@@ -403,7 +351,7 @@ def reference(text, args, feedback):
         cache.parent.mkdir(parents=True, exist_ok=True)
         tensors = {f"arg{i}": value for i, value in enumerate(inputs)}
         tensors.update({f"result{i}": v for i, v in enumerate(results)})
-        write_safetensors(cache, tensors)
+        tensor_files.write(cache, tensors)
     return inputs, results
 
 
@@ -426,7 +374,10 @@ def compare(path, args):
         actual = run_whale(program, text, inputs, args, folder)
         times.append(time.time())
         moved = check_late(program, text, args, folder, actual)
-        check_processes(program, text, args, folder, actual)
+        relaunch.check(
+            *(program, f"{folder}/in.safetensors", actual, text.name),
+            *(args.steps, args.timeout),
+        )
     worst, report = judge(text, expected, actual, args.steps)
     return worst, report, moved, (times[1] - times[0], times[2] - times[1])
 

@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import late_devices
 import numpy as np
+import relaunch
 from jax import lax
 
 import whale as wh
@@ -174,6 +175,7 @@ def check(number: int) -> str:
         program = whale.lower(*arguments).compile()
         actual = program(*arguments)
         moved = late_devices.check_step(program, arguments, actual)
+        relaunch.check_step(program, arguments, actual)
     except (wh.CompileError, late_devices.Failure) as error:
         return f"{what}: {error}"
     print(f"{what}: {moved} transfers moved", flush=True)

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import late_devices
 import numpy as np
+import relaunch
 from jax import lax
 
 import whale as wh
@@ -165,7 +166,9 @@ def check(case):
         got, value = program(got, x)
         if number == 0:
             result = got, value
-            moved = late_devices.check_step(program, (case.params, x), result)
+            arguments = (case.params, x)
+            moved = late_devices.check_step(program, arguments, result)
+            relaunch.check_step(program, jax.tree.leaves(arguments), result)
         pairs = zip(
             jax.tree.leaves((want, wanted)), jax.tree.leaves((got, value))
         )

@@ -21,6 +21,7 @@ import types
 import compare
 import models
 import numpy as np
+import relaunch
 
 # Devices of speeds 1, 1/2, 1/3.
 UNEVEN = {
@@ -109,7 +110,10 @@ def run(text, expected, args, folder):
     inputs, results = expected
     actual = compare.run_whale(program, text, inputs, args, folder)
     moved = compare.check_late(program, text, args, folder, actual)
-    compare.check_processes(program, text, args, folder, actual)
+    relaunch.check(
+        *(program, f"{folder}/in.safetensors", actual, text.name),
+        *(args.steps, args.timeout),
+    )
     if args.cluster == 4 and args.strategy == "split":
         manifest = compare.read_manifest(program)
         args.cluster, args.compile_arg = 1, ["--target=none"]

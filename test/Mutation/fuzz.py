@@ -30,7 +30,7 @@ import shutil
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test" / "Inputs")]
 
 import tools  # noqa: E402
 from judge import GOOD, judge, write_arguments  # noqa: E402

@@ -12,6 +12,7 @@ from typing import Any
 import mutants
 import numpy as np
 import safetensors
+import tensor_files
 import tensors
 import tools
 from mutants import Mutant
@@ -28,7 +29,7 @@ def write_arguments(folder: pathlib.Path, seed: int) -> list[np.ndarray]:
         for argument in manifest["arguments"]
     ]
     names = [argument["name"] for argument in manifest["arguments"]]
-    tensors.write(folder / "in.safetensors", dict(zip(names, values)))
+    tensor_files.write(folder / "in.safetensors", dict(zip(names, values)))
     return values
 
 
@@ -125,7 +126,7 @@ def judge_text(mutant: Mutant, reference: tools.Reference) -> tuple[str, str]:
     answer, *rest = reference.run(mutant.text, arguments)
     if answer != "results":
         return f"XLA {answer}", rest[0][:300]
-    outputs = tensors.read(mutant.folder / "out.safetensors")
+    outputs = tensor_files.read(mutant.folder / "out.safetensors")
     wrong = differs(outputs, *rest)
     return ("unlike XLA", wrong) if wrong else ("same", "")
 
@@ -193,7 +194,7 @@ def judge_program(
     if result.status:
         return "refused", ""
     before, after = (
-        tensors.read(folder / "out.safetensors")
+        tensor_files.read(folder / "out.safetensors")
         for folder in (mutant.base, mutant.folder)
     )
     if before == after:
@@ -230,7 +231,7 @@ def judge_tensors(
     answer, *rest = reference.run(text, arguments)
     if answer != "results":
         return f"XLA {answer}", rest[0][:300]
-    outputs = tensors.read(mutant.folder / "out.safetensors")
+    outputs = tensor_files.read(mutant.folder / "out.safetensors")
     wrong = differs(outputs, *rest)
     return ("unlike XLA", wrong) if wrong else ("same", "")
 

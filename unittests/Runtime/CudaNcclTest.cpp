@@ -10,6 +10,7 @@
 #include "device/cuda/Gpu.h"
 
 #include <algorithm>
+#include <barrier>
 #include <functional>
 #include <gtest/gtest.h>
 #include <thread>
@@ -62,15 +63,18 @@ public:
   Communicator communicator = nullptr;
 };
 
-/// Runs a job on a thread for each rank.
+/// Runs a job on a thread for each rank. None begins before all communicators
+/// are ready: an error of one would be what another finds instead.
 void onRanks(Machine &machine, int ranks,
              const std::function<void(Rank &)> &job) {
   CommunicatorId id;
   machine.nccl().getUniqueId.function(&id);
+  std::barrier ready(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       Rank own(machine, id, ranks, rank);
+      ready.arrive_and_wait();
       job(own);
     });
   for (std::thread &thread : threads)

@@ -1,0 +1,137 @@
+"""Programs of N ranks in several processes: the same bits as in one.
+
+A sample of the programs runs in two processes, by UCX and by MPI; with
+scripts/test --full all of them do, in two and in four.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest.mock
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("test/Inputs", "test/Executable", "python")
+sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
+
+import tensor_files  # noqa: E402
+from late_devices import Failure, check_bits, read_manifest  # noqa: E402
+
+import whale as wh  # noqa: E402
+from whale.signature import host_value  # noqa: E402
+
+IS_FULL = "WHALE_TEST_FULL" in os.environ
+# One program in so many, by its name.
+SAMPLE = 8
+
+
+def check(
+    program: str,
+    inputs: str,
+    results: Sequence[Any],
+    name: str,
+    steps: int = 1,
+    timeout: float = 600,
+) -> None:
+    """That a program directory gives these results for a file of inputs.
+
+    Raises:
+        Failure: where it does not, or a process fails.
+    """
+    if not IS_FULL and zlib.crc32(name.encode()) % SAMPLE:
+        return
+    ranks = len(read_manifest(program)["ranks"])
+    for count in (2, 4) if IS_FULL else (2,):
+        for transport in ("ucx", "mpi") if count <= ranks else ():
+            where = f"in {count} processes by {transport}"
+            with tempfile.TemporaryDirectory() as folder:
+                outputs = pathlib.Path(folder, "out.safetensors")
+                _launch(
+                    *(count, timeout, where),
+                    *(program, f"--inputs={inputs}", f"--outputs={outputs}"),
+                    *(f"--steps={steps}", f"--transport={transport}"),
+                )
+                again = tensor_files.read(outputs)
+            bits = [
+                np.frombuffer(again[f"result{i}"], np.uint8)
+                for i in range(len(results))
+            ]
+            check_bits(results, bits, where)
+
+
+def _launch(count: int, timeout: float, where: str, *arguments: str) -> None:
+    """Runs whale-run in so many processes; their failure is ours."""
+    run = shutil.which("whale-run") or str(ROOT / "build/bin/whale-run")
+    launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+    command = [*launcher, "-n", str(count), run, *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{where}: no end after {timeout} s") from None
+    if done.returncode != 0:
+        raise Failure(f"{where}: {done.stderr.strip()}")
+
+
+def check_step(program: wh.Program, values: Sequence[Any], result: Any) -> None:
+    """The same of a program in memory, for the leaves of its arguments.
+
+    Values that are donated to it must be copies.
+    """
+    results = jax.tree.leaves(result)
+    if any(array.dtype == jax.dtypes.float0 for array in results):
+        return
+    leaves = program.signature.arguments
+    arguments = {
+        f"arg{i}": host_value(value, leaf)
+        for i, (value, leaf) in enumerate(zip(values, leaves, strict=True))
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = pathlib.Path(folder, "in.safetensors")
+        tensor_files.write(inputs, arguments)
+        path = f"{folder}/step.whale"
+        program.save(path)
+        words = [
+            host_value(array, leaf)
+            for array, leaf in zip(results, program.signature.results)
+        ]
+        check(path, str(inputs), words, str(program.plan))
+
+
+@contextlib.contextmanager
+def each_program() -> Iterator[None]:
+    """Checks the first step of each program that is run inside."""
+    seen = set()
+    run = wh.Program.run
+
+    def checked(program: wh.Program, values: list[Any], in_tree: Any) -> Any:
+        if program in seen or program.rank_count == 1:
+            return run(program, values, in_tree)
+        seen.add(program)
+        copies = [
+            host_value(value, leaf)
+            for value, leaf in zip(values, program.signature.arguments)
+        ]
+        result = run(program, values, in_tree)
+        try:
+            jax.block_until_ready(result)
+        except Exception:
+            # The test reads them, and finds the same.
+            return result
+        check_step(program, copies, result)
+        return result
+
+    with unittest.mock.patch.object(wh.Program, "run", checked):
+        yield
