@@ -1,0 +1,105 @@
+//===- RunSteps.cpp - The steps of a run, and what they cost --------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RunSteps.h"
+
+using namespace whale::runtime;
+
+void whale::runtime::checkFeedback(const Program &program,
+                                   const Options &options) {
+  if (options.steps <= 1)
+    return;
+  for (const Parameter &parameter : program.arguments())
+    if ((parameter.role == Role::State || parameter.donated) &&
+        !parameter.fedBy)
+      throw Error(options.program + ": " + describe(parameter) +
+                  " is state, but the program does not say which result is "
+                  "its next value: --steps needs it compiled with --feedback");
+}
+
+static void checkReplicas(const Program &program,
+                          const std::vector<Array> &results, int64_t steps) {
+  try {
+    program.checkReplicas(results);
+  } catch (const Error &error) {
+    throw Error("after step " + std::to_string(steps) + ", " + error.what());
+  }
+}
+
+std::vector<Array> whale::runtime::runSteps(const Program &program,
+                                            const Inputs &inputs,
+                                            const Options &options,
+                                            RunOptions runOptions,
+                                            Measured &measured) {
+  std::vector<Array> arguments(program.arguments().size()), results;
+  Submission running;
+  auto finish = [&] {
+    if (!running.step)
+      return;
+    running.step->wait();
+    measured.stats = running.costs->stats;
+    if (!running.costs->profile.ranks.empty())
+      measured.profile.add(running.costs->profile);
+    running = {};
+  };
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (step > 0)
+      for (size_t i = 0; i < arguments.size(); ++i)
+        if (auto result = program.arguments()[i].fedBy)
+          arguments[i] = results[*result];
+    // A donated result that feeds the next step is not needed here any more.
+    results.clear();
+    inputs.fill(arguments, step);
+    // The first of several steps has caches to fill.
+    runOptions.isProfiled = options.profile && (step > 0 || options.steps == 1);
+    if (!options.trace.empty()) {
+      runOptions.stats = &measured.stats;
+      runOptions.trace = &measured.trace;
+      runOptions.profile = runOptions.isProfiled ? &measured.profile : nullptr;
+      results = program.run(arguments, runOptions);
+    } else {
+      Submission next = program.submit(arguments, runOptions);
+      finish();
+      results = std::move(next.results);
+      running = std::move(next);
+    }
+    if (options.checkReplicas && (step + 1) % options.checkReplicas == 0) {
+      finish();
+      checkReplicas(program, results, step + 1);
+    }
+  }
+  finish();
+  return results;
+}
+
+std::vector<size_t> whale::runtime::ranksOf(const Program &program,
+                                            int64_t process) {
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < program.rankCount(); ++rank)
+    if (program.processOf(rank) == process)
+      ranks.push_back(rank);
+  return ranks;
+}
+
+void whale::runtime::gather(const Program &program, Job &job,
+                            Measured &measured, std::string &trace,
+                            std::vector<Array> &results) {
+  for (Array &result : results)
+    result = program.gather(result);
+  auto takeAll = [&](auto &costs, const char *what) {
+    if (costs.ranks.empty())
+      return;
+    std::vector<std::string> all = job.allGather(what, costs.json());
+    for (size_t process = 1; process < all.size(); ++process)
+      costs.take(all[process], ranksOf(program, static_cast<int64_t>(process)));
+  };
+  takeAll(measured.stats, "statistics");
+  takeAll(measured.profile, "profiles");
+  if (!trace.empty())
+    trace = Trace::join(job.allGather("traces", trace));
+}
