@@ -14,12 +14,13 @@ target_precompile_headers(WhaleRuntimePch PRIVATE
   <algorithm> <chrono> <cmath> <functional> <map> <memory> <mutex> <optional>
   <set> <string> <thread> <unordered_map> <vector> <nlohmann/json.hpp>)
 
-# The same for what tests share, compiled as executables are (-fPIE).
+# The same for what tests share, compiled as executables are (-fPIE). Their own
+# code takes longer to optimize than to run.
 if(WHALE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   add_library(WhaleTestPch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
   set_target_properties(WhaleTestPch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(WhaleTestPch PRIVATE -fPIE)
+  target_compile_options(WhaleTestPch PRIVATE -fPIE -O0)
   target_link_libraries(WhaleTestPch PRIVATE GTest::gtest
                                              nlohmann_json::nlohmann_json)
   target_precompile_headers(WhaleTestPch PRIVATE <gtest/gtest.h>
@@ -55,6 +56,7 @@ function(add_whale_unittest name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_precompile_headers(${name} REUSE_FROM WhaleTestPch)
+  target_compile_options(${name} PRIVATE -O0)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest
                                         GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
