@@ -12,7 +12,8 @@
 // them fit. Tries up to three orders: the largest first; if that wastes memory,
 // the largest and longest-lived first, then the earliest first; and of each
 // some variants, with those first that didn't fit.
-// Cost: quadratic in the number of buffers, for each order tried.
+// Cost: quadratic in the number of buffers: to find the pairs that are alive at
+// the same time, a bit for each of them, and for each order tried.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,9 +58,31 @@ struct Span {
   /// The slots in which it is alive at some time; for a caller's value also
   /// those in which it is alive all the time.
   Slots touched = {}, covered = {};
-  /// For a caller's value, by segment: when it is alive in the segment's time,
-  /// at any call.
-  std::vector<TimeIntervals> within = {};
+};
+
+/// Pairs of pieces: a bit for each.
+class Pairs {
+public:
+  void resize(size_t count) {
+    words = llvm::divideCeil(count, 64);
+    bits.assign(count * words, 0);
+  }
+  void add(size_t a, size_t b) {
+    set(a, b);
+    set(b, a);
+  }
+  /// The bits of the pairs of a piece.
+  const uint64_t *of(size_t piece) const { return &bits[piece * words]; }
+  static bool contains(const uint64_t *row, size_t piece) {
+    return row[piece / 64] >> (piece % 64) & 1;
+  }
+
+private:
+  void set(size_t a, size_t b) {
+    bits[a * words + b / 64] |= uint64_t(1) << (b % 64);
+  }
+  size_t words = 0;
+  std::vector<uint64_t> bits;
 };
 
 bool overlap(const TimeIntervals &a, const TimeIntervals &b) {
@@ -123,10 +146,7 @@ Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
     return {{calls.front() + begin, calls.front() + end},
             calls.back() + intervals.back().second};
   }
-  Span span{intervals.front(), intervals.back().second};
-  for (const ArenaCalls &calls : segments)
-    span.within.push_back(findWithin(intervals, calls));
-  return span;
+  return {intervals.front(), intervals.back().second};
 }
 
 /// How many variants of an order are tried. Those that help are mostly among
@@ -144,21 +164,18 @@ private:
   /// A piece with its place in the arena.
   struct Packed {
     int64_t offset;
-    int64_t bytes;
-    /// From its first interval to the end of its last one.
-    int64_t begin, end;
-    const Piece *piece;
-    bool mayMeet(const Piece &other) const {
-      return begin < other.span.end && other.span.first.first < end;
-    }
+    int64_t end;
+    size_t piece;
   };
 
   void add(size_t request, int64_t offset, int64_t bytes,
            const TimeIntervals &intervals);
   void fillSlots();
-  bool together(const Piece &x, const Piece &y) const;
+  void fillConflicts();
+  template <typename Overlap>
+  void compare(size_t a, size_t b, Overlap overlap);
   int64_t mostAlive() const;
-  int64_t findGap(const Piece &piece, llvm::ArrayRef<Packed> packed) const;
+  int64_t findGap(size_t number, llvm::ArrayRef<Packed> packed) const;
   int64_t findRoom(llvm::ArrayRef<size_t> pieces,
                    llvm::ArrayRef<Packed> packed) const;
   int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets,
@@ -167,6 +184,8 @@ private:
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
   std::vector<Piece> pieces;
+  /// The pairs of pieces that are alive at the same time.
+  Pairs conflicts;
   /// By request: its pieces, itself first. None for one without bytes.
   std::vector<llvm::SmallVector<size_t, 1>> piecesOf;
   /// The requests that need an offset, in the order in which they get one.
@@ -187,6 +206,7 @@ Packer::Packer(const std::vector<ArenaRequest> &requests,
         add(r, part.offset, part.bytes, part.intervals);
   }
   fillSlots();
+  fillConflicts();
 }
 
 void Packer::add(size_t request, int64_t offset, int64_t bytes,
@@ -220,19 +240,45 @@ void Packer::fillSlots() {
   }
 }
 
-bool Packer::together(const Piece &x, const Piece &y) const {
-  const Span &a = x.span, &b = y.span;
-  if (!a.touched.intersects(b.touched))
-    return false;
-  if (a.covered.intersects(b.touched) || a.touched.intersects(b.covered))
-    return true;
-  if (x.segment && y.segment && *x.segment != *y.segment)
-    return false;
-  if (x.segment && !y.segment)
-    return overlap(*x.intervals, b.within[*x.segment]);
-  if (y.segment && !x.segment)
-    return overlap(*y.intervals, a.within[*y.segment]);
-  return overlap(*x.intervals, *y.intervals);
+/// Records whether two pieces are alive at the same time. `overlap` is asked
+/// where slots don't decide it.
+template <typename Overlap>
+void Packer::compare(size_t a, size_t b, Overlap overlap) {
+  const Span &x = pieces[a].span, &y = pieces[b].span;
+  if (!x.touched.intersects(y.touched))
+    return;
+  if (x.covered.intersects(y.touched) || x.touched.intersects(y.covered) ||
+      overlap())
+    conflicts.add(a, b);
+}
+
+void Packer::fillConflicts() {
+  conflicts.resize(pieces.size());
+  std::vector<size_t> callers;
+  std::vector<std::vector<size_t>> locals(segments.size());
+  for (auto [number, piece] : llvm::enumerate(pieces))
+    (piece.segment ? locals[*piece.segment] : callers).push_back(number);
+  auto compareAll = [&](llvm::ArrayRef<size_t> numbers) {
+    for (auto [i, a] : llvm::enumerate(numbers))
+      for (size_t b : numbers.take_front(i))
+        compare(a, b, [&] {
+          return overlap(*pieces[a].intervals, *pieces[b].intervals);
+        });
+  };
+  compareAll(callers);
+  // No two segments run at the same time.
+  for (auto [segment, numbers] : llvm::zip_equal(segments, locals)) {
+    compareAll(numbers);
+    for (size_t caller : callers) {
+      std::optional<TimeIntervals> within;
+      for (size_t local : numbers)
+        compare(caller, local, [&] {
+          if (!within)
+            within = findWithin(*pieces[caller].intervals, segment);
+          return overlap(*within, *pieces[local].intervals);
+        });
+    }
+  }
 }
 
 /// The number of live bytes from each time on.
@@ -300,21 +346,19 @@ int64_t Packer::mostAlive() const {
 
 /// The smallest gap between what is alive at the same time, or what is behind
 /// it all.
-int64_t Packer::findGap(const Piece &piece,
-                        llvm::ArrayRef<Packed> packed) const {
-  int64_t top = 0, best = -1, bestGap = 0;
+int64_t Packer::findGap(size_t number, llvm::ArrayRef<Packed> packed) const {
+  int64_t bytes = pieces[number].bytes, top = 0, best = -1, bestGap = 0;
+  const uint64_t *others = conflicts.of(number);
   for (const Packed &other : packed) {
     // A buffer that ends below the top doesn't change the gaps.
-    if (other.offset + other.bytes <= top || !other.mayMeet(piece) ||
-        !together(piece, *other.piece))
+    if (other.end <= top || !Pairs::contains(others, other.piece))
       continue;
     int64_t gap = other.offset - top;
-    if (gap >= piece.bytes && (best < 0 || gap < bestGap)) {
+    if (gap >= bytes && (best < 0 || gap < bestGap)) {
       best = top;
       bestGap = gap;
     }
-    top = std::max<int64_t>(
-        top, llvm::alignTo(other.offset + other.bytes, bufferAlignment));
+    top = llvm::alignTo(other.end, bufferAlignment);
   }
   return best < 0 ? top : best;
 }
@@ -326,9 +370,10 @@ int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (size_t number : group) {
     const Piece &piece = pieces[number];
+    const uint64_t *others = conflicts.of(number);
     for (const Packed &other : packed) {
-      int64_t end = other.offset + other.bytes - piece.offset;
-      if (end > 0 && other.mayMeet(piece) && together(piece, *other.piece))
+      int64_t end = other.end - piece.offset;
+      if (end > 0 && Pairs::contains(others, other.piece))
         taken.push_back({other.offset - piece.offset - piece.bytes + 1, end});
     }
   }
@@ -354,8 +399,8 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
   for (auto [position, r] : llvm::enumerate(order)) {
     llvm::ArrayRef<size_t> group = piecesOf[r];
     const Piece &whole = pieces[group.front()];
-    offsets[r] =
-        group.size() == 1 ? findGap(whole, packed) : findRoom(group, packed);
+    offsets[r] = group.size() == 1 ? findGap(group.front(), packed)
+                                   : findRoom(group, packed);
     if (offsets[r] + whole.bytes > size) {
       size = offsets[r] + whole.bytes;
       highest = position;
@@ -369,8 +414,7 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
                                   [](int64_t offset, const Packed &other) {
                                     return offset < other.offset;
                                   });
-      packed.insert(at, {offset, piece.bytes, piece.span.first.first,
-                         piece.span.end, &piece});
+      packed.insert(at, {offset, offset + piece.bytes, number});
     }
   }
   return size;
