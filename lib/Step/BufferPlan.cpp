@@ -37,11 +37,13 @@ public:
   explicit Planner(const BufferFunction &function)
       : function(function), liveness(function) {}
 
+  llvm::SmallVector<Alias> grant(llvm::ArrayRef<Alias> wanted);
   BufferPlan run(llvm::ArrayRef<Alias> aliases);
   SegmentPlan runSegment(llvm::ArrayRef<unsigned> mayOverwrite);
 
 private:
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
+  void share(llvm::ArrayRef<Alias> wanted);
   void assign(llvm::ArrayRef<Alias> wanted);
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
   SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
@@ -296,8 +298,8 @@ void Planner::copies() {
   }
 }
 
-// Computes the whole plan except for offsets in the arena.
-void Planner::assign(llvm::ArrayRef<Alias> wanted) {
+// Decides which results take the buffers of arguments.
+void Planner::share(llvm::ArrayRef<Alias> wanted) {
   llvm::SmallVector<unsigned> written;
   for (const Alias &alias : wanted)
     written.push_back(alias.first);
@@ -317,6 +319,11 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
         (isEmpty || sharing->merge(arg, value)))
       plan.alias[result] = argument;
   }
+}
+
+// Computes the whole plan except for offsets in the arena.
+void Planner::assign(llvm::ArrayRef<Alias> wanted) {
+  share(wanted);
   // An argument whose buffer no result reuses belongs to the caller: never
   // write it.
   for (auto [argument, result] : wanted)
@@ -331,6 +338,15 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
   takeTurns();
   assignBuffers();
   copies();
+}
+
+llvm::SmallVector<Alias> Planner::grant(llvm::ArrayRef<Alias> wanted) {
+  share(wanted);
+  llvm::SmallVector<Alias> granted(wanted);
+  llvm::erase_if(granted, [&](const Alias &alias) {
+    return plan.alias[alias.second] != alias.first;
+  });
+  return granted;
 }
 
 BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
@@ -423,6 +439,11 @@ SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
 BufferPlan planBuffers(const BufferFunction &function,
                        llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases) {
   return Planner(function).run(aliases);
+}
+
+llvm::SmallVector<Alias> grantAliases(const BufferFunction &function,
+                                      llvm::ArrayRef<Alias> aliases) {
+  return Planner(function).grant(aliases);
 }
 
 SegmentPlan planSegment(const BufferFunction &function,

@@ -178,6 +178,12 @@ inline constexpr int64_t pieceAlignment = 16;
 BufferPlan planBuffers(const BufferFunction &function,
                        llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases);
 
+/// Returns those of `aliases` that planBuffers grants, without the offsets in
+/// the arena, which take most of its time.
+llvm::SmallVector<std::pair<unsigned, unsigned>>
+grantAliases(const BufferFunction &function,
+             llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases);
+
 /// Plans a segment. The operands in `mayOverwrite` are not read after a call
 /// and their buffers may be reused for results; others are never written.
 SegmentPlan planSegment(const BufferFunction &function,

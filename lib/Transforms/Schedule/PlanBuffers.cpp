@@ -49,11 +49,15 @@ public:
 
   LogicalResult translate(const Segments &segments);
   void planAsSegment();
+  void grant(ArrayRef<Alias> aliases) {
+    granted = grantAliases(buffers, aliases);
+  }
   void plan(ArrayRef<Alias> aliases) { result = planBuffers(buffers, aliases); }
   LogicalResult annotate();
 
   func::FuncOp function;
   SegmentPlan segment;
+  SmallVector<Alias> granted;
   BufferPlan result;
 
 private:
@@ -417,13 +421,14 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
     do {
       wanted = aliases.size();
       parallelForEach(&getContext(), classes,
-                      [&](FunctionPlanner &c) { c.plan(aliases); });
-      llvm::erase_if(aliases, [&](const Alias &alias) {
-        return llvm::any_of(classes, [&](const FunctionPlanner &c) {
-          return c.result.alias[alias.second] != alias.first;
+                      [&](FunctionPlanner &c) { c.grant(aliases); });
+      for (const FunctionPlanner &c : classes)
+        llvm::erase_if(aliases, [&](const Alias &alias) {
+          return !llvm::is_contained(c.granted, alias);
         });
-      });
     } while (aliases.size() < wanted);
+    parallelForEach(&getContext(), classes,
+                    [&](FunctionPlanner &c) { c.plan(aliases); });
   }
 };
 
