@@ -27,6 +27,9 @@ Json toJson(const std::optional<T> &value) {
   return value ? Json(*value) : Json();
 }
 
+/// Writes the cells of each rank.
+Json cellsToJson(const Collective &collective);
+
 /// The distinct runs of a class.
 class RunTable {
 public:
