@@ -53,7 +53,7 @@ Field Field::at(const std::string &key) const {
   auto it = value->find(key);
   if (it == value->end())
     fail("has no field '" + key + "'");
-  return Field(document, &*it);
+  return Field(*document, *it);
 }
 
 std::optional<Field> Field::find(const std::string &key) const {
@@ -62,7 +62,7 @@ std::optional<Field> Field::find(const std::string &key) const {
   auto it = value->find(key);
   if (it == value->end() || it->is_null())
     return std::nullopt;
-  return Field(document, &*it);
+  return Field(*document, *it);
 }
 
 size_t Field::size() const {
@@ -74,7 +74,7 @@ size_t Field::size() const {
 Field Field::operator[](size_t index) const {
   if (index >= size())
     fail("must have more than " + std::to_string(index) + " elements");
-  return Field(document, &(*value)[index]);
+  return Field(*document, (*value)[index]);
 }
 
 std::vector<std::pair<std::string, Field>> Field::members() const {
@@ -83,7 +83,7 @@ std::vector<std::pair<std::string, Field>> Field::members() const {
   std::vector<std::pair<std::string, Field>> result;
   result.reserve(value->size());
   for (auto it = value->begin(); it != value->end(); ++it)
-    result.emplace_back(it.key(), Field(document, &*it));
+    result.emplace_back(it.key(), Field(*document, *it));
   return result;
 }
 

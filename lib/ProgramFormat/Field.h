@@ -37,8 +37,10 @@ class Field {
 public:
   static constexpr int64_t maximum = std::numeric_limits<int64_t>::max();
 
-  explicit Field(const Document &document)
-      : document(&document), value(&document.root) {}
+  explicit Field(const Document &document) : Field(document, document.root) {}
+  /// `value` is in the document, for errors to find its path.
+  Field(const Document &document, const nlohmann::json &value)
+      : document(&document), value(&value) {}
 
   /// Throws Error with this field's path.
   [[noreturn]] void fail(const std::string &what) const;
@@ -72,9 +74,6 @@ public:
 
 private:
   void checkShape(const Shape &shape) const;
-  Field(const Document *document, const nlohmann::json *value)
-      : document(document), value(value) {}
-
   const Document *document;
   const nlohmann::json *value;
 };

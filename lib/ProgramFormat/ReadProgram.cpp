@@ -353,6 +353,9 @@ void ProgramReader::read() {
         ", this Whale reads " + "version " + std::to_string(formatVersion) +
         (version < formatVersion ? ": compile it anew"
                                  : ": it needs a newer Whale"));
+  for (const char *table : {"functions", "classes", "channels"})
+    if (document.root.contains(table))
+      shortLists.expand(document, document.root[table]);
   program.target = root.at("target").text();
   program.name = root.at("name").text();
   classes = readTable(root.at("classes"), /*isList=*/true);
@@ -430,6 +433,7 @@ ProgramReader::Table ProgramReader::readTable(const Field &field, bool isList) {
       throw Error(path + ": differs from its hash in manifest.json: it was "
                          "damaged, or is another program's");
     documents.push_back(parse(text, path));
+    shortLists.expand(documents.back(), documents.back().root);
     Field part(documents.back());
     size_t before = table.size();
     add(part);

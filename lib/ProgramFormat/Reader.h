@@ -17,6 +17,7 @@
 
 #include "Field.h"
 #include "Memory.h"
+#include "ShortLists.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 
 #include <deque>
@@ -30,8 +31,7 @@ namespace whale::format {
 /// The state of reading one program.
 class ProgramReader {
 public:
-  ProgramReader(const Document &document, const ReadFile &readFile,
-                Program &program)
+  ProgramReader(Document &document, const ReadFile &readFile, Program &program)
       : document(document), root(document), openFile(readFile),
         program(program) {}
 
@@ -111,10 +111,11 @@ private:
   void complete(const Channel &described, const Uses &uses,
                 Collective &collective);
 
-  const Document &document;
+  Document &document;
   const Field root;
   const ReadFile &openFile;
   Program &program;
+  ListExpander shortLists;
   /// The files that contain tables.
   std::deque<Document> documents;
   Table classes;

@@ -16,11 +16,13 @@
 
 #include "whale/ProgramFormat/WriteProgram.h"
 
+#include "ShortLists.h"
 #include "Writer.h"
 #include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Numeric.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 
@@ -48,8 +50,8 @@ static Json toJson(const std::vector<Rank> &ranks) {
 }
 
 namespace {
-/// For files of tables: of hundreds of thousands of short lines, a tenth would
-/// be indentation.
+/// For files of tables, which have short lists: of hundreds of thousands of
+/// short lines, a tenth would be indentation.
 constexpr int withoutIndent = -1;
 
 class ProgramWriter {
@@ -90,7 +92,9 @@ private:
   Table printChannels();
   /// Prints all tables; the elements are indented by `indent`.
   std::vector<Table> printTables(int indent);
-  std::string printElement(const Json &json) const {
+  std::string printElement(Json json) {
+    if (elementIndent == withoutIndent)
+      saved += shortenLists(json);
     std::string out;
     printJson(out, json, /*depth=*/6, elementIndent);
     return out;
@@ -130,6 +134,8 @@ private:
   std::map<const Collective *, Described> described;
   ChannelOrigins channelOrigins;
   int elementIndent = 0;
+  /// How much longer the tables are without short lists.
+  std::atomic<size_t> saved = 0;
   ProgramText texts;
   std::string &text = texts.manifest;
   JsonLines manifest{text, /*isList=*/false, 0};
@@ -384,7 +390,7 @@ ProgramWriter::Table ProgramWriter::printChannels() {
     auto origin = channelOrigins.find(number);
     if (origin != channelOrigins.end() && origin->second)
       json["origin"] = *origin->second;
-    return printElement(json);
+    return printElement(std::move(json));
   };
   forEach(entries.size(), [&](size_t i) {
     auto &[collective, channel] = *entries[i];
@@ -457,7 +463,7 @@ void ProgramWriter::writeTables() {
   for (size_t i = 0; i < program.classes.size(); ++i)
     addUses(static_cast<int64_t>(i), program.classes[i].instructions);
   std::vector<Table> tables = printTables(withoutIndent);
-  size_t bytes = 0;
+  size_t bytes = saved;
   for (const Table &table : tables)
     for (const std::string &element : table.elements)
       bytes += element.size();

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import jax
@@ -317,20 +319,59 @@ def _check_leaf(path: str, leaf: Leaf, entry: Any) -> None:
 
 
 def read_tables(path: str, manifest: dict[str, Any]) -> None:
-    """Puts tables that are in files of their own into their manifest."""
+    """Puts tables into their manifest as if they were written in it at length.
+
+    They may be in files of their own, and their lists short.
+    """
     for name in ("functions", "classes", "channels"):
         table = manifest.get(name)
         if not isinstance(table, dict) or "files" not in table:
+            if table is not None:
+                manifest[name] = expand_lists(table)
             continue
         parts = []
         for entry in table["files"]:
             file = os.path.join(path, entry["name"])
-            parts.append(_parse(file, _read(file)))
+            parts.append(expand_lists(_parse(file, _read(file))))
         manifest[name] = (
             {key: value for part in parts for key, value in part.items()}
             if name == "channels"
             else [element for part in parts for element in part]
         )
+
+
+def _map_integers(value: Any, number: Callable[[int], int]) -> Any:
+    """The value with each integer replaced, objects by the names of fields."""
+    if isinstance(value, dict):
+        return {
+            key: _map_integers(value[key], number) for key in sorted(value)
+        }
+    if isinstance(value, list):
+        return [_map_integers(element, number) for element in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return number(value)
+    return value
+
+
+def expand_lists(value: Any) -> Any:
+    """A part of a program with the lists that its short lists stand for."""
+    if isinstance(value, list):
+        return [expand_lists(element) for element in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() != {"elements", "rows"}:
+        return {key: expand_lists(entry) for key, entry in value.items()}
+    elements, result = list(value["elements"]), []
+    for entry in value["rows"]:
+        repeated = isinstance(entry[-1], list)
+        times, (form, *by) = entry if repeated else (1, entry)
+        for _ in range(times):
+            steps = itertools.chain(by, itertools.repeat(0))
+            elements[form] = _map_integers(
+                elements[form], lambda old, steps=steps: old + next(steps)
+            )
+            result.append(expand_lists(elements[form]))
+    return result
 
 
 def _share_boxes(manifest: dict[str, Any]) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from whale.program import read_tables
+
 # One holds back all transfers, one all computation.
 SEEDS = (0, 1, 2)
 
@@ -39,16 +41,7 @@ def read_manifest(program: str) -> dict[str, Any]:
     """What the program says, with the tables that are in other files."""
     with open(f"{program}/manifest.json") as file:
         manifest = json.load(file)
-    for name in ("functions", "classes", "channels"):
-        files = manifest.get(name, {})
-        if not isinstance(files, dict) or "files" not in files:
-            continue
-        table: Any = {} if name == "channels" else []
-        manifest[name] = table
-        add = table.update if name == "channels" else table.extend
-        for entry in files["files"]:
-            with open(f"{program}/{entry['name']}") as file:
-                add(json.load(file))
+    read_tables(program, manifest)
     return manifest
 
 

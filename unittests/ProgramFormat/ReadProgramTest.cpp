@@ -42,12 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 6),
-            "file: version: the program has version 6, this Whale reads "
-            "version 5: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 7),
+            "file: version: the program has version 7, this Whale reads "
+            "version 6: it needs a newer Whale");
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
-            "version 5: compile it anew");
+            "version 6: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -231,6 +231,59 @@ TEST(ReadProgramTest, TablesMayStandInFiles) {
   // Who has no files but the manifest.
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: classes.files: there are no other files");
+}
+
+TEST(ReadProgramTest, ListsMayBeShort) {
+  // Copies between buffers 7 and 8, and 40 from each to the next behind it.
+  auto copy = [](int64_t src, int64_t dst) -> json {
+    return {{"copy", {src, dst}}};
+  };
+  json manifest = richManifest(), other = manifest;
+  json &buffers = manifest["classes"][0]["buffers"],
+       &same = other["classes"][0]["buffers"];
+  manifest["classes"][0]["arena_bytes"] = 8192;
+  other["classes"][0]["arena_bytes"] = 8192;
+  json &list = manifest["classes"][0]["instructions"],
+       &longer = other["classes"][0]["instructions"];
+  for (int64_t i = 0; i <= 40; ++i) {
+    buffers.push_back(arenaBuffer(512 + 64 * i, "f32", {4, 4}));
+    same.push_back(buffers.back());
+  }
+  longer = {copy(7, 8), copy(8, 7)};
+  for (int64_t i = 0; i < 40; ++i)
+    longer.push_back(copy(15 + i, 16 + i));
+  list = {{"elements", {copy(0, 1)}},
+          {"rows",
+           {{0, 7, 7},
+            {0, 1, -1},
+            {0, 7, 9},
+            json::array({39, json::array({0, 1, 1})})}}};
+  // The channels' starts are in the other class.
+  other["channels"] = manifest["channels"] = json::object();
+  other["communicators"] = manifest["communicators"] = json::array();
+  for (json *root : {&manifest, &other})
+    (*root)["classes"][1]["instructions"] = json::array();
+  EXPECT_EQ(readProgram(manifest.dump(), "short"),
+            readProgram(other.dump(), "long"));
+
+  auto errorWith = [&](const json &row) {
+    list["rows"] = json::array({row});
+    return errorOf(manifest.dump());
+  };
+  const std::string row = "file: classes[0].instructions.rows[0]";
+  EXPECT_EQ(errorWith(json::array()),
+            row + ": must begin with the number of an element");
+  EXPECT_EQ(errorWith({1}), row + "[0]: must be an integer from 0 to 0");
+  EXPECT_EQ(errorWith({0, 1, 1, 1}),
+            row + ": has more than the 2 integers of element 0");
+  EXPECT_EQ(errorWith({0, 7, INT64_MAX}),
+            row + "[2]: leads to an integer that does not fit in 64 bits");
+  EXPECT_EQ(errorWith({0, 7, "1"}).find(row + "[2]: must be an integer"), 0u);
+  EXPECT_EQ(errorWith({INT64_MAX, json::array({0})}),
+            row + "[1]: the short lists stand for more than 33554432 values");
+  EXPECT_EQ(errorWith({0, -1}),
+            "file: classes[0].instructions[0].copy[0]: must be an integer from "
+            "0 to 55");
 }
 
 TEST(ReadProgramTest, StartsComeFromWhereTheirChannelDoes) {

@@ -548,15 +548,15 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 6;
+  root["version"] = 7;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 6, this Whale reads "
-                   "version 5: it needs a newer Whale");
+            file + ": version: the program has version 7, this Whale reads "
+                   "version 6: it needs a newer Whale");
   root["version"] = 3;
   EXPECT_EQ(loadError(root),
             file + ": version: the program has version 3, this Whale reads "
-                   "version 5: compile it anew");
-  root["version"] = 5;
+                   "version 6: compile it anew");
+  root["version"] = 6;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);

@@ -28,6 +28,10 @@ inline constexpr int64_t mostDilated = int64_t(1) << 60;
 /// few enough for recursive functions.
 inline constexpr int64_t mostNested = 128;
 
+/// The maximum number of JSON values that a program's short lists stand for.
+/// They need some gigabytes of memory.
+inline constexpr int64_t mostShortened = int64_t(1) << 25;
+
 } // namespace whale::format
 
 #endif // WHALE_PROGRAMFORMAT_LIMITS_H

@@ -43,7 +43,7 @@ def buffer(space, where, type):
 
 manifest = {
     "format": "whale",
-    "version": 5,
+    "version": 6,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],

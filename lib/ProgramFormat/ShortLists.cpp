@@ -1,0 +1,239 @@
+//===- ShortLists.cpp - Lists as differences of elements --------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two elements have the same form if they differ in the values of integers
+// alone. The integers of an element are numbered in the order of its text, with
+// the fields of objects in the order of their names: readers needn't keep
+// another order. Writing is linear in the text for each level of lists in
+// lists; reading is linear in the list that it makes, which is limited because
+// a short list may stand for a very long one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ShortLists.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace whale::format {
+
+namespace {
+/// A value as text with a mark for each integer, and the integers.
+struct Form {
+  std::string text;
+  std::vector<int64_t> integers;
+  /// Of the value as text.
+  size_t length = 0;
+  /// Whether differences of the integers fit in 64 bits.
+  bool isSmall = true;
+
+  void add(const Json &json);
+
+private:
+  void addText(std::string_view piece) {
+    text += piece;
+    length += piece.size();
+  }
+  void addString(std::string_view string);
+  void addInteger(const Json &json);
+};
+} // namespace
+
+static size_t lengthOf(int64_t number) { return std::to_string(number).size(); }
+
+/// Strings are not escaped: their sizes tell them from what comes next.
+void Form::addString(std::string_view string) {
+  text += std::to_string(string.size());
+  addText(":");
+  addText(string);
+  length += 1;
+}
+
+void Form::addInteger(const Json &json) {
+  constexpr int64_t most = int64_t(1) << 62;
+  auto number = json.get<int64_t>();
+  isSmall &= number > -most && number < most;
+  integers.push_back(number);
+  text += '#';
+  length += lengthOf(number);
+}
+
+void Form::add(const Json &json) {
+  if (json.is_array()) {
+    addText("[");
+    for (const Json &element : json) {
+      add(element);
+      addText(",");
+    }
+    addText("]");
+  } else if (json.is_object()) {
+    std::vector<const Json::object_t::value_type *> members;
+    for (const auto &member : json.get_ref<const Json::object_t &>())
+      members.push_back(&member);
+    std::ranges::sort(members, {}, [](auto *member) { return member->first; });
+    addText("{");
+    for (const auto *member : members) {
+      addString(member->first);
+      addText(":");
+      add(member->second);
+      addText(",");
+    }
+    addText("}");
+  } else if (json.is_number_integer()) {
+    addInteger(json);
+  } else if (json.is_string()) {
+    addString(json.get_ref<const std::string &>());
+  } else {
+    addText(printLine(json));
+  }
+}
+
+/// The integers of a row with those at the end left out that are 0.
+static std::vector<int64_t> makeRow(int64_t form,
+                                    const std::vector<int64_t> &integers,
+                                    const std::vector<int64_t> &before) {
+  std::vector<int64_t> row = {form};
+  for (size_t i = 0; i < integers.size(); ++i)
+    row.push_back(integers[i] - before[i]);
+  while (row.size() > 1 && row.back() == 0)
+    row.pop_back();
+  return row;
+}
+
+/// Returns the list as a short one, if that saves characters, and how many.
+static std::pair<Json, size_t> makeShort(const Json &list) {
+  // A short list of fewer elements saves little, and is harder to read.
+  constexpr size_t fewest = 8;
+  if (list.size() < fewest)
+    return {};
+  std::unordered_map<std::string, int64_t> numbers;
+  std::vector<std::vector<int64_t>> last;
+  Json elements = Json::array(), rows = Json::array();
+  std::vector<int64_t> before;
+  int64_t times = 0;
+  size_t length = 0, shortLength = 26; // {"elements":[],"rows":[]}
+  auto finishRow = [&] {
+    if (times == 0)
+      return;
+    for (int64_t number : before)
+      shortLength += lengthOf(number) + 1;
+    shortLength += 2;
+    if (times > 1)
+      shortLength += 3 + lengthOf(times);
+    rows.push_back(times > 1 ? Json::array({times, before}) : Json(before));
+  };
+  for (const Json &element : list) {
+    Form form;
+    form.add(element);
+    if (!form.isSmall)
+      return {};
+    length += form.length + 1;
+    auto [it, isNew] = numbers.try_emplace(std::move(form.text), last.size());
+    if (isNew) {
+      elements.push_back(element);
+      last.push_back(form.integers);
+      shortLength += form.length + 1;
+    }
+    std::vector<int64_t> row =
+        makeRow(it->second, form.integers, last[it->second]);
+    last[it->second] = std::move(form.integers);
+    if (row != before) {
+      finishRow();
+      before = std::move(row);
+      times = 0;
+    }
+    ++times;
+  }
+  finishRow();
+  if (shortLength >= length)
+    return {};
+  return {{{"elements", std::move(elements)}, {"rows", std::move(rows)}},
+          length - shortLength};
+}
+
+size_t shortenLists(Json &json) {
+  size_t saved = 0;
+  if (!json.is_structured())
+    return saved;
+  for (Json &element : json)
+    saved += shortenLists(element);
+  if (json.is_array())
+    if (auto [list, less] = makeShort(json); less > 0) {
+      json = std::move(list);
+      saved += less;
+    }
+  return saved;
+}
+
+/// Appends the integers of an element. Returns the number of its values.
+static int64_t findIntegers(nlohmann::json &json,
+                            std::vector<nlohmann::json *> &integers) {
+  int64_t values = 1;
+  if (json.is_number_integer())
+    integers.push_back(&json);
+  else if (json.is_structured())
+    for (nlohmann::json &element : json)
+      values += findIntegers(element, integers);
+  return values;
+}
+
+void ListExpander::expandOne(const Document &document, nlohmann::json &json) {
+  Field field(document, json), elements = field.at("elements"),
+                               rows = field.at("rows");
+  struct Element {
+    nlohmann::json json;
+    int64_t values = 0;
+    std::vector<nlohmann::json *> integers = {};
+  };
+  std::vector<Element> forms(elements.size());
+  for (size_t i = 0; i < forms.size(); ++i) {
+    forms[i].json = elements[i].json();
+    forms[i].values = findIntegers(forms[i].json, forms[i].integers);
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Field row = rows[i];
+    int64_t times = 1;
+    if (row.size() == 2 && row[1].json().is_array()) {
+      times = row[0].integer(1);
+      row = row[1];
+    }
+    std::vector<int64_t> numbers = row.integers(-Field::maximum);
+    if (numbers.empty())
+      row.fail("must begin with the number of an element");
+    Element &form = forms[row[0].integer(0, std::ssize(forms) - 1)];
+    if (numbers.size() > form.integers.size() + 1)
+      row.fail("has more than the " + std::to_string(form.integers.size()) +
+               " integers of element " + std::to_string(numbers[0]));
+    if (times > budget / form.values)
+      row.fail("the short lists stand for more than " +
+               std::to_string(mostShortened) + " values");
+    budget -= times * form.values;
+    for (; times > 0; --times) {
+      for (size_t k = 1; k < numbers.size(); ++k) {
+        auto value = Field(document, *form.integers[k - 1]).integer(INT64_MIN);
+        if (__builtin_add_overflow(value, numbers[k], &value))
+          row[k].fail("leads to an integer that does not fit in 64 bits");
+        *form.integers[k - 1] = value;
+      }
+      list.push_back(form.json);
+    }
+  }
+  json = std::move(list);
+}
+
+void ListExpander::expand(const Document &document, nlohmann::json &json) {
+  if (json.is_object() && json.size() == 2 && json.contains("elements") &&
+      json.contains("rows"))
+    expandOne(document, json);
+  if (json.is_structured())
+    for (nlohmann::json &element : json)
+      expand(document, element);
+}
+
+} // namespace whale::format
