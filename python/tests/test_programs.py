@@ -16,6 +16,7 @@ import optax
 import pytest
 
 import whale as wh
+from whale.program import expand_lists
 
 pytest.importorskip("whale._whale")
 
@@ -332,6 +333,26 @@ def test_damaged_files(saved_program, tmp_path, file, text):
     (tmp_path / "p.whale" / file).write_text(text)
     with pytest.raises(wh.RuntimeError, match=file):
         wh.load(tmp_path / "p.whale")
+
+
+def test_short_lists_are_read_at_length():
+    # As docs/program-format.md says: `dst` comes before `start`.
+    short = {
+        "elements": [{"start": 7, "dst": 3, "kind": "k1"}, {"wait": True}],
+        "rows": [[0], [1], [0, 0, 1], [2, [0, 1]]],
+    }
+    assert expand_lists({"list": [short, 5]}) == {
+        "list": [
+            [
+                {"dst": 3, "kind": "k1", "start": 7},
+                {"wait": True},
+                {"dst": 3, "kind": "k1", "start": 8},
+                {"dst": 4, "kind": "k1", "start": 8},
+                {"dst": 5, "kind": "k1", "start": 8},
+            ],
+            5,
+        ]
+    }
 
 
 def test_compile_errors_name_their_cause():
