@@ -1,11 +1,12 @@
 #!/usr/bin/env python
 """Writes conformance cases for every operation and element type.
 
-    generate.py FOLDER [--only PART] [--seed N]
+    generate.py FOLDER [--only PART] [--seed N] [--texts]
 
 Each case is NAME.mlir with one small function @main, and NAME.npz with its
 arguments (random numbers and those that arithmetic goes wrong with) and the
-results that XLA's CPU backend gives. run.py runs them.
+results that XLA's CPU backend gives. run.py runs them. With --texts there are
+only the .mlir files, and XLA is not asked.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def main() -> int:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="a regular expression")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--texts", action="store_true")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     context = jax_mlir.make_ir_context()
@@ -93,6 +95,10 @@ def main() -> int:
             if not re.search(args.only, name):
                 continue
             source = source if isinstance(source, str) else source()
+            if args.texts:
+                (args.folder / f"{name}.mlir").write_text(source)
+                count += 1
+                continue
             try:
                 results = expect(context, name, source, arguments)
             except Exception as error:
