@@ -44,6 +44,7 @@ inline bool forEachKernel(
   registerProgramDialects(registry);
   registry.insert<mlir::gpu::GPUDialect>();
   mlir::MLIRContext context(registry);
+  loadNvvm(context);
   for (const std::string &name : files) {
     llvm::SourceMgr sources;
     auto file = mlir::openInputFile(name);
@@ -55,9 +56,12 @@ inline bool forEachKernel(
     if (!program)
       return false;
     auto kernels = program->lookupSymbol<mlir::ModuleOp>(kKernelsModuleName);
-    for (auto &alone : divideKernels(
-             kernels, llvm::range_size(kernels.getOps<mlir::func::FuncOp>())))
+    for (auto kernel : kernels.getOps<mlir::func::FuncOp>()) {
+      mlir::OwningOpRef<mlir::ModuleOp> alone =
+          mlir::ModuleOp::create(kernel.getLoc());
+      alone->push_back(kernel.clone());
       visit(*alone, *program);
+    }
   }
   return true;
 }

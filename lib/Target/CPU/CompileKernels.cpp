@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The LLVM half: optimization for this processor, vector math from libmvec,
-// object files made on several threads, one shared library.
+// object files of parts of the kernels, one shared library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,13 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Support/WriteFile.h"
+#include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CPU/NativeCode.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/ThreadPool.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -153,34 +152,22 @@ void addEntryPoint(llvm::Function &function) {
   builder.CreateRetVoid();
 }
 
-/// One part of the kernels on its way to an object file.
-class Part {
-public:
-  Part(ModuleOp module, const CompileKernelsOptions &options, unsigned number)
-      : module(module), options(options), number(number) {}
-
-  /// Compiles the part to the file `object`; an empty string if all is well.
-  std::string compile(StringRef object);
-
-private:
-  ModuleOp module;
-  const CompileKernelsOptions &options;
-  unsigned number;
-};
-
-std::string Part::compile(StringRef object) {
+/// Compiles a part of the kernels to the file `object`; an empty string if all
+/// is well.
+std::string compilePart(ModuleOp part, size_t number, StringRef object,
+                        const CompileKernelsOptions &options) {
   llvm::StringSet<> parallel;
   SmallVector<std::string> names;
-  for (auto function : module.getOps<func::FuncOp>()) {
+  for (auto function : part.getOps<func::FuncOp>()) {
     names.push_back(function.getSymName().str());
     if (function->hasAttr(kParallelAttrName))
       parallel.insert(names.back());
   }
-  if (failed(lowerKernelsToLLVM(module)))
+  if (failed(lowerKernelsToLLVM(part)))
     return "a kernel could not be lowered to LLVM";
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> llvmModule =
-      translateModuleToLLVMIR(module, context, "kernels");
+      translateModuleToLLVMIR(part, context, "kernels");
   if (!llvmModule)
     return "a kernel could not be translated to LLVM IR";
   std::string error;
@@ -228,50 +215,12 @@ LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
   registerLLVMDialectTranslation(*context);
   context->loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect,
                        func::FuncDialect>();
-
-  // Deal the kernels out to parts of about the same amount of code.
-  SmallVector<func::FuncOp> functions(kernels.getOps<func::FuncOp>());
-  unsigned threads = options.threads
-                         ? options.threads
-                         : llvm::hardware_concurrency().compute_thread_count();
-  if (!context->isMultithreadingEnabled())
-    threads = 1;
-  threads = std::clamp<unsigned>(functions.size() / 4, 1, threads);
-  SmallVector<OwningOpRef<ModuleOp>> modules;
-  SmallVector<size_t> weights(threads, 0);
-  for (unsigned number = 0; number < threads; ++number)
-    modules.push_back(ModuleOp::create(kernels.getLoc()));
-  for (func::FuncOp function : functions) {
-    size_t lightest = llvm::min_element(weights) - weights.begin();
-    size_t weight = 0;
-    function.walk([&](Operation *) { ++weight; });
-    weights[lightest] += weight;
-    modules[lightest]->push_back(function.clone());
-  }
-
-  SmallVector<std::string> objects(threads), errors(threads);
-  std::vector<std::unique_ptr<llvm::FileRemover>> removers;
-  for (unsigned number = 0; number < threads; ++number) {
-    // Beside the library, whose directory is removed if this process is ended.
-    objects[number] = (path + "." + Twine(number) + ".o").str();
-    removers.push_back(std::make_unique<llvm::FileRemover>(objects[number]));
-  }
-  auto compile = [&](unsigned number) {
-    errors[number] =
-        Part(*modules[number], options, number).compile(objects[number]);
+  auto compile = [&](ModuleOp part, size_t number,
+                     StringRef object) -> LogicalResult {
+    std::string error = compilePart(part, number, object, options);
+    if (error.empty())
+      return success();
+    return part.emitError("cannot compile the kernels: ") << error;
   };
-  if (threads == 1) {
-    compile(0);
-  } else {
-    llvm::DefaultThreadPool pool(llvm::hardware_concurrency(threads));
-    for (unsigned number = 0; number < threads; ++number)
-      pool.async(compile, number);
-    pool.wait();
-  }
-  for (const std::string &error : errors)
-    if (!error.empty())
-      return kernels.emitError("cannot compile the kernels: ") << error;
-  if (std::string error = linkShared(objects, path); !error.empty())
-    return kernels.emitError("cannot link the kernels: ") << error;
-  return success();
+  return compileParts(kernels, path, compile);
 }

@@ -10,6 +10,7 @@
 #include "LowerToNvvm.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 
 #include "llvm/Analysis/CGSCCPassManager.h"
@@ -18,8 +19,6 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/ThreadPool.h"
-#include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
 
 #include <mutex>
@@ -151,12 +150,8 @@ static LogicalResult linkCubins(Ptx &ptx, ModuleOp kernels, StringRef arch) {
 }
 
 FailureOr<Ptx> whale::compilePtx(ModuleOp kernels, StringRef arch) {
-  unsigned parts = 1;
-  if (kernels.getContext()->isMultithreadingEnabled())
-    parts = llvm::hardware_concurrency().compute_thread_count();
-  size_t count = llvm::range_size(kernels.getBody()->getOperations());
-  SmallVector<OwningOpRef<ModuleOp>> modules =
-      divideKernels(kernels, std::clamp<size_t>(count / 4, 1, parts));
+  loadNvvm(*kernels.getContext());
+  SmallVector<OwningOpRef<ModuleOp>> modules = divideKernels(kernels);
   Ptx ptx;
   for (auto [number, module] : llvm::enumerate(modules))
     for (auto kernel : module->getOps<func::FuncOp>())

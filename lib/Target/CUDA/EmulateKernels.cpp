@@ -7,12 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerToNvvm.h"
-#include "mlir/IR/Threading.h"
+#include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CPU/NativeCode.h"
 #include "whale/Target/CUDA/CompileCuda.h"
-
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/Threading.h"
 
 using namespace mlir;
 using namespace whale;
@@ -47,24 +44,9 @@ static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
 }
 
 LogicalResult whale::compileEmulated(ModuleOp kernels, StringRef path) {
-  unsigned parts = 1;
-  if (kernels.getContext()->isMultithreadingEnabled())
-    parts = llvm::hardware_concurrency().compute_thread_count();
-  size_t count = llvm::range_size(kernels.getBody()->getOperations());
-  SmallVector<OwningOpRef<ModuleOp>> modules =
-      divideKernels(kernels, std::clamp<size_t>(count / 4, 1, parts));
-  SmallVector<std::string> objects;
-  std::vector<std::unique_ptr<llvm::FileRemover>> removers;
-  for (size_t number = 0; number < modules.size(); ++number) {
-    objects.push_back((path + "." + Twine(number) + ".o").str());
-    removers.push_back(std::make_unique<llvm::FileRemover>(objects.back()));
-  }
-  if (failed(failableParallelForEachN(
-          kernels.getContext(), 0, modules.size(), [&](size_t number) {
-            return compilePart(*modules[number], objects[number]);
-          })))
-    return failure();
-  if (std::string error = linkShared(objects, path); !error.empty())
-    return kernels.emitError("cannot link the kernels: ") << error;
-  return success();
+  loadNvvm(*kernels.getContext());
+  return compileParts(kernels, path,
+                      [](ModuleOp part, size_t, StringRef object) {
+                        return compilePart(part, object);
+                      });
 }

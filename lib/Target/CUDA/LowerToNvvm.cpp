@@ -140,23 +140,11 @@ std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
   return result;
 }
 
-SmallVector<OwningOpRef<ModuleOp>> whale::divideKernels(ModuleOp kernels,
-                                                        unsigned parts) {
-  MLIRContext *context = kernels.getContext();
-  registerBuiltinDialectTranslation(*context);
-  registerGPUDialectTranslation(*context);
-  registerLLVMDialectTranslation(*context);
-  registerNVVMDialectTranslation(*context);
-  context->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect,
-                       cf::ControlFlowDialect, gpu::GPUDialect>();
-  SmallVector<OwningOpRef<ModuleOp>> modules;
-  SmallVector<size_t> weights(parts, 0);
-  for (unsigned number = 0; number < parts; ++number)
-    modules.push_back(ModuleOp::create(kernels.getLoc()));
-  for (Operation &function : *kernels.getBody()) {
-    size_t lightest = llvm::min_element(weights) - weights.begin();
-    function.walk([&](Operation *) { ++weights[lightest]; });
-    modules[lightest]->push_back(function.clone());
-  }
-  return modules;
+void whale::loadNvvm(MLIRContext &context) {
+  registerBuiltinDialectTranslation(context);
+  registerGPUDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+  registerNVVMDialectTranslation(context);
+  context.loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect,
+                      cf::ControlFlowDialect, gpu::GPUDialect>();
 }

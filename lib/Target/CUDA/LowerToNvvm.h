@@ -15,6 +15,9 @@
 
 namespace whale {
 
+/// Loads what lowerToNvvm needs, which several threads then may call.
+void loadNvvm(mlir::MLIRContext &context);
+
 /// Lowers `kernels` (a module of its own, which is consumed) as far as LLVM IR
 /// for NVPTX, with the functions of the device library that it calls. For a
 /// processor bf16 is held as its bits (whale/Target/CPU/BFloat16.h).
@@ -26,10 +29,6 @@ std::unique_ptr<llvm::Module> lowerToNvvm(mlir::ModuleOp kernels,
 /// Adds to `module` what it calls of the device library; an error that says
 /// which package has it if there is none.
 llvm::Error linkLibdevice(llvm::Module &module);
-
-/// Copies of about the same size of some of the functions of `kernels` each.
-llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
-divideKernels(mlir::ModuleOp kernels, unsigned parts);
 
 /// Replaces what only a GPU has by what whale/Runtime/Emulator.h offers, so
 /// that the module can be compiled for this machine's processor.

@@ -20,11 +20,8 @@ namespace whale {
 struct CompileKernelsOptions {
   /// The processor to compile for, by LLVM's name; this machine's if empty.
   std::string cpu;
-  /// Modules that are compiled at the same time; 0 lets the number of
-  /// processors decide.
-  unsigned threads = 0;
-  /// Where to write the optimized LLVM IR, if anywhere (one file for each
-  /// thread, numbered).
+  /// Where to write the optimized LLVM IR, if anywhere (one file for each of
+  /// KernelParts.h's parts, numbered).
   std::string dumpLLVM;
 };
 
