@@ -41,7 +41,6 @@ using EventHandle = CUevent_st *;
 using Graph = CUgraph_st *;
 using GraphExec = CUgraphExec_st *;
 
-/// FUNCTION(member, symbol, signature) for each function.
 #define WHALE_CUDA_DRIVER_FUNCTIONS(FUNCTION)                                  \
   FUNCTION(init, cuInit, Status(unsigned))                                     \
   FUNCTION(getErrorName, cuGetErrorName, Status(Status, const char **))        \
@@ -115,21 +114,16 @@ using GraphExec = CUgraphExec_st *;
   VALUE(kJitErrorLogBuffer, CU_JIT_ERROR_LOG_BUFFER, 5)                        \
   VALUE(kJitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)
 
-#define WHALE_CUDA_VALUE(name, symbol, number)                                 \
-  inline constexpr int name = number;
-WHALE_CUDA_DRIVER_VALUES(WHALE_CUDA_VALUE)
+WHALE_CUDA_DRIVER_VALUES(WHALE_LIBRARY_VALUE)
 
 /// The functions of libcuda.so.1.
 struct Driver {
-#define WHALE_CUDA_ENTRY(member, symbol, ...)                                  \
-  Entry<__VA_ARGS__> member{#symbol};
-  WHALE_CUDA_DRIVER_FUNCTIONS(WHALE_CUDA_ENTRY)
+  WHALE_CUDA_DRIVER_FUNCTIONS(WHALE_LIBRARY_ENTRY)
 
   /// Calls `visit` with each entry.
   template <typename Visit>
   void forEach(Visit visit) {
-#define WHALE_CUDA_VISIT(member, ...) visit(member);
-    WHALE_CUDA_DRIVER_FUNCTIONS(WHALE_CUDA_VISIT)
+    WHALE_CUDA_DRIVER_FUNCTIONS(WHALE_LIBRARY_VISIT)
   }
 };
 

@@ -67,16 +67,16 @@ struct CommunicatorConfig {
   VALUE(kNcclInProgress, ncclInProgress, 7)                                    \
   VALUE(kNcclBytes, ncclUint8, 1)
 
-WHALE_CUDA_NCCL_VALUES(WHALE_CUDA_VALUE)
+WHALE_CUDA_NCCL_VALUES(WHALE_LIBRARY_VALUE)
 
 /// The functions of libnccl.so.2.
 struct Nccl {
-  WHALE_CUDA_NCCL_FUNCTIONS(WHALE_CUDA_ENTRY)
+  WHALE_CUDA_NCCL_FUNCTIONS(WHALE_LIBRARY_ENTRY)
 
   /// Calls `visit` with each entry.
   template <typename Visit>
   void forEach(Visit visit) {
-    WHALE_CUDA_NCCL_FUNCTIONS(WHALE_CUDA_VISIT)
+    WHALE_CUDA_NCCL_FUNCTIONS(WHALE_LIBRARY_VISIT)
   }
 };
 

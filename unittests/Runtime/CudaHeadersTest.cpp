@@ -13,6 +13,7 @@
 
 #include "cuda/BlasLt.h"
 #include "cuda/Nccl.h"
+#include "whale/Runtime/NvJitLink.h"
 
 #include <gtest/gtest.h>
 
@@ -22,6 +23,9 @@
 #include <cuda.h>
 #if __has_include(<nccl.h>)
 #include <nccl.h>
+#endif
+#if __has_include(<nvJitLink.h>)
+#include <nvJitLink.h>
 #endif
 
 namespace whale::runtime::cuda {
@@ -64,6 +68,11 @@ WHALE_CUDA_BLASLT_FUNCTIONS(COMPARE_FUNCTION)
                                                           "value");
 WHALE_CUDA_DRIVER_VALUES(COMPARE_VALUE)
 WHALE_CUDA_BLASLT_VALUES(COMPARE_VALUE)
+
+#ifdef nvJitLink_INCLUDED
+WHALE_NVJITLINK_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_NVJITLINK_VALUES(COMPARE_VALUE)
+#endif
 
 static_assert(std::is_same_v<Address, CUdeviceptr>);
 static_assert(sizeof(ProductAlgorithm) == sizeof(cublasLtMatmulAlgo_t));

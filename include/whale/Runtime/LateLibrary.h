@@ -30,6 +30,14 @@ struct Entry {
   Signature *function = nullptr;
 };
 
+// What a table is made of: a list of FUNCTION(member, symbol, signature) of the
+// library's functions, and one of VALUE(name, symbol, number) of its constants.
+#define WHALE_LIBRARY_ENTRY(member, symbol, ...)                               \
+  ::whale::runtime::Entry<__VA_ARGS__> member{#symbol};
+#define WHALE_LIBRARY_VISIT(member, ...) visit(member);
+#define WHALE_LIBRARY_VALUE(name, symbol, number)                              \
+  inline constexpr int name = number;
+
 /// Fills a table, whose forEach visits its rows, from an opened library.
 /// Returns the first function that it lacks, or null.
 template <typename Table>
