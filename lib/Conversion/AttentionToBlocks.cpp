@@ -45,8 +45,6 @@
 using namespace mlir;
 using namespace whale;
 
-/// What all GPUs have for a block.
-static constexpr int64_t kSharedBytes = 48 * 1024;
 /// What a thread may do, as whale-check-threads counts: reads of a tile, of
 /// which some are one, and products of tiles.
 static constexpr int64_t kMostSteps = 4096;
@@ -87,7 +85,7 @@ std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
     int64_t sums = isGradient && !isForKeys ? depth : features;
     if (isForKeys)
       sums += depth;
-    return bytes <= kSharedBytes &&
+    return bytes <= kMaxSharedBytes &&
            (held / kAttentionSide) * (sums / kAttentionSide) <= kMostSums * 2 &&
            (tiles.rows / kAttentionSide) * (tiles.keys / kAttentionSide) <=
                kMostSums;

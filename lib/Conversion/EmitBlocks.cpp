@@ -64,8 +64,9 @@ static int64_t getPowerOf2(int64_t value) {
       llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
 }
 
-static int64_t getBytes(MemRefType buffer) {
-  return std::max<int64_t>(getStoredBits(buffer.getElementType()) / 8, 1);
+/// Of an element of the type.
+static int64_t getBytes(Type type) {
+  return std::max<int64_t>(getStoredBits(getElementTypeOrSelf(type)) / 8, 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,6 +121,21 @@ void LoopNest::findBlocks() {
   blocks.columns = std::min(
       getPowerOf2(blocks.results),
       blocks.across ? kWarp : std::max<int64_t>(kThreads / blocks.rows, 1));
+  while (blocks.rows > 1 && countCombinedBytes() > kMaxSharedBytes)
+    (blocks.rows > blocks.columns ? blocks.rows : blocks.columns) /= 2;
+}
+
+int64_t LoopNest::countCombinedBytes() const {
+  int64_t bytes = 0;
+  for (const Sum &sum : sums) {
+    Type type = sum.combiner->getResult(0).getType();
+    // One value of each warp, if there are several, or one of each thread.
+    int64_t rows = !shuffles(type)       ? blocks.rows
+                   : blocks.rows > kWarp ? blocks.rows / kWarp
+                                         : 0;
+    bytes += rows * blocks.columns * getBytes(type);
+  }
+  return bytes;
 }
 
 /// How many kernels' worth of terms each result has.
@@ -283,12 +299,6 @@ Value whale::allocateShared(OpBuilder &b, Location loc, int64_t count,
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   return memref::AllocaOp::create(
       b, loc, MemRefType::get({count}, type, AffineMap(), space));
-}
-
-bool LoopNest::combinesInShared() const {
-  return blocks.rows > kWarp || llvm::any_of(sums, [&](const Sum &sum) {
-           return !shuffles(sum.combiner->getResult(0).getType());
-         });
 }
 
 /// Combines the values of the threads of a result; the thread in row 0 gets

@@ -178,7 +178,7 @@ void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,
     }
     emitThread(b, nest, row, place, thread);
     // To combine sums threads wait for each other, too.
-    if (nest.blocks.terms > 1 && nest.combinesInShared())
+    if (nest.blocks.terms > 1 && nest.countCombinedBytes() > 0)
       last = number;
   }
 }

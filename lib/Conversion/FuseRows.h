@@ -43,11 +43,8 @@ int64_t countBytes(mlir::Type tensor);
 int64_t countRowBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
                       llvm::ArrayRef<int64_t> rows);
 
-/// Shared memory that a block of threads has on every GPU.
-inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
-
-/// What a block of threads with so many rows of the kernel needs of it, at
-/// most.
+/// What a block of threads with so many rows of the kernel needs of
+/// kMaxSharedBytes, at most.
 int64_t countSharedBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
                          llvm::ArrayRef<int64_t> rows, int64_t blockRows);
 

@@ -193,9 +193,9 @@ private:
   bool shuffles(mlir::Type type) const {
     return !blocks.across && isShuffled(type);
   }
-  /// Whether threads that combine sums do so in shared memory: there is a
-  /// barrier, and they store what they have combined after it.
-  bool combinesInShared() const;
+  /// The shared memory in which threads combine sums. If there is some, there
+  /// is a barrier, and they store what they have combined after it.
+  int64_t countCombinedBytes() const;
   mlir::Value emitAcrossThreads(mlir::OpBuilder &b, const Sum &sum,
                                 mlir::Value value, mlir::Value column,
                                 mlir::Value row);

@@ -43,8 +43,6 @@ static constexpr int64_t kThreads = 256, kWarp = 32;
 /// Fewer blocks leave most of a GPU without work: then each result has several,
 /// whose threads take at least so many terms.
 static constexpr int64_t kFewBlocks = 128, kChunkTerms = 32;
-/// What all GPUs have for a block.
-static constexpr int64_t kSharedBytes = 48 * 1024;
 
 namespace {
 
@@ -149,7 +147,7 @@ ReductionBlocks::findShape(ArrayRef<int64_t> sizes,
   for (unsigned number = 0; number < count; ++number)
     bytes += llvm::divideCeil(getStoredBits(getStored(number)), 8);
   int64_t threads = kThreads;
-  while (threads > 1 && threads * bytes > kSharedBytes)
+  while (threads > 1 && threads * bytes > kMaxSharedBytes)
     threads /= 2;
   auto powerOf2 = [](int64_t value) {
     return static_cast<int64_t>(

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How much one thread of a GPU does, from the bounds of its loops. Numbers that
-// nothing is known of are as large as can be, so that what is passed is true.
+// How much one thread of a GPU does, from the bounds of its loops, and how much
+// shared memory a block has. Numbers that nothing is known of are as large as
+// can be: a kernel that passes is within the limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Target/CUDA/Passes.h"
@@ -132,18 +134,31 @@ namespace {
 struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
   using CheckThreadsBase::CheckThreadsBase;
 
+  void check(func::FuncOp kernel) {
+    int64_t bytes = 0;
+    for (memref::AllocaOp array : findSharedMemory(kernel))
+      bytes = add(bytes, getTensorBytes(array.getType()));
+    if (bytes > kMaxSharedBytes) {
+      kernel.emitError("a block of the GPU would need ")
+          << bytes << " bytes of shared memory for this one: more than "
+          << kMaxSharedBytes;
+      return signalPassFailure();
+    }
+    int64_t count = countElements(kernel.getBody(), kernel);
+    if (count <= most)
+      return;
+    kernel.emitError("a thread of the GPU would do ")
+        << (count == kUnknown ? "an unknown number of"
+                              : ("up to " + Twine(count)).str())
+        << " elements of this one after the other: more than " << int64_t(most);
+    signalPassFailure();
+  }
+
   void runOnOperation() override {
     getOperation().walk([&](func::FuncOp kernel) {
       if (!kernel->hasAttr(kExtentAttrName))
         return;
-      int64_t count = countElements(kernel.getBody(), kernel);
-      if (count <= most)
-        return;
-      kernel.emitError("a thread of the GPU would do ")
-          << (count == kUnknown ? "an unknown number of" : Twine(count).str())
-          << " elements of this one after the other: more than "
-          << int64_t(most);
-      signalPassFailure();
+      check(kernel);
     });
   }
 };

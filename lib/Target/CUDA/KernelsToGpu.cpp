@@ -32,16 +32,12 @@ namespace whale {
 using namespace mlir;
 using namespace whale;
 
-static bool isShared(memref::AllocaOp alloca) {
-  auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(
-      alloca.getType().getMemorySpace());
-  return space && space.getValue() == gpu::AddressSpace::Workgroup;
-}
-
-static SmallVector<memref::AllocaOp> findShared(Operation *function) {
+SmallVector<memref::AllocaOp> whale::findSharedMemory(Operation *kernel) {
   SmallVector<memref::AllocaOp> found;
-  function->walk([&](memref::AllocaOp alloca) {
-    if (isShared(alloca))
+  kernel->walk([&](memref::AllocaOp alloca) {
+    auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(
+        alloca.getType().getMemorySpace());
+    if (space && space.getValue() == gpu::AddressSpace::Workgroup)
       found.push_back(alloca);
   });
   return found;
@@ -79,7 +75,7 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   int64_t extent =
       function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
   auto [grid, threads, shared] = getLaunchShape(function);
-  SmallVector<memref::AllocaOp> arrays = findShared(function);
+  SmallVector<memref::AllocaOp> arrays = findSharedMemory(function);
   SmallVector<Type> types;
   for (memref::AllocaOp array : arrays)
     types.push_back(array.getType());
@@ -149,8 +145,8 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
     next.getDefiningOp()->erase();
     one->erase();
   }
-  for (auto [array, memory] :
-       llvm::zip_equal(findShared(kernel), kernel.getWorkgroupAttributions())) {
+  for (auto [array, memory] : llvm::zip_equal(
+           findSharedMemory(kernel), kernel.getWorkgroupAttributions())) {
     array.replaceAllUsesWith(memory);
     array.erase();
   }

@@ -6,7 +6,7 @@
 // Loops in loops are multiplied, those one after the other added.
 
 module @kernels {
-  // CHECK: step.py:7:3: error: a thread of the GPU would do 4097 elements
+  // CHECK: step.py:7:3: error: a thread of the GPU would do up to 4097 elements
   // CHECK-SAME: of this one after the other: more than 4096
   func.func @added(%begin: index, %end: index)
       attributes {whale.extent = 1 : i64} {

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include <map>
@@ -39,6 +40,10 @@ struct LaunchShape {
 };
 /// Of a function that whale-outline-kernels{blocks} makes.
 LaunchShape getLaunchShape(mlir::func::FuncOp kernel);
+
+/// What it allocates in shared memory, which its block has once.
+llvm::SmallVector<mlir::memref::AllocaOp>
+findSharedMemory(mlir::Operation *kernel);
 
 struct PtxKernel {
   /// Which of the texts has it.

@@ -68,14 +68,16 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
 }
 
 def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
-  let summary = "Refuses kernels of which one thread does the work of many";
+  let summary = "Refuses kernels of which one thread does the work of many, or "
+                "whose blocks need more shared memory than GPUs have";
   let description = [{
     How often the innermost loops of one thread run, at most, follows from the
     bounds of the loops of a kernel: of those from constants to constants, to
     the smaller of several numbers, and from a number to that number plus a
     constant. A loop with `whale.product`, over the terms of a product of tiles,
-    counts as one iteration. A kernel of which this is more than `most`, or not known, is an
-    error at the operations that it is of.
+    counts as one iteration. A kernel of which this is more than `most`, or not
+    known, is an error at the operations that it is of, and so is one that
+    allocates more than 48 KiB of shared memory.
 
     Example: one thread for all elements.
     ```mlir
@@ -97,8 +99,8 @@ def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
     ```
     is refused:
     ```text
-    error: a thread of the GPU would do 8192 elements of this one after the
-        other: more than 4096
+    error: a thread of the GPU would do up to 8192 elements of this one after
+        the other: more than 4096
     ```
   }];
   let options = [

@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kExtentAttrName = "whale.extent";
 /// On a kernel for GPUs: the threads that an iteration is shared out to.
 /// Without it each iteration is what one thread runs.
 inline constexpr llvm::StringLiteral kThreadsAttrName = "whale.threads";
+/// Shared memory that a block of each GPU may have, in bytes.
+inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
 /// Arithmetic operations of one launch.
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
 /// Bytes read and written by one launch.
