@@ -11,7 +11,6 @@
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 
@@ -19,33 +18,26 @@
 
 using namespace llvm;
 
-/// Where toolkits put the library: what the usual variables name, where
-/// NVIDIA's packages install, and Debian's.
+/// The file that WHALE_LIBDEVICE names, where it is set, else where toolkits
+/// put the library: what the usual variables name, where NVIDIA's packages
+/// install, and Debian's. Empty if there is none.
 static std::string findLibdevice() {
-  constexpr const char *file = "nvvm/libdevice/libdevice.10.bc";
-  auto exists = [](const Twine &path) { return sys::fs::exists(path); };
-  SmallString<128> path;
+  if (const char *given = std::getenv("WHALE_LIBDEVICE"))
+    return given;
+  SmallVector<std::string> places;
   for (const char *variable : {"CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"})
-    if (const char *root = std::getenv(variable)) {
-      path = root;
-      sys::path::append(path, file);
-      if (exists(path))
-        return path.str().str();
-    }
-  for (const char *place :
-       {"/usr/local/cuda/nvvm/libdevice/libdevice.10.bc",
-        "/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc"})
-    if (exists(place))
+    if (const char *root = std::getenv(variable))
+      places.push_back(std::string(root) + "/nvvm");
+  places.append({"/usr/local/cuda/nvvm", "/usr/lib/nvidia-cuda-toolkit"});
+  for (std::string &place : places) {
+    place += "/libdevice/libdevice.10.bc";
+    if (sys::fs::exists(place))
       return place;
+  }
   return "";
 }
 
 Error whale::linkLibdevice(Module &module) {
-  bool isCalled = any_of(module, [](Function &function) {
-    return function.isDeclaration() && function.getName().starts_with("__nv_");
-  });
-  if (!isCalled)
-    return Error::success();
   std::string path = findLibdevice();
   if (path.empty())
     return createStringError(
@@ -54,7 +46,7 @@ Error whale::linkLibdevice(Module &module) {
         "nvidia-cuda-toolkit (Debian's), or say in CUDA_HOME where it is");
   SMDiagnostic diagnostic;
   std::unique_ptr<Module> library =
-      parseIRFile(path, diagnostic, module.getContext());
+      getLazyIRFileModule(path, diagnostic, module.getContext());
   if (!library)
     return createStringError("cannot read '" + path +
                              "': " + diagnostic.getMessage());

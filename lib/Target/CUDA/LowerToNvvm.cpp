@@ -40,6 +40,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "whale/Target/CPU/BFloat16.h"
 #include "whale/Target/CUDA/Passes.h"
+#include "llvm/IR/InstrTypes.h"
 
 using namespace mlir;
 using namespace whale;
@@ -112,6 +113,18 @@ static LogicalResult convertToLLVM(gpu::GPUModuleOp module,
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
+/// The first function of `kernels` that calls the device library in `module`,
+/// which was made of them; null if none does.
+static Operation *findLibdeviceCaller(llvm::Module &module,
+                                      gpu::GPUModuleOp kernels) {
+  for (llvm::Function &callee : module)
+    if (callee.isDeclaration() && callee.getName().starts_with("__nv_"))
+      for (llvm::User *user : callee.users())
+        if (auto *call = dyn_cast<llvm::CallBase>(user))
+          return kernels.lookupSymbol(call->getFunction()->getName());
+  return nullptr;
+}
+
 std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
                                                  llvm::LLVMContext &context,
                                                  bool isForProcessor) {
@@ -133,8 +146,12 @@ std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
     kernels.emitError("a kernel could not be translated to LLVM IR");
     return nullptr;
   }
+  // The linker takes the declarations away that tell who calls the library.
+  Operation *caller = findLibdeviceCaller(*result, module);
+  if (!caller)
+    return result;
   if (llvm::Error error = linkLibdevice(*result)) {
-    kernels.emitError(llvm::toString(std::move(error)));
+    caller->emitError(llvm::toString(std::move(error)));
     return nullptr;
   }
   return result;
