@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckAccesses.h"
+#include "whale/Runtime/Emulator.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
@@ -17,13 +18,11 @@
 #include <set>
 
 using namespace llvm;
+using namespace whale;
 
-using Arrays = DenseMap<Value *, whale::EmulatedArray>;
+using Arrays = DenseMap<Value *, EmulatedArray>;
 
 namespace {
-
-/// Those of whale/Runtime/Emulator.h.
-enum AccessKind { kReads = 0, kWrites = 1, kOfSharedMemory = 2 };
 
 /// Finds what addresses are offsets from: through the descriptors of memrefs,
 /// which are structures, and what chooses between them.
@@ -108,7 +107,7 @@ Error whale::checkAccesses(Function &body,
     auto *pointer = b.getPtrTy();
     // Null is one of several buffers.
     Value *base = Constant::getNullValue(pointer);
-    whale::EmulatedArray array{0, false};
+    EmulatedArray array{0, false};
     if (roots.found.size() == 1) {
       base = roots.found.front();
       array = arrays.lookup(base);
@@ -116,8 +115,9 @@ Error whale::checkAccesses(Function &body,
     auto toGeneric = [&](Value *value) {
       return b.CreateAddrSpaceCast(value, pointer);
     };
-    int kind = (isa<StoreInst>(instruction) ? kWrites : kReads) +
-               (array.isShared ? kOfSharedMemory : 0);
+    int kind =
+        (isa<StoreInst>(instruction) ? runtime::kWrites : runtime::kReads) +
+        (array.isShared ? runtime::kOfSharedMemory : 0);
     auto *checker =
         FunctionType::get(pointer,
                           {pointer, pointer, b.getInt64Ty(), pointer,
