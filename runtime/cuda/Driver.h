@@ -41,6 +41,11 @@ using EventHandle = CUevent_st *;
 using Graph = CUgraph_st *;
 using GraphExec = CUgraphExec_st *;
 
+/// CUuuid: the same in all processes.
+struct DeviceId {
+  char bytes[16];
+};
+
 #define WHALE_CUDA_DRIVER_FUNCTIONS(FUNCTION)                                  \
   FUNCTION(init, cuInit, Status(unsigned))                                     \
   FUNCTION(getErrorName, cuGetErrorName, Status(Status, const char **))        \
@@ -49,6 +54,7 @@ using GraphExec = CUgraphExec_st *;
   FUNCTION(deviceGetCount, cuDeviceGetCount, Status(int *))                    \
   FUNCTION(deviceGet, cuDeviceGet, Status(int *, int))                         \
   FUNCTION(deviceGetName, cuDeviceGetName, Status(char *, int, int))           \
+  FUNCTION(deviceGetUuid, cuDeviceGetUuid_v2, Status(DeviceId *, int))         \
   FUNCTION(deviceGetAttribute, cuDeviceGetAttribute, Status(int *, int, int))  \
   FUNCTION(primaryCtxRetain, cuDevicePrimaryCtxRetain, Status(Context *, int)) \
   FUNCTION(primaryCtxRelease, cuDevicePrimaryCtxRelease_v2, Status(int))       \
@@ -63,6 +69,7 @@ using GraphExec = CUgraphExec_st *;
   FUNCTION(streamCreate, cuStreamCreate, Status(Stream *, unsigned))           \
   FUNCTION(streamDestroy, cuStreamDestroy_v2, Status(Stream))                  \
   FUNCTION(streamSynchronize, cuStreamSynchronize, Status(Stream))             \
+  FUNCTION(streamQuery, cuStreamQuery, Status(Stream))                         \
   FUNCTION(streamWaitEvent, cuStreamWaitEvent,                                 \
            Status(Stream, EventHandle, unsigned))                              \
   FUNCTION(streamBeginCapture, cuStreamBeginCapture_v2, Status(Stream, int))   \

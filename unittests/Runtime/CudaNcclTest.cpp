@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 
 #include <algorithm>
 #include <barrier>

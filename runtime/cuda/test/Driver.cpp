@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "cuda/test/Machine.h"
+#include "cuda/test/DriverCalls.h"
 
 #include <algorithm>
 #include <array>
@@ -27,12 +27,6 @@ namespace whale::runtime::cuda::test {
 static thread_local int own = -1;
 int currentGpu() { return own; }
 
-namespace {
-
-constexpr Address kAlignment = 256;
-using Lock = std::lock_guard<std::recursive_mutex>;
-
-/// The error of the GPU at hand, which every call returns.
 Status errorOf(Machine &machine, const char *call) {
   if (own < 0)
     return machine.fault(-1, std::string(call) + " without a context",
@@ -40,7 +34,6 @@ Status errorOf(Machine &machine, const char *call) {
   return machine.gpus[own].error;
 }
 
-/// Faults where a call is made during a capture.
 Status forbidCapture(Machine &machine, const char *call) {
   if (Status status = errorOf(machine, call))
     return status;
@@ -50,22 +43,13 @@ Status forbidCapture(Machine &machine, const char *call) {
   return 0;
 }
 
-template <typename Handles, typename Handle>
-auto *find(Machine &machine, Handles &handles, Handle handle,
-           const char *call) {
-  auto it = handles.find(handle);
-  if (it != handles.end())
-    return it->second.get();
-  machine.fault(own, std::string(call) + ": an unknown handle", kInvalidHandle);
-  return static_cast<decltype(it->second.get())>(nullptr);
+Address shift(Machine &machine, Address address) {
+  return machine.mutates(Mutation::ShiftAddress) ? address + 16 : address;
 }
 
-/// A handle that no other object has had.
-template <typename Handle>
-Handle newHandle() {
-  static uintptr_t next = 0x100000;
-  return reinterpret_cast<Handle>(next += 16);
-}
+namespace {
+
+constexpr Address kAlignment = 256;
 
 Status init(unsigned) { return 0; }
 Status getErrorName(Status, const char **text) {
@@ -98,6 +82,11 @@ Status deviceGet(int *device, int ordinal) {
 }
 Status deviceGetName(char *name, int length, int) {
   std::strncpy(name, "Test GPU", static_cast<size_t>(length));
+  return 0;
+}
+Status deviceGetUuid(DeviceId *id, int device) {
+  *id = {};
+  id->bytes[0] = static_cast<char>(device);
   return 0;
 }
 Status deviceGetAttribute(int *value, int attribute, int) {
@@ -192,11 +181,6 @@ Status memHostAlloc(void **data, size_t bytes, unsigned) {
   return *data ? 0 : kOutOfMemory;
 }
 
-/// Moves an address as a mutation says.
-Address shift(Machine &machine, Address address) {
-  return machine.mutates(Mutation::ShiftAddress) ? address + 16 : address;
-}
-
 Status memcpyAsync(Address dst, Address src, size_t bytes, Stream handle) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
@@ -264,6 +248,24 @@ Status streamSynchronize(Stream handle) {
       machine.runUntil(own, [&] { return stream->operations.empty(); });
   machine.gpus[own].host.join(stream->clock);
   return status;
+}
+
+Status streamQuery(Stream handle) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  if (Status status = errorOf(machine, "cuStreamQuery"))
+    return status;
+  StreamState *stream = find(machine, machine.streams, handle, "cuStreamQuery");
+  if (!stream)
+    return kInvalidHandle;
+  if (stream->captured)
+    return machine.fault(own, "cuStreamQuery during a capture",
+                         kCaptureUnsupported);
+  machine.runSome(own);
+  if (!stream->operations.empty())
+    return kNotReady;
+  machine.gpus[own].host.join(stream->clock);
+  return machine.gpus[own].error;
 }
 
 Status streamWaitEvent(Stream handle, EventHandle event, unsigned) {
@@ -430,143 +432,6 @@ Status eventSynchronize(EventHandle event) {
   });
   machine.gpus[own].host.join(state->clock);
   return status;
-}
-
-/// The number that follows a word of a text of PTX, from a place on.
-int64_t numberAfter(const std::string &text, size_t from, const char *word) {
-  size_t at = text.find(word, from);
-  return at == text.npos ? 0 : std::atoll(text.c_str() + at + strlen(word));
-}
-
-/// The cubin that lies at `image`, of those that the machine was given: its
-/// text, and its architecture.
-const std::pair<std::string, int> *findCubin(const Machine &machine,
-                                             const char *image) {
-  for (const auto &[bytes, cubin] : machine.cubins) {
-    // Up to the first difference, as the image may be a shorter one.
-    size_t same = 0;
-    while (same < bytes.size() && bytes[same] == image[same])
-      ++same;
-    if (same == bytes.size())
-      return &cubin;
-  }
-  return nullptr;
-}
-
-Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
-                        void **) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  if (Status status = forbidCapture(machine, "cuModuleLoadDataEx"))
-    return status;
-  bool isCubin =
-      std::strncmp(static_cast<const char *>(image), "\177ELF", 4) == 0;
-  std::string text;
-  if (isCubin) {
-    const auto *cubin = findCubin(machine, static_cast<const char *>(image));
-    if (!cubin)
-      return kInvalidImage;
-    if (cubin->second != machine.options.capability)
-      return kNoBinaryForGpu;
-    text = cubin->first;
-  } else {
-    text = static_cast<const char *>(image);
-  }
-  size_t target = text.find(".target sm_");
-  if (target == text.npos)
-    return kInvalidPtx;
-  if (numberAfter(text, target, ".target sm_") > machine.options.capability)
-    return kNoBinaryForGpu;
-  auto given = machine.texts.find(text);
-  if (given == machine.texts.end())
-    return machine.fault(own, "a module that the test machine was not given");
-  ++(isCubin ? machine.loadedCubins : machine.loadedTexts);
-  *module = newHandle<Module>();
-  machine.modules[*module];
-  for (const auto &[name, kernel] : given->second) {
-    size_t entry = text.find(".entry " + name + "(");
-    if (entry == text.npos)
-      continue;
-    TestKernel loaded = kernel;
-    loaded.threads = numberAfter(text, entry, ".maxntid ");
-    size_t parameters = 0, end = text.find(')', entry);
-    for (size_t at = text.find(".param", entry); at < end;
-         at = text.find(".param", at + 1))
-      ++parameters;
-    if (parameters != kernel.bytes.size())
-      return machine.fault(own, name + " has other parameters in PTX");
-    machine.modules[*module][name] = machine.addKernel(std::move(loaded));
-  }
-  return 0;
-}
-Status moduleUnload(Module module) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  auto it = machine.modules.find(module);
-  if (it == machine.modules.end())
-    return machine.fault(own, "cuModuleUnload: an unknown handle");
-  for (const auto &[name, function] : it->second)
-    machine.kernels.erase(function);
-  machine.modules.erase(it);
-  return 0;
-}
-Status moduleGetFunction(Function *function, Module module, const char *name) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  auto it = machine.modules.find(module);
-  if (it == machine.modules.end())
-    return machine.fault(own, "cuModuleGetFunction: an unknown handle");
-  auto found = it->second.find(name);
-  if (found == it->second.end())
-    return kNotFound;
-  *function = found->second;
-  return 0;
-}
-
-Status launchKernel(Function function, unsigned blocks, unsigned y, unsigned z,
-                    unsigned threads, unsigned ty, unsigned tz, unsigned shared,
-                    Stream handle, void **parameters, void **) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  if (Status status = errorOf(machine, "cuLaunchKernel"))
-    return status;
-  StreamState *stream =
-      find(machine, machine.streams, handle, "cuLaunchKernel");
-  auto it = machine.kernels.find(function);
-  if (!stream || it == machine.kernels.end())
-    return machine.fault(own, "cuLaunchKernel: an unknown handle",
-                         kInvalidHandle);
-  const TestKernel &kernel = it->second;
-  std::string what = "kernel " + kernel.name;
-  int64_t extent = kernel.extent;
-  bool isByBlock = blocks == extent;
-  bool isByThread =
-      int64_t(blocks) * threads >= extent &&
-      (int64_t(blocks) - 1) * threads < std::max<int64_t>(extent, 1);
-  if (threads != kernel.threads || y * z * ty * tz != 1 || shared != 0 ||
-      (!isByBlock && !isByThread))
-    return machine.fault(own, what + " with " + std::to_string(blocks) +
-                                  " blocks of " + std::to_string(threads) +
-                                  " threads");
-  std::vector<void *> buffers;
-  std::vector<Access> accesses;
-  for (size_t i = 0; i < kernel.bytes.size(); ++i) {
-    Address address = *static_cast<Address *>(parameters[i]);
-    if (kernel.bytes[i])
-      address = shift(machine, address);
-    buffers.push_back(reinterpret_cast<void *>(address));
-    if (kernel.bytes[i])
-      accesses.push_back({address, kernel.bytes[i], i >= kernel.inputs});
-  }
-  machine.put(*stream,
-              {what, std::move(accesses),
-               [&machine, kernel, buffers, extent]() mutable {
-                 if (machine.launches++ == machine.options.faultingKernel)
-                   throw Error("an injected fault");
-                 if (extent > 0)
-                   kernel.function(buffers.data(), 0, extent);
-               }});
-  return machine.gpus[own].error;
 }
 
 } // namespace

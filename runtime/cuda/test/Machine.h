@@ -21,7 +21,8 @@
 //    used it: two operations that use a byte, of which one writes, with no
 //    event between them are a fault, in whatever order they happen to run.
 //  - While a stream is captured, what CUDA forbids then is a fault.
-//  - Kernels are functions of the host, products are those of the processor's
+//  - Kernels are functions of the host, or interpreted; products are those of
+//  the processor's
 //    library; their parameters are checked as the libraries document them.
 //
 // A fault is kept (takeFaults), and all later calls fail with it, as after an
@@ -33,7 +34,7 @@
 #define WHALE_RUNTIME_CUDA_TEST_MACHINE_H
 
 #include "cuda/Libraries.h"
-#include "cuda/test/Order.h"
+#include "cuda/test/Ptx.h"
 #include "program/BoundProgram.h"
 
 #include <array>
@@ -70,7 +71,7 @@ struct MachineOptions {
   int64_t failingGroup = -1;
 };
 
-/// A kernel, as a function of the host.
+/// A kernel, as a function of the host, or as its text.
 struct TestKernel {
   KernelFunction function = nullptr;
   int64_t extent = 0;
@@ -78,6 +79,7 @@ struct TestKernel {
   std::vector<int64_t> bytes;
   int64_t threads = 0;
   std::string name;
+  std::shared_ptr<const PtxKernel> text = nullptr;
 };
 
 /// An operation of a stream.

@@ -10,7 +10,7 @@
 #define WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H
 
 #include "device/cuda/CudaDevice.h"
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 
 #include <map>
 

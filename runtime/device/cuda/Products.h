@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
 #define WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
 
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 #include "program/Format.h"
 
 namespace whale::runtime::cuda {

@@ -32,10 +32,8 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
       std::bit_ceil(static_cast<uint64_t>(std::max(bytes, least))));
   auto [begin, end] = blocks.equal_range(size);
   for (auto it = begin; it != end; ++it) {
-    Status status = gpu.driver.eventQuery.function(it->second.event);
-    if (status == kNotReady)
+    if (!gpu.isReached(it->second.event))
       continue;
-    gpu.check(gpu.driver.eventQuery.symbol, status);
     Block block = it->second;
     blocks.erase(it);
     return block;
@@ -73,7 +71,7 @@ void download(const Gpu &gpu, PinnedPool &pool, void *dst, const void *src,
   auto take = [&] {
     if (!last)
       return;
-    gpu.call(gpu.driver.eventSynchronize, last->block.event);
+    gpu.synchronize(last->block.event);
     std::memcpy(static_cast<char *>(dst) + last->at, last->block.data,
                 static_cast<size_t>(last->size));
     pool.give(last->block, stream);

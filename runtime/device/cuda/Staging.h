@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_STAGING_H
 #define WHALE_RUNTIME_DEVICE_CUDA_STAGING_H
 
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 
 #include <map>
 

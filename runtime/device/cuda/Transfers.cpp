@@ -90,10 +90,8 @@ void Transfers::postReady() {
   for (Transfer &transfer : open) {
     if (transfer.isPosted)
       continue;
-    Status status = gpu.driver.eventQuery.function(transfer.staged);
-    if (status == kNotReady)
+    if (!gpu.isReached(transfer.staged))
       return;
-    gpu.check(gpu.driver.eventQuery.symbol, status);
     post(transfer);
   }
 }
@@ -108,7 +106,7 @@ Traffic Transfers::waitFor(int64_t number, Stream stream) {
     throw Error("transfer " + std::to_string(number) + " was not started");
   for (auto it = open.begin(); it != wanted + 1; ++it)
     if (!it->isPosted) {
-      gpu.call(gpu.driver.eventSynchronize, it->staged);
+      gpu.synchronize(it->staged);
       post(*it);
     }
   Traffic traffic = transport->wait(rank, wanted->ticket);

@@ -28,7 +28,7 @@
 
 #include "transport/nccl/NcclTransport.h"
 
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 #include "transport/message/Part.h"
 
 #include <atomic>

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_DEVICE_CUDA_GPU_H
-#define WHALE_RUNTIME_DEVICE_CUDA_GPU_H
+#ifndef WHALE_RUNTIME_CUDA_GPU_H
+#define WHALE_RUNTIME_CUDA_GPU_H
 
 #include "cuda/Libraries.h"
 #include "whale/Runtime/Array.h"
 #include "whale/Runtime/Trace.h"
 
-#include <array>
+#include <functional>
 
 namespace whale::runtime::cuda {
 
@@ -46,6 +46,7 @@ public:
   const std::string &name() const { return description; }
   /// 90 for sm_90.
   int capability() const { return arch; }
+  const DeviceId &id() const { return uuid; }
   int multiprocessors() const { return processors; }
 
   /// At least one byte, aligned to 256; refused, with numbers, where less is
@@ -64,9 +65,14 @@ public:
     call(driver.streamWaitEvent, stream, event, 0u);
   }
   void copy(void *dst, const void *src, int64_t bytes, Stream stream) const;
-  void synchronize(Stream stream) const {
-    call(driver.streamSynchronize, stream);
-  }
+  /// Return when what was put there before is done.
+  void synchronize(Stream stream) const;
+  void synchronize(EventHandle event) const;
+  bool isReached(EventHandle event) const;
+
+  /// Called again and again by a thread that waits for the GPU; what it throws
+  /// ends the waiting.
+  std::function<void()> watch;
 
   const Driver &driver;
   const BlasLt &blas;
@@ -76,8 +82,13 @@ public:
 
 private:
   int device = 0;
+  template <typename Handle>
+  void wait(const Entry<Status(Handle)> &whole,
+            const Entry<Status(Handle)> &query, Handle handle) const;
+
   Context context = nullptr;
   std::string description;
+  DeviceId uuid = {};
   int arch = 0, processors = 1;
 };
 
@@ -87,4 +98,4 @@ inline Address addressOf(const void *data) {
 
 } // namespace whale::runtime::cuda
 
-#endif // WHALE_RUNTIME_DEVICE_CUDA_GPU_H
+#endif // WHALE_RUNTIME_CUDA_GPU_H

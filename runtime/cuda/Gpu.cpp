@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/cuda/Gpu.h"
+#include "cuda/Gpu.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace whale::runtime::cuda {
 
@@ -30,6 +31,7 @@ Gpu::Gpu(const Libraries &libraries, int number)
   call(driver.deviceGetAttribute, &minor, kCapabilityMinor, device);
   arch = major * 10 + minor;
   call(driver.deviceGetAttribute, &processors, kMultiprocessorCount, device);
+  call(driver.deviceGetUuid, &uuid, device);
   call(driver.primaryCtxRetain, &context, device);
   attach();
   for (Stream *stream : {&compute, &communication, &copies})
@@ -94,6 +96,34 @@ EventHandle Gpu::newEvent() const {
   EventHandle event = nullptr;
   call(driver.eventCreate, &event, unsigned(kEventDisableTiming));
   return event;
+}
+
+bool Gpu::isReached(EventHandle event) const {
+  Status status = driver.eventQuery.function(event);
+  if (status == kNotReady)
+    return false;
+  check(driver.eventQuery.symbol, status);
+  return true;
+}
+
+template <typename Handle>
+void Gpu::wait(const Entry<Status(Handle)> &whole,
+               const Entry<Status(Handle)> &query, Handle handle) const {
+  if (!watch)
+    return call(whole, handle);
+  Status status;
+  while ((status = query.function(handle)) == kNotReady) {
+    watch();
+    std::this_thread::yield();
+  }
+  check(query.symbol, status);
+}
+
+void Gpu::synchronize(Stream stream) const {
+  wait(driver.streamSynchronize, driver.streamQuery, stream);
+}
+void Gpu::synchronize(EventHandle event) const {
+  wait(driver.eventSynchronize, driver.eventQuery, event);
 }
 
 void Gpu::copy(void *dst, const void *src, int64_t bytes, Stream stream) const {
