@@ -131,7 +131,8 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
     throw Error("ranks on several GPUs need libnccl.so.2, which is not " +
                 whereLooked(usesLoader, directories) +
                 ": install NCCL 2.14 or later (package libnccl2, or the "
-                "Python package nvidia-nccl-cu13 or nvidia-nccl-cu12)");
+                "Python package nvidia-nccl-cu13 or nvidia-nccl-cu12), or "
+                "choose a transport through the host");
   auto nccl = std::make_unique<Nccl>();
   const char *missing = fill(*nccl, library);
   int version = 0;
@@ -168,7 +169,9 @@ openLibrariesFrom(const std::string &driver,
   return open(driver, /*usesLoader=*/false, directories);
 }
 
-const Nccl &openNccl() {
+const Nccl &openNccl(const Libraries &libraries) {
+  if (libraries.nccl)
+    return *libraries.nccl;
   static const std::unique_ptr<Nccl> nccl =
       findNccl(/*usesLoader=*/true, libraryDirectories());
   return *nccl;

@@ -22,6 +22,8 @@ namespace whale::runtime::cuda {
 struct Libraries {
   Driver driver;
   BlasLt blas;
+  /// For tests: what stands for NCCL.
+  const Nccl *nccl = nullptr;
 };
 
 /// The driver and the libraries, opened when first asked for and kept for the
@@ -35,8 +37,8 @@ std::unique_ptr<Libraries>
 openLibrariesFrom(const std::string &driver,
                   const std::vector<std::filesystem::path> &directories);
 
-/// NCCL, which only programs of several ranks need; as openLibraries.
-const Nccl &openNccl();
+/// NCCL, which only ranks on several GPUs need; as openLibraries.
+const Nccl &openNccl(const Libraries &libraries);
 
 /// For tests of messages: the same from `directories` alone.
 std::unique_ptr<Nccl>

@@ -8,14 +8,11 @@
 
 #include "executor/Executor.h"
 
-#include "device/cuda/CudaDevice.h"
 #include "executor/DescribeProfile.h"
 #include "executor/ModelStep.h"
-#include "transport/message/MessageTransport.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cstdlib>
 #include <set>
 
 namespace whale::runtime {
@@ -24,82 +21,16 @@ static double secondsSince(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
 }
 
-Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
-  auto ranks = static_cast<int64_t>(count);
-  int64_t processes = job ? job->processes() : 1;
-  process = job ? job->process() : 0;
-  if (processes > ranks)
-    throw Error("there are " + std::to_string(processes) + " processes for " +
-                std::to_string(ranks) + " ranks");
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    processOf.push_back(rank * processes / ranks);
-    if (processOf.back() == process)
-      local.push_back(rank);
-  }
-  if (processes == 1)
-    job = nullptr;
-}
-
-static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
-                                                  const LoadOptions &options,
-                                                  const Ranks &place) {
-  TransportKind kind = options.transport.value_or(
-      place.job ? TransportKind::Ucx : TransportKind::Local);
-  if (kind == TransportKind::Local) {
-    if (place.job)
-      throw Error("the transport 'local' is for ranks of one process");
-    // Late devices measure nothing.
-    return createLocalTransport(program.program,
-                                options.lateSeed ? Network() : options.network);
-  }
-  Exchange exchange = [&](const std::string &mine) {
-    return place.job ? place.job->allGather("addresses of the transport", mine)
-                     : std::vector<std::string>{mine};
-  };
-  auto create = kind == TransportKind::Ucx ? createUcxMover : createMpiMover;
-  return createMessageTransport(program.program, place.processOf, place.process,
-                                create(exchange),
-                                options.lateSeed ? Network() : options.network);
-}
-
-/// The GPUs of this process are dealt out to its ranks in turn.
-static std::unique_ptr<Device> createGpu(const BoundProgram &program,
-                                         Transport *transport, int64_t rank,
-                                         size_t place,
-                                         const LoadOptions &options) {
-  const cuda::Libraries &libraries =
-      program.testLibraries ? *program.testLibraries : cuda::openLibraries();
-  int count = 0;
-  if (libraries.driver.deviceGetCount.function(&count) || count < 1)
-    throw Error("the driver finds no GPU");
-  const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
-  return createCudaDevice(
-      libraries, program, transport, rank,
-      {.gpu = static_cast<int>(place % static_cast<size_t>(count)),
-       .threads = options.threadsPerRank,
-       .isSynchronous = synchronous && *synchronous});
-}
-
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
-                   const LoadOptions &options)
-    : program(bound), constants(constants), network(options.network),
+                   LoadOptions given)
+    : program(bound), constants(constants), options(std::move(given)),
       place(bound.program.ranks.size(), options.job),
-      transport(createTransport(bound, options, place)),
-      ranks(bound.program.ranks.size()),
+      connections(bound, options, place), ranks(bound.program.ranks.size()),
       threads(static_cast<int64_t>(place.local.size())) {
-  std::vector<std::unique_ptr<Device>> late;
-  if (options.lateSeed)
-    late = createLateDevices(bound.program, options.threadsPerRank, *transport,
-                             *options.lateSeed);
-  bool isOnGpu = bound.program.target == "cuda";
-  for (size_t i = 0; i < place.local.size(); ++i) {
-    int64_t rank = place.local[i];
-    ranks[rank].device =
-        isOnGpu ? createGpu(bound, transport.get(), rank, i, options)
-        : options.lateSeed
-            ? std::move(late[rank])
-            : createCpuDevice(options.threadsPerRank, transport.get(), rank);
-  }
+  std::vector<std::unique_ptr<Device>> devices =
+      connections.createDevices(place);
+  for (int64_t rank : place.local)
+    ranks[rank].device = std::move(devices[rank]);
   threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
   if (!place.job)
     return;
@@ -113,7 +44,7 @@ Executor::~Executor() {
   failureListener.reset();
   if (!isAbandoned)
     return;
-  transport.release();
+  connections.release();
   for (Rank &rank : ranks)
     if (rank.device) {
       rank.device.release();
@@ -164,10 +95,15 @@ Progress Executor::progress() const {
     if (!current)
       continue;
     std::string where = "rank " + std::to_string(number);
-    if (const auto *wait = std::get_if<Wait>(&current->operation)) {
+    std::optional<int64_t> channel;
+    if (connections.nccl())
+      channel = connections.nccl()->awaited(number);
+    else if (const auto *wait = std::get_if<Wait>(&current->operation))
+      channel = wait->channel;
+    if (channel) {
       std::vector<int64_t> peers =
-          peersOf(*program.program.channels.at(wait->channel), number);
-      result.waiting = where + " waits in '" + current->label + "'" +
+          peersOf(*program.program.channels.at(*channel), number);
+      result.waiting = where + " waits in '" + labelOf(number, *channel) + "'" +
                        (peers.empty() ? "" : " for " + listOf(peers));
     } else {
       result.busy = where + " is in '" + current->label + "'";
@@ -177,6 +113,38 @@ Progress Executor::progress() const {
     result.waiting = "rank " + std::to_string(first) +
                      " waits in a relayout, outside of a step";
   return result;
+}
+
+/// The label of the first wait for a channel, also inside loops and cases.
+static const std::string *
+findLabel(const std::vector<Instruction> &instructions, int64_t channel) {
+  auto among =
+      [&](std::initializer_list<const std::vector<Instruction> *> all) {
+        const std::string *found = nullptr;
+        for (const std::vector<Instruction> *list : all)
+          found = found ? found : findLabel(*list, channel);
+        return found;
+      };
+  for (const Instruction &instruction : instructions) {
+    const std::string *found = nullptr;
+    const auto &operation = instruction.operation;
+    if (const auto *wait = std::get_if<Wait>(&operation))
+      found = wait->channel == channel ? &instruction.label : nullptr;
+    else if (const auto *loop = std::get_if<While>(&operation))
+      found = among({&loop->cond, &loop->body});
+    else if (const auto *choice = std::get_if<Case>(&operation))
+      for (const std::vector<Instruction> &branch : choice->branches)
+        found = found ? found : among({&branch});
+    if (found)
+      return found;
+  }
+  return nullptr;
+}
+
+std::string Executor::labelOf(int64_t rank, int64_t channel) const {
+  const std::string *label =
+      findLabel(program.boundClassOf(rank).instructions, channel);
+  return label ? *label : program.program.channels.at(channel)->kind;
 }
 
 void Executor::fail(const std::string &what) {
@@ -189,7 +157,7 @@ void Executor::stop(const std::string &what) {
     if (!firstError)
       firstError = what;
   }
-  transport->abort();
+  connections.abort();
 }
 
 Bindings Executor::run(Bindings arguments, Bindings results,
@@ -223,7 +191,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       throw Error(*firstError);
     firstError.reset();
   }
-  transport->reset();
+  connections.reset();
   for (int64_t rank : place.local)
     ranks[rank].device->reset();
   if (options.trace)
@@ -239,6 +207,9 @@ Bindings Executor::run(Bindings arguments, Bindings results,
         try {
           runRank(rank, *step);
         } catch (const Aborted &) {
+        } catch (const TransferError &error) {
+          fail("rank " + std::to_string(rank) + ": '" +
+               labelOf(rank, error.channel) + "': " + error.what());
         } catch (const std::exception &error) {
           fail("rank " + std::to_string(rank) + ": " + error.what());
         }
@@ -246,7 +217,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       goOn);
   throwIfInterrupted();
   isInStep = false;
-  if (!transport->settle())
+  if (!connections.settle())
     abandon(step);
   {
     std::lock_guard lock(errorMutex);
@@ -271,7 +242,7 @@ std::string Executor::describe(const Profile &profile) {
   threads.wait({});
   // All devices are equal, and measuring one takes a while.
   return describeProfile(
-      profile, program, modelSeconds(profile, program, network),
+      profile, program, modelSeconds(profile, program, options.network),
       [&](const Instruction &instruction) {
         return leastSeconds(place.local.front(), instruction);
       });
@@ -312,7 +283,7 @@ void Executor::runRank(int64_t rank, const Step &step) {
   }
   self.slow.wait();
   self.device->finish();
-  transport->finish(rank);
+  connections.finish(rank);
   self.current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
@@ -492,7 +463,7 @@ void Executor::execute(int64_t rank,
                        const BufferTable &table) {
   bool isTimed = ranks[rank].trace || !ranks[rank].spent.empty();
   for (const Instruction &instruction : instructions) {
-    if (transport->aborted())
+    if (connections.aborted())
       throw Aborted();
     // Loops, cases and runs appear by what is in them.
     bool nested = std::holds_alternative<While>(instruction.operation) ||
@@ -510,6 +481,8 @@ void Executor::execute(int64_t rank,
       execute(rank, instruction, table);
     } catch (const Aborted &) {
       throw;
+    } catch (const TransferError &) {
+      throw; // perhaps of an earlier instruction
     } catch (const std::exception &error) {
       throw Error("'" + instruction.label + "': " + error.what());
     }
@@ -593,7 +566,7 @@ void Executor::execute(int64_t rank, const Instruction &instruction,
     while (true) {
       execute(rank, loop->cond, table);
       // An empty loop would otherwise never see that another rank failed.
-      if (transport->aborted())
+      if (connections.aborted())
         throw Aborted();
       if (!device.readInteger(queue, table, loop->predicate, DType::I1))
         return;

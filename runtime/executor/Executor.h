@@ -9,32 +9,14 @@
 #ifndef WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
 #define WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
 
-#include "device/Device.h"
+#include "executor/Connections.h"
 #include "executor/RankThreads.h"
 #include "executor/SlowRank.h"
-#include "transport/Transport.h"
-#include "whale/Runtime/Program.h"
 
 namespace whale::runtime {
 
 /// The shards of the arguments or the results: by parameter, then by rank.
 using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
-
-/// Which ranks run in this process.
-struct Ranks {
-  /// All ranks in one process.
-  explicit Ranks(size_t count) : Ranks(count, nullptr) {}
-  Ranks(size_t count, std::shared_ptr<Job> job);
-
-  bool isLocal(size_t rank) const { return processOf[rank] == process; }
-
-  /// Null where there is one process.
-  std::shared_ptr<Job> job;
-  int64_t process = 0;
-  /// By rank.
-  std::vector<int64_t> processOf;
-  std::vector<int64_t> local;
-};
 
 /// Walks each local rank's instructions on a thread of its own.
 class Executor {
@@ -42,7 +24,7 @@ public:
   /// `program` and `constants` outlive the executor. Collective where there are
   /// several processes.
   Executor(const BoundProgram &program, std::span<const char> constants,
-           const LoadOptions &options = {});
+           LoadOptions options = {});
   ~Executor();
 
   const Ranks &where() const { return place; }
@@ -111,6 +93,8 @@ private:
   };
 
   void runRank(int64_t rank, const Step &step);
+  /// The label of the transfers of a channel.
+  std::string labelOf(int64_t rank, int64_t channel) const;
   void bindFixed(int64_t rank);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void bind(int64_t rank, const Run &run);
@@ -139,10 +123,9 @@ private:
 
   const BoundProgram &program;
   std::span<const char> constants;
-  /// The one that is emulated.
-  const Network network;
+  const LoadOptions options;
   const Ranks place;
-  std::unique_ptr<Transport> transport;
+  Connections connections;
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
   std::atomic<bool> isInStep = false, isInRelayout = false;

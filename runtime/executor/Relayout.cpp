@@ -82,8 +82,9 @@ relayoutOf(DType dtype, const Layout &from, const Layout &to) {
 Executor::Shards Executor::relayout(DType dtype, const Layout &from,
                                     const Layout &to, const Shards &shards) {
   threads.wait({});
-  transport->reset();
-  int64_t channel = transport->addChannel(relayoutOf(dtype, from, to));
+  connections.reset();
+  Transport &transport = connections.host();
+  int64_t channel = transport.addChannel(relayoutOf(dtype, from, to));
   Shards result(shards.size());
   for (int64_t rank : place.local)
     if (const std::optional<Box> &box = to.boxes[rank])
@@ -95,10 +96,10 @@ Executor::Shards Executor::relayout(DType dtype, const Layout &from,
       return buffer ? buffer->data.get() : nullptr;
     };
     try {
-      transport->wait(rank,
-                      transport->start(rank, channel, addressOf(shards[rank]),
-                                       addressOf(result[rank])));
-      transport->finish(rank);
+      transport.wait(rank,
+                     transport.start(rank, channel, addressOf(shards[rank]),
+                                     addressOf(result[rank])));
+      transport.finish(rank);
       ++ranks[rank].executed;
     } catch (const Aborted &) {
     } catch (const std::exception &error) {
@@ -106,7 +107,7 @@ Executor::Shards Executor::relayout(DType dtype, const Layout &from,
     }
   });
   isInRelayout = false;
-  if (!transport->settle())
+  if (!connections.settle())
     abandon(std::make_shared<std::pair<Shards, Shards>>(shards, result));
   std::lock_guard lock(errorMutex);
   if (firstError)

@@ -48,7 +48,11 @@ FOUR_HOSTS = """{"nodes": [{"devices": [{"kind": "cpu"}]},
 
 
 def compile_(
-    folder: pathlib.Path, strategy: str, n: int = 80, devices: str = ONE_HOST
+    folder: pathlib.Path,
+    strategy: str,
+    n: int = 80,
+    devices: str = ONE_HOST,
+    target: str = "cpu",
 ) -> pathlib.Path:
     """A step on four ranks that differ in speed, with its inputs."""
     text = folder / "step.mlir"
@@ -60,7 +64,7 @@ def compile_(
         [
             *(BIN / "whale-compile", text, f"--cluster={cluster}"),
             *(f"--strategy={strategy}", "--feedback=arg0:result0"),
-            *("-o", program),
+            *("-o", program, f"--target={target}"),
         ],
         check=True,
         timeout=HANG,

@@ -91,9 +91,10 @@ void whale::runtime::addOptions(CLI::App &app, Options &options) {
       ->needs(processes)
       ->type_name("I/K");
   app.add_option("--transport", options.transport,
-                 "What moves data between ranks: local (one process), ucx or "
-                 "mpi (default: local for one process, else ucx)")
-      ->check(CLI::IsMember({"local", "ucx", "mpi"}).description(""));
+                 "What moves data between ranks: local (one process), ucx, mpi "
+                 "or, between GPUs, nccl (default: nccl where each rank has a "
+                 "GPU of its own; else local for one process, ucx for more)")
+      ->check(CLI::IsMember({"local", "ucx", "mpi", "nccl"}).description(""));
   app.add_option("--log-dir", options.logDirectory,
                  "A directory for what all processes but the first print, "
                  "one file each");

@@ -38,9 +38,10 @@
 using namespace whale::runtime;
 
 static TransportKind kindOfTransport(std::string_view name) {
-  return name == "ucx"   ? TransportKind::Ucx
-         : name == "mpi" ? TransportKind::Mpi
-                         : TransportKind::Local;
+  return name == "ucx"    ? TransportKind::Ucx
+         : name == "mpi"  ? TransportKind::Mpi
+         : name == "nccl" ? TransportKind::Nccl
+                          : TransportKind::Local;
 }
 
 /// What the processes do together depends on these options.

@@ -43,8 +43,9 @@ createDevices(const format::Program &program, Transport &transport) {
   std::vector<std::unique_ptr<Device>> devices;
   for (size_t rank = 0; rank < program.ranks.size(); ++rank)
     devices.push_back(createCudaDevice(
-        machine->libraries(), program, findKernel, &transport,
-        static_cast<int64_t>(rank), {.gpu = static_cast<int>(rank)}));
+        std::make_shared<cuda::Gpu>(machine->libraries(),
+                                    static_cast<int>(rank)),
+        program, findKernel, &transport, static_cast<int64_t>(rank), {}));
   return devices;
 }
 
@@ -165,7 +166,8 @@ loadErrorOf(const MachineOptions &options, const std::string &text,
     bound.gpuCubins = {cubin};
   std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
   try {
-    createCudaDevice(machine->libraries(), bound, transport.get(), 0, {});
+    createCudaDevice(std::make_shared<cuda::Gpu>(machine->libraries(), 0),
+                     bound, transport.get(), 0, {});
   } catch (const Error &error) {
     return error.what();
   }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "cuda/test/Machine.h"
 #include "cuda/Gpu.h"
+#include "cuda/test/Machine.h"
 
 #include <algorithm>
 #include <barrier>

@@ -100,7 +100,8 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
   format::Program program = programOf(1, {});
   auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
   auto gpu =
-      createCudaDevice(machine.libraries(), program, noKernels, nullptr, 0, {});
+      createCudaDevice(std::make_shared<cuda::Gpu>(machine.libraries(), 0),
+                       program, noKernels, nullptr, 0, {});
   auto cpu = createCpuDevice(1);
   gpu->attachThread();
   cpu->attachThread();

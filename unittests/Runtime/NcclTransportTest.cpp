@@ -11,6 +11,9 @@
 #include "TransportScenario.h"
 #include "cuda/test/Machine.h"
 
+#include <atomic>
+#include <cstring>
+
 using namespace whale::runtime;
 using namespace whale::runtime::test;
 
@@ -19,41 +22,147 @@ namespace {
 using cuda::test::Machine;
 using cuda::test::MachineOptions;
 
-/// A transport with the machine that its ranks are on.
+/// A transport with the machine that its ranks are on, in threads of one
+/// process: brings the buffers to the GPUs and back. What NCCL does not carry
+/// goes through the host.
 class OnMachine : public Transport {
 public:
   OnMachine(const whale::format::Program &program,
             const MachineOptions &options)
-      : machine(options), inner(createNcclTransport(
-                              program, machine.libraries(), machine.nccl())) {}
+      : program(program), machine(options), ranks(program.ranks.size()),
+        local(createLocalTransport(program)) {
+    std::vector<std::shared_ptr<cuda::Gpu>> given;
+    for (int rank = 0; rank < options.gpus; ++rank) {
+      auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), rank);
+      ranks[rank].gpu = gpu.get();
+      given.push_back(std::move(gpu));
+    }
+    auto alone = [](const std::string &mine) {
+      return std::vector<std::string>{mine};
+    };
+    inner = createNcclTransport(program, given, machine.libraries(), alone);
+  }
   ~OnMachine() override {
+    inner->settle();
+    drop();
     inner.reset();
     EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
     EXPECT_TRUE(machine.memory.empty());
   }
 
   int64_t addChannel(std::shared_ptr<const Collective> channel) override {
-    return inner->addChannel(std::move(channel));
+    return local->addChannel(std::move(channel));
   }
   Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override {
-    return inner->start(rank, channel, src, dst);
-  }
+               void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override {
-    return inner->test(rank, ticket);
+    Use &use = ranks[rank].uses.at(ticket.number);
+    return use.isDone ||
+           (carries(ticket) ? inner->test(rank, use.ticket) && take(rank, use)
+                            : local->test(rank, use.ticket));
   }
   Traffic wait(int64_t rank, const Ticket &ticket) override {
-    return inner->wait(rank, ticket);
+    Use &use = ranks[rank].uses.at(ticket.number);
+    if (!carries(ticket))
+      return local->wait(rank, use.ticket);
+    Traffic traffic = inner->wait(rank, use.ticket);
+    take(rank, use);
+    return traffic;
   }
-  void finish(int64_t rank) override { inner->finish(rank); }
-  void abort() override { inner->abort(); }
+  void finish(int64_t rank) override { local->finish(rank); }
+  void abort() override {
+    inner->abort();
+    local->abort();
+  }
   bool aborted() const override { return inner->aborted(); }
   bool settle() override { return inner->settle(); }
-  void reset() override { inner->reset(); }
+  void reset() override {
+    inner->settle();
+    drop();
+    inner->reset();
+    local->reset();
+  }
 
+  /// How many transfers went by NCCL.
+  std::atomic<int64_t> count = 0;
+
+private:
+  struct Use {
+    Ticket ticket;
+    void *src = nullptr, *dst = nullptr, *target = nullptr;
+    int64_t bytes = 0;
+    bool isDone = false;
+  };
+  struct OfRank {
+    cuda::Gpu *gpu = nullptr;
+    std::map<int64_t, Use> uses;
+  };
+  bool carries(const Ticket &ticket) const {
+    return inner->carries(ticket.channel);
+  }
+  void *bring(cuda::Gpu &gpu, const void *data, int64_t bytes) {
+    auto *there = reinterpret_cast<void *>(gpu.allocate(bytes));
+    std::memcpy(there, data, static_cast<size_t>(bytes));
+    return there;
+  }
+  bool take(int64_t rank, Use &use) {
+    if (use.dst && !use.isDone)
+      std::memcpy(use.target, use.dst, static_cast<size_t>(use.bytes));
+    use.isDone = true;
+    release(*ranks[rank].gpu, use);
+    return true;
+  }
+  static void release(cuda::Gpu &gpu, Use &use) {
+    for (void *memory : {use.src, use.dst == use.src ? nullptr : use.dst})
+      if (memory)
+        gpu.driver.memFree.function(cuda::addressOf(memory));
+    use.src = use.dst = nullptr;
+  }
+  /// What a run that was aborted has left.
+  void drop() {
+    for (OfRank &rank : ranks) {
+      rank.gpu->attach();
+      for (auto &[number, use] : rank.uses)
+        release(*rank.gpu, use);
+      rank.uses.clear();
+    }
+  }
+
+  const whale::format::Program &program;
   Machine machine;
-  std::unique_ptr<Transport> inner;
+  std::vector<OfRank> ranks;
+  std::unique_ptr<NcclTransport> inner;
+  std::unique_ptr<Transport> local;
 };
+
+Ticket OnMachine::start(int64_t rank, int64_t channel, const void *src,
+                        void *dst) {
+  OfRank &its = ranks[rank];
+  auto number = static_cast<int64_t>(its.uses.size());
+  if (!inner->carries(channel)) {
+    Ticket ticket = local->start(rank, channel, src, dst);
+    its.uses[number].ticket = ticket;
+    return {channel, number};
+  }
+  ++count;
+  its.gpu->attach();
+  const Collective &collective = *program.channels.at(channel);
+  auto bytesOf = [&](const std::map<int64_t, whale::format::Shape> &shapes) {
+    auto it = shapes.find(rank);
+    return it == shapes.end()
+               ? 0
+               : elementCount(it->second) * byteSize(collective.dtype);
+  };
+  Use &use = its.uses[number];
+  use.target = dst;
+  use.bytes = bytesOf(collective.dstShapes);
+  if (src)
+    use.src = bring(*its.gpu, src, bytesOf(collective.srcShapes));
+  if (dst)
+    use.dst = dst == src ? use.src : bring(*its.gpu, dst, use.bytes);
+  use.ticket = inner->start(rank, channel, use.src, use.dst);
+  return {channel, number};
+}
 
 TransportMaker onMachine(uint64_t seed) {
   return [seed](const whale::format::Program &program) {
@@ -78,6 +187,27 @@ TEST(NcclTransportTest, AnErrorOfNcclEndsTheRunAndTheNextOneIsWell) {
   EXPECT_GE(outcome.errors, 1);
   EXPECT_EQ(outcome.errors + outcome.aborted, 3);
   EXPECT_EQ(runRanks(transport, 3, job), Outcome());
+}
+
+TEST(NcclTransportTest, ALargeAllReduceMovesTheLeastBytes) {
+  constexpr int64_t ranks = 3, count = 3 * 64 * 1024;
+  Collective sum = makeCollective("all_reduce", {count, 0, 0});
+  auto program = programOf(ranks, {sum});
+  OnMachine transport(program, {.gpus = ranks});
+  std::vector<std::vector<int32_t>> values;
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    values.emplace_back(count, rank + 1);
+  std::atomic<int64_t> sent = 0;
+  EXPECT_EQ(runRanks(transport, ranks,
+                     [&](int64_t rank) {
+                       int32_t *own = values[rank].data();
+                       sent += run(transport, rank, 0, own, own).sent;
+                     }),
+            Outcome());
+  for (const std::vector<int32_t> &each : values)
+    EXPECT_EQ(each, std::vector<int32_t>(count, 6));
+  EXPECT_EQ(sent, 2 * (ranks - 1) * count * 4);
+  EXPECT_EQ(transport.count, ranks);
 }
 
 } // namespace

@@ -76,6 +76,8 @@ std::vector<Collective> randomChannels(std::mt19937 &random) {
     }
     std::sort(order.begin(), order.end());
     channel.participants = order;
+    if (!channel.isAllReduce())
+      channel.groups = {order};
     for (int64_t rank : order)
       channel.srcShapes[rank] = channel.dstShapes[rank] = {2};
     channels.push_back(std::move(channel));
@@ -196,9 +198,10 @@ public:
     for (const Collective &channel : schedule.channels) {
       auto &peers = allPeers.emplace_back(ranks);
       auto &readers = allReaders.emplace_back(ranks);
-      for (const auto &group : channel.groups)
-        for (int64_t rank : group)
-          peers[rank].insert(group.begin(), group.end());
+      if (channel.isAllReduce())
+        for (const auto &group : channel.groups)
+          for (int64_t rank : group)
+            peers[rank].insert(group.begin(), group.end());
       for (const auto &[rank, cells] : channel.cells)
         for (const Cell &cell : *cells)
           for (const auto &from : cell.from) {

@@ -185,6 +185,8 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
     }
     return scenario;
   }
+  if (ranks > 1)
+    channel.groups = {channel.participants};
   // Random boxes: receivers' shards in slabs along the first dimension.
   size_t dims = pick(4);
   for (int64_t rank = 0; rank < ranks; ++rank) {

@@ -32,9 +32,9 @@ namespace whale::runtime {
 using format::Parameter;
 using format::Role;
 
-/// What moves data between ranks: memory of one process, or messages between
-/// processes.
-enum class TransportKind { Local, Ucx, Mpi };
+/// What moves data between ranks: memory of one process, messages between
+/// processes, or NCCL between GPUs.
+enum class TransportKind { Local, Ucx, Mpi, Nccl };
 
 struct LoadOptions {
   /// Threads of each rank; 0 shares the machine's cores out among the ranks.
@@ -50,7 +50,9 @@ struct LoadOptions {
   /// equal shares of the ranks; without it this one runs all ranks. Loading and
   /// submitting are collective then. Without `network`.
   std::shared_ptr<Job> job;
-  /// By default Local for one process, else Ucx.
+  /// By default Local for one process, else Ucx; Nccl besides for ranks that
+  /// are on GPUs of their own. With Nccl it is an Error where that cannot carry
+  /// all.
   std::optional<TransportKind> transport;
 };
 

@@ -46,11 +46,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 size_t getVersion() { return 130000; }
 const char *getStatusString(BlasStatus) {
-  static thread_local std::string copy;
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  copy = machine.lastFault;
-  return copy.c_str();
+  return Machine::get().lastFaultText();
 }
 BlasStatus create(BlasHandle *handle) {
   *handle = reinterpret_cast<BlasHandle>(uintptr_t(64));

@@ -57,13 +57,8 @@ Status getErrorName(Status, const char **text) {
   return 0;
 }
 Status getErrorString(Status status, const char **text) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  static thread_local std::string copy;
-  copy = status == kOutOfMemory      ? "out of memory"
-         : machine.lastFault.empty() ? "error"
-                                     : machine.lastFault;
-  *text = copy.c_str();
+  *text =
+      status == kOutOfMemory ? "out of memory" : Machine::get().lastFaultText();
   return 0;
 }
 Status driverGetVersion(int *version) {

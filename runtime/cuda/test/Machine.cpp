@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,6 +33,7 @@ Machine::Machine(const MachineOptions &options)
   fillDriver(tables.driver);
   fillBlasLt(tables.blas);
   fillNccl(ncclTable);
+  tables.nccl = &ncclTable;
 }
 
 Machine::~Machine() {
@@ -72,6 +74,13 @@ Status Machine::fault(int gpu, const std::string &what, Status status) {
   }
   notify();
   return status;
+}
+
+const char *Machine::lastFaultText() {
+  std::lock_guard lock(mutex);
+  static thread_local std::string copy;
+  copy = lastFault.empty() ? "error" : lastFault;
+  return copy.c_str();
 }
 
 bool Machine::mutates(Mutation kind) {
@@ -179,7 +188,11 @@ Status Machine::runUntil(int gpu, const std::function<bool()> &isDone) {
     if (ready.empty())
       ready = elsewhere;
     if (ready.empty()) {
-      changed.wait(mutex);
+      // No other process tells.
+      if (options.sharedDirectory.empty())
+        changed.wait(mutex);
+      else
+        changed.wait_for(mutex, std::chrono::milliseconds(1));
       continue;
     }
     std::ranges::sort(ready, {}, [](auto *stream) { return stream->number; });

@@ -43,6 +43,7 @@
 #include <functional>
 #include <mutex>
 #include <random>
+#include <utility>
 
 namespace whale::runtime::cuda::test {
 
@@ -69,6 +70,8 @@ struct MachineOptions {
   /// The group of sends and receives, counted from 0 as they begin, in which
   /// the communicator fails; none if negative.
   int64_t failingGroup = -1;
+  /// If not empty, where NCCL's ranks of several processes meet.
+  std::string sharedDirectory = {};
 };
 
 /// A kernel, as a function of the host, or as its text.
@@ -147,6 +150,9 @@ public:
   }
   bool wasRedundant() const { return isRedundant; }
 
+  /// Until the thread asks again.
+  const char *lastFaultText();
+
   // For the functions of the tables, which hold the lock.
 
   static Machine &get();
@@ -194,7 +200,6 @@ public:
   /// How many modules were loaded from either.
   int64_t loadedTexts = 0, loadedCubins = 0;
   Shadow shadow;
-  std::string lastFault;
   int64_t launches = 0, groups = 0;
 
 private:
@@ -206,6 +211,7 @@ private:
   std::condition_variable_any changed;
   std::mt19937_64 random;
   std::vector<std::string> faults;
+  std::string lastFault;
   std::array<int64_t, 5> counts = {};
   bool isRedundant = false;
 };

@@ -10,33 +10,33 @@
 // of a stream for each group. It begins when it is the first of its stream; the
 // n-th send from one rank to another moves its bytes when the group that it is
 // in and that of the n-th receive have begun, and a group is done when all of
-// its bytes have moved. Ranks are threads, each on a GPU of its own. What
-// nccl.h forbids is a fault: ends that differ in their bytes, a communicator
-// that is used before it is ready, a group that is not closed, memory that is
-// not of the communicator's GPU.
+// its bytes have moved. Ranks are threads, each on a GPU of its own, or, where
+// the machine shares a directory with others, of several processes (Mail.h).
+// What nccl.h forbids is a fault: ends that differ in their bytes, a
+// communicator that is used before it is ready, a group that is not closed,
+// memory that is not of the communicator's GPU.
 //
 //===----------------------------------------------------------------------===//
 
-#include "cuda/test/Machine.h"
+#include "cuda/test/DriverCalls.h"
+#include "cuda/test/Mail.h"
 
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <unistd.h>
 
 namespace whale::runtime::cuda::test {
 namespace {
-
-using Lock = std::lock_guard<std::recursive_mutex>;
 
 /// One side of a send and its receive.
 struct End {
   Address address = 0;
   int64_t bytes = 0;
-  bool isThere = false, hasBegun = false;
+  bool isThere = false, hasBegun = false, isDone = false;
 };
 struct Meeting {
   End from, to;
-  bool isDone = false;
 };
 
 /// What the ranks of a communicator share.
@@ -46,6 +46,12 @@ struct Ring {
   /// By sender and receiver, in their order.
   std::map<std::pair<int, int>, std::deque<Meeting>> meetings;
   NcclStatus error = 0;
+  /// If ranks may be in other processes.
+  std::optional<Mail> mail;
+
+  bool isComplete() const {
+    return (mail ? mail->present() : int(present.size())) == ranks;
+  }
 };
 
 struct Call {
@@ -61,15 +67,15 @@ struct State {
   int rank = 0, gpu = 0;
   /// How often it says that it is in progress.
   uint64_t delay = 0;
-  bool isAborted = false, isFinal = false;
+  bool isAborted = false, isFinal = false, isConnected = false;
   /// Groups that are not done.
   int64_t open = 0;
   std::map<int, size_t> sends, receives;
   std::vector<Call> calls;
 
-  bool isInProgress() const {
-    return delay > 0 || int(ring->present.size()) < ring->ranks ||
-           (isFinal && open > 0);
+  bool isInProgress() {
+    isConnected = isConnected || ring->isComplete();
+    return delay > 0 || !isConnected || (isFinal && open > 0);
   }
 };
 
@@ -83,12 +89,16 @@ NcclStatus fail(const std::string &what, NcclStatus status) {
   return status;
 }
 
-std::shared_ptr<State> find(Communicator handle, const char *call) {
+/// Calls `work` with the machine, locked, and the communicator.
+template <typename Work>
+NcclStatus with(Communicator handle, const char *call, Work work) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
   auto it = communicators.find(handle);
-  if (it != communicators.end())
-    return it->second;
-  fail(std::string(call) + ": an unknown communicator", kNcclInvalidArgument);
-  return nullptr;
+  if (it == communicators.end())
+    return fail(std::string(call) + ": an unknown communicator",
+                kNcclInvalidArgument);
+  return work(machine, std::shared_ptr<State>(it->second));
 }
 
 NcclStatus getVersion(int *version) {
@@ -101,17 +111,14 @@ const char *getErrorString(NcclStatus status) {
                                     : "error";
 }
 const char *getLastError(Communicator) {
-  static thread_local std::string copy;
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  copy = machine.lastFault;
-  return copy.c_str();
+  return Machine::get().lastFaultText();
 }
 
 NcclStatus getUniqueId(CommunicatorId *id) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
-  static uint64_t next = 0x6e63636c;
+  // Other processes name others.
+  static uint64_t next = static_cast<uint64_t>(getpid()) << 32;
   ++next;
   *id = {};
   std::memcpy(id->bytes, &next, sizeof(next));
@@ -135,6 +142,10 @@ NcclStatus commInitRankConfig(Communicator *handle, int ranks,
   if (!ring) {
     rings[number] = ring = std::make_shared<Ring>();
     ring->ranks = ranks;
+    if (const std::string &shared = machine.options.sharedDirectory;
+        !shared.empty())
+      ring->mail.emplace(std::filesystem::path(shared) /
+                         std::to_string(number));
   }
   if (ring->ranks != ranks)
     return fail("ranks make one communicator of different sizes",
@@ -143,6 +154,8 @@ NcclStatus commInitRankConfig(Communicator *handle, int ranks,
       !ring->gpus.insert(currentGpu()).second)
     return fail("two ranks of a communicator are one, or on one GPU",
                 kNcclInvalidUsage);
+  if (ring->mail)
+    ring->mail->enter(rank);
   auto state = std::make_shared<State>();
   state->ring = std::move(ring);
   state->rank = rank;
@@ -155,54 +168,46 @@ NcclStatus commInitRankConfig(Communicator *handle, int ranks,
 }
 
 NcclStatus commGetAsyncError(Communicator handle, NcclStatus *status) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  std::shared_ptr<State> state = find(handle, "ncclCommGetAsyncError");
-  if (!state)
-    return kNcclInvalidArgument;
-  machine.runSome(state->gpu);
-  *status = state->ring->error      ? state->ring->error
-            : state->isInProgress() ? NcclStatus(kNcclInProgress)
-                                    : 0;
-  if (state->delay)
-    --state->delay;
-  return 0;
+  return with(handle, "ncclCommGetAsyncError",
+              [&](Machine &machine, const std::shared_ptr<State> &state) {
+                machine.runSome(state->gpu);
+                *status = state->ring->error      ? state->ring->error
+                          : state->isInProgress() ? NcclStatus(kNcclInProgress)
+                                                  : 0;
+                if (state->delay)
+                  --state->delay;
+                return NcclStatus(0);
+              });
 }
 
 NcclStatus commFinalize(Communicator handle) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  std::shared_ptr<State> state = find(handle, "ncclCommFinalize");
-  if (!state)
-    return kNcclInvalidArgument;
-  if (state->isInProgress())
-    return fail("a communicator is ended before it is ready",
-                kNcclInvalidUsage);
-  state->isFinal = true;
-  return state->isInProgress() ? NcclStatus(kNcclInProgress) : 0;
+  return with(handle, "ncclCommFinalize",
+              [&](Machine &, const std::shared_ptr<State> &state) {
+                if (state->isInProgress())
+                  return fail("a communicator is ended before it is ready",
+                              kNcclInvalidUsage);
+                state->isFinal = true;
+                return NcclStatus(state->isInProgress() ? kNcclInProgress : 0);
+              });
 }
 NcclStatus commDestroy(Communicator handle) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  std::shared_ptr<State> state = find(handle, "ncclCommDestroy");
-  if (!state)
-    return kNcclInvalidArgument;
-  if (!state->isFinal || state->open)
-    return fail("a communicator is destroyed before it is done",
-                kNcclInvalidUsage);
-  communicators.erase(handle);
-  return 0;
+  return with(handle, "ncclCommDestroy",
+              [&](Machine &, const std::shared_ptr<State> &state) {
+                if (!state->isFinal || state->open)
+                  return fail("a communicator is destroyed before it is done",
+                              kNcclInvalidUsage);
+                communicators.erase(handle);
+                return NcclStatus(0);
+              });
 }
 NcclStatus commAbort(Communicator handle) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  std::shared_ptr<State> state = find(handle, "ncclCommAbort");
-  if (!state)
-    return kNcclInvalidArgument;
-  state->isAborted = true;
-  communicators.erase(handle);
-  machine.notify();
-  return 0;
+  return with(handle, "ncclCommAbort",
+              [&](Machine &machine, const std::shared_ptr<State> &state) {
+                state->isAborted = true;
+                communicators.erase(handle);
+                machine.notify();
+                return NcclStatus(0);
+              });
 }
 
 NcclStatus groupStart() {
@@ -214,28 +219,58 @@ NcclStatus groupStart() {
 struct Part {
   Meeting *meeting;
   bool isSend;
+  /// Of the meeting, between processes.
+  std::string name;
 };
+
+void *memoryOf(const End &end) { return reinterpret_cast<void *>(end.address); }
+
+/// Moves the bytes of a meeting whose other end may be in another process, as
+/// far as they can be.
+void advance(State &state, const Part &part, bool begins) {
+  const Mail &mail = *state.ring->mail;
+  End &own = part.isSend ? part.meeting->from : part.meeting->to;
+  if (part.isSend) {
+    if (begins)
+      mail.send(part.name, memoryOf(own), own.bytes);
+    own.isDone = mail.isTaken(part.name);
+    return;
+  }
+  int64_t bytes = mail.bytesOf(part.name);
+  if (bytes < 0)
+    return;
+  if (bytes != own.bytes) {
+    state.ring->error =
+        fail(part.name + " is of " + std::to_string(bytes) +
+                 " bytes, its receiver expects " + std::to_string(own.bytes),
+             kNcclInvalidUsage);
+    return;
+  }
+  mail.take(part.name, memoryOf(own), own.bytes);
+  own.isDone = true;
+}
 
 /// Moves what can be moved. Returns whether that is all.
 bool advance(State &state, const std::vector<Part> &parts) {
   bool isDone = true;
   for (const Part &part : parts) {
-    Meeting &meeting = *part.meeting;
-    End &own = part.isSend ? meeting.from : meeting.to;
-    if (!own.hasBegun) {
-      own.hasBegun = true;
+    auto &[from, to] = *part.meeting;
+    End &own = part.isSend ? from : to;
+    bool begins = !std::exchange(own.hasBegun, true);
+    if (begins)
       Machine::get().notify();
-    }
     if (state.ring->error)
       return false;
-    if (!meeting.isDone && meeting.from.hasBegun && meeting.to.hasBegun) {
-      std::memmove(reinterpret_cast<void *>(meeting.to.address),
-                   reinterpret_cast<void *>(meeting.from.address),
-                   static_cast<size_t>(meeting.to.bytes));
-      meeting.isDone = true;
+    if (own.isDone)
+      continue;
+    if (state.ring->mail) {
+      advance(state, part, begins);
+    } else if (from.hasBegun && to.hasBegun) {
+      std::memmove(memoryOf(to), memoryOf(from), static_cast<size_t>(to.bytes));
+      from.isDone = to.isDone = true;
       Machine::get().notify();
     }
-    isDone &= meeting.isDone;
+    isDone &= own.isDone;
   }
   return isDone;
 }
@@ -275,7 +310,10 @@ NcclStatus putGroup(Machine &machine, const std::shared_ptr<State> &state) {
                       std::to_string(ends.second) + " receives " +
                       std::to_string(meeting.to.bytes),
                   kNcclInvalidUsage);
-    parts.push_back({&meeting, call.isSend});
+    parts.push_back({&meeting, call.isSend,
+                     std::to_string(ends.first) + "-" +
+                         std::to_string(ends.second) + "-" +
+                         std::to_string(number)});
     operation.accesses.push_back({call.address, call.bytes, !call.isSend});
   }
   if (machine.groups++ == machine.options.failingGroup)
@@ -302,38 +340,37 @@ NcclStatus groupEnd() {
     return 0;
   NcclStatus all = 0;
   for (Communicator handle : std::exchange(grouped, {})) {
-    std::shared_ptr<State> state = find(handle, "ncclGroupEnd");
-    NcclStatus status =
-        state ? putGroup(machine, state) : NcclStatus(kNcclInvalidArgument);
+    NcclStatus status = with(handle, "ncclGroupEnd", putGroup);
     if (status && (!all || all == kNcclInProgress))
       all = status;
   }
   return all;
 }
 
-NcclStatus add(Communicator handle, const Call &call, int type) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  std::shared_ptr<State> state =
-      find(handle, call.isSend ? "ncclSend" : "ncclRecv");
-  if (!state)
-    return kNcclInvalidArgument;
-  if (state->isFinal || state->isInProgress())
-    return fail("a communicator is used before it is ready, or after its end",
-                kNcclInvalidUsage);
-  if (type != kNcclBytes || call.peer < 0 || call.peer >= state->ring->ranks)
-    return fail("elements that are no bytes, or an unknown peer",
-                kNcclInvalidArgument);
-  const Machine::Range *range = machine.rangeOf(call.address, call.bytes);
-  if (!range || range->isPinned || range->gpu != state->gpu)
-    return fail(std::to_string(call.bytes) +
-                    " bytes that are not all in the memory of the "
-                    "communicator's GPU, or were freed",
-                kNcclInvalidArgument);
-  if (!std::ranges::count(grouped, handle))
-    grouped.push_back(handle);
-  state->calls.push_back(call);
-  return 0;
+NcclStatus add(Communicator handle, Call call, int type) {
+  return with(
+      handle, call.isSend ? "ncclSend" : "ncclRecv",
+      [&](Machine &machine, const std::shared_ptr<State> &state) {
+        if (state->isFinal || state->isInProgress())
+          return fail("a communicator is used before it is ready, or after its "
+                      "end",
+                      kNcclInvalidUsage);
+        if (type != kNcclBytes || call.peer < 0 ||
+            call.peer >= state->ring->ranks)
+          return fail("elements that are no bytes, or an unknown peer",
+                      kNcclInvalidArgument);
+        call.address = shift(machine, call.address);
+        const Machine::Range *range = machine.rangeOf(call.address, call.bytes);
+        if (!range || range->isPinned || range->gpu != state->gpu)
+          return fail(std::to_string(call.bytes) +
+                          " bytes that are not all in the memory of the "
+                          "communicator's GPU, or were freed",
+                      kNcclInvalidArgument);
+        if (!std::ranges::count(grouped, handle))
+          grouped.push_back(handle);
+        state->calls.push_back(call);
+        return NcclStatus(0);
+      });
 }
 
 NcclStatus addAlone(Communicator handle, const Call &call, int type) {

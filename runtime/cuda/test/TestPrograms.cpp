@@ -35,6 +35,8 @@ const Libraries *findTestLibraries() {
       result.ec != std::errc() || result.ptr != end)
     throw Error("WHALE_TEST_CUDA: '" + std::string(text) +
                 "' is no whole number");
+  if (const char *directory = std::getenv("WHALE_TEST_CUDA_DIRECTORY"))
+    options.sharedDirectory = directory;
   std::unique_ptr<Machine> &machine = processMachine();
   if (!machine)
     machine = std::make_unique<Machine>(options);

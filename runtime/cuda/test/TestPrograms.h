@@ -16,7 +16,8 @@ namespace whale::runtime::cuda::test {
 
 /// The tables of the process's test machine, if WHALE_TEST_CUDA asks for it,
 /// else null. It is made of the variable's first value: the seed of its order.
-/// Throws Error for what is no whole number.
+/// NCCL's ranks of several processes meet in WHALE_TEST_CUDA_DIRECTORY. Throws
+/// Error for what is no whole number.
 const Libraries *findTestLibraries();
 
 /// Lets the machine run a program for 'cuda-test', with its emulated kernels.

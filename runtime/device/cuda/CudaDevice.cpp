@@ -9,11 +9,12 @@
 // In come the operations of a rank, out go calls of the driver and of cuBLASLt.
 // Each queue is a stream; events are events of CUDA. The arena and the
 // constants are allocations of their own; arguments and results, which are in
-// the host's memory, have copies on the GPU (Mirrors.h). Transfers go through
-// the host (Transfers.h). So does what cuBLASLt does not have (integers, odd
-// strides), convolutions and calls of the library: their operands are copied to
-// pinned memory, the processor computes, and their results are copied back; the
-// rank waits meanwhile.
+// the host's memory, have copies on the GPU (Mirrors.h). Transfers between GPUs
+// are put on the communication stream (NcclTransport.h), and only streams wait
+// for them; others go through the host (Transfers.h). So does what cuBLASLt
+// does not have (integers, odd strides), convolutions and calls of the library:
+// their operands are copied to pinned memory, the processor computes, and their
+// results are copied back; the rank waits meanwhile.
 //
 // A run without such operations, transfers and control flow is recorded when it
 // comes for the second time, and from then on is one launch of a CUDA graph, as
@@ -38,7 +39,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        Transport *transport, int64_t rank,
                        const CudaDeviceOptions &options)
     : gpu(std::move(given)), findKernel(std::move(find)),
-      isSynchronous(options.isSynchronous),
+      isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
       cpu(createCpuDevice(options.threads)), pool(*gpu), mirrors(gpu, pool),
       transfers(*gpu, pool, program, transport, rank) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
@@ -80,6 +81,7 @@ void CudaDevice::reset() {
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->synchronize(stream);
   transfers.reset();
+  tickets.clear();
   mirrors.reset();
 }
 
@@ -243,11 +245,19 @@ void CudaDevice::start(Queue queue, const Start &start,
   prepare();
   hasHostWork = true;
   const std::vector<void *> &memory = addressesOf(table);
-  transfers.start(start, start.src ? memory[*start.src] : nullptr,
-                  start.dst ? memory[*start.dst] : nullptr, gpu->stream(queue));
+  void *src = start.src ? memory[*start.src] : nullptr;
+  void *dst = start.dst ? memory[*start.dst] : nullptr;
+  if (!nccl || !nccl->carries(start.channel))
+    return transfers.start(start, src, dst, gpu->stream(queue));
+  if (queue != Queue::Communication)
+    wait(Queue::Communication, record(queue));
+  tickets[start.transfer] = nccl->start(rank, start.channel, src, dst);
+  endOperation(Queue::Communication);
 }
 
 Traffic CudaDevice::waitFor(Queue queue, int64_t transfer) {
+  if (auto it = tickets.find(transfer); it != tickets.end())
+    return nccl->order(rank, tickets.extract(it).mapped(), gpu->stream(queue));
   Traffic traffic = transfers.waitFor(transfer, gpu->stream(queue));
   transfers.postReady();
   return traffic;
@@ -304,21 +314,19 @@ void CudaDevice::endRecording() {
   gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
 }
 
-std::unique_ptr<Device> createCudaDevice(const cuda::Libraries &libraries,
+std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const Gpu> gpu,
                                          const format::Program &program,
                                          FindGpuKernel findKernel,
                                          Transport *transport, int64_t rank,
                                          const CudaDeviceOptions &options) {
-  auto gpu = std::make_shared<const Gpu>(libraries, options.gpu);
   return std::make_unique<CudaDevice>(
       std::move(gpu), program, std::move(findKernel), transport, rank, options);
 }
 
-std::unique_ptr<Device> createCudaDevice(const cuda::Libraries &libraries,
+std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const Gpu> gpu,
                                          const BoundProgram &program,
                                          Transport *transport, int64_t rank,
                                          const CudaDeviceOptions &options) {
-  auto gpu = std::make_shared<const Gpu>(libraries, options.gpu);
   auto kernels = std::make_shared<const cuda::GpuKernels>(gpu, program);
   auto find = [kernels](const KernelLaunch &launch) {
     return kernels->find(launch);

@@ -9,8 +9,8 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 #define WHALE_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
-#include "cuda/Libraries.h"
 #include "device/Device.h"
+#include "transport/nccl/NcclTransport.h"
 
 namespace whale::runtime {
 
@@ -23,22 +23,22 @@ struct GpuKernel {
 using FindGpuKernel = std::function<GpuKernel(const KernelLaunch &)>;
 
 struct CudaDeviceOptions {
-  /// Of the GPU, counted from 0.
-  int gpu = 0;
   /// Of the processor, for what is computed there.
   int64_t threads = 1;
   /// Wait for each operation, so that an error is said of the one that failed.
   bool isSynchronous = false;
+  /// Moves the data of the channels that it carries; null if there is none.
+  NcclTransport *nccl = nullptr;
 };
 
 /// The device of a rank on a GPU. Its kernels are those of the program's PTX,
 /// or what `findKernel` finds. Everything that is given outlives it. Throws
 /// Error where the GPU cannot run the program.
-std::unique_ptr<Device> createCudaDevice(const cuda::Libraries &libraries,
+std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const cuda::Gpu> gpu,
                                          const BoundProgram &program,
                                          Transport *transport, int64_t rank,
                                          const CudaDeviceOptions &options);
-std::unique_ptr<Device> createCudaDevice(const cuda::Libraries &libraries,
+std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const cuda::Gpu> gpu,
                                          const format::Program &program,
                                          FindGpuKernel findKernel,
                                          Transport *transport, int64_t rank,

@@ -9,8 +9,8 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H
 #define WHALE_RUNTIME_DEVICE_CUDA_KERNELS_H
 
-#include "device/cuda/CudaDevice.h"
 #include "cuda/Gpu.h"
+#include "device/cuda/CudaDevice.h"
 
 #include <map>
 

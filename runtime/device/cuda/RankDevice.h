@@ -74,7 +74,8 @@ public:
   double leastSeconds(double flops, double bytes,
                       std::optional<DType> product) override;
   int64_t scratchBytes() const override {
-    return mirrors.bytes() + 2 * workspaceBytes;
+    return mirrors.bytes() + 2 * workspaceBytes +
+           (nccl ? nccl->scratchBytes(rank) : 0);
   }
 
 private:
@@ -102,6 +103,10 @@ private:
   std::shared_ptr<const cuda::Gpu> gpu;
   FindGpuKernel findKernel;
   const bool isSynchronous;
+  NcclTransport *const nccl;
+  const int64_t rank;
+  /// The transfers that it carries, by their numbers.
+  std::map<int64_t, Ticket> tickets;
   std::unique_ptr<Device> cpu;
   std::shared_ptr<Ranges> ranges = std::make_shared<Ranges>();
   cuda::PinnedPool pool;

@@ -9,7 +9,6 @@
 #include "transport/message/Part.h"
 
 #include "CopyBox.h"
-#include "transport/Reduce.h"
 
 #include <algorithm>
 #include <set>
@@ -177,13 +176,13 @@ void Part::pack(const Message &message, const char *src, char *to) const {
             extents, *piece.start, *piece.size, byteSize(collective.dtype));
 }
 
-void Part::assemble(
-    const char *src, char *dst,
-    const std::function<const char *(const Message &)> &dataOf) const {
+void Part::forEachAssembly(
+    const char *src, const DataOf &dataOf,
+    const std::function<void(const Cell &, std::span<const BoxSource>)> &visit)
+    const {
   std::vector<BoxSource> boxes;
   for (const Assembly &assembly : assemblies) {
     const Cell &cell = *assembly.cell;
-    const Shape &dstShape = collective.dstShapes.at(rank);
     Shape origin(cell.size.size(), 0);
     boxes.clear();
     for (const Source &source : assembly.sources) {
@@ -193,13 +192,21 @@ void Part::assemble(
       else
         boxes.push_back({src, &collective.srcShapes.at(rank), source.start});
     }
-    if (boxes.size() == 1)
-      copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
-              *boxes[0].start, cell.size, byteSize(collective.dtype));
-    else
-      reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
-                cell.dstStart, cell.size, boxes);
+    visit(cell, boxes);
   }
+}
+
+void Part::assemble(const char *src, char *dst, const DataOf &dataOf) const {
+  forEachAssembly(
+      src, dataOf, [&](const Cell &cell, std::span<const BoxSource> boxes) {
+        const Shape &dstShape = collective.dstShapes.at(rank);
+        if (boxes.size() == 1)
+          copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
+                  *boxes[0].start, cell.size, byteSize(collective.dtype));
+        else
+          reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
+                    cell.dstStart, cell.size, boxes);
+      });
 }
 
 void Part::reduceSources(

@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_TRANSPORT_MESSAGE_PART_H
 #define WHALE_RUNTIME_TRANSPORT_MESSAGE_PART_H
 
+#include "transport/Reduce.h"
 #include "transport/Slices.h"
 #include "transport/Transport.h"
 
@@ -57,11 +58,15 @@ struct Part {
   /// Copies the elements of a message that the rank sends to `to`, from its
   /// source.
   void pack(const Message &message, const char *src, char *to) const;
-  /// Fills the destination with what assemblies say; `dataOf` is where a
-  /// message has been received.
-  void
-  assemble(const char *src, char *dst,
-           const std::function<const char *(const Message &)> &dataOf) const;
+  /// Where a message has been received.
+  using DataOf = std::function<const char *(const Message &)>;
+  /// Calls `visit` with the cell and the sources of each assembly.
+  void forEachAssembly(
+      const char *src, const DataOf &dataOf,
+      const std::function<void(const Cell &, std::span<const BoxSource>)>
+          &visit) const;
+  /// Fills the destination with what assemblies say.
+  void assemble(const char *src, char *dst, const DataOf &dataOf) const;
   /// Of an all-reduce: reduces the sources of all members, in the group's
   /// order; `dataOf` is where that of a peer is, by its place in `peers`.
   void reduceSources(const char *src, char *dst,

@@ -6,430 +6,516 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: posts of the ranks' parts of channels. Out: for each a copy to the GPU of
-// what it sends, one group of NCCL's sends and receives, and a copy of what it
-// has received, all on the rank's communication stream, whose order is that of
-// the rank's queue. `start` puts them there and returns; `wait` looks until the
-// last copy is there, and completes the destination.
+// In: posts of the ranks' parts of channels, in the memory of their GPUs. Out:
+// for each, groups of NCCL's sends and receives and the kernels between them,
+// on the rank's communication stream, whose order is that of the rank's queue.
 //
-// NCCL moves bytes and reduces nothing: in an all-reduce each rank sends all to
-// the others of its group and reduces all in the group's order, as the ranks of
-// one process do, so that the bits are the same. The host reduces.
+// NCCL moves bytes; kernels reduce them, in the group's order, with the bits of
+// ranks in one process. A small all-reduce sends all to everyone. A larger one
+// sends each member its slice, reduces there, and sends the results to
+// everyone: in all 2 (n - 1) / n times the data, the least for n ranks.
 //
-// No call blocks: a communicator is asked how far it is (ready), so that an
-// abort, an error of NCCL and a lost peer end each wait. Each rank aborts its
-// own communicator when it finds the run aborted, the last ones `settle` does;
-// `reset` makes new ones.
+// A communicator of each list of ranks in the program's table, as far as these
+// are on GPUs of their own, is made in the table's order. Only one stream of a
+// rank uses them, so that none waits for another in a circle.
 //
-// Costs: memory on the GPU and pinned for what a transfer sends and receives,
-// kept for later ones; (n - 1) times the data in an all-reduce of n ranks.
+// Whoever waits for the GPU asks whether the run was aborted, or NCCL has
+// failed (watch). Each rank aborts its own communicators when it finds the run
+// aborted, the last ones `settle` does; `reset` makes new ones.
+//
+// Costs: memory on the GPU for what the largest transfer stages, taken when the
+// program is loaded; an all-reduce stages at most `chunkBytes` at a time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "transport/nccl/NcclTransport.h"
 
-#include "cuda/Gpu.h"
+#include "cuda/BoxKernels.h"
 #include "transport/message/Part.h"
+#include "transport/nccl/Communicators.h"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
-#include <thread>
 
 namespace whale::runtime {
 namespace {
 
 using message::Part;
+using nccl::Message;
 
-/// Memory of a transfer, as much on the GPU as pinned, at the same offsets.
-struct Slot {
-  char *pinned = nullptr;
-  cuda::Address memory = 0;
-  int64_t bytes = 0;
-  cuda::EventHandle done = nullptr;
-};
-
-struct Open {
-  int64_t number = 0;
-  const Part *part = nullptr;
-  const char *src = nullptr;
-  char *dst = nullptr;
-  Slot slot;
-  /// Where what is received begins, in the order of the peers.
-  std::vector<int64_t> received;
-  Traffic traffic;
-  bool isDone = false;
-};
-
-struct Rank {
-  std::unique_ptr<cuda::Gpu> gpu;
-  cuda::Communicator communicator = nullptr;
-  std::map<int64_t, std::unique_ptr<Part>> parts;
-  std::deque<Open> open;
-  std::multimap<int64_t, Slot> unused;
-  int64_t starts = 0;
-};
-
-class NcclTransport : public Transport {
-public:
-  NcclTransport(const format::Program &program,
-                const cuda::Libraries &libraries, const cuda::Nccl &nccl);
-  ~NcclTransport() override;
-
-  int64_t addChannel(std::shared_ptr<const Collective> collective) override {
-    added.push_back(std::move(collective));
-    return firstFree(program) + static_cast<int64_t>(added.size()) - 1;
-  }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override;
-  bool test(int64_t rank, const Ticket &ticket) override;
-  Traffic wait(int64_t rank, const Ticket &ticket) override;
-  void finish(int64_t) override {}
-  void abort() override { isAborted = true; }
-  bool aborted() const override { return isAborted; }
-  bool settle() override;
-  void reset() override;
-
-private:
-  void connect();
-  void ready(int64_t rank);
-  void check(int64_t rank, const char *function, cuda::NcclStatus status);
-  void stopIfAborted(int64_t rank);
-  void abandon(Rank &rank);
-  const Part &partOf(int64_t rank, int64_t channel);
-  Slot take(Rank &rank, int64_t bytes);
-  static void give(Rank &rank, Slot slot) {
-    if (slot.pinned)
-      rank.unused.emplace(slot.bytes, slot);
-  }
-  void exchange(int64_t rank, Open &transfer);
-  void complete(Open &transfer);
-  bool progress(int64_t rank, Open &transfer);
-  Open &find(int64_t rank, const Ticket &ticket);
-
-  const format::Program &program;
-  const cuda::Nccl &nccl;
-  std::vector<std::shared_ptr<const Collective>> added;
-  std::vector<Rank> ranks;
-  std::atomic<bool> isAborted = false;
-};
-
+/// What is staged of an all-reduce at a time: enough for full bandwidth.
+constexpr int64_t chunkBytes = 64 << 20;
 constexpr int64_t alignment = 256;
 int64_t aligned(int64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-NcclTransport::NcclTransport(const format::Program &program,
-                             const cuda::Libraries &libraries,
-                             const cuda::Nccl &nccl)
-    : program(program), nccl(nccl), ranks(program.ranks.size()) {
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    ranks[rank].gpu =
-        std::make_unique<cuda::Gpu>(libraries, static_cast<int>(rank));
-  connect();
-}
+/// A rank's part of a channel, and the communicator that it needs: null where
+/// it exchanges data with nobody.
+struct Lane {
+  Part part;
+  const Group *group = nullptr;
+  /// Elements of a slice that are exchanged at a time, in an all-reduce.
+  int64_t chunk = 0;
+  int64_t scratchBytes = 0;
+};
 
-/// Makes the communicators, all at once: none is ready before all have come.
-void NcclTransport::connect() {
-  cuda::CommunicatorId id;
-  check(0, nccl.getUniqueId.symbol, nccl.getUniqueId.function(&id));
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    ranks[rank].gpu->attach();
-    cuda::CommunicatorConfig config;
-    check(static_cast<int64_t>(rank), nccl.commInitRankConfig.symbol,
-          nccl.commInitRankConfig.function(&ranks[rank].communicator,
-                                           static_cast<int>(ranks.size()), id,
-                                           static_cast<int>(rank), &config));
+struct Open {
+  int64_t number = 0, channel = 0;
+  cuda::EventHandle done = nullptr;
+  bool isOrdered = false;
+};
+
+struct Rank {
+  Rank(std::shared_ptr<cuda::Gpu> given, int64_t number)
+      : gpu(std::move(given)), number(number), kernels(*gpu) {}
+
+  const std::shared_ptr<cuda::Gpu> gpu;
+  const int64_t number;
+  cuda::BoxKernels kernels;
+  std::map<int64_t, std::unique_ptr<Lane>> lanes;
+  /// Used by one transfer after the other, in the order of the stream.
+  char *scratch = nullptr;
+  int64_t scratchBytes = 0;
+  std::deque<Open> open;
+  std::vector<cuda::EventHandle> unused;
+  int64_t starts = 0;
+  /// -1 if none.
+  std::atomic<int64_t> awaited = -1;
+};
+
+class Implementation : public NcclTransport {
+public:
+  Implementation(const format::Program &program,
+                 std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                 const cuda::Libraries &libraries, Exchange exchange);
+  ~Implementation() override;
+
+  bool carries(int64_t channel) const override {
+    return carried.contains(channel);
   }
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    ready(static_cast<int64_t>(rank));
+  const std::string &refusal() const override { return refused; }
+  int64_t addChannel(std::shared_ptr<const Collective>) override {
+    throw Error("NCCL has the program's channels only");
+  }
+  Ticket start(int64_t rank, int64_t channel, const void *src,
+               void *dst) override;
+  bool test(int64_t rank, const Ticket &ticket) override;
+  Traffic wait(int64_t rank, const Ticket &ticket) override;
+  Traffic order(int64_t rank, const Ticket &ticket,
+                cuda::Stream stream) override;
+  std::optional<int64_t> awaited(int64_t rank) const override {
+    int64_t channel = ranks[rank] ? ranks[rank]->awaited.load() : -1;
+    return channel < 0 ? std::nullopt : std::optional(channel);
+  }
+  int64_t scratchBytes(int64_t rank) const override {
+    return ranks[rank]->scratchBytes;
+  }
+  void finish(int64_t) override {}
+  void abort() override { communicators.stop = true; }
+  bool aborted() const override { return communicators.stop; }
+  bool settle() override;
+  void reset() override;
+
+private:
+  void findChannels();
+  void prepare(Rank &rank);
+  void watch(Rank &rank);
+  void stopIfAborted(Rank &rank);
+  void dropDone(Rank &rank);
+  void put(Rank &rank, const Lane &lane, const char *src, char *dst);
+  void reduceAll(Rank &rank, const Lane &lane, const char *src, char *dst);
+  void reduceTerms(Rank &rank, const Lane &lane, const char *own, char *dst,
+                   int64_t count);
+  void exchange(Rank &rank, const Lane &lane, std::vector<Message> sends,
+                std::vector<Message> receives) {
+    communicators.put(rank.number, *lane.group, lane.part.channel,
+                      std::move(sends), std::move(receives));
+  }
+  Open &find(Rank &rank, const Ticket &ticket);
+
+  const format::Program &program;
+  nccl::Communicators communicators;
+  /// In their order; only those that are on GPUs.
+  Groups groups;
+  std::set<int64_t> carried;
+  std::string refused;
+  /// Null for those that are not here.
+  std::vector<std::unique_ptr<Rank>> ranks;
+};
+
+Implementation::Implementation(const format::Program &program,
+                               std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                               const cuda::Libraries &libraries,
+                               Exchange exchange)
+    : program(program),
+      communicators(libraries, std::move(gpus), std::move(exchange)) {
+  for (const std::shared_ptr<cuda::Gpu> &gpu : communicators.localGpus()) {
+    auto number = static_cast<int64_t>(ranks.size());
+    ranks.push_back(gpu ? std::make_unique<Rank>(gpu, number) : nullptr);
+  }
+  findChannels();
+  for (std::unique_ptr<Rank> &rank : ranks)
+    if (rank)
+      prepare(*rank);
+  communicators.connect(groups);
+  for (std::unique_ptr<Rank> &rank : ranks)
+    if (rank)
+      rank->gpu->watch = [this, rank = rank.get()] { watch(*rank); };
 }
 
-NcclTransport::~NcclTransport() {
-  for (Rank &rank : ranks) {
+/// Why ranks are not on GPUs of their own; empty if they are.
+std::string sharingOf(const Group &group,
+                      const std::vector<std::string> &gpuOfRank) {
+  std::map<std::string, int64_t> rankOf;
+  for (int64_t rank : group) {
+    if (gpuOfRank[rank].empty())
+      return "rank " + std::to_string(rank) + " is on no GPU";
+    auto [it, isNew] = rankOf.emplace(gpuOfRank[rank], rank);
+    if (!isNew)
+      return "ranks " + std::to_string(it->second) + " and " +
+             std::to_string(rank) + " share a GPU";
+  }
+  return "";
+}
+
+/// Why there is no kernel for what a channel reduces; empty if there is.
+std::string reductionOf(const Collective &collective) {
+  if (!collective.reduction)
+    return "";
+  size_t terms = 0;
+  for (const Group &group : collective.groups)
+    terms = std::max(terms, group.size());
+  for (const auto &[rank, cells] : collective.cells)
+    for (const Cell &cell : *cells)
+      terms = std::max(terms, cell.from.size());
+  return cuda::BoxKernels::canReduce(collective.dtype, *collective.reduction,
+                                     terms)
+             ? ""
+             : "no kernel reduces " + std::to_string(terms) + " terms of " +
+                   std::string(name(collective.dtype));
+}
+
+/// Which groups and channels go this way.
+void Implementation::findChannels() {
+  std::vector<std::string> gpuOfRank = communicators.gpuOfRanks();
+  for (const auto &[number, collective] : program.channels) {
+    std::string why = reductionOf(*collective);
+    for (const Group &group : collective->groups)
+      if (why.empty())
+        why = sharingOf(group, gpuOfRank);
+    // Who exchanges data with nobody copies on his GPU.
+    for (int64_t rank : collective->participants)
+      if (why.empty())
+        why = sharingOf({rank}, gpuOfRank);
+    if (!why.empty()) {
+      refused = refused.empty() ? collective->kind + " " +
+                                      std::to_string(number) + ": " + why
+                                : refused;
+      continue;
+    }
+    carried.insert(number);
+    groups.insert(collective->groups.begin(), collective->groups.end());
+  }
+}
+
+/// Finds what a rank does in each channel, and takes what it needs for it, so
+/// that nothing is taken in a run.
+void Implementation::prepare(Rank &rank) {
+  rank.gpu->attach();
+  for (int64_t channel : carried) {
+    const Collective &collective = *program.channels.at(channel);
+    if (!std::ranges::count(collective.participants, rank.number))
+      continue;
+    auto &lane = rank.lanes[channel];
+    lane.reset(new Lane{Part(collective, channel, rank.number)});
+    const Part &part = lane->part;
+    for (const Group &group : collective.groups)
+      if (std::ranges::count(group, rank.number))
+        lane->group = &*groups.find(group);
+    int64_t bytes = byteSize(collective.dtype);
+    lane->scratchBytes = part.stagingBytes;
+    if (collective.isAllReduce() && !part.peers.empty()) {
+      auto peers = static_cast<int64_t>(part.peers.size());
+      lane->chunk = std::max<int64_t>(chunkBytes / (peers * bytes), 1);
+      int64_t terms = part.isSmall
+                          ? part.slices.back().end
+                          : std::min(lane->chunk, part.slices[0].size());
+      lane->scratchBytes = peers * aligned(terms * bytes);
+    }
+    rank.scratchBytes = std::max(rank.scratchBytes, lane->scratchBytes);
+    rank.kernels.prepare(collective.dtype, std::nullopt);
+    if (collective.reduction)
+      rank.kernels.prepare(collective.dtype, collective.reduction);
+  }
+  if (rank.scratchBytes)
+    rank.scratch =
+        reinterpret_cast<char *>(rank.gpu->allocate(rank.scratchBytes));
+}
+
+Implementation::~Implementation() {
+  for (std::unique_ptr<Rank> &rank : ranks) {
+    if (!rank)
+      continue;
+    const cuda::Driver &driver = rank->gpu->driver;
+    rank->gpu->watch = nullptr;
     try {
-      rank.gpu->attach();
-      abandon(rank);
-      for (Open &transfer : rank.open)
-        give(rank, transfer.slot);
+      rank->gpu->attach();
+      communicators.abandon(rank->number);
     } catch (const Error &) {
-      // What fails here has failed before, where it was said.
+      continue; // the process ends, or the GPU is lost
     }
-    for (auto &[bytes, slot] : rank.unused) {
-      rank.gpu->driver.eventDestroy.function(slot.done);
-      rank.gpu->driver.memFree.function(slot.memory);
-      rank.gpu->driver.memFreeHost.function(slot.pinned);
-    }
+    for (const Open &transfer : rank->open)
+      driver.eventDestroy.function(transfer.done);
+    for (cuda::EventHandle event : rank->unused)
+      driver.eventDestroy.function(event);
+    if (rank->scratch)
+      driver.memFree.function(cuda::addressOf(rank->scratch));
   }
 }
 
-void NcclTransport::check(int64_t rank, const char *function,
-                          cuda::NcclStatus status) {
-  if (!status || status == cuda::kNcclInProgress)
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+/// What whoever waits for the rank's GPU has to know.
+void Implementation::watch(Rank &rank) {
+  stopIfAborted(rank);
+  dropDone(rank);
+  rank.awaited = rank.open.empty() ? -1 : rank.open.front().channel;
+  communicators.check(rank.number, awaited(rank.number));
+}
+
+void Implementation::stopIfAborted(Rank &rank) {
+  if (!aborted())
     return;
-  const char *last = nccl.getLastError.function(ranks[rank].communicator);
-  throw Error("rank " + std::to_string(rank) + ": NCCL: " + function + ": " +
-              nccl.getErrorString.function(status) +
-              (last && *last ? " (" + std::string(last) + ")" : ""));
-}
-
-/// Returns when the communicator may be used.
-void NcclTransport::ready(int64_t rank) {
-  for (;;) {
-    stopIfAborted(rank);
-    cuda::NcclStatus status = 0;
-    check(rank, nccl.commGetAsyncError.symbol,
-          nccl.commGetAsyncError.function(ranks[rank].communicator, &status));
-    check(rank, "a communicator", status);
-    if (!status)
-      return;
-    std::this_thread::yield();
-  }
-}
-
-/// Ends what is on the rank's streams.
-void NcclTransport::abandon(Rank &rank) {
-  if (rank.communicator)
-    nccl.commAbort.function(std::exchange(rank.communicator, nullptr));
-  rank.gpu->synchronize(rank.gpu->communication);
-}
-
-void NcclTransport::stopIfAborted(int64_t rank) {
-  if (!isAborted)
-    return;
-  abandon(ranks[rank]);
+  communicators.abandon(rank.number);
   throw Aborted();
 }
 
-bool NcclTransport::settle() {
-  if (isAborted)
-    for (Rank &rank : ranks) {
-      rank.gpu->attach();
-      abandon(rank);
-    }
+bool Implementation::settle() {
+  if (aborted())
+    for (std::unique_ptr<Rank> &rank : ranks)
+      if (rank) {
+        rank->gpu->attach();
+        communicators.abandon(rank->number);
+      }
   return true;
 }
 
-void NcclTransport::reset() {
-  for (Rank &rank : ranks) {
-    for (Open &transfer : rank.open)
-      give(rank, transfer.slot);
-    rank.open.clear();
-    rank.starts = 0;
-  }
-  if (!isAborted)
-    return;
+void Implementation::reset() {
   settle();
-  isAborted = false;
-  connect();
-}
-
-const Part &NcclTransport::partOf(int64_t rank, int64_t channel) {
-  std::unique_ptr<Part> &part = ranks[rank].parts[channel];
-  if (!part) {
-    int64_t other = channel - firstFree(program);
-    part = std::make_unique<Part>(other < 0 ? *program.channels.at(channel)
-                                            : *added.at(other),
-                                  channel, rank);
+  bool wasAborted = communicators.stop.exchange(false);
+  for (std::unique_ptr<Rank> &rank : ranks) {
+    if (!rank)
+      continue;
+    for (const Open &transfer : rank->open)
+      rank->unused.push_back(transfer.done);
+    rank->open.clear();
+    rank->starts = 0;
+    rank->awaited = -1;
   }
-  return *part;
+  if (wasAborted)
+    communicators.connect(groups);
 }
 
-Slot NcclTransport::take(Rank &rank, int64_t bytes) {
-  auto it = rank.unused.lower_bound(bytes);
-  if (it != rank.unused.end()) {
-    Slot slot = it->second;
-    rank.unused.erase(it);
-    return slot;
-  }
-  Slot slot;
-  slot.bytes = aligned(std::max<int64_t>(bytes, 1));
-  slot.memory = rank.gpu->allocate(slot.bytes);
-  slot.pinned = static_cast<char *>(rank.gpu->allocatePinned(slot.bytes));
-  slot.done = rank.gpu->newEvent();
-  return slot;
-}
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
 
-/// Puts a transfer's copies and its group on the stream.
-void NcclTransport::exchange(int64_t rank, Open &transfer) {
-  struct Message {
-    int64_t peer, offset, bytes;
-  };
-  const Part &part = *transfer.part;
+/// Reduces elements of the rank's own source and as many of each peer, which
+/// are in the scratch memory one behind the other.
+void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
+                                 char *dst, int64_t count) {
+  const Part &part = lane.part;
   const Collective &collective = part.collective;
-  std::vector<Message> sends, receives;
-  int64_t sent = 0, end = 0;
-  int64_t elementBytes = byteSize(collective.dtype);
-  if (collective.isAllReduce()) {
-    int64_t bytes = part.slices.back().end * elementBytes;
-    end = sent = aligned(bytes);
+  Shape shape = {count}, origin = {0};
+  int64_t pitch = aligned(count * byteSize(collective.dtype));
+  std::vector<BoxSource> terms;
+  const char *next = rank.scratch;
+  for (size_t i = 0; i < part.group.size(); ++i) {
+    bool isOwn = i == part.position;
+    terms.push_back({isOwn ? own : next, &shape, &origin});
+    next += isOwn ? 0 : pitch;
+  }
+  rank.kernels.run(collective.dtype, collective.reduction, dst, shape, origin,
+                   shape, terms, rank.gpu->communication);
+}
+
+void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
+                               char *dst) {
+  const Part &part = lane.part;
+  int64_t bytes = byteSize(part.collective.dtype);
+  int64_t count = part.slices.back().end;
+  if (part.peers.empty() || count == 0) {
+    if (src != dst)
+      rank.gpu->copy(dst, src, count * bytes, rank.gpu->communication);
+    return;
+  }
+  auto toScratch = [&](int64_t elements) {
+    std::vector<Message> receives;
+    char *next = rank.scratch;
     for (int64_t peer : part.peers) {
-      sends.push_back({peer, 0, bytes});
-      receives.push_back({peer, end, bytes});
-      end += aligned(bytes);
+      receives.push_back({peer, next, elements * bytes});
+      next += aligned(elements * bytes);
     }
-  } else {
-    for (const Part::Message &message : part.sends) {
-      sends.push_back({message.peer, end, message.bytes});
-      end += aligned(message.bytes);
-    }
-    sent = end;
-    for (const Part::Message &message : part.receives) {
-      receives.push_back({message.peer, end, message.bytes});
-      end += aligned(message.bytes);
-    }
-  }
-  std::erase_if(sends, [](const Message &each) { return each.bytes == 0; });
-  Rank &self = ranks[rank];
-  transfer.slot = take(self, end);
-  for (const Message &message : receives) {
-    transfer.received.push_back(message.offset);
-    transfer.traffic.received += message.bytes;
-  }
-  for (const Message &message : sends)
-    transfer.traffic.sent += message.bytes;
-  std::erase_if(receives, [](const Message &each) { return each.bytes == 0; });
-  if (sends.empty() && receives.empty()) {
-    self.gpu->record(transfer.slot.done, self.gpu->communication);
-    return;
-  }
-
-  char *pinned = transfer.slot.pinned;
-  if (collective.isAllReduce())
-    std::memcpy(pinned, transfer.src, static_cast<size_t>(sends[0].bytes));
-  int64_t offset = 0;
-  for (const Part::Message &message : part.sends) {
-    part.pack(message, transfer.src, pinned + offset);
-    offset += aligned(message.bytes);
-  }
-
-  cuda::Stream stream = self.gpu->communication;
-  auto at = [&](int64_t from) {
-    return reinterpret_cast<char *>(transfer.slot.memory) + from;
+    return receives;
   };
-  if (!sends.empty())
-    self.gpu->copy(at(0), pinned, sent, stream);
-  ready(rank);
-  check(rank, nccl.groupStart.symbol, nccl.groupStart.function());
-  cuda::NcclStatus status = 0;
-  auto keep = [&](cuda::NcclStatus next) {
-    if (!status || status == cuda::kNcclInProgress)
-      status = next;
+  if (part.isSmall) {
+    std::vector<Message> sends;
+    for (int64_t peer : part.peers)
+      sends.push_back({peer, src, count * bytes});
+    exchange(rank, lane, sends, toScratch(count));
+    return reduceTerms(rank, lane, src, dst, count);
+  }
+  // Of slices that end before others nothing is left to exchange.
+  const Slice &own = part.slices[part.position];
+  auto left = [&](const Slice &slice, int64_t done) {
+    return std::clamp<int64_t>(slice.size() - done, 0, lane.chunk);
   };
-  for (const Message &message : sends)
-    keep(nccl.send.function(at(message.offset), size_t(message.bytes),
-                            cuda::kNcclBytes, int(message.peer),
-                            self.communicator, stream));
-  for (const Message &message : receives)
-    keep(nccl.recv.function(at(message.offset), size_t(message.bytes),
-                            cuda::kNcclBytes, int(message.peer),
-                            self.communicator, stream));
-  // Also where a call has failed: a group is ended.
-  keep(nccl.groupEnd.function());
-  check(rank, "a group of sends and receives", status);
-  ready(rank);
-  if (!receives.empty())
-    self.gpu->copy(pinned + sent, at(sent), end - sent, stream);
-  self.gpu->record(transfer.slot.done, stream);
+  for (int64_t done = 0; done < part.slices[0].size(); done += lane.chunk) {
+    std::vector<Message> sends;
+    for (size_t i = 0; i < part.group.size(); ++i)
+      if (i != part.position)
+        sends.push_back({part.group[i],
+                         src + (part.slices[i].begin + done) * bytes,
+                         left(part.slices[i], done) * bytes});
+    int64_t mine = left(own, done);
+    exchange(rank, lane, sends, toScratch(mine));
+    int64_t at = (own.begin + done) * bytes;
+    if (mine > 0)
+      reduceTerms(rank, lane, src + at, dst + at, mine);
+  }
+  std::vector<Message> sends, receives;
+  for (size_t i = 0; i < part.group.size(); ++i)
+    if (i != part.position) {
+      const Slice &its = part.slices[i];
+      sends.push_back(
+          {part.group[i], dst + own.begin * bytes, own.size() * bytes});
+      receives.push_back(
+          {part.group[i], dst + its.begin * bytes, its.size() * bytes});
+    }
+  exchange(rank, lane, sends, receives);
 }
 
-/// Fills the destination from what is there.
-void NcclTransport::complete(Open &transfer) {
-  const Part &part = *transfer.part;
+/// Puts a transfer on the stream.
+void Implementation::put(Rank &rank, const Lane &lane, const char *src,
+                         char *dst) {
+  const Part &part = lane.part;
   const Collective &collective = part.collective;
-  const char *pinned = transfer.slot.pinned;
-  if (collective.isAllReduce()) {
-    if (part.peers.empty()) {
-      if (transfer.dst != transfer.src)
-        std::copy_n(transfer.src,
-                    part.slices.back().end * byteSize(collective.dtype),
-                    transfer.dst);
-      return;
+  if (collective.isAllReduce())
+    return reduceAll(rank, lane, src, dst);
+  cuda::Stream stream = rank.gpu->communication;
+  auto placeOf = [&](const Part::Message &message, const char *buffer) {
+    return message.direct ? buffer + *message.direct
+                          : rank.scratch + message.staging;
+  };
+  std::vector<Message> sends, receives;
+  for (const Part::Message &message : part.sends) {
+    sends.push_back({message.peer, placeOf(message, src), message.bytes});
+    if (message.direct)
+      continue;
+    const Shape &extents = collective.srcShapes.at(part.rank);
+    Shape origin(extents.size(), 0);
+    for (const Part::Piece &piece : message.pieces) {
+      BoxSource source = {src, &extents, piece.start};
+      rank.kernels.run(collective.dtype, std::nullopt,
+                       rank.scratch + message.staging + piece.offset,
+                       *piece.size, origin, *piece.size, {&source, 1}, stream);
     }
-    part.reduceSources(transfer.src, transfer.dst, [&](size_t peer) {
-      return pinned + transfer.received[peer];
-    });
-    return;
   }
-  for (size_t i = 0; i < part.receives.size(); ++i)
-    if (const Part::Message &message = part.receives[i]; message.direct)
-      std::memcpy(transfer.dst + *message.direct, pinned + transfer.received[i],
-                  static_cast<size_t>(message.bytes));
-  part.assemble(transfer.src, transfer.dst, [&](const Part::Message &message) {
-    return pinned + transfer.received[&message - &part.receives[0]];
-  });
+  for (const Part::Message &message : part.receives)
+    receives.push_back({message.peer, placeOf(message, dst), message.bytes});
+  exchange(rank, lane, std::move(sends), std::move(receives));
+  part.forEachAssembly(
+      src, [&](const Part::Message &message) { return placeOf(message, dst); },
+      [&](const Cell &cell, std::span<const BoxSource> sources) {
+        rank.kernels.run(collective.dtype, collective.reduction, dst,
+                         collective.dstShapes.at(part.rank), cell.dstStart,
+                         cell.size, sources, stream);
+      });
 }
 
-Ticket NcclTransport::start(int64_t rank, int64_t channel, const void *src,
-                            void *dst) {
-  Rank &self = ranks[rank];
-  self.gpu->attach();
+Ticket Implementation::start(int64_t number, int64_t channel, const void *src,
+                             void *dst) {
+  Rank &rank = *ranks[number];
+  rank.gpu->attach();
   stopIfAborted(rank);
-  // Kept before it begins: what fails on the way is given back by `reset`.
-  Open &transfer = self.open.emplace_back();
-  transfer.number = self.starts++;
-  transfer.part = &partOf(rank, channel);
-  transfer.src = static_cast<const char *>(src);
-  transfer.dst = static_cast<char *>(dst);
-  exchange(rank, transfer);
+  dropDone(rank);
+  put(rank, *rank.lanes.at(channel), static_cast<const char *>(src),
+      static_cast<char *>(dst));
+  Open transfer = {rank.starts++, channel};
+  if (rank.unused.empty()) {
+    transfer.done = rank.gpu->newEvent();
+  } else {
+    transfer.done = rank.unused.back();
+    rank.unused.pop_back();
+  }
+  rank.open.push_back(transfer);
+  rank.gpu->record(transfer.done, rank.gpu->communication);
   return {channel, transfer.number};
 }
 
-Open &NcclTransport::find(int64_t rank, const Ticket &ticket) {
-  for (Open &transfer : ranks[rank].open)
-    if (transfer.number == ticket.number)
+/// Forgets the first transfers, as far as they are done and nobody has to wait
+/// for them any more.
+void Implementation::dropDone(Rank &rank) {
+  while (!rank.open.empty() && rank.open.front().isOrdered &&
+         rank.gpu->isReached(rank.open.front().done)) {
+    rank.unused.push_back(rank.open.front().done);
+    rank.open.pop_front();
+  }
+}
+
+Open &Implementation::find(Rank &rank, const Ticket &ticket) {
+  for (Open &transfer : rank.open)
+    if (transfer.number == ticket.number && !transfer.isOrdered)
       return transfer;
   throw Error("transfer " + std::to_string(ticket.number) +
               " was not started, or has been waited for");
 }
 
-/// Whether the transfer is done.
-bool NcclTransport::progress(int64_t rank, Open &transfer) {
+Traffic Implementation::order(int64_t number, const Ticket &ticket,
+                              cuda::Stream stream) {
+  Rank &rank = *ranks[number];
   stopIfAborted(rank);
-  if (transfer.isDone)
-    return true;
-  Rank &self = ranks[rank];
-  cuda::NcclStatus status = 0;
-  check(rank, nccl.commGetAsyncError.symbol,
-        nccl.commGetAsyncError.function(self.communicator, &status));
-  check(rank, "a communicator", status);
-  cuda::Status there = self.gpu->driver.eventQuery.function(transfer.slot.done);
-  if (there == cuda::kNotReady)
-    return false;
-  self.gpu->check(self.gpu->driver.eventQuery.symbol, there);
-  complete(transfer);
-  return transfer.isDone = true;
-}
-
-bool NcclTransport::test(int64_t rank, const Ticket &ticket) {
-  ranks[rank].gpu->attach();
-  return progress(rank, find(rank, ticket));
-}
-
-Traffic NcclTransport::wait(int64_t rank, const Ticket &ticket) {
-  Rank &self = ranks[rank];
-  self.gpu->attach();
   Open &transfer = find(rank, ticket);
+  rank.gpu->wait(stream, transfer.done);
+  transfer.isOrdered = true;
+  return rank.lanes.at(ticket.channel)->part.traffic;
+}
+
+bool Implementation::test(int64_t number, const Ticket &ticket) {
+  Rank &rank = *ranks[number];
+  rank.gpu->attach();
+  watch(rank);
+  return rank.gpu->isReached(find(rank, ticket).done);
+}
+
+Traffic Implementation::wait(int64_t number, const Ticket &ticket) {
+  Rank &rank = *ranks[number];
+  rank.gpu->attach();
   auto begin = std::chrono::steady_clock::now();
-  while (!progress(rank, transfer))
-    std::this_thread::yield();
-  Traffic traffic = transfer.traffic;
+  stopIfAborted(rank);
+  Open &transfer = find(rank, ticket);
+  rank.gpu->synchronize(transfer.done);
+  transfer.isOrdered = true;
+  Traffic traffic = rank.lanes.at(ticket.channel)->part.traffic;
   traffic.waitedSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
-  give(self, transfer.slot);
-  std::erase_if(self.open,
-                [&](const Open &each) { return each.number == ticket.number; });
   return traffic;
 }
 
 } // namespace
 
-std::unique_ptr<Transport> createNcclTransport(const format::Program &program,
-                                               const cuda::Libraries &libraries,
-                                               const cuda::Nccl &nccl) {
-  return std::make_unique<NcclTransport>(program, libraries, nccl);
+std::unique_ptr<NcclTransport>
+createNcclTransport(const format::Program &program,
+                    std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                    const cuda::Libraries &libraries,
+                    const Exchange &exchange) {
+  return std::make_unique<Implementation>(program, std::move(gpus), libraries,
+                                          exchange);
 }
 
 } // namespace whale::runtime

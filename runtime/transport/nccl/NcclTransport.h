@@ -9,17 +9,48 @@
 #ifndef WHALE_RUNTIME_TRANSPORT_NCCL_NCCLTRANSPORT_H
 #define WHALE_RUNTIME_TRANSPORT_NCCL_NCCLTRANSPORT_H
 
-#include "cuda/Libraries.h"
+#include "cuda/Gpu.h"
 #include "transport/Transport.h"
+#include "transport/message/Mover.h"
 
 namespace whale::runtime {
 
-/// A transport between ranks that are threads of this process, each on the GPU
-/// of its number. Buffers are in the host's memory. `program` and the tables
-/// outlive the transport. Throws Error.
-std::unique_ptr<Transport> createNcclTransport(const format::Program &program,
-                                               const cuda::Libraries &libraries,
-                                               const cuda::Nccl &nccl);
+/// An error that ended a transfer.
+struct TransferError : Error {
+  TransferError(int64_t channel, const std::string &what)
+      : Error(what), channel(channel) {}
+  const int64_t channel;
+};
+
+/// A transport whose buffers are in the memory of the ranks' GPUs. `start` puts
+/// the rank's part on its communication stream, behind what is there. It has
+/// the program's channels only.
+class NcclTransport : public Transport {
+public:
+  /// Whether a channel goes this way: each rank that exchanges data in it is on
+  /// a GPU of its own, and its reduction has a kernel. The same in all
+  /// processes.
+  virtual bool carries(int64_t channel) const = 0;
+  /// Why it does not carry all channels; empty where it does.
+  virtual const std::string &refusal() const = 0;
+  /// In place of `wait`: what is put on the stream from now on runs after the
+  /// transfer. Returns at once.
+  virtual Traffic order(int64_t rank, const Ticket &ticket,
+                        cuda::Stream stream) = 0;
+  /// The channel of the first transfer that is not done, while the rank waits
+  /// for its GPU. From any thread.
+  virtual std::optional<int64_t> awaited(int64_t rank) const = 0;
+  /// Memory that it has taken of the rank's GPU.
+  virtual int64_t scratchBytes(int64_t rank) const = 0;
+};
+
+/// `gpus`: by rank, null for those of other processes and those that are on no
+/// GPU. Collective where `exchange` is. `program` and the tables outlive the
+/// transport. NCCL is opened where it carries something. Throws Error.
+std::unique_ptr<NcclTransport>
+createNcclTransport(const format::Program &program,
+                    std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                    const cuda::Libraries &libraries, const Exchange &exchange);
 
 } // namespace whale::runtime
 

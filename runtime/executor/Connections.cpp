@@ -1,0 +1,154 @@
+//===- Connections.cpp - How the ranks of a program are connected ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/Connections.h"
+
+#include "HostId.h"
+#include "device/cuda/CudaDevice.h"
+#include "transport/message/MessageTransport.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace whale::runtime {
+
+Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
+  auto ranks = static_cast<int64_t>(count);
+  int64_t processes = job ? job->processes() : 1;
+  process = job ? job->process() : 0;
+  if (processes > ranks)
+    throw Error("there are " + std::to_string(processes) + " processes for " +
+                std::to_string(ranks) + " ranks");
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    processOf.push_back(rank * processes / ranks);
+    if (processOf.back() == process)
+      local.push_back(rank);
+  }
+  if (processes == 1)
+    job = nullptr;
+}
+
+static Exchange exchangeOf(const Ranks &place, const char *what) {
+  return [job = place.job, what](const std::string &mine) {
+    return job ? job->allGather(what, mine) : std::vector<std::string>{mine};
+  };
+}
+
+static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
+                                                  const LoadOptions &options,
+                                                  const Ranks &place) {
+  TransportKind kind = options.transport.value_or(TransportKind::Nccl);
+  if (kind == TransportKind::Nccl)
+    kind = place.job ? TransportKind::Ucx : TransportKind::Local;
+  if (kind == TransportKind::Local) {
+    if (place.job)
+      throw Error("the transport 'local' is for ranks of one process");
+    // Late devices measure nothing.
+    return createLocalTransport(program.program,
+                                options.lateSeed ? Network() : options.network);
+  }
+  auto create = kind == TransportKind::Ucx ? createUcxMover : createMpiMover;
+  return createMessageTransport(
+      program.program, place.processOf, place.process,
+      create(exchangeOf(place, "addresses of the transport")),
+      options.lateSeed ? Network() : options.network);
+}
+
+Connections::Connections(const BoundProgram &program,
+                         const LoadOptions &options, const Ranks &place)
+    : program(program), options(options),
+      transport(createTransport(program, options, place)) {
+  if (program.program.target == "cuda")
+    connectGpus(place);
+  else if (options.transport == TransportKind::Nccl)
+    throw Error("the transport 'nccl' is for programs for 'cuda', this one is "
+                "for '" +
+                program.program.target + "'");
+}
+
+/// How many ranks the processes before this one have on its host.
+static size_t ranksBefore(const Ranks &place) {
+  std::vector<std::string> hosts = exchangeOf(place, "hosts")(hostId());
+  return static_cast<size_t>(
+      std::ranges::count_if(place.processOf, [&](int64_t process) {
+        return process < place.process &&
+               hosts[process] == hosts[place.job ? place.process : 0];
+      }));
+}
+
+/// The ranks of a host take its GPUs in turn.
+void Connections::connectGpus(const Ranks &place) {
+  const cuda::Libraries &libraries =
+      program.testLibraries ? *program.testLibraries : cuda::openLibraries();
+  int count = 0;
+  if (libraries.driver.deviceGetCount.function(&count) || count < 1)
+    throw Error("the driver finds no GPU");
+  gpus.resize(place.processOf.size());
+  size_t next = ranksBefore(place);
+  for (int64_t rank : place.local)
+    gpus[rank] = std::make_shared<cuda::Gpu>(
+        libraries, static_cast<int>(next++ % static_cast<size_t>(count)));
+  if (options.transport.value_or(TransportKind::Nccl) != TransportKind::Nccl)
+    return;
+  gpuTransport = createNcclTransport(program.program, gpus, libraries,
+                                     exchangeOf(place, "GPUs"));
+  if (std::string why = gpuTransport->refusal();
+      options.transport && !why.empty())
+    throw Error("the transport 'nccl' cannot carry all data: " + why);
+}
+
+std::vector<std::unique_ptr<Device>>
+Connections::createDevices(const Ranks &place) {
+  std::vector<std::unique_ptr<Device>> devices;
+  if (options.lateSeed && gpus.empty())
+    devices = createLateDevices(program.program, options.threadsPerRank,
+                                *transport, *options.lateSeed);
+  devices.resize(place.processOf.size());
+  const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
+  for (int64_t rank : place.local)
+    if (!gpus.empty())
+      devices[rank] =
+          createCudaDevice(gpus[rank], program, transport.get(), rank,
+                           {.threads = options.threadsPerRank,
+                            .isSynchronous = synchronous && *synchronous,
+                            .nccl = gpuTransport.get()});
+    else if (!devices[rank])
+      devices[rank] =
+          createCpuDevice(options.threadsPerRank, transport.get(), rank);
+  return devices;
+}
+
+void Connections::reset() {
+  transport->reset();
+  if (gpuTransport)
+    gpuTransport->reset();
+}
+
+void Connections::finish(int64_t rank) {
+  transport->finish(rank);
+  if (gpuTransport)
+    gpuTransport->finish(rank);
+}
+
+void Connections::abort() {
+  transport->abort();
+  if (gpuTransport)
+    gpuTransport->abort();
+}
+
+bool Connections::settle() {
+  bool isSettled = !gpuTransport || gpuTransport->settle();
+  return transport->settle() && isSettled;
+}
+
+void Connections::release() {
+  transport.release();
+  gpuTransport.release();
+}
+
+} // namespace whale::runtime

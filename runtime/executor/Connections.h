@@ -1,0 +1,71 @@
+//===- Connections.h - How the ranks of a program are connected -*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EXECUTOR_CONNECTIONS_H
+#define WHALE_RUNTIME_EXECUTOR_CONNECTIONS_H
+
+#include "device/Device.h"
+#include "transport/nccl/NcclTransport.h"
+#include "whale/Runtime/Program.h"
+
+namespace whale::runtime {
+
+/// Which ranks run in this process.
+struct Ranks {
+  /// All ranks in one process.
+  explicit Ranks(size_t count) : Ranks(count, nullptr) {}
+  Ranks(size_t count, std::shared_ptr<Job> job);
+
+  bool isLocal(size_t rank) const { return processOf[rank] == process; }
+
+  /// Null where there is one process.
+  std::shared_ptr<Job> job;
+  int64_t process = 0;
+  /// By rank.
+  std::vector<int64_t> processOf;
+  std::vector<int64_t> local;
+};
+
+/// The transports of a program: one between all ranks, through the memory of
+/// their hosts, and NCCL where ranks are on GPUs. Both are aborted together.
+class Connections {
+public:
+  /// All outlive it. Collective where there are several processes.
+  Connections(const BoundProgram &program, const LoadOptions &options,
+              const Ranks &place);
+
+  /// Those of this process, by rank.
+  std::vector<std::unique_ptr<Device>> createDevices(const Ranks &place);
+
+  Transport &host() { return *transport; }
+  /// Null where all data goes through the host.
+  const NcclTransport *nccl() const { return gpuTransport.get(); }
+
+  void reset();
+  void finish(int64_t rank);
+  void abort();
+  bool aborted() const { return transport->aborted(); }
+  bool settle();
+  /// Leaves the transports' memory alone: they may use it as long as the
+  /// process lives.
+  void release();
+
+private:
+  void connectGpus(const Ranks &place);
+
+  const BoundProgram &program;
+  const LoadOptions &options;
+  std::unique_ptr<Transport> transport;
+  /// By rank; null where it is not here, empty where no rank has one.
+  std::vector<std::shared_ptr<cuda::Gpu>> gpus;
+  std::unique_ptr<NcclTransport> gpuTransport;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EXECUTOR_CONNECTIONS_H

@@ -1,0 +1,185 @@
+//===- Communicators.cpp - NCCL's communicators of a program --------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: groups of ranks, and groups of sends and receives between them. Out:
+// calls of NCCL. A communicator is known by its group's address. Processes tell
+// each other, as text, which GPU each of their ranks is on, and the names of
+// the communicators whose first rank they have. Each call of NCCL returns at
+// once; how far a communicator is has to be asked for (ready).
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/nccl/Communicators.h"
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace whale::runtime::nccl {
+
+template <size_t Count>
+static std::string hexOf(const char (&bytes)[Count]) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (char each : bytes) {
+    auto byte = static_cast<unsigned char>(each);
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+/// Calls `visit` with each number and word of the lines of all processes.
+static void
+forEachLine(const std::vector<std::string> &texts,
+            const std::function<void(size_t, const std::string &)> &visit) {
+  for (const std::string &text : texts) {
+    std::istringstream words(text);
+    size_t number;
+    for (std::string word; words >> number >> word;)
+      visit(number, word);
+  }
+}
+
+static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
+  if (!status || status == cuda::kNcclInProgress)
+    status = next;
+}
+
+std::vector<std::string> Communicators::gpuOfRanks() const {
+  std::ostringstream mine;
+  for (size_t rank = 0; rank < gpus.size(); ++rank)
+    if (gpus[rank])
+      mine << rank << ' ' << hexOf(gpus[rank]->id().bytes) << '\n';
+  std::vector<std::string> all(gpus.size());
+  forEachLine(exchange(mine.str()),
+              [&](size_t rank, const std::string &id) { all.at(rank) = id; });
+  return all;
+}
+
+void Communicators::connect(const Groups &groups) {
+  if (groups.empty())
+    return;
+  nccl = &cuda::openNccl(libraries);
+  std::ostringstream mine;
+  size_t count = 0;
+  for (const Group &group : groups) {
+    size_t number = count++;
+    if (!gpus[group[0]])
+      continue;
+    cuda::CommunicatorId id;
+    check(nccl->getUniqueId.symbol, nccl->getUniqueId.function(&id));
+    mine << number << ' ' << hexOf(id.bytes) << '\n';
+  }
+  std::vector<cuda::CommunicatorId> ids(count);
+  forEachLine(exchange(mine.str()), [&](size_t number, const std::string &id) {
+    for (size_t i = 0; i < sizeof(cuda::CommunicatorId); ++i)
+      ids.at(number).bytes[i] =
+          static_cast<char>(std::stoi(id.substr(2 * i, 2), nullptr, 16));
+  });
+  auto id = ids.begin();
+  for (const Group &group : groups) {
+    cuda::NcclStatus status = nccl->groupStart.function();
+    std::vector<cuda::Communicator *> places;
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (!gpus[group[i]])
+        continue;
+      gpus[group[i]]->attach();
+      cuda::Communicator &place = ofRank[group[i]][&group];
+      places.push_back(&place);
+      cuda::CommunicatorConfig config;
+      keepFirstError(status, nccl->commInitRankConfig.function(
+                                 &place, static_cast<int>(group.size()), *id,
+                                 static_cast<int>(i), &config));
+    }
+    ++id;
+    keepFirstError(status, nccl->groupEnd.function());
+    check(nccl->commInitRankConfig.symbol, status);
+    // None is ready before all have come.
+    for (cuda::Communicator *place : places)
+      ready(*place);
+  }
+}
+
+void Communicators::check(const char *function, cuda::NcclStatus status,
+                          cuda::Communicator communicator,
+                          std::optional<int64_t> channel) const {
+  if (!status || status == cuda::kNcclInProgress)
+    return;
+  const char *last = nccl->getLastError.function(communicator);
+  std::string what = std::string("NCCL: ") + function + ": " +
+                     nccl->getErrorString.function(status) +
+                     (last && *last ? " (" + std::string(last) + ")" : "");
+  if (channel)
+    throw TransferError(*channel, what);
+  throw Error(what);
+}
+
+/// Throws where the communicator has failed.
+bool Communicators::isReady(cuda::Communicator communicator,
+                            std::optional<int64_t> channel) const {
+  cuda::NcclStatus status = 0;
+  check(nccl->commGetAsyncError.symbol,
+        nccl->commGetAsyncError.function(communicator, &status), communicator,
+        channel);
+  check("a communicator", status, communicator, channel);
+  return !status;
+}
+
+/// Returns when the communicator may be used.
+void Communicators::ready(cuda::Communicator communicator,
+                          std::optional<int64_t> channel) const {
+  throwIfStopped();
+  while (!isReady(communicator, channel)) {
+    std::this_thread::yield();
+    throwIfStopped();
+  }
+}
+
+void Communicators::check(int64_t rank, std::optional<int64_t> channel) const {
+  for (const auto &[group, communicator] : ofRank[rank])
+    isReady(communicator, channel);
+}
+
+void Communicators::put(int64_t rank, const Group &group, int64_t channel,
+                        std::vector<Message> sends,
+                        std::vector<Message> receives) {
+  for (std::vector<Message> *list : {&sends, &receives})
+    std::erase_if(*list, [](const Message &each) { return each.bytes == 0; });
+  if (sends.empty() && receives.empty())
+    return;
+  cuda::Communicator communicator = ofRank[rank].at(&group);
+  cuda::Stream stream = gpus[rank]->communication;
+  auto memberOf = [&](int64_t peer) {
+    return static_cast<int>(std::ranges::find(group, peer) - group.begin());
+  };
+  cuda::NcclStatus status = nccl->groupStart.function();
+  for (const Message &each : sends)
+    keepFirstError(status, nccl->send.function(
+                               each.data, size_t(each.bytes), cuda::kNcclBytes,
+                               memberOf(each.peer), communicator, stream));
+  for (const Message &each : receives)
+    keepFirstError(
+        status, nccl->recv.function(const_cast<void *>(each.data),
+                                    size_t(each.bytes), cuda::kNcclBytes,
+                                    memberOf(each.peer), communicator, stream));
+  // Also where a call has failed: a group is ended.
+  keepFirstError(status, nccl->groupEnd.function());
+  check("a group of sends and receives", status, communicator, channel);
+  ready(communicator, channel);
+}
+
+void Communicators::abandon(int64_t rank) {
+  for (const auto &[group, communicator] : std::exchange(ofRank[rank], {}))
+    if (communicator)
+      nccl->commAbort.function(communicator);
+  gpus[rank]->driver.streamSynchronize.function(gpus[rank]->communication);
+}
+
+} // namespace whale::runtime::nccl

@@ -1,0 +1,78 @@
+//===- Communicators.h - NCCL's communicators of a program ------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_TRANSPORT_NCCL_COMMUNICATORS_H
+#define WHALE_RUNTIME_TRANSPORT_NCCL_COMMUNICATORS_H
+
+#include "transport/nccl/NcclTransport.h"
+
+#include <atomic>
+
+namespace whale::runtime::nccl {
+
+/// Bytes for a rank, or from one.
+struct Message {
+  int64_t peer;
+  const void *data;
+  int64_t bytes;
+};
+
+/// The communicators of groups of ranks, of which some are here. A rank's
+/// methods are called on the thread that its GPU is attached to. None blocks
+/// for longer than `stop` is false: then they throw Aborted.
+class Communicators {
+public:
+  /// `gpus` by rank, null for those that are not here.
+  Communicators(const cuda::Libraries &libraries,
+                std::vector<std::shared_ptr<cuda::Gpu>> gpus, Exchange exchange)
+      : libraries(libraries), gpus(std::move(gpus)),
+        exchange(std::move(exchange)), ofRank(this->gpus.size()) {}
+
+  const std::vector<std::shared_ptr<cuda::Gpu>> &localGpus() const {
+    return gpus;
+  }
+  /// By rank of all processes, what tells its GPU from others; empty where it
+  /// is on none. Collective.
+  std::vector<std::string> gpuOfRanks() const;
+
+  /// Makes one for each group, in their order. Collective; the groups stay.
+  void connect(const Groups &groups);
+  /// Puts a group of sends and receives on the rank's communication stream.
+  void put(int64_t rank, const Group &group, int64_t channel,
+           std::vector<Message> sends, std::vector<Message> receives);
+  /// Throws the error of NCCL, if there is one, of a channel if that is known.
+  void check(int64_t rank, std::optional<int64_t> channel) const;
+  void throwIfStopped() const {
+    if (stop)
+      throw Aborted();
+  }
+  /// Ends what is on the rank's communication stream.
+  void abandon(int64_t rank);
+
+  std::atomic<bool> stop = false;
+
+private:
+  void check(const char *function, cuda::NcclStatus status,
+             cuda::Communicator communicator = nullptr,
+             std::optional<int64_t> channel = std::nullopt) const;
+  bool isReady(cuda::Communicator communicator,
+               std::optional<int64_t> channel) const;
+  void ready(cuda::Communicator communicator,
+             std::optional<int64_t> channel = std::nullopt) const;
+
+  const cuda::Libraries &libraries;
+  /// Opened when the first one is made.
+  const cuda::Nccl *nccl = nullptr;
+  const std::vector<std::shared_ptr<cuda::Gpu>> gpus;
+  const Exchange exchange;
+  std::vector<std::map<const Group *, cuda::Communicator>> ofRank;
+};
+
+} // namespace whale::runtime::nccl
+
+#endif // WHALE_RUNTIME_TRANSPORT_NCCL_COMMUNICATORS_H

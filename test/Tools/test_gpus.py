@@ -1,0 +1,89 @@
+"""Ranks on GPUs of a test machine, in one process and in several: NCCL gives the
+bits that the host gives, and an end of one process ends all."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+from jobs import ENDLESS, HANG, bits, command, compile_, error, run
+
+TOOLKIT = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+pytestmark = pytest.mark.skipif(
+    not any(
+        os.path.exists(f"{place}/libdevice/libdevice.10.bc")
+        for place in (f"{TOOLKIT}/nvvm", "/usr/lib/nvidia-cuda-toolkit")
+    ),
+    reason="there is no libdevice",
+)
+
+
+def machine(folder: pathlib.Path) -> dict[str, str]:
+    """Variables for eight GPUs that the processes of a job share."""
+    return {
+        "WHALE_TEST_CUDA": "7",
+        "WHALE_TEST_CUDA_DIRECTORY": str(folder / "machine"),
+    }
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "split"])
+def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
+    # Larger than what all ranks send to all others.
+    program = compile_(tmp_path, strategy, n=500, target="cuda-test")
+    one = run(program, "host", "--transport=local", WHALE_TEST_CUDA="3")
+    assert one.returncode == 0, one.stderr
+    many = run(program, "threads", "--transport=nccl", WHALE_TEST_CUDA="5")
+    assert many.returncode == 0, many.stderr
+    assert bits(program, "host") == bits(program, "threads")
+    for count in 2, 4:
+        variables = machine(tmp_path / str(count))
+        # It is the default, too.
+        many = run(program, "processes", f"--nprocs={count}", **variables)
+        assert many.returncode == 0, many.stderr
+        assert bits(program, "host") == bits(program, "processes")
+        entered = list((tmp_path / str(count)).glob("machine/*/rank-*"))
+        assert len(entered) % 4 == 0 and entered
+
+
+def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:
+    nine = '{"nodes": [{"devices": [{"kind": "cpu", "count": 9}]}]}'
+    program = compile_(
+        tmp_path, "none", devices=nine, target="cuda-test"
+    )
+    # Nothing is exchanged.
+    good = run(program, "out", "--transport=nccl", WHALE_TEST_CUDA="1")
+    assert good.returncode == 0, good.stderr
+    program = compile_(
+        tmp_path, "replicate", n=90, devices=nine, target="cuda-test"
+    )
+    text = error(run(program, "out", "--transport=nccl", WHALE_TEST_CUDA="1"))
+    assert "the transport 'nccl' cannot carry all data: " in text
+    assert "ranks 0 and 8 share a GPU" in text
+    # By default it carries what it can, here nothing.
+    good = run(program, "out", WHALE_TEST_CUDA="1")
+    assert good.returncode == 0, good.stderr
+
+
+def test_a_process_dies(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate", target="cuda-test")
+    job = subprocess.Popen(
+        command(program, "out", "--nprocs=4", ENDLESS),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | machine(tmp_path),
+    )
+    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    # Into the steps: the communicators exchange messages.
+    while not list((tmp_path / "machine").glob("*/*-*-*")):
+        assert job.poll() is None
+        time.sleep(0.05)
+    os.kill(sorted(map(int, children.read_text().split()))[2], signal.SIGKILL)
+    begin = time.monotonic()
+    _, text = job.communicate(timeout=HANG)
+    assert job.returncode == 1
+    assert "process 2" in text
+    assert time.monotonic() - begin < 10
