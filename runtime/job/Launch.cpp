@@ -166,10 +166,24 @@ static pid_t start(int64_t process, bool isPrinter, int64_t total,
   _exit(127);
 }
 
+/// Each process of another launcher would begin a job of its own, and all write
+/// the same files.
+static void refuseOtherLaunchers() {
+  for (const char *name :
+       {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"})
+    if (const char *text = std::getenv(name); text && std::atoll(text) > 1)
+      throw Error(std::string("--nprocs: ") + text +
+                  " processes have been started already (" + name +
+                  "): leave it out, or say by --coordinator and --node which "
+                  "of the hosts each is");
+}
+
 int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &host, int port,
                  const std::vector<std::string> &arguments,
                  const std::string &logDirectory) {
+  if (count == total)
+    refuseOtherLaunchers();
   int listener = -1;
   if (first == 0) {
     if (!job::isLoopback(host))

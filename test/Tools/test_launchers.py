@@ -77,6 +77,18 @@ def test_mpi_needs_its_launcher(tmp_path: pathlib.Path) -> None:
     assert "MPI has 1 processes, the job has 2" in result.stderr
 
 
+def test_two_launchers(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    result = subprocess.run(
+        [*MPIRUN, "2", *command(program, "out", "--nprocs=2")],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert result.returncode == 1
+    assert "error: --nprocs: 2 processes have been started" in result.stderr
+
+
 @pytest.mark.parametrize("transport", ["ucx", "mpi"])
 def test_a_process_of_mpirun_dies(
     tmp_path: pathlib.Path, transport: str
