@@ -4,8 +4,11 @@
 # one precompiled header.
 # Written only where it differs, so that configuring anew rebuilds nothing.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/WhalePch.cpp CONTENT "")
-add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
-target_precompile_headers(WhalePch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
+if(WHALE_BUILD_COMPILER)
+  add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
+  target_precompile_headers(WhalePch PRIVATE
+    ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
+endif()
 
 # The same for what neither uses MLIR nor LLVM.
 add_library(WhaleRuntimePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)

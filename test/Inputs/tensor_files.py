@@ -24,6 +24,11 @@ _NAMES = {
 }  # fmt: skip
 
 
+def file_type(dtype: str) -> str:
+    """What a file calls a StableHLO element type."""
+    return _NAMES.get(dtype, "U8")
+
+
 def write(path: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
     """Makes a file; the tensors' order there is theirs here."""
     header, data = {}, b""
@@ -31,7 +36,7 @@ def write(path: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
         content = np.ascontiguousarray(value).tobytes()
         dtype = element_name(value.dtype)
         header[name] = {
-            "dtype": _NAMES.get(dtype, "U8"),
+            "dtype": file_type(dtype),
             "shape": list(value.shape) + [2] * (dtype == "complex<f64>"),
             "data_offsets": [len(data), len(data) + len(content)],
         }

@@ -51,9 +51,7 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
 
 def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:
     nine = '{"nodes": [{"devices": [{"kind": "cpu", "count": 9}]}]}'
-    program = compile_(
-        tmp_path, "none", devices=nine, target="cuda-test"
-    )
+    program = compile_(tmp_path, "none", devices=nine, target="cuda-test")
     # Nothing is exchanged.
     good = run(program, "out", "--transport=nccl", WHALE_TEST_CUDA="1")
     assert good.returncode == 0, good.stderr

@@ -9,6 +9,10 @@
 #ifndef WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H
 #define WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H
 
+#ifdef WHALE_WITHOUT_HOST_LIBRARIES
+#include "device/cpu/NoOperations.h"
+#else
+
 #include "device/cpu/Scratch.h"
 #include "program/Format.h"
 
@@ -130,5 +134,7 @@ private:
 };
 
 } // namespace whale::runtime
+
+#endif // WHALE_WITHOUT_HOST_LIBRARIES
 
 #endif // WHALE_RUNTIME_DEVICE_CPU_OPERATIONS_H

@@ -1,0 +1,188 @@
+"""Makes what a machine with a GPU and nothing else needs to check Whale.
+
+    scripts/gpu-bundle [OUT.tar.gz] [--gpu-arch=sm_90] [--cases=NAME,...]
+
+The runtime without compiler and without libraries of the host, compiled
+programs, and what the processor gives for them. There, unpack it and run
+whale-gpu/gpu-check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDERS = ("python", "benchmarks", "test/Inputs", "scripts")
+sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
+
+import gpu_cases  # noqa: E402
+import models  # noqa: E402
+import optax  # noqa: E402
+import tensor_files  # noqa: E402
+
+import whale as wh  # noqa: E402
+
+# A larger one does not fit where bundles are sent.
+MOST_BYTES = 48 << 20
+# Every machine has them, or they come with the driver.
+SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
+GPT = {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 16}
+LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
+MODELS: dict[str, tuple[str, int, Any]] = {
+    # name: kind, ranks, model
+    "gpt": ("step", 1, lambda: models.gpt(False, **GPT)),
+    "gpt-bf16": ("step", 1, lambda: models.gpt(False, **GPT, dtype="bfloat16")),
+    "lstm": ("step", 1, lambda: models.lstm(False, 4, 6, 12, 16, 10)),
+    "moe": ("step", 1, lambda: models.moe(False, 2, 16, 16, 4, 32)),
+    "rope": (
+        *("step", 1),
+        lambda: models.rope_transformer(
+            False, 1, 32, 4, 2, 48, 64, batch=2, context=16
+        ),
+    ),
+    "gpt-2": ("ranks", 2, lambda: models.gpt(True, **GPT)),
+    "gpt-large-bf16": (
+        *("speed", 1),
+        lambda: models.gpt(False, **LARGE, dtype="bfloat16"),
+    ),
+}
+
+
+def kernels() -> str:
+    """The text of a program with many kernels of all kinds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "kernels.mlir")
+        script = ROOT / "test/Inputs/gpu_kernels.py"
+        subprocess.run([sys.executable, script, path], check=True)
+        return path.read_text()
+
+
+def lower(name: str) -> jax.stages.Lowered:
+    """A training step of a model."""
+    _, ranks, make = MODELS[name]
+    wh.init()
+    if ranks > 1:
+        wh.set_default_strategy(wh.replicate())
+    optimizer = optax.sgd(0.1, momentum=0.9)
+    workload = dataclasses.replace(make(), optimizer=optimizer)
+    params = jax.eval_shape(workload.init, jax.random.key(0))
+    state = jax.eval_shape(optimizer.init, params)
+    step = jax.jit(workload.train_step(), keep_unused=True)
+    return step.lower(params, state, workload.batch)
+
+
+def compile(text: str, path: pathlib.Path, *options: str) -> dict[str, Any]:
+    """Makes a program directory; what its manifest says."""
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        tool = ROOT / "build/bin/whale-compile"
+        subprocess.run([tool, file.name, f"-o={path}", *options], check=True)
+    manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text())
+    return manifest
+
+
+def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
+    """Puts a case into the bundle; returns what is known of it."""
+    kind, ranks, _ = MODELS.get(name, ("kernels", 1, None))
+    if kind == "kernels":
+        text = kernels()
+    else:
+        lowered = lower(name)
+        text = lowered.as_text(debug_info=True)
+    cluster = f"--cluster={ranks}"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        flags = [cluster, f"--target={options.target}"]
+        if options.target == "cuda":
+            flags.append(f"--gpu-arch={options.gpu_arch}")
+        if kind == "speed":
+            # Results are the arguments of the next step, and the loss.
+            count = len(jax.tree.leaves(lowered.out_info)) - 1
+            pairs = ",".join(f"arg{i}:result{i}" for i in range(count))
+            flags.append(f"--feedback={pairs}")
+        program = bundle / f"programs/{name}.whale"
+        manifest = compile(text, program, *flags)
+        case = {
+            "name": name,
+            "kind": kind,
+            "inputs": [
+                [tensor_files.file_type(entry["dtype"]), entry["shape"]]
+                for entry in manifest["arguments"]
+            ],
+        }
+        if kind != "speed":
+            compile(text, folder / "cpu.whale", cluster, "--target=cpu")
+            gpu_cases.write_inputs(folder / "in", case)
+            run = [ROOT / "build/bin/whale-run", folder / "cpu.whale"]
+            files = [f"--inputs={folder}/in", f"--outputs={folder}/out"]
+            subprocess.run([*run, *files], check=True)
+            shutil.copy(folder / "out", bundle / "expected" / name)
+    return case
+
+
+def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
+    """Puts whale-run and the libraries that it is linked with into it."""
+    shutil.copy(tool, bundle / "bin/whale-run")
+    linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
+    for library in re.findall(r"=> (/\S+)", linked.stdout):
+        if not SYSTEM.search(pathlib.Path(library).name):
+            shutil.copy(library, bundle / "lib")
+    for script in ("gpu-check", "gpu_cases.py"):
+        shutil.copy(ROOT / "scripts" / script, bundle)
+
+
+def main() -> None:
+    """Builds, compiles, and packs."""
+    names = ["kernels", *MODELS]
+    parser = argparse.ArgumentParser(
+        prog="gpu-bundle",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("out", nargs="?", default="whale-gpu.tar.gz")
+    parser.add_argument("--gpu-arch", default="sm_90", metavar="sm_NN")
+    parser.add_argument("--cases", default=",".join(names), metavar="NAMES")
+    parser.add_argument("--target", default="cuda", help=argparse.SUPPRESS)
+    parser.add_argument("--whale-run", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.whale_run:
+        tool = pathlib.Path(options.whale_run)
+    else:
+        subprocess.run(["cmake", "--preset=gpu"], check=True, cwd=ROOT)
+        subprocess.run(["ninja", "-C", ROOT / "build/gpu"], check=True)
+        tool = ROOT / "build/gpu/bin/whale-run"
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = pathlib.Path(folder, "whale-gpu")
+        for inner in ("bin", "lib", "programs", "expected"):
+            (bundle / inner).mkdir(parents=True)
+        add_runtime(bundle, tool)
+        cases = [
+            add(name, bundle, options) for name in options.cases.split(",")
+        ]
+        (bundle / "cases.json").write_text(json.dumps(cases, indent=1))
+        with tarfile.open(options.out, "w:gz") as archive:
+            archive.add(bundle, bundle.name)
+    size = os.path.getsize(options.out)
+    print(f"{options.out}: {size / 1e6:.1f} MB, {len(cases)} programs")
+    if size > MOST_BYTES:
+        sys.exit(f"error: more than {MOST_BYTES >> 20} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Inputs and results of programs that are checked on a GPU.
+
+Needs Python alone: it is used where a bundle is made and where it is checked.
+Both sides make the inputs of a program from its name, so that none travel.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import math
+import pathlib
+import random
+import struct
+from typing import Any
+
+# Of a tensor of each element type: bytes, and which bits are random and which
+# are set. Floats are +-2^e m with e from -7 to -4; integers are from 0 to 3, so
+# that they are places in anything.
+_BITS = {
+    "F64": (8, 0x803FFFFFFFFFFFFF, 0x3F80000000000000),
+    "F32": (4, 0x81FFFFFF, 0x3C000000),
+    "F16": (2, 0x8FFF, 0x2000),
+    "BF16": (2, 0x81FF, 0x3C00),
+    "BOOL": (1, 1, 0),
+    **{f"{sign}{8 * size}": (size, 3, 0)
+       for sign in "IU" for size in (1, 2, 4, 8)},
+}  # fmt: skip
+# How far a result may be from the processor's, of the tensor's magnitude.
+TOLERANCES = {"F64": 1e-9, "F32": 1e-4, "F16": 2e-2, "BF16": 2e-2}
+# Numbers that are made at a time: whole numbers of Python hold them all.
+_BLOCK = 1 << 20
+
+Tensors = dict[str, tuple[str, list[int], bytes]]
+
+
+def random_elements(dtype: str, count: int, seed: str) -> bytes:
+    """The same elements on all machines.
+
+    Args:
+        dtype: as safetensors has it.
+    """
+    size, mask, base = _BITS[dtype]
+    source = random.Random(seed)
+    parts = []
+    for begin in range(0, count, _BLOCK):
+        here = min(_BLOCK, count - begin)
+        masks, bases = (
+            int.from_bytes(bits.to_bytes(size, "little") * here, "little")
+            for bits in (mask, base)
+        )
+        drawn = int.from_bytes(source.randbytes(size * here), "little")
+        parts.append((drawn & masks | bases).to_bytes(size * here, "little"))
+    return b"".join(parts)
+
+
+def write_inputs(path: pathlib.Path, case: dict[str, Any]) -> None:
+    """Makes the file of inputs of a case: of each, its dtype and shape."""
+    tensors: Tensors = {}
+    for number, (dtype, shape) in enumerate(case["inputs"]):
+        seed = f"{case['name']} {number}"
+        data = random_elements(dtype, math.prod(shape), seed)
+        tensors[f"arg{number}"] = dtype, shape, data
+    write(path, tensors)
+
+
+def write(path: pathlib.Path, tensors: Tensors) -> None:
+    """Writes a safetensors file."""
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        offsets = [at, at + len(data)]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, _, data in tensors.values():
+            file.write(data)
+
+
+def read(path: pathlib.Path) -> Tensors:
+    """Reads a safetensors file."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    body = content[8 + length :]
+    return {
+        name: (
+            entry["dtype"],
+            entry["shape"],
+            body[slice(*entry["data_offsets"])],
+        )
+        for name, entry in json.loads(content[8 : 8 + length]).items()
+        if name != "__metadata__"
+    }
+
+
+def _numbers(dtype: str, data: bytes) -> Any:
+    if dtype == "BF16":
+        wide = bytearray(2 * len(data))
+        wide[2::4], wide[3::4] = data[::2], data[1::2]
+        dtype, data = "F32", bytes(wide)
+    if dtype == "F16":
+        return struct.unpack(f"<{len(data) // 2}e", data)
+    return array.array("f" if dtype == "F32" else "d", data)
+
+
+def difference(expected: Tensors, found: Tensors) -> list[str]:
+    """A line for each result that is not what the processor gives."""
+    problems = []
+    for name, (dtype, shape, right) in expected.items():
+        if name not in found or found[name][:2] != (dtype, shape):
+            problems.append(f"{name}: {found.get(name, ['missing'])[:2]}")
+            continue
+        data = found[name][2]
+        if dtype not in TOLERANCES:
+            if data != right:
+                problems.append(f"{name} ({dtype}{shape}): other elements")
+            continue
+        pairs = list(zip(_numbers(dtype, right), _numbers(dtype, data)))
+        finite = [(a, b) for a, b in pairs if math.isfinite(a)]
+        rest = [(a, b) for a, b in pairs if not math.isfinite(a)]
+        most = max((abs(a) for a, _ in finite), default=0.0)
+        apart = max((abs(a - b) for a, b in finite), default=0.0)
+        if any(a != b and not (a != a and b != b) for a, b in rest) or not (
+            apart <= TOLERANCES[dtype] * most
+        ):
+            far = f"{apart / (most or 1):.2g} of its magnitude apart"
+            problems.append(f"{name} ({dtype}{shape}): {far}")
+    return problems
