@@ -26,8 +26,17 @@ static std::shared_ptr<Job> join(const std::string &host, int port,
   nb::gil_scoped_release release;
   JobOptions options;
   // All that a launcher would say may be given instead.
-  if (host.empty() || !process || !processes)
-    options = JobOptions::fromEnvironment().value_or(options);
+  if (host.empty() || !process || !processes) {
+    std::optional<JobOptions> launched = JobOptions::fromEnvironment();
+    // Not to be silently alone.
+    if (!launched && (!host.empty() || process) && !processes)
+      throw Error("nobody says how many processes there are: start them by "
+                  "mpirun, srun, torchrun or whale.launch, or give "
+                  "process_count=");
+    if (!launched && processes.value_or(1) > 1 && !process)
+      throw Error("nobody says which process this is: give process_index=");
+    options = launched.value_or(options);
+  }
   if (!host.empty()) {
     options.host = host;
     options.port = port;

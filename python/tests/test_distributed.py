@@ -42,11 +42,16 @@ step = wh.jit(train, cluster=cluster, batch_argnums=1)
 
 
 def run(
-    folder: pathlib.Path, body: str, count: int
+    folder: pathlib.Path,
+    body: str,
+    count: int,
+    progress_limit: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a script in so many processes; standard output is the first's."""
     script = folder / "script.py"
-    script.write_text(HEADER + textwrap.dedent(body))
+    join = f"init_distributed(progress_limit={progress_limit})"
+    header = HEADER.replace("init_distributed()", join)
+    script.write_text(header + textwrap.dedent(body))
     scratch = folder / "tmp"
     scratch.mkdir()
     result = subprocess.run(
@@ -88,6 +93,17 @@ def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
             assert "wh.gather" in str(error)
         else:
             raise AssertionError("read what is not here")
+        assert repr(y) == (
+            "whale.Array(parts in other processes, shape=(24, 8), "
+            "dtype=float32)")
+        assert not y.is_fully_replicated and new.is_fully_replicated
+        for wrong in -1, wh.process_count(), 1.5:
+            try:
+                lowered.batch_slices(wrong)
+            except IndexError as error:
+                assert repr(wrong) in str(error)
+            else:
+                raise AssertionError("there is no such process")
         assert np.allclose(wh.gather(y), x @ w, atol=1e-5)
         # The same whole in each process.
         again, (_, other) = step(w, x)
@@ -111,6 +127,48 @@ def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
     )
     assert result.stdout == f"done {count}\n", result.stderr
     assert result.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "other", ["pass", "sys.exit()", "wh.jit(jnp.sin, cluster=2)(x)"]
+)
+def test_one_process_gathers(tmp_path: pathlib.Path, other: str) -> None:
+    result = run(
+        tmp_path,
+        f"""
+        _, (loss, y) = step(w, x)
+        if me == 0:
+            wh.gather(y)
+        else:
+            {other}
+        """,
+        2,
+        progress_limit=3,
+    )
+    assert result.returncode == 1
+    assert "has made no progress for 3 seconds" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ("'h:7777'", "how many processes"),
+        ("process_index=0", "how many processes"),
+        ("process_count=2", "which process"),
+        ("progress_limit=float('nan')", "progress_limit: nan"),
+        ("progress_limit=-1", "progress_limit: -1"),
+    ],
+)
+def test_nobody_is_silently_alone(arguments: str, error: str) -> None:
+    code = f"import whale as wh; wh.init_distributed({arguments})"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )
+    assert result.returncode == 1
+    assert error in result.stderr
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -165,10 +165,17 @@ class Array(jax.Array):
     # JAX may put the gathered value on any device, as it may a NumPy array.
     committed = False
     _committed = False
-    is_fully_replicated = True
     traceback = None
 
     # The parts of it that are in this process.
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device of `sharding` has all of it.
+
+        Where parts are in other processes: whether each rank has all of it.
+        """
+        return self.is_fully_addressable or len(self.placement.parts) == 1
 
     @functools.cached_property
     def is_fully_addressable(self) -> bool:
@@ -399,6 +406,11 @@ class Array(jax.Array):
         if self.is_deleted():
             state = "deleted" if self._handle is None else "donated"
             return f"whale.Array({state}, shape={self.shape})"
+        if not self._is_here:
+            return (
+                f"whale.Array(parts in other processes, shape={self.shape}, "
+                f"dtype={self.dtype})"
+            )
         return f"whale.{self.__jax_array__()!r}"
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import io
+import math
 import os
 import sys
 import types
@@ -45,11 +46,16 @@ def init_distributed(
 
     Raises:
         RuntimeError: where the others are not reached, or were called before.
-        ValueError: where `coordinator` is no ``"host:port"``.
+        ValueError: where `coordinator` is no ``"host:port"``, or
+            `progress_limit` no number of seconds.
     """
     global _job
     if _job is not None:
         raise RuntimeError("init_distributed was called before")
+    if progress_limit is not None and not 0 <= progress_limit < math.inf:
+        raise ValueError(
+            f"progress_limit: {progress_limit!r} is no number of seconds"
+        )
     host, port = "", 0
     if coordinator is not None:
         host, port = address(coordinator)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from whale import distributed, files, native
@@ -70,6 +71,9 @@ def main() -> int:
         # Removes what a process that was killed has left.
         with files.ScratchDirectory():
             pass
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
     return int(status)
 
 

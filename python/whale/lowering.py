@@ -168,7 +168,15 @@ class Lowered:
         Returns:
             for each batch leaf, in the order of the arguments, the slices of
             its batch dimension, in order.
+
+        Raises:
+            IndexError: where there is no such process.
         """
+        count = distributed.process_count()
+        if process not in range(count):
+            raise IndexError(
+                f"there is no process {process!r}: they are 0 to {count - 1}"
+            )
         return [
             batches.rows_of(self.program(), index, leaf.batch_dim, process)
             for index, leaf in enumerate(self._arguments)
@@ -184,6 +192,8 @@ class Lowered:
             for index, leaf in enumerate(self._arguments)
             if leaf.parameter == argument
         ]
+        if not leaves:
+            raise ValueError(f"the step has no argument {argument!r}")
         values, tree = jax.tree.flatten(local)
         if len(values) != len(leaves):
             raise ValueError(

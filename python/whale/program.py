@@ -343,9 +343,7 @@ def read_tables(path: str, manifest: dict[str, Any]) -> None:
 def _map_integers(value: Any, number: Callable[[int], int]) -> Any:
     """The value with each integer replaced, objects by the names of fields."""
     if isinstance(value, dict):
-        return {
-            key: _map_integers(value[key], number) for key in sorted(value)
-        }
+        return {key: _map_integers(value[key], number) for key in sorted(value)}
     if isinstance(value, list):
         return [_map_integers(element, number) for element in value]
     if isinstance(value, int) and not isinstance(value, bool):

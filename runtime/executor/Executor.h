@@ -45,6 +45,7 @@ public:
   std::string describe(const Profile &profile);
 
 private:
+  int64_t relayoutChannel(DType dtype, const Layout &from, const Layout &to);
   /// What the ranks of a run hold, also when nobody waits for them any more.
   struct Step {
     Bindings arguments, results;
@@ -129,6 +130,13 @@ private:
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
   std::atomic<bool> isInStep = false, isInRelayout = false;
+  /// The relayouts so far.
+  struct Relayout {
+    DType dtype;
+    Layout from, to;
+    int64_t channel;
+  };
+  std::vector<Relayout> relayouts;
   /// Whether memory is left to the transport; see `abandon`.
   bool isAbandoned = false;
   std::atomic<uint64_t> steps = 0;

@@ -79,12 +79,24 @@ relayoutOf(DType dtype, const Layout &from, const Layout &to) {
   return collective;
 }
 
+/// A channel is kept: transports have no way to forget it, and the same arrays
+/// are moved again and again.
+int64_t Executor::relayoutChannel(DType dtype, const Layout &from,
+                                  const Layout &to) {
+  for (const Relayout &each : relayouts)
+    if (each.dtype == dtype && each.from == from && each.to == to)
+      return each.channel;
+  int64_t channel = connections.host().addChannel(relayoutOf(dtype, from, to));
+  relayouts.push_back({dtype, from, to, channel});
+  return channel;
+}
+
 Executor::Shards Executor::relayout(DType dtype, const Layout &from,
                                     const Layout &to, const Shards &shards) {
   threads.wait({});
   connections.reset();
   Transport &transport = connections.host();
-  int64_t channel = transport.addChannel(relayoutOf(dtype, from, to));
+  int64_t channel = relayoutChannel(dtype, from, to);
   Shards result(shards.size());
   for (int64_t rank : place.local)
     if (const std::optional<Box> &box = to.boxes[rank])

@@ -47,9 +47,9 @@ static double secondsSince(Clock::time_point time) {
 }
 
 namespace {
-/// How long a stranger may take to prove that it has the secret, and the others
-/// to take the last error.
-constexpr double strangersLimit = 10, farewellLimit = 5;
+/// How long a stranger may take to prove that it has the secret, the others to
+/// take the last error, and those that have not joined to come for it.
+constexpr double strangersLimit = 10, farewellLimit = 5, latecomersLimit = 3;
 /// How long a job may make no progress in its first step.
 constexpr double firstStepsLimit = 120;
 
@@ -71,6 +71,8 @@ struct Member {
   std::string place;
   Clock::time_point heard = Clock::now(), advanced = Clock::now();
   Progress progress;
+  /// Whether it got the error of the job.
+  bool knowsFailure = false;
   bool hasLeft = false;
   std::optional<std::pair<std::string, std::string>> given;
 };
@@ -100,6 +102,8 @@ private:
   double limit() const;
   double patience() const;
   void fail(const std::string &what);
+  bool isTold() const;
+  bool isWaiting(const Member &member) const;
   void sendAll(Kind kind, const std::string &fields);
   std::string missing() const;
   std::string nameOf(const Member &member) const;
@@ -113,6 +117,7 @@ private:
   std::vector<Member> members;
   Clock::time_point begin = Clock::now();
   Clock::time_point failed;
+  std::string failure;
   bool isComplete = false, hasFailed = false, isOver = false;
   std::atomic<bool> isEnding = false;
   std::thread thread;
@@ -150,8 +155,9 @@ void Server::work() {
     bool isSent = std::ranges::all_of(connections, [](const Connection &each) {
       return each.isClosed || each.out.empty();
     });
-    if (isEnding &&
-        (isSent || (hasFailed && secondsSince(failed) > farewellLimit)))
+    if (isEnding && isSent && isTold())
+      return;
+    if (isEnding && hasFailed && secondsSince(failed) > farewellLimit)
       return;
     poll();
     watch();
@@ -260,7 +266,17 @@ void Server::fail(const std::string &what) {
     return;
   hasFailed = true;
   failed = Clock::now();
+  failure = what;
+  for (Member &member : members)
+    member.knowsFailure |= member.connection != nullptr;
   sendAll(Kind::Fail, FieldWriter().text(what).take());
+}
+
+/// Whether nobody who may still come would miss why the job has failed.
+bool Server::isTold() const {
+  return !hasFailed || isComplete || secondsSince(failed) > latecomersLimit ||
+         secondsSince(begin) > options.joinLimit ||
+         std::ranges::all_of(members, &Member::knowsFailure);
 }
 
 /// "process 1 (host b, pid 77, ranks 2 to 3)".
@@ -283,6 +299,9 @@ std::string Server::whoWaits() const {
     text += "; " + it->progress.waiting + " (" + nameOf(*it) + ")";
   if (auto it = std::ranges::find_if(members, gives); it != members.end())
     text += "; " + nameOf(*it) + " exchanges " + it->given->first;
+  if (auto it = std::ranges::find_if(members, &Member::hasLeft);
+      it != members.end())
+    text += "; " + nameOf(*it) + " has ended";
   return text;
 }
 
@@ -369,10 +388,16 @@ void Server::greet(Connection &connection, const Frame &frame) {
            program != options.program)
     what = "the program differs: process 0 has " + options.program + ", " +
            name + " has " + program;
-  if (!what.empty()) {
-    refuse(what);
-    return fail(what);
-  }
+  // Once the job is at work, what comes is not one of its processes.
+  bool isAtWork = std::ranges::any_of(members, [](const Member &each) {
+    return each.progress.isInStep || each.progress.steps > 0;
+  });
+  if (!what.empty() && !isAtWork)
+    fail(what);
+  if (hasFailed && connection.process)
+    members[*connection.process].knowsFailure = true;
+  if (hasFailed || !what.empty())
+    return refuse(hasFailed ? failure : what);
   members[*connection.process].place = place;
   join(connection);
 }
@@ -385,7 +410,7 @@ void Server::join(Connection &connection) {
   isComplete = std::ranges::all_of(
       members, [](const Member &each) { return each.connection != nullptr; });
   if (isComplete)
-    sendAll(Kind::Welcome, "");
+    sendAll(Kind::Welcome, FieldWriter().text(nameOf(members[0])).take());
 }
 
 void Server::handle(Connection &connection, const Frame &frame) {
@@ -410,10 +435,10 @@ void Server::handle(Connection &connection, const Frame &frame) {
     next.ranks = fields.text();
     next.busy = fields.text();
     next.waiting = fields.text();
-    bool isWaiting = next.isInStep || next.isInRelayout || member.given;
-    if (!isWaiting || next.count != member.progress.count)
-      member.advanced = Clock::now();
+    bool isMoving = next.count != member.progress.count;
     member.progress = next;
+    if (isMoving || !isWaiting(member))
+      member.advanced = Clock::now();
     // So the member sees that the first process lives.
     connection.out += encode(
         Kind::Beat,
@@ -434,6 +459,12 @@ void Server::handle(Connection &connection, const Frame &frame) {
   }
   if (fields.isWrong())
     lose(connection);
+}
+
+/// Whether it is at what only others may end.
+bool Server::isWaiting(const Member &member) const {
+  return member.progress.isInStep || member.progress.isInRelayout ||
+         member.given;
 }
 
 /// Answers once all processes have given something.
@@ -539,7 +570,8 @@ void Server::watch() {
   limit = patience();
   const Member *stuck = nullptr;
   for (const Member &member : members) {
-    if (!member.progress.isInStep || secondsSince(member.advanced) <= limit)
+    if (member.hasLeft || !isWaiting(member) ||
+        secondsSince(member.advanced) <= limit)
       continue;
     if (!stuck ||
         (stuck->progress.busy.empty() && !member.progress.busy.empty()))

@@ -100,7 +100,7 @@ static void checkNodes(const std::vector<Place> &places,
 }
 
 /// Launchers may share the cores of a machine out among its processes, or let
-/// each use all.
+/// each use all. Every process has ranks.
 static int64_t threadsFor(const std::vector<Place> &places) {
   auto threads = std::numeric_limits<int64_t>::max();
   std::map<std::string, std::pair<int64_t, std::set<int64_t>>> machines;
@@ -109,8 +109,7 @@ static int64_t threadsFor(const std::vector<Place> &places) {
     ranks += place.ranks;
     processors.insert(place.processors.begin(), place.processors.end());
     auto own = static_cast<int64_t>(place.processors.size());
-    // Too many processes for the ranks are an error later.
-    threads = std::min(threads, own / std::max<int64_t>(1, place.ranks));
+    threads = std::min(threads, own / place.ranks);
   }
   for (const auto &[name, machine] : machines) {
     auto all = static_cast<int64_t>(machine.second.size());
@@ -127,11 +126,14 @@ int64_t shakeHands(Job &job, const Handshake &mine,
                                   : "what the cores allow"},
              {"what oneDNN is and the instructions that it uses",
               mine.instructionSet}});
+  auto ranks = static_cast<int64_t>(program.ranks.size());
+  if (job.processes() > ranks)
+    throw Error("there are " + std::to_string(job.processes()) +
+                " processes for " + std::to_string(ranks) + " ranks");
   std::vector<Place> places;
   for (const std::string &each :
        job.allGather("hosts", Place::ofThisProcess().write()))
     places.push_back(Place::read(each));
-  auto ranks = static_cast<int64_t>(program.ranks.size());
   std::vector<int64_t> processOf;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     processOf.push_back(rank * job.processes() / ranks);

@@ -126,7 +126,7 @@ private:
 
   // Of the thread: bytes of frames that are not complete, when the coordinator
   // was last heard, and how long it may be silent (0: for ever).
-  std::string in;
+  std::string in, coordinatorName = "process 0";
   Clock::time_point heard = Clock::now();
   std::chrono::milliseconds patience{0};
   std::thread thread;
@@ -150,7 +150,7 @@ void Joined::meet() {
   if (options.process == 0) {
     int listener = options.listener;
     if (listener < 0)
-      listener = listenOn(options.host, options.port);
+      listener = listenForOthers(options.host, options.port);
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
       throw Error(std::string("cannot make a pair of sockets: ") +
@@ -300,6 +300,7 @@ void Joined::take(const Frame &frame) {
   Lock lock(mutex);
   if (frame.kind == Kind::Welcome) {
     isWelcome = true;
+    coordinatorName = fields.text();
   } else if (frame.kind == Kind::Gathered) {
     fields.text();
     std::vector<std::string> list;
@@ -395,8 +396,9 @@ void Joined::work() {
     // Of a process that was stopped itself there is something to read.
     if (!files[0].revents) {
       if (patience.count() > 0 && Clock::now() - heard > patience) {
-        setError("process 0, which coordinates the others, has given no sign "
-                 "of life for " +
+        setError(coordinatorName +
+                 ", which coordinates the others, has given no sign of life "
+                 "for " +
                  std::to_string(patience.count() / 1000) +
                  " seconds: it was stopped, or its host cannot be reached");
         // A thread that sends to it goes on.
@@ -409,8 +411,8 @@ void Joined::work() {
     if (size < 0 && errno == EINTR)
       continue;
     if (size <= 0) {
-      setError("process 0, which coordinates the others, has ended "
-               "unexpectedly");
+      setError(coordinatorName +
+               ", which coordinates the others, has ended unexpectedly");
       // Only `isEnding` ends the thread.
       Lock lock(mutex);
       changed.wait(lock, [&] { return isEnding; });

@@ -135,11 +135,20 @@ static pid_t start(int64_t process, bool isPrinter, int64_t total,
   words.push_back(nullptr);
   std::string log =
       logDirectory.empty() ? "/dev/null" : logFile(logDirectory, process);
+  int file = -1;
+  if (!isPrinter) {
+    file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0)
+      throw Error(log + ": " + std::strerror(errno));
+  }
   std::string program = std::filesystem::read_symlink("/proc/self/exe");
   pid_t parent = getpid();
   pid_t pid = fork();
-  if (pid != 0)
+  if (pid != 0) {
+    if (file >= 0)
+      close(file);
     return pid;
+  }
   // No child outlives the process that watches it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
@@ -155,12 +164,9 @@ static pid_t start(int64_t process, bool isPrinter, int64_t total,
     setenv("WHALE_LISTENER", std::to_string(listener).c_str(), 1);
     fcntl(listener, F_SETFD, 0);
   }
-  if (!isPrinter) {
-    int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (file >= 0) {
-      dup2(file, STDOUT_FILENO);
-      dup2(file, STDERR_FILENO);
-    }
+  if (file >= 0) {
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
   }
   execv(program.c_str(), words.data());
   _exit(127);
@@ -186,10 +192,9 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
     refuseOtherLaunchers();
   int listener = -1;
   if (first == 0) {
-    if (!job::isLoopback(host))
-      job::requireSecret();
     // Listening before anybody is started, so that no port is guessed.
-    listener = job::listenOn(host, port);
+    listener = count == total ? job::listenOn(host, port)
+                              : job::listenForOthers(host, port);
     port = job::portOf(listener);
   }
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -198,16 +203,19 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
     sigaction(signal, &action, nullptr);
   }
   std::vector<Child> children;
-  for (int64_t i = 0; i < count; ++i) {
-    pid_t pid = start(first + i, i == 0, total, host, port, listener, arguments,
-                      logDirectory);
-    if (pid < 0) {
-      for (const Child &child : children)
-        kill(child.pid, SIGKILL);
-      throw Error(std::string("cannot start a process: ") +
-                  std::strerror(errno));
+  try {
+    for (int64_t i = 0; i < count; ++i) {
+      pid_t pid = start(first + i, i == 0, total, host, port, listener,
+                        arguments, logDirectory);
+      if (pid < 0)
+        throw Error(std::string("cannot start a process: ") +
+                    std::strerror(errno));
+      children.push_back({pid, first + i});
     }
-    children.push_back({pid, first + i});
+  } catch (...) {
+    for (const Child &child : children)
+      kill(child.pid, SIGKILL);
+    throw;
   }
   if (listener >= 0)
     close(listener);
@@ -248,15 +256,14 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
     if (running > 0)
       std::this_thread::sleep_for(pause);
   }
-  if (passedOn) {
-    std::signal(passedOn, SIG_DFL);
-    raise(passedOn);
-  }
+  if (passedOn)
+    return -passedOn;
   if (!firstFailed)
     return 0;
   // The first of them has printed the job's error, unless it was killed.
   if (WIFSIGNALED(children.front().status))
-    std::cerr << "error: process " << firstFailed->process
+    std::cerr << "error: process " << firstFailed->process << " (host "
+              << job::hostName() << ", pid " << firstFailed->pid << ")"
               << (WIFSIGNALED(firstFailed->status)
                       ? std::string(" was ended by signal ") +
                             std::to_string(WTERMSIG(firstFailed->status))

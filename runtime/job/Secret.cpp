@@ -9,6 +9,7 @@
 #include "job/Secret.h"
 
 #include "job/Frames.h"
+#include "job/Sockets.h"
 #include "whale/Runtime/Types.h"
 
 #include <cstdlib>
@@ -48,6 +49,12 @@ void requireSecret() {
   if (readSecret().empty())
     throw Error("processes on several hosts need a secret: export the same "
                 "WHALE_SECRET for all (mpirun -x WHALE_SECRET)");
+}
+
+int listenForOthers(const std::string &host, int port) {
+  if (!isLoopback(host))
+    requireSecret();
+  return listenOn(readSecret().empty() ? host : "", port);
 }
 
 bool isLoopback(const std::string &host) {

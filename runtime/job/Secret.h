@@ -20,6 +20,12 @@ std::string readSecret();
 /// Throws Error where there is none: who listens to other hosts needs one.
 void requireSecret();
 
+/// A socket that the processes of a job find: on all interfaces where they have
+/// a secret, as the name of a host may stand for its loopback interface on the
+/// host itself; else on `host`, which then must be the loopback interface.
+/// Throws Error.
+int listenForOthers(const std::string &host, int port);
+
 /// Whether a name or address is this host's loopback interface.
 bool isLoopback(const std::string &host);
 

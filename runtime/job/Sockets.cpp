@@ -26,10 +26,25 @@ namespace whale::runtime::job {
 
 using Clock = std::chrono::steady_clock;
 
+/// Whether this kernel has the protocol.
+static bool hasIpv6() {
+  int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0)
+    return false;
+  sockaddr_in6 any = {};
+  any.sin6_family = AF_INET6;
+  bool isBound =
+      bind(socket, reinterpret_cast<sockaddr *>(&any), sizeof(any)) == 0;
+  close(socket);
+  return isBound;
+}
+
 int listenOn(const std::string &host, int port) {
   addrinfo hints = {}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
+  // A socket of IPv6 takes connections of both kinds.
+  hints.ai_family = host.empty() && hasIpv6() ? AF_INET6 : AF_UNSPEC;
   std::string service = std::to_string(port);
   if (int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                               service.c_str(), &hints, &list))
@@ -41,6 +56,9 @@ int listenOn(const std::string &host, int port) {
       continue;
     int on = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    int off = 0;
+    if (each->ai_family == AF_INET6)
+      setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (bind(socket, each->ai_addr, each->ai_addrlen) == 0 &&
         listen(socket, SOMAXCONN) == 0) {
       freeaddrinfo(list);

@@ -1,5 +1,5 @@
-"""Ranks on GPUs of a test machine, in one process and in several: NCCL gives the
-bits that the host gives, and an end of one process ends all."""
+"""Ranks on GPUs of a test machine, in one process and in several: NCCL gives
+the bits that the host gives, and an end of one process ends all."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@
 #include <CLI/Formatter.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -126,9 +127,14 @@ static int runNode(const Options &options,
   }
   if (!options.logDirectory.empty())
     std::filesystem::create_directories(options.logDirectory);
-  return runProcesses(node * options.processes, options.processes,
-                      nodes * options.processes, host, port, arguments,
-                      options.logDirectory);
+  int status = runProcesses(node * options.processes, options.processes,
+                            nodes * options.processes, host, port, arguments,
+                            options.logDirectory);
+  if (status < 0) {
+    std::signal(-status, SIG_DFL);
+    std::raise(-status);
+  }
+  return status;
 }
 
 /// What a process of another launcher's prints goes into a file of its own,

@@ -17,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <future>
+#include <netinet/in.h>
 #include <set>
 #include <sys/socket.h>
 #include <thread>
@@ -272,6 +274,12 @@ Progress inStep(const std::string &busy, const std::string &waiting) {
   return progress;
 }
 
+Progress inRelayout() {
+  Progress progress;
+  progress.isInRelayout = true;
+  return progress;
+}
+
 TEST(Job, OneMakesNoProgress) {
   std::string error = errorOf(
       three, longTime,
@@ -301,11 +309,7 @@ TEST(Job, OneIsInAStepOthersOutsideWaitForIt) {
         if (job.process() == 2) {
           job.allGather("apples", "");
         } else if (job.process() == 1) {
-          report = job.reportProgress([] {
-            Progress progress;
-            progress.isInRelayout = true;
-            return progress;
-          });
+          report = job.reportProgress(inRelayout);
         } else {
           report = job.reportProgress(
               [] { return inStep("", "rank 0 waits in 'sum' for rank 1"); });
@@ -336,6 +340,120 @@ TEST(Job, OneIsInAStepAnotherComputes) {
       },
       1);
   EXPECT_EQ(error, "");
+}
+
+TEST(Job, OneMovesAnArrayAlone) {
+  // Another has left, or is at something else for which it waits.
+  for (bool isLeaving : {true, false}) {
+    std::string error = errorOf(
+        {{0, 2}, {1, 2}}, longTime,
+        [&](Job &job) {
+          if (job.process() == 0) {
+            auto report = job.reportProgress(inRelayout);
+            awaitFailure(job);
+          } else if (!isLeaving) {
+            job.allGather("apples", "");
+          }
+        },
+        1);
+    EXPECT_NE(error.find("has made no progress for 1 seconds"),
+              std::string::npos)
+        << error;
+    EXPECT_NE(error.find(isLeaving ? ") has ended" : ") exchanges apples"),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(Job, WhoComesLateIsToldWhyTheJobHasFailed) {
+  int listener = job::listenOn("127.0.0.1", 0);
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int64_t process : {0, 1, 2})
+    threads.emplace_back([&, process, port = job::portOf(listener)] {
+      JobOptions options;
+      options.process = process;
+      options.processes = 3;
+      options.program = process == 1 ? "b" : "a";
+      options.port = port;
+      if (process == 0)
+        options.listener = listener;
+      if (process == 2)
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      try {
+        Job::join(options);
+      } catch (const Error &error) {
+        errors[process] = error.what();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_TRUE(errors[0].starts_with("the program differs: ")) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST(Job, AStrangeProcessDoesNotEndAJobAtWork) {
+  int listener = job::listenOn("127.0.0.1", 0);
+  int port = job::portOf(listener);
+  std::promise<void> working, refused;
+  std::shared_future<void> done = refused.get_future();
+  auto member = [&](int64_t process) {
+    JobOptions options;
+    options.process = process;
+    options.processes = 2;
+    options.port = port;
+    options.reportSeconds = 0.05;
+    if (process == 0)
+      options.listener = listener;
+    std::shared_ptr<Job> job = Job::join(options);
+    auto report = job->reportProgress([] { return inStep("", ""); });
+    // It has been heard twice.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (process == 0)
+      working.set_value();
+    done.wait();
+    report.reset();
+    job->leave();
+  };
+  std::thread first([&] { EXPECT_NO_THROW(member(0)); });
+  std::thread second([&] { EXPECT_NO_THROW(member(1)); });
+  working.get_future().wait();
+  JobOptions options;
+  options.process = 1;
+  options.processes = 2;
+  options.port = port;
+  std::string error;
+  try {
+    Job::join(options);
+  } catch (const Error &caught) {
+    error = caught.what();
+  }
+  EXPECT_TRUE(error.starts_with("two processes are process 1")) << error;
+  refused.set_value();
+  first.join();
+  second.join();
+}
+
+TEST(Job, ListensOnAllInterfacesWithASecret) {
+  auto isForAll = [](int listener) {
+    sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    getsockname(listener, reinterpret_cast<sockaddr *>(&address), &size);
+    close(listener);
+    if (address.ss_family == AF_INET6) {
+      auto &own = reinterpret_cast<sockaddr_in6 &>(address);
+      return IN6_IS_ADDR_UNSPECIFIED(&own.sin6_addr) != 0;
+    }
+    auto &own = reinterpret_cast<sockaddr_in &>(address);
+    return own.sin_addr.s_addr == INADDR_ANY;
+  };
+  EXPECT_FALSE(isForAll(job::listenForOthers("localhost", 0)));
+  EXPECT_THROW(job::listenForOthers("host", 0), Error);
+  setenv("WHALE_SECRET", "secret", 1);
+  EXPECT_TRUE(isForAll(job::listenForOthers("localhost", 0)));
+  EXPECT_TRUE(isForAll(job::listenForOthers("host", 0)));
+  unsetenv("WHALE_SECRET");
 }
 
 TEST(Job, TooMuchToGather) {

@@ -116,7 +116,7 @@ public:
 /// waits for them. Processes `first` to `first + count` of `total`. The output
 /// of the first of them goes where this one's goes; that of the others into
 /// files of `logDirectory`, where given. Returns the exit status: 0 if all have
-/// ended well.
+/// ended well, or minus the signal that has ended them. Throws Error.
 int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &host, int port,
                  const std::vector<std::string> &arguments,
