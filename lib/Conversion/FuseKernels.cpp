@@ -26,6 +26,7 @@
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Step/CostModel.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace whale {
@@ -36,8 +37,7 @@ namespace whale {
 using namespace mlir;
 using linalg::GenericOp;
 
-/// Beyond these a fused loop runs out of registers and the compiler of time.
-static constexpr unsigned kMaxBuffers = 24;
+/// Beyond it a fused loop runs out of registers and the compiler of time.
 static constexpr unsigned kMaxBody = 300;
 /// An operation of at most this size may be computed again for each user.
 /// Conversions between what is stored and what is computed in don't count: they
@@ -369,7 +369,7 @@ private:
         !properties.isParallel(producer) ||
         !linalg::areElementwiseOpsFusable(input) || overlaps(consumer, input))
       return {};
-    if (countBuffers(producer, consumer) > kMaxBuffers ||
+    if (countBuffers(producer, consumer) > whale::kMostFusedBuffers ||
         properties.getBodySize(producer) + properties.getBodySize(consumer) >
             kMaxBody)
       return {};

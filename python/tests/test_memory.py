@@ -39,6 +39,18 @@ def convolutions():
     return loss, params, jnp.zeros((32, 24, 24, 3))
 
 
+def small_parameters():
+    params = [(jnp.ones(16), jnp.ones(16)) for _ in range(60)]
+
+    def loss(params, x):
+        # No kernel computes the cotangents of all layers at once.
+        for scale, bias in params:
+            x = jnp.tanh(x * scale + bias)
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((8, 16))
+
+
 @pytest.mark.parametrize(
     "model, cluster, config",
     [
@@ -47,9 +59,18 @@ def convolutions():
         (dense([256, 512, 256, 512, 64]), 4, {}),
         (convolutions(), 1, {}),
         (convolutions(), 2, {}),
+        (small_parameters(), 1, {}),
         (dense([64, 256] * 4), 2, {"num_micro_batch": 8, "num_task_graph": 2}),
     ],
-    ids=["f32", "bf16", "replicas", "convolutions", "shared", "stages"],
+    ids=[
+        "f32",
+        "bf16",
+        "replicas",
+        "convolutions",
+        "shared",
+        "small",
+        "stages",
+    ],
 )
 def test_expected_memory(model, cluster, config, capfd):
     """Within 10% of what buffers and scratch take."""

@@ -31,6 +31,10 @@ struct OpCost {
   double bytes = 0;
 };
 
+/// The most values that a fused loop reads and writes: beyond it, it runs out
+/// of registers and its compiler of time.
+inline constexpr unsigned kMostFusedBuffers = 24;
+
 /// Bytes from one device to another.
 struct Transfer {
   int64_t from = 0, to = 0;

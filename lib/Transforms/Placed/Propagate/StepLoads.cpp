@@ -149,6 +149,31 @@ void StepLoads::orderUpdates() {
     ops[place] = entry.second;
 }
 
+/// Finds what is written to memory. What is computed element by element becomes
+/// part of the kernel that uses it, as long as that doesn't read too much.
+void StepLoads::findStored() {
+  // By operation that isn't stored: the stored values that it is computed from.
+  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Value, 8>> sources;
+  for (Operation *op : ops) {
+    if (op == function || isa<TaskGraphOp>(op))
+      continue;
+    llvm::SmallDenseSet<Value, 8> reads;
+    for (Value operand : op->getOperands()) {
+      Value value = lookThroughTaskGraph(operand);
+      auto unstored = sources.find(value.getDefiningOp());
+      if (unstored == sources.end())
+        reads.insert(value);
+      else
+        reads.insert(unstored->second.begin(), unstored->second.end());
+    }
+    if (op->hasTrait<OpTrait::IsTerminator>() || isStored(op, stepMeshes) ||
+        reads.size() >= kMostFusedBuffers)
+      stored.insert(op);
+    else
+      sources[op] = std::move(reads);
+  }
+}
+
 void StepLoads::number() {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op != function && !hasPlacedRegions(op->getParentOp()))
@@ -156,6 +181,7 @@ void StepLoads::number() {
     ops.push_back(op);
     return WalkResult::advance();
   });
+  findStored();
   orderUpdates();
   for (auto [position, op] : llvm::enumerate(ops))
     positions[op] = position;
@@ -290,10 +316,9 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
     return;
   const Mesh *mesh = stepMeshes.meshOf(op);
   // A value that isn't stored keeps what it is computed from.
-  bool stored =
-      op->hasTrait<OpTrait::IsTerminator>() || isStored(op, stepMeshes);
+  bool isWritten = stored.contains(op);
   unsigned last = isMoments ? ends.at(op) : position;
-  if (!stored)
+  if (!isWritten)
     for (Value result : op->getResults())
       if (auto it = ranges.find({result, mesh}); it != ranges.end())
         last = std::max(last, it->second.last);
@@ -309,7 +334,7 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
     range.kind =
         kindOf(reader, batch.getRequired(operand), inner.getRequired(operand));
   }
-  if (stored)
+  if (isWritten)
     for (Value result : op->getResults())
       ranges[{result, stepMeshes.meshOfValue(result)}].extend(position);
 }
@@ -332,7 +357,7 @@ bool StepLoads::isTakenOver(Value value, const LiveRange &range) {
     return false;
   Operation *reader = ops[range.last];
   return opClassOf(reader) == OpClass::Elementwise && !isLoop(reader) &&
-         reader->getNumResults() == 1 && isStored(reader, stepMeshes) &&
+         reader->getNumResults() == 1 && stored.contains(reader) &&
          getTensorBytes(reader->getResult(0).getType()) ==
              getTensorBytes(value.getType()) &&
          takers.insert(reader).second;
@@ -353,7 +378,7 @@ void StepLoads::addRange(Value value, const Mesh *mesh,
   if (argument && !isStoredSlice(argument))
     return;
   Operation *op = argument ? ops[range.first] : value.getDefiningOp();
-  if (op && !argument && (!isStored(op, stepMeshes) || updatesCarried(op)))
+  if (op && !argument && (!stored.contains(op) || updatesCarried(op)))
     return;
   unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
   LoadKind kind = isMadeHere && !argument ? own : range.kind;

@@ -49,6 +49,7 @@ private:
   void findMoments();
   void number();
   std::vector<unsigned> findLastMakers() const;
+  void findStored();
   void orderUpdates();
   void addWork();
   void addMemory();
@@ -88,6 +89,8 @@ private:
   /// updates in that in which their gradients are there.
   std::vector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> positions, ends;
+  /// Operations whose results are written to memory.
+  llvm::DenseSet<mlir::Operation *> stored;
   /// Results that are written over the donated arguments that they feed.
   llvm::DenseSet<unsigned> updatedInPlace;
   /// Operations whose results are where one of their operands was.
