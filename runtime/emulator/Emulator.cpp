@@ -291,7 +291,7 @@ void *access(EmulatedThread *seen, void *array, int64_t arrayBytes,
   return address;
 }
 
-/// Runs one block whose threads wait for one another.
+/// Runs one block whose threads may wait for one another.
 void runBlock(const EmulatedKernel &kernel, void **buffers, int32_t number,
               std::vector<uint64_t> &shared) {
   thread_local context::pooled_fixedsize_stack stacks(kStackBytes);
@@ -346,7 +346,7 @@ void run(const EmulatedKernel *kernel, void **buffers, int64_t begin,
   // What is not written holds no number that anybody would expect.
   std::vector<uint64_t> shared;
   for (int64_t iteration = begin; iteration < end; ++iteration) {
-    if (kernel->cooperates) {
+    if (kernel->isByBlock) {
       shared.assign(static_cast<size_t>(kernel->sharedBytes + 7) / 8,
                     0x7ff7dead7fa0deadULL);
       launch.shared.forget();

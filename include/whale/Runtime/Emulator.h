@@ -37,9 +37,9 @@ struct EmulatedKernel {
   void (*body)(EmulatedThread *thread, void **buffers);
   int32_t threads;
   int32_t sharedBytes;
-  /// 1 if an iteration is a block whose threads wait for one another, 0 if it
-  /// is a thread.
-  int32_t cooperates;
+  /// 1 if an iteration is a block, whose threads may wait for one another, 0 if
+  /// it is a thread.
+  int32_t isByBlock;
   int32_t numBuffers;
   const int64_t *bufferBytes;
 };

@@ -159,23 +159,12 @@ Error emulateCalls(Function &function, Value *self) {
 
 /// The threads of a block, which the kernel says.
 int64_t getThreads(const Function &kernel) {
-  for (StringRef name : {"nvvm.reqntid", "nvvm.maxntid"}) {
-    int64_t threads;
-    StringRef text = kernel.getFnAttribute(name).getValueAsString();
-    if (!text.split(',').first.getAsInteger(10, threads))
-      return threads;
-  }
-  return kBlockThreads;
-}
-
-/// Whether threads of a block wait for one another.
-bool hasCooperation(const Function &kernel) {
-  return any_of(instructions(kernel), [](const Instruction &instruction) {
-    auto *call = dyn_cast<CallBase>(&instruction);
-    Function *callee = call ? call->getCalledFunction() : nullptr;
-    return callee && (callee->getName().starts_with("llvm.nvvm.barrier.") ||
-                      callee->getName().starts_with("llvm.nvvm.shfl."));
-  });
+  int64_t threads;
+  StringRef text = kernel.getFnAttribute("nvvm.maxntid").getValueAsString();
+  bool failed = text.split(',').first.getAsInteger(10, threads);
+  assert(!failed && "whale-kernels-to-gpu knows the size of a block");
+  (void)failed;
+  return threads;
 }
 
 using Arrays = DenseMap<Value *, EmulatedArray>;
@@ -237,7 +226,7 @@ uint64_t placeShared(Function &body, ArrayRef<GlobalVariable *> shared,
 
 /// The kernel's entry: describes it and lets the runtime run it.
 void makeEntry(StringRef name, Function *body, int64_t threads,
-               uint64_t sharedBytes, bool cooperates,
+               uint64_t sharedBytes, bool isByBlock,
                ArrayRef<uint64_t> bufferBytes, GlobalVariable *table) {
   Module &module = *body->getParent();
   LLVMContext &context = module.getContext();
@@ -252,7 +241,7 @@ void makeEntry(StringRef name, Function *body, int64_t threads,
                                 GlobalValue::PrivateLinkage);
   Constant *description = addConstant(
       ConstantStruct::getAnon({text, body, b.getInt32(threads),
-                               b.getInt32(sharedBytes), b.getInt32(cooperates),
+                               b.getInt32(sharedBytes), b.getInt32(isByBlock),
                                b.getInt32(bufferBytes.size()), sizes}),
       GlobalValue::InternalLinkage);
   auto *entry = Function::Create(
@@ -297,7 +286,7 @@ Error whale::emulateIntrinsics(Module &module) {
   for (Function *kernel : kernels) {
     std::string name = kernel->getName().str();
     int64_t threads = getThreads(*kernel);
-    bool cooperates = hasCooperation(*kernel);
+    bool isByBlock = kernel->hasFnAttribute(kByBlockAttrName);
     SmallVector<uint64_t> bufferBytes = getBufferBytes(*kernel);
     Arrays arrays;
     Function *body = makeBody(*kernel, arrays);
@@ -310,7 +299,7 @@ Error whale::emulateIntrinsics(Module &module) {
           return loadFunction(b, self, kAccess);
         }))
       return error;
-    makeEntry(name, body, threads, bytes, cooperates, bufferBytes, table);
+    makeEntry(name, body, threads, bytes, isByBlock, bufferBytes, table);
   }
   for (GlobalVariable *array : shared)
     if (array->use_empty())

@@ -74,7 +74,7 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   MLIRContext *context = function.getContext();
   int64_t extent =
       function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
-  auto [grid, threads, shared] = getLaunchShape(function);
+  auto [grid, threads, isByBlock] = getLaunchShape(function);
   SmallVector<memref::AllocaOp> arrays = findSharedMemory(function);
   SmallVector<Type> types;
   for (memref::AllocaOp array : arrays)
@@ -101,6 +101,8 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
                   IntegerAttr::get(IntegerType::get(context, 32), 1));
 
   OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  if (isByBlock)
+    kernel->setAttr("passthrough", b.getStrArrayAttr({kByBlockAttrName}));
   for (unsigned number = 0; number < numBuffers; ++number)
     if (int64_t bytes = getTensorBytes(kernel.getArgument(number).getType()))
       kernel.setArgAttr(number, LLVM::LLVMDialect::getDereferenceableAttrName(),
@@ -109,7 +111,7 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   Value iteration = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
-  if (!shared) {
+  if (!isByBlock) {
     Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
     iteration = arith::AddIOp::create(
         b, loc, arith::MulIOp::create(b, loc, iteration, index(threads)),
@@ -117,7 +119,7 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   }
   Operation *end = gpu::ReturnOp::create(b, loc);
   b.setInsertionPoint(end);
-  if (!shared && extent % threads != 0) {
+  if (!isByBlock && extent % threads != 0) {
     Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            iteration, index(extent));
     auto branch = scf::IfOp::create(b, loc, isInside, false);

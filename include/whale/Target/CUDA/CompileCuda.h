@@ -38,6 +38,9 @@ struct LaunchShape {
   /// Whether an iteration is a block; else it is a thread.
   bool isByBlock;
 };
+/// Has LLVM functions of kernels of which an iteration is a block.
+inline constexpr llvm::StringLiteral kByBlockAttrName = "whale-by-block";
+
 /// Of a function that whale-outline-kernels{blocks} makes.
 LaunchShape getLaunchShape(mlir::func::FuncOp kernel);
 

@@ -20,7 +20,8 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
     blocks of 128; else by a block of so many threads. The loop from `begin` to
     `end` disappears, shared memory becomes a workgroup attribution, and the
     sizes of blocks, grid and buffers are known, so that LLVM can compute
-    indices in 32 bits, and the emulator can check accesses.
+    indices in 32 bits, and the emulator can check accesses. A kernel whose
+    iterations are blocks tells it by the LLVM attribute `whale-by-block`.
 
     Example:
     ```mlir
