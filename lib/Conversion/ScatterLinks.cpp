@@ -1,0 +1,124 @@
+//===- ScatterLinks.cpp - Scatter by several operations -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the items of a scatter, in the order of where they go. What several
+// operations make of an element and its update cannot be combined before the
+// element is there. Out: kernels of which the first takes the first kLinkItems
+// items of each element, one after the other, the second the next ones, and so
+// on, as many as one element that all items go to needs. Each has a thread for
+// each item that may be the first one of an element.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScatterBlocks.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace whale;
+
+/// The first item after `start`, at most kLinkItems further, that has another
+/// key.
+Value ScatterBlocks::findEnd(KernelBuilder &k, unsigned keys,
+                             Value start) const {
+  Value high = arith::MinUIOp::create(
+      k.b, loc, k.add(start, k.index(kLinkItems)), k.index(items));
+  Value key = loadKey(k, keys, start);
+  auto search = scf::ForOp::create(k.b, loc, k.index(0),
+                                   k.index(llvm::Log2_64_Ceil(kLinkItems) + 1),
+                                   k.index(1), ValueRange{start, high});
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(search.getBody());
+  // The key of `low` is the same, that of `high` is not.
+  Value low = search.getRegionIterArg(0), above = search.getRegionIterArg(1);
+  Value middle =
+      arith::ShRUIOp::create(k.b, loc, k.add(low, above), k.index(1));
+  Value isSame =
+      k.compare(arith::CmpIPredicate::eq, loadKey(k, keys, middle), key);
+  auto choose = [&](Value yes, Value no) {
+    return arith::SelectOp::create(k.b, loc, isSame, yes, no).getResult();
+  };
+  scf::YieldOp::create(k.b, loc,
+                       ValueRange{choose(middle, low), choose(above, middle)});
+  return search.getResult(1);
+}
+
+/// The results with items number `link` * kLinkItems and on of each element. A
+/// thread for each item that may be the first one of an element.
+FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
+                                                      ArrayRef<Value> results,
+                                                      Value keys, Value order) {
+  int64_t before = link * kLinkItems;
+  Values all(results);
+  llvm::append_range(all, updates);
+  all.append({keys, order});
+  unsigned keyBuffer = 2 * count, outputs = keyBuffer + 2;
+  auto build = [&](KernelBuilder &k) {
+    flatten(k, outputs);
+    k.loop(k.begin, k.end, [&](Value number) {
+      Value item = arith::DivUIOp::create(k.b, loc, number, k.index(width));
+      Value free = arith::RemUIOp::create(k.b, loc, number, k.index(width));
+      Value start = k.add(item, k.index(before));
+      Value key = loadKey(k, keyBuffer, item);
+      Value isFirst = arith::OrIOp::create(
+          k.b, loc, k.compare(arith::CmpIPredicate::eq, item, k.index(0)),
+          k.compare(arith::CmpIPredicate::ne,
+                    loadKey(k, keyBuffer, findPrevious(k, item)), key));
+      Value hasLink = k.compare(arith::CmpIPredicate::eq,
+                                loadKey(k, keyBuffer, start), key);
+      Value isThere = k.inside(key, dims.operand.getNumElements());
+      isThere = arith::AndIOp::create(
+          k.b, loc, isThere,
+          arith::AndIOp::create(k.b, loc, isFirst, hasLink).getResult());
+      k.when(isThere, [&] {
+        Values at(dims.updates.getRank());
+        decode(k, free, freeDims, at);
+        Value place = addFree(k, key, at);
+        Value end =
+            arith::MinUIOp::create(k.b, loc, findEnd(k, keyBuffer, start),
+                                   k.add(start, k.index(kLinkItems)));
+        auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
+                                       load(k, outputs, place));
+        {
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToStart(loop.getBody());
+          decode(k, loadKey(k, keyBuffer + 1, loop.getInductionVar()), itemDims,
+                 at);
+          scf::YieldOp::create(
+              k.b, loc,
+              combine(k, Values(loop.getRegionIterArgs()), load(k, count, at)));
+        }
+        store(k, outputs, place, Values(loop.getResults()));
+      });
+    });
+    return success(good);
+  };
+  auto kernel =
+      makeKernel(rewriter, loc, types, all, (items - before) * width, build);
+  if (failed(kernel))
+    return failure();
+  kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
+  return Values(kernel->getResults());
+}
+
+LogicalResult ScatterBlocks::runLinked() {
+  FailureOr<Values> sorted = sortItems();
+  if (failed(sorted))
+    return failure();
+  Values results(inputs);
+  for (int64_t link = 0; link * kLinkItems < items; ++link) {
+    FailureOr<Values> next =
+        takeLink(link, results, (*sorted)[0], (*sorted)[1]);
+    if (failed(next))
+      return failure();
+    results = *next;
+  }
+  replaceWithStored(rewriter, op, results);
+  return success();
+}
