@@ -250,6 +250,32 @@ TEST(CudaDevice, RunsThatAreAlikeBecomeAGraph) {
   EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
 }
 
+TEST(CudaDevice, AGraphIsOfItsAddressesAlone) {
+  Devices all(onMachine({}), 1);
+  Integers memory(*all.devices[0], 4);
+  memory.fill(0, 1);
+  Copy copy = memory.copy(0, 1);
+  // The source is the first buffer, then the third.
+  BufferTable tables[2];
+  all.devices[0]->select(tables[0], memory.table,
+                         std::vector<BufferIndex>{0, 1});
+  all.devices[0]->select(tables[1], memory.table,
+                         std::vector<BufferIndex>{2, 1});
+  for (int run = 0; run < 8; ++run) {
+    const BufferTable &table = tables[run / 4];
+    memory.fill(2, 10 * run);
+    all.run([&](int64_t, Device &device) {
+      if (device.repeat(table))
+        return;
+      device.beginRecording(table);
+      device.copy(compute, copy, table);
+      device.endRecording();
+    });
+    EXPECT_EQ(memory.at(1)[0], run < 4 ? 1 : 10 * run);
+  }
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+}
+
 TEST(CudaDevice, WhatTheProcessorDoesIsInNoGraph) {
   Devices all(onMachine({}), 1);
   Integers memory(*all.devices[0], 2);

@@ -210,9 +210,7 @@ Status streamCreate(Stream *handle, unsigned flags) {
   *handle = newHandle<Stream>();
   auto state = std::make_unique<StreamState>();
   state->gpu = own;
-  state->number = machine.streams.empty()
-                      ? 0
-                      : std::prev(machine.streams.end())->second->number + 1;
+  state->number = machine.madeStreams++;
   machine.streams[*handle] = std::move(state);
   return 0;
 }

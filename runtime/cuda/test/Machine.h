@@ -201,6 +201,8 @@ public:
   int64_t loadedTexts = 0, loadedCubins = 0;
   Shadow shadow;
   int64_t launches = 0, groups = 0;
+  /// Also those that are gone: clocks know them by number.
+  size_t madeStreams = 0;
 
 private:
   void run(StreamState &stream);

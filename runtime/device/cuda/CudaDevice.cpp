@@ -287,6 +287,8 @@ void CudaDevice::beginRecording(const BufferTable &table) {
   // Addresses that change again and again are not worth it.
   constexpr int64_t mostRecordings = 8;
   bool isKnown = recorded == addressesOf(table) && !recorded.empty();
+  if (!isKnown)
+    dropGraph();
   bool canRecord =
       isKnown && !hasHostWork && !isSynchronous && recordings < mostRecordings;
   recorded = addressesOf(table);
