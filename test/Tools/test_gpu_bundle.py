@@ -1,0 +1,91 @@
+"""Bundles for machines with a GPU: made, unpacked and checked on a test
+machine, whose kernels are the processor's."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ON_TEST_MACHINE = [
+    "--target=cuda-test",
+    f"--whale-run={ROOT / 'build/bin/whale-run'}",
+]
+
+
+def check(bundle: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    report = bundle.parent / "report.txt"
+    return subprocess.run(
+        [sys.executable, bundle / "gpu-check", f"--report={report}"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"WHALE_TEST_CUDA": "5"},
+    )
+
+
+def test_bundle_is_checked(tmp_path: pathlib.Path) -> None:
+    archive = tmp_path / "bundle.tar.gz"
+    script = ROOT / "scripts/gpu_bundle.py"
+    cases = "--cases=lstm,gpt-2"
+    subprocess.run(
+        [sys.executable, script, archive, cases, *ON_TEST_MACHINE], check=True
+    )
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
+    bundle = tmp_path / "whale-gpu"
+    result = check(bundle)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "right  lstm: " in result.stdout
+    assert "right  gpt-2: " in result.stdout
+    assert "\n0 wrong, " in (tmp_path / "report.txt").read_text()
+
+    # The last number of what is expected is another, far away.
+    with (bundle / "expected/lstm").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7e")
+    result = check(bundle)
+    assert result.returncode == 1
+    assert "WRONG  lstm: result" in result.stdout
+    assert "\n1 wrong, " in (tmp_path / "report.txt").read_text()
+
+
+@pytest.mark.long
+def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
+    build = tmp_path / "build"
+    for command in (
+        ["cmake", "--preset=gpu", "-B", build],
+        ["ninja", "-C", build, "--quiet"],
+    ):
+        subprocess.run(command, check=True, cwd=ROOT)
+    tool = build / "bin/whale-run"
+    linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
+    for library in "dnnl", "lapack", "LLVM", "MLIR":
+        assert library not in linked.stdout
+
+    text = tmp_path / "step.mlir"
+    text.write_text("""
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+""")
+    program = tmp_path / "step.whale"
+    compiler = ROOT / "build/bin/whale-compile"
+    subprocess.run([compiler, text, "--cluster=1", "-o", program], check=True)
+    sys.path.append(str(ROOT / "scripts"))
+    import gpu_cases
+
+    case = {"name": "step", "inputs": [["F32", [8, 8]]]}
+    gpu_cases.write_inputs(tmp_path / "in", case)
+    files = [f"--inputs={tmp_path / 'in'}", f"--outputs={tmp_path / 'out'}"]
+    result = subprocess.run(
+        [tool, program, *files], capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert "a product on the CPU: this Whale was built without" in result.stderr
