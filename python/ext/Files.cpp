@@ -94,4 +94,18 @@ void whale::python::bindFiles(nb::module_ &module) {
         });
       },
       nb::arg("path"), nb::arg("read"));
+  module.def(
+      "pack_program",
+      [](const std::string &directory) {
+        std::string packed = packProgram(directory);
+        return nb::bytes(packed.data(), packed.size());
+      },
+      nb::arg("directory"), "The files of a program as bytes.");
+  module.def(
+      "unpack_program",
+      [](const nb::bytes &packed, const std::string &directory) {
+        unpackProgram({packed.c_str(), packed.size()}, directory);
+      },
+      nb::arg("packed"), nb::arg("directory"),
+      "Makes the directory of a program of such bytes.");
 }

@@ -99,6 +99,12 @@ class Staging:
     def discard(self) -> None:
         """Removes it, except in a forked child."""
 
+def pack_program(directory: str) -> bytes:
+    """The files of a program as bytes."""
+
+def unpack_program(packed: bytes, directory: str) -> None:
+    """Makes the directory of a program of such bytes."""
+
 def may_hold_program(path: str) -> bool:
     """Whether `path` is a program, an empty directory, or nothing."""
 

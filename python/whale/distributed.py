@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import io
 import math
 import os
 import sys
 import types
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -135,7 +133,7 @@ def share_program(
     if process_index() == 0:
         try:
             write()
-            mine = b"+" + _packed(path)
+            mine = b"+" + native.guarded(native.extension().pack_program, path)
         except CompileError as error:
             failure = error
             mine = b"-" + str(error).encode()
@@ -145,8 +143,7 @@ def share_program(
     if program[:1] == b"-":
         raise CompileError(program[1:].decode())
     if process_index() != 0:
-        with zipfile.ZipFile(io.BytesIO(program[1:])) as archive:
-            archive.extractall(path)
+        native.guarded(native.extension().unpack_program, program[1:], path)
 
 
 def receive_program(path: str, is_here: bool, place: str) -> str:
@@ -168,26 +165,19 @@ def receive_program(path: str, is_here: bool, place: str) -> str:
         raise RuntimeError(f"{path}: process 0 has no such program")
     if b"-" not in there:
         return path
-    mine = _packed(path) if process_index() == 0 else b""
+    mine = b""
+    if process_index() == 0:
+        mine = native.guarded(native.extension().pack_program, path)
     program = all_gather("the saved program", mine)[0]
     if is_here:
         return path
-    with zipfile.ZipFile(io.BytesIO(program)) as archive:
-        archive.extractall(place)
+    native.guarded(native.extension().unpack_program, program, place)
     return place
 
 
 def all_gather(name: str, mine: bytes) -> list[bytes]:
     """The bytes of each process; collective, in one order in all of them."""
     return native.guarded(_job.all_gather, name, mine)
-
-
-def _packed(path: str) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, mode="w") as archive:
-        for name in sorted(os.listdir(path)):
-            archive.write(os.path.join(path, name), name)
-    return file.getvalue()
 
 
 def _remember(

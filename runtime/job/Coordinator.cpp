@@ -21,7 +21,7 @@
 
 #include "job/Coordinator.h"
 
-#include "job/Frames.h"
+#include "job/Messages.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
 #include "whale/Version.h"
@@ -59,8 +59,9 @@ struct Connection {
   /// Bytes of `out` that are on their way.
   size_t sent = 0;
   Clock::time_point since = Clock::now();
-  /// The fields of what it has said first, and of the challenge that it got.
-  std::string hello, challenge;
+  /// What it has said first, as it was said, and the challenge that it got.
+  std::optional<Hello> hello;
+  std::string saidHello, challenge;
   std::optional<int64_t> process;
   bool isMember = false, isClosed = false;
 };
@@ -328,66 +329,57 @@ void Server::greet(Connection &connection, const Frame &frame) {
     write(connection);
     lose(connection);
   };
-  if (frame.kind == Kind::Hello && connection.hello.empty()) {
-    FieldReader fields(frame.fields);
-    std::string version = fields.text();
-    uint64_t process = fields.number(), processes = fields.number();
-    fields.text();
-    fields.text();   // nonce and host
-    fields.number(); // its process id
-    fields.text();   // program
-    if (!fields.isComplete())
+  if (frame.kind == Kind::Hello && !connection.hello) {
+    connection.hello = Hello::read(frame.fields);
+    if (!connection.hello)
       return lose(connection);
-    connection.hello = frame.fields;
+    const Hello &hello = *connection.hello;
+    connection.saidHello = frame.fields;
     connection.challenge =
         FieldWriter().text(makeNonce()).text(options.program).take();
-    if (version == WHALE_VERSION_TEXT && process < members.size() &&
-        processes == members.size())
-      connection.process = static_cast<int64_t>(process);
+    if (hello.version == WHALE_VERSION_TEXT && hello.process < members.size() &&
+        hello.processes == members.size())
+      connection.process = static_cast<int64_t>(hello.process);
     connection.out +=
         encode(Kind::Challenge,
                connection.challenge +
                    FieldWriter()
-                       .text(prove(secret, "coordinator", connection.hello,
+                       .text(prove(secret, "coordinator", connection.saidHello,
                                    connection.challenge))
                        .take());
     return write(connection);
   }
-  if (frame.kind != Kind::Proof || connection.hello.empty())
+  if (frame.kind != Kind::Proof || !connection.hello)
     return lose(connection);
   FieldReader fields(frame.fields);
   std::string proof = fields.text();
   if (!fields.isComplete() ||
-      !isEqual(proof, prove(secret, "process", connection.hello,
+      !isEqual(proof, prove(secret, "process", connection.saidHello,
                             connection.challenge)))
     return refuse("this process has another WHALE_SECRET than the first one");
   // From here on it is one of ours: what is wrong with it is an error for all.
-  FieldReader hello(connection.hello);
-  std::string version = hello.text();
-  uint64_t process = hello.number(), processes = hello.number();
-  hello.text();
-  std::string host = hello.text();
-  std::string place = placeOf(host, hello.number());
-  std::string program = hello.text();
-  std::string name = "process " + std::to_string(process) + " (" + place + ")";
+  const Hello &hello = *connection.hello;
+  std::string place = placeOf(hello.host, hello.processId);
+  std::string number = std::to_string(hello.process);
+  std::string name = "process " + number + " (" + place + ")";
   std::string what;
-  if (version != WHALE_VERSION_TEXT)
-    what = name + " is of another version: " + version +
+  if (hello.version != WHALE_VERSION_TEXT)
+    what = name + " is of another version: " + hello.version +
            ", the first process "
            "is " +
            WHALE_VERSION_TEXT;
   else if (!connection.process)
-    what = name + " is one of " + std::to_string(processes) +
+    what = name + " is one of " + std::to_string(hello.processes) +
            " processes, the first process is one of " +
            std::to_string(members.size());
   else if (members[*connection.process].connection ||
            members[*connection.process].hasLeft)
-    what = "two processes are process " + std::to_string(process) + ": " +
+    what = "two processes are process " + number + ": " +
            nameOf(members[*connection.process]) + " and " + name;
-  else if (!program.empty() && !options.program.empty() &&
-           program != options.program)
+  else if (!hello.program.empty() && !options.program.empty() &&
+           hello.program != options.program)
     what = "the program differs: process 0 has " + options.program + ", " +
-           name + " has " + program;
+           name + " has " + hello.program;
   // Once the job is at work, what comes is not one of its processes.
   bool isAtWork = std::ranges::any_of(members, [](const Member &each) {
     return each.progress.isInStep || each.progress.steps > 0;
@@ -426,17 +418,11 @@ void Server::handle(Connection &connection, const Frame &frame) {
   } else if (frame.kind == Kind::Fail) {
     fail(fields.text());
   } else if (frame.kind == Kind::Beat) {
-    Progress next;
-    next.isInStep = fields.number() != 0;
-    next.isInRelayout = fields.number() != 0;
-    next.count = fields.number();
-    next.steps = fields.number();
-    next.slowestStep = static_cast<double>(fields.number()) * 1e-6;
-    next.ranks = fields.text();
-    next.busy = fields.text();
-    next.waiting = fields.text();
-    bool isMoving = next.count != member.progress.count;
-    member.progress = next;
+    std::optional<Progress> next = readProgress(frame.fields);
+    if (!next)
+      return lose(connection);
+    bool isMoving = next->count != member.progress.count;
+    member.progress = *next;
     if (isMoving || !isWaiting(member))
       member.advanced = Clock::now();
     // So the member sees that the first process lives.

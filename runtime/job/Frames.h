@@ -24,14 +24,14 @@
 namespace whale::runtime::job {
 
 enum class Kind : uint8_t {
-  Hello = 1, ///< version, process, processes, nonce, host, process id, program
+  Hello = 1, ///< see Hello
   Challenge, ///< nonce, the coordinator's program, its proof
   Proof,     ///< proof of the process
   Welcome,   ///< all have joined
   Gather,    ///< name, text
   Gathered,  ///< name, texts
   Fail,      ///< text
-  Beat,      ///< progress; back: how many ms the coordinator may be silent
+  Beat,      ///< Progress; back: how many ms the coordinator may be silent
   Bye,       ///< from a process: it ends; to it: all do
 };
 

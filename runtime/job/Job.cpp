@@ -16,7 +16,7 @@
 #include "whale/Runtime/Job.h"
 
 #include "job/Coordinator.h"
-#include "job/Frames.h"
+#include "job/Messages.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
 #include "whale/Version.h"
@@ -225,15 +225,15 @@ Frame Joined::read(Clock::time_point end) {
 }
 
 void Joined::authenticate() {
-  std::string hello = FieldWriter()
-                          .text(WHALE_VERSION_TEXT)
-                          .number(options.process)
-                          .number(options.processes)
-                          .text(makeNonce())
-                          .text(hostName())
-                          .number(getpid())
-                          .text(options.program)
-                          .take();
+  std::string hello =
+      Hello{.version = WHALE_VERSION_TEXT,
+            .process = static_cast<uint64_t>(options.process),
+            .processes = static_cast<uint64_t>(options.processes),
+            .nonce = makeNonce(),
+            .host = hostName(),
+            .processId = static_cast<uint64_t>(getpid()),
+            .program = options.program}
+          .write();
   send(Kind::Hello, hello);
   constexpr std::chrono::seconds limit(10);
   Frame frame = read(Clock::now() + limit);
@@ -357,18 +357,7 @@ void Joined::beat() {
   std::unique_lock lock(sendMutex, std::try_to_lock);
   if (!lock)
     return;
-  Progress now = progress();
-  write(encode(Kind::Beat,
-               FieldWriter()
-                   .number(now.isInStep)
-                   .number(now.isInRelayout)
-                   .number(now.count)
-                   .number(now.steps)
-                   .number(static_cast<uint64_t>(now.slowestStep * 1e6))
-                   .text(now.ranks)
-                   .text(now.busy)
-                   .text(now.waiting)
-                   .take()));
+  write(encode(Kind::Beat, writeProgress(progress())));
 }
 
 void Joined::work() {

@@ -8,8 +8,6 @@
 
 #include "program/SharedProgram.h"
 
-#include "job/Frames.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/ProgramPlace.h"
 
 #include <algorithm>
@@ -18,32 +16,6 @@
 namespace fs = std::filesystem;
 
 namespace whale::runtime {
-
-/// The names and bytes of the files of a program.
-static std::string pack(const fs::path &directory) {
-  job::FieldWriter fields;
-  for (const fs::directory_entry &entry : fs::directory_iterator(directory)) {
-    std::string name = entry.path().filename().string();
-    if (isProgramFile(name))
-      fields.text(name).text(MappedFile(entry.path()).text());
-  }
-  return fields.take();
-}
-
-static void unpack(const std::string &packed, const fs::path &directory) {
-  fs::create_directory(directory);
-  job::FieldReader fields(packed);
-  while (!fields.isComplete()) {
-    std::string name = fields.text(), bytes = fields.text();
-    // The sender decides what a file contains, but not where it is.
-    if (fields.isWrong() || !isProgramFile(name))
-      throw Error("the first process has sent what is no program");
-    FileWriter file(directory / name);
-    file.write(bytes);
-    file.flush();
-    file.commit();
-  }
-}
 
 SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
   if (!job || job->processes() == 1)
@@ -58,7 +30,7 @@ SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
     throw Error(path.string() + ": process 0 has no such program directory");
   std::string mine;
   if (job->process() == 0)
-    mine = readProgram(path, pack);
+    mine = readProgram(path, packProgram);
   std::string packed = job->allGather("the program", mine)[0];
   if (isHere)
     return;
@@ -67,7 +39,7 @@ SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
   copy.emplace(fs::temp_directory_path() /
                ("whale-" + std::to_string(geteuid())));
   directory = copy->place();
-  unpack(packed, directory);
+  unpackProgram(packed, directory);
 }
 
 } // namespace whale::runtime

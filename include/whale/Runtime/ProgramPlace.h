@@ -27,6 +27,14 @@ bool mayHoldProgram(const std::filesystem::path &path);
 /// after it died doing so.
 std::filesystem::path locateProgram(const std::filesystem::path &path);
 
+/// The names and bytes of a program's files, for a process that lacks it.
+std::string packProgram(const std::filesystem::path &directory);
+
+/// Makes the directory of what another process has packed, of which only files
+/// of programs are taken. Throws Error.
+void unpackProgram(const std::string &packed,
+                   const std::filesystem::path &directory);
+
 /// Tells a directory from one that has taken its place.
 struct DirectoryIdentity {
   dev_t device = 0;

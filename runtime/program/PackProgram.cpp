@@ -1,0 +1,43 @@
+//===- PackProgram.cpp - The files of a program as bytes ------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "job/Frames.h"
+#include "whale/Runtime/Io.h"
+#include "whale/Runtime/ProgramPlace.h"
+#include "whale/Runtime/Types.h"
+
+namespace fs = std::filesystem;
+
+namespace whale::runtime {
+
+std::string packProgram(const fs::path &directory) {
+  job::FieldWriter fields;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory)) {
+    std::string name = entry.path().filename().string();
+    if (isProgramFile(name))
+      fields.text(name).text(MappedFile(entry.path()).text());
+  }
+  return fields.take();
+}
+
+void unpackProgram(const std::string &packed, const fs::path &directory) {
+  fs::create_directory(directory);
+  job::FieldReader fields(packed);
+  while (!fields.isComplete()) {
+    std::string name = fields.text(), bytes = fields.text();
+    // The sender decides what a file contains, but not where it is.
+    if (fields.isWrong() || !isProgramFile(name))
+      throw Error("the first process has sent what is no program");
+    FileWriter file(directory / name);
+    file.write(bytes);
+    file.flush();
+    file.commit();
+  }
+}
+
+} // namespace whale::runtime
