@@ -45,6 +45,11 @@ bool LoopNest::canOverwrite(unsigned result, const Access &read) {
   if (read.buffer == ~0u || !(read == write) || stores[result] ||
       (innerParallel && isAccumulated(result)))
     return false;
+  // Partial results have another shape. Without a barrier, threads that combine
+  // a sum may still read what the first one stores it over.
+  if (isAccumulated(result) &&
+      (blocks.chunks > 1 || (blocks.rows > 1 && countCombinedBytes() == 0)))
+    return false;
   Value tensor = inputs[read.buffer];
   auto from = cast<RankedTensorType>(tensor.getType());
   auto to = cast<RankedTensorType>(op->getResult(result).getType());
