@@ -129,6 +129,13 @@ struct BufferBuilder {
     BufferPlan plan = planBuffers(function, aliases);
     std::optional<std::string> error = verifyBufferPlan(function, plan);
     EXPECT_FALSE(error) << *error;
+    size_t granted = 0;
+    for (auto [argument, result] : grantAliases(function, aliases)) {
+      EXPECT_EQ(plan.alias[result], argument);
+      ++granted;
+    }
+    EXPECT_EQ(granted,
+              plan.alias.size() - llvm::count(plan.alias, std::nullopt));
     return plan;
   }
   SegmentPlan planSegment(llvm::ArrayRef<unsigned> mayOverwrite = {}) {
