@@ -47,10 +47,16 @@ std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   return buffer;
 }
 
+void *Buffer::host() const {
+  if (std::shared_ptr<DeviceCopy> copy = std::atomic_load(&onDevice))
+    copy->bring(data.get());
+  return data.get();
+}
+
 std::shared_ptr<Buffer> Buffer::copy() const {
   auto other = allocate(bytes);
   if (bytes)
-    std::memcpy(other->data.get(), data.get(), static_cast<size_t>(bytes));
+    std::memcpy(other->data.get(), host(), static_cast<size_t>(bytes));
   return other;
 }
 
@@ -178,7 +184,10 @@ int64_t Array::bytes() const {
 }
 
 std::shared_ptr<Buffer> Array::shard(size_t rank) const {
-  return state->readShards().at(rank);
+  std::shared_ptr<Buffer> shard = state->readShards().at(rank);
+  if (shard)
+    shard->host();
+  return shard;
 }
 
 const void *Array::wholeData() const {
@@ -187,7 +196,7 @@ const void *Array::wholeData() const {
   for (size_t i = 0; i < shards.size(); ++i)
     if (const std::optional<Box> &box = state->layout().boxes[i];
         box && shards[i] && box->elements() == elements)
-      return shards[i]->data.get();
+      return shards[i]->host();
   return nullptr;
 }
 
@@ -213,8 +222,8 @@ void Array::toHost(void *out) const {
     if (replica)
       continue;
     done.push_back(&*box);
-    copyBox(out, layout.view, box->start, shards[i]->data.get(), box->size,
-            origin, box->size, byteSize(dtype()));
+    copyBox(out, layout.view, box->start, shards[i]->host(), box->size, origin,
+            box->size, byteSize(dtype()));
   }
 }
 
@@ -240,7 +249,7 @@ assemble(const Box &box, const Layout &layout,
         dstStart[d] -= box.start[d];
         srcStart[d] -= from.start[d];
       }
-      copyBox(shard->data.get(), box.size, dstStart, shards[i]->data.get(),
+      copyBox(shard->data.get(), box.size, dstStart, shards[i]->host(),
               from.size, srcStart, common->size, bytes);
       if (whole)
         return shard;

@@ -47,6 +47,10 @@ public:
   /// 90 for sm_90.
   int capability() const { return arch; }
   const DeviceId &id() const { return uuid; }
+  /// Whether memory of one is memory of the other.
+  bool sharesWith(const Gpu &other) const {
+    return context == other.context && &driver == &other.driver;
+  }
   int multiprocessors() const { return processors; }
 
   /// At least one byte, aligned to 256; refused, with numbers, where less is

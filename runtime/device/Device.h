@@ -34,6 +34,9 @@ struct Region {
   /// Of memory that the device has not allocated: whether operations read what
   /// is there before the run, and whether what they write there is wanted.
   bool isRead = true, isWritten = true;
+  /// Whether it is of an array, of which the host reads nothing but by
+  /// Buffer::host: a device of its own memory may keep the bytes there.
+  bool isOfArray = false;
 };
 
 /// The buffers that instructions name by their indices. A device finds their

@@ -352,14 +352,22 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
   if (!self.arena)
     bindFixed(rank);
   const std::vector<BufferInfo> &buffers = program.classOf(rank).buffers;
+  // A result may be written through the buffer of the argument that it takes.
+  std::set<int64_t> aliased;
+  for (const Parameter &result : program.program.results)
+    if (result.alias)
+      aliased.insert(*result.alias);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
     if (buffer.space == Space::Argument)
       self.regions[i] = {arguments[buffer.index][rank].get(), buffer.offset,
-                         /*isRead=*/true, /*isWritten=*/false};
+                         /*isRead=*/true,
+                         /*isWritten=*/aliased.contains(buffer.index),
+                         /*isOfArray=*/true};
     else if (buffer.space == Space::Result)
       self.regions[i] = {results[buffer.index][rank].get(), buffer.offset,
-                         /*isRead=*/false, /*isWritten=*/true};
+                         /*isRead=*/false, /*isWritten=*/true,
+                         /*isOfArray=*/true};
   }
   self.device->bind(self.buffers, self.regions);
 }

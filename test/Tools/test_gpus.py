@@ -9,7 +9,9 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
+import safetensors.numpy
 from jobs import ENDLESS, HANG, bits, command, compile_, error, run
 
 TOOLKIT = os.environ.get("CUDA_HOME", "/usr/local/cuda")
@@ -34,19 +36,33 @@ def machine(folder: pathlib.Path) -> dict[str, str]:
 def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
     # Larger than what all ranks send to all others.
     program = compile_(tmp_path, strategy, n=500, target="cuda-test")
-    one = run(program, "host", "--transport=local", WHALE_TEST_CUDA="3")
+    # The state stays on the GPUs from step to step.
+    steps = "--steps=3"
+    one = run(program, "host", steps, "--transport=local", WHALE_TEST_CUDA="3")
     assert one.returncode == 0, one.stderr
-    many = run(program, "threads", "--transport=nccl", WHALE_TEST_CUDA="5")
+    many = run(
+        *(program, "threads", steps, "--transport=nccl"), WHALE_TEST_CUDA="5"
+    )
     assert many.returncode == 0, many.stderr
     assert bits(program, "host") == bits(program, "threads")
     for count in 2, 4:
         variables = machine(tmp_path / str(count))
         # It is the default, too.
-        many = run(program, "processes", f"--nprocs={count}", **variables)
+        many = run(
+            *(program, "processes", steps, f"--nprocs={count}"), **variables
+        )
         assert many.returncode == 0, many.stderr
         assert bits(program, "host") == bits(program, "processes")
         entered = list((tmp_path / str(count)).glob("machine/*/rank-*"))
         assert len(entered) % 4 == 0 and entered
+    found = safetensors.numpy.load_file(tmp_path / "host.safetensors")
+    program = compile_(tmp_path, strategy, n=500)
+    cpu = run(program, "cpu", steps)
+    assert cpu.returncode == 0, cpu.stderr
+    wanted = safetensors.numpy.load_file(tmp_path / "cpu.safetensors")
+    for name, value in wanted.items():
+        apart = np.abs(value - found[name]).max() / np.abs(value).max()
+        assert apart <= 1e-4, (name, apart)
 
 
 def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:

@@ -38,24 +38,29 @@ GpuKernel findKernel(const KernelLaunch &launch) {
           (launch.extent + threads - 1) / threads, threads};
 }
 
-std::vector<std::unique_ptr<Device>>
-createDevices(const format::Program &program, Transport &transport) {
-  std::vector<std::unique_ptr<Device>> devices;
-  for (size_t rank = 0; rank < program.ranks.size(); ++rank)
-    devices.push_back(createCudaDevice(
-        std::make_shared<cuda::Gpu>(machine->libraries(),
-                                    static_cast<int>(rank)),
-        program, findKernel, &transport, static_cast<int64_t>(rank), {}));
-  return devices;
-}
-
-DeviceMaker onMachine(MachineOptions options) {
-  return [options](const format::Program &program, Transport &transport) {
+/// Devices of a new machine; with `nccl`, which then outlives them, they
+/// exchange data by it.
+DeviceMaker onMachine(MachineOptions options,
+                      std::unique_ptr<NcclTransport> *nccl = nullptr) {
+  return [=](const format::Program &program, Transport &transport) {
     machine.reset();
     MachineOptions own = options;
     own.gpus = static_cast<int>(program.ranks.size());
     machine = std::make_unique<Machine>(own);
-    return createDevices(program, transport);
+    std::vector<std::shared_ptr<cuda::Gpu>> gpus;
+    for (int gpu = 0; gpu < own.gpus; ++gpu)
+      gpus.push_back(std::make_shared<cuda::Gpu>(machine->libraries(), gpu));
+    if (nccl)
+      *nccl = createNcclTransport(program, gpus, machine->libraries(),
+                                  [](const std::string &mine) {
+                                    return std::vector<std::string>{mine};
+                                  });
+    std::vector<std::unique_ptr<Device>> devices;
+    for (size_t rank = 0; rank < gpus.size(); ++rank)
+      devices.push_back(createCudaDevice(
+          gpus[rank], program, findKernel, &transport,
+          static_cast<int64_t>(rank), {.nccl = nccl ? nccl->get() : nullptr}));
+    return devices;
   };
 }
 
@@ -224,6 +229,83 @@ TEST(CudaDevice, FreedMemoryIsAFault) {
 }
 
 //===----------------------------------------------------------------------===//
+// Arrays
+//===----------------------------------------------------------------------===//
+
+std::shared_ptr<Buffer> arrayOf(int32_t first) {
+  auto array = Buffer::allocate(16);
+  std::iota(static_cast<int32_t *>(array->data.get()),
+            static_cast<int32_t *>(array->data.get()) + 4, first);
+  return array;
+}
+int32_t firstOf(const void *data) {
+  return *static_cast<const int32_t *>(data);
+}
+
+/// Adds one to an array on a device of several.
+void addOneTo(Devices &all, int64_t which, const Buffer &from,
+              const Buffer &to) {
+  static const KernelLaunch launch = {addOne, {0, 1}, 4, 1};
+  all.run([&](int64_t rank, Device &device) {
+    if (rank != which)
+      return;
+    Region regions[2] = {
+        {&from, 0, /*isRead=*/true, /*isWritten=*/false, /*isOfArray=*/true},
+        {&to, 0, /*isRead=*/false, /*isWritten=*/true, /*isOfArray=*/true}};
+    BufferTable table;
+    device.bind(table, regions);
+    device.launch(compute, launch, table);
+  });
+}
+
+TEST(CudaDevice, ArraysStayWhereTheyAre) {
+  Devices all(onMachine({}), 2);
+  auto first = arrayOf(1), second = arrayOf(50), third = arrayOf(60);
+  addOneTo(all, 0, *first, *second);
+  EXPECT_EQ(firstOf(second->data.get()), 50);
+  // Neither is brought there again, nor read before.
+  *static_cast<int32_t *>(first->data.get()) = 100;
+  addOneTo(all, 0, *second, *third);
+  EXPECT_EQ(firstOf(second->data.get()), 50);
+  EXPECT_EQ(firstOf(third->host()), 3);
+  addOneTo(all, 0, *first, *third);
+  EXPECT_EQ(firstOf(third->host()), 2);
+  // Through the host to another GPU, and in place.
+  addOneTo(all, 1, *second, *second);
+  EXPECT_EQ(firstOf(second->host()), 3);
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+}
+
+TEST(CudaDevice, ArraysGiveBackTheirMemory) {
+  Devices all(onMachine({}), 1);
+  auto array = arrayOf(0);
+  for (int run = 0; run < 2; ++run) {
+    auto next = arrayOf(0);
+    addOneTo(all, 0, *array, *next);
+    array = next;
+  }
+  int64_t used = machine->gpus[0].usedBytes;
+  for (int run = 2; run < 10; ++run) {
+    auto next = arrayOf(0);
+    addOneTo(all, 0, *array, *next);
+    array = next;
+  }
+  EXPECT_EQ(machine->gpus[0].usedBytes, used);
+  EXPECT_EQ(firstOf(array->host()), 10);
+}
+
+TEST(CudaDevice, AnArrayOutlivesItsDevice) {
+  auto array = arrayOf(0);
+  {
+    Devices all(onMachine({}), 1);
+    addOneTo(all, 0, *array, *array);
+  }
+  EXPECT_EQ(firstOf(array->host()), 1);
+  array.reset();
+  EXPECT_TRUE(machine->memory.empty());
+}
+
+//===----------------------------------------------------------------------===//
 // Graphs
 //===----------------------------------------------------------------------===//
 
@@ -327,10 +409,12 @@ struct Exchange {
   std::array<int64_t, 5> counts = {};
   bool wasRedundant = false;
 };
-Exchange exchange(const MachineOptions &options) {
+Exchange exchange(const MachineOptions &options, bool byNccl) {
   constexpr int rounds = 8;
   Exchange result;
-  Devices all(onMachine(options), 2, {makeSend(0, 1), makeSend(1, 0)});
+  std::unique_ptr<NcclTransport> nccl;
+  Devices all(onMachine(options, byNccl ? &nccl : nullptr), 2,
+              {makeSend(0, 1), makeSend(1, 0)});
   std::vector<Integers> memories;
   for (const auto &device : all.devices) {
     memories.emplace_back(*device, 4, 1);
@@ -352,6 +436,10 @@ Exchange exchange(const MachineOptions &options) {
   Copy in = {0, 1, 4}, out = {1, 0, 4};
   KernelLaunch there = {addOne, {1, 2}, 1, 1}, back = {addOne, {2, 1}, 1, 1},
                next = {addOne, {3, 4}, 1, 1}, again = {addOne, {4, 1}, 1, 1};
+  all.onError = [&] {
+    if (nccl)
+      nccl->abort();
+  };
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
     const BufferTable &table = tables[rank];
     device.copy(compute, in, table);
@@ -384,29 +472,32 @@ Exchange exchange(const MachineOptions &options) {
   return result;
 }
 
-class CudaMutations : public testing::TestWithParam<Mutation> {};
-INSTANTIATE_TEST_SUITE_P(Cuda, CudaMutations,
-                         testing::Values(Mutation::DropRecord,
-                                         Mutation::DropWait,
-                                         Mutation::SwapStream,
-                                         Mutation::ShiftAddress));
+/// A mutation, and whether NCCL moves the data.
+class CudaMutations
+    : public testing::TestWithParam<std::tuple<Mutation, bool>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, CudaMutations,
+    testing::Combine(testing::Values(Mutation::DropRecord, Mutation::DropWait,
+                                     Mutation::SwapStream,
+                                     Mutation::ShiftAddress),
+                     testing::Bool()));
 
 /// A change that does nothing (an event that orders what is in order anyway)
 /// is skipped: what it leaves has the right values and no fault in any order
 /// that is tried.
 TEST_P(CudaMutations, AreAllCaught) {
   constexpr uint64_t orders = 6;
-  Exchange right = exchange({.seed = 5});
+  auto [kind, byNccl] = GetParam();
+  Exchange right = exchange({.seed = 5}, byNccl);
   ASSERT_EQ(right.faults, std::vector<std::string>());
   ASSERT_EQ(right.values.size(), 2u);
   int64_t caught = 0, skipped = 0;
-  auto kind = GetParam();
   int64_t count = right.counts[static_cast<size_t>(kind)];
   for (int64_t number = 0; number < count; ++number) {
     int64_t wrong = 0;
     for (uint64_t order = 0; order < orders && !wrong; ++order) {
-      Exchange changed =
-          exchange({.seed = order, .mutation = kind, .mutated = number});
+      Exchange changed = exchange(
+          {.seed = order, .mutation = kind, .mutated = number}, byNccl);
       wrong = !changed.faults.empty() || changed.values != right.values;
     }
     ++(wrong ? caught : skipped);

@@ -25,8 +25,14 @@ Outcome Devices::run(const Job &job) {
   return runRanks(*transport, ranks, [&](int64_t rank) {
     Device &device = *devices[rank];
     device.attachThread();
-    job(rank, device);
-    device.finish();
+    try {
+      job(rank, device);
+      device.finish();
+    } catch (const Error &) {
+      if (onError)
+        onError();
+      throw;
+    }
   });
 }
 

@@ -37,6 +37,9 @@ public:
         transport(createLocalTransport(program)),
         devices(make(program, *transport)) {}
 
+  /// Called by a rank that fails.
+  std::function<void()> onError;
+
   using Job = std::function<void(int64_t rank, Device &device)>;
   /// Runs a job on each rank, in one run.
   Outcome run(const Job &job);

@@ -25,6 +25,15 @@
 
 namespace whale::runtime {
 
+/// The bytes of a shard in the memory of a device.
+class DeviceCopy {
+public:
+  virtual ~DeviceCopy() = default;
+  /// Brings them to the host's memory, unless that has the same. From any
+  /// thread.
+  virtual void bring(void *host) = 0;
+};
+
 /// Memory of one shard. `writable` is false for memory that somebody else owns,
 /// and may change once a program has been given it: the program copies it
 /// first.
@@ -32,6 +41,12 @@ struct Buffer {
   std::shared_ptr<void> data;
   int64_t bytes = 0;
   bool writable = true;
+  /// Set where a device has the bytes, which then may be newer than those here.
+  /// Read and changed atomically: several programs may take one array.
+  mutable std::shared_ptr<DeviceCopy> onDevice = nullptr;
+
+  /// `data`, once it has the shard's bytes.
+  void *host() const;
 
   /// 64-byte aligned, uninitialized; throws Error naming the size when there is
   /// no memory.

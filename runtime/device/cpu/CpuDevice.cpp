@@ -161,11 +161,17 @@ private:
 void CpuDevice::bind(BufferTable &table, std::span<const Region> regions) {
   std::vector<void *> &addresses = addressesOf(table);
   addresses.clear();
-  for (const Region &region : regions)
-    addresses.push_back(
-        region.allocation
-            ? static_cast<char *>(region.allocation->data.get()) + region.offset
-            : nullptr);
+  for (const Region &region : regions) {
+    const Buffer *buffer = region.allocation;
+    if (!buffer) {
+      addresses.push_back(nullptr);
+      continue;
+    }
+    void *data = region.isOfArray ? buffer->host() : buffer->data.get();
+    if (region.isOfArray && region.isWritten)
+      std::atomic_store(&buffer->onDevice, {});
+    addresses.push_back(static_cast<char *>(data) + region.offset);
+  }
 }
 
 void CpuDevice::select(BufferTable &table, const BufferTable &from,

@@ -57,8 +57,9 @@ CudaDevice::~CudaDevice() {
   }
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->driver.streamSynchronize.function(stream);
-  if (graph)
-    gpu->driver.graphExecDestroy.function(graph);
+  for (const Recording &run : runs)
+    if (run.graph)
+      gpu->driver.graphExecDestroy.function(run.graph);
   for (QueueEvents &queue : events)
     for (cuda::EventHandle event : queue.handles)
       if (event)
@@ -91,9 +92,9 @@ void CudaDevice::finish() {
     gpu->record(broughtThere, gpu->stream(queue));
     gpu->wait(gpu->copies, broughtThere);
   }
-  mirrors.bringBack(gpu->copies);
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->synchronize(stream);
+  mirrors.bringBack(gpu->copies);
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,6 +153,7 @@ void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
       ofHost.emplace_back(i, region);
   }
   std::vector<void *> copies = mirrors.bind(&table, ofHost);
+  gpu->attach(); // an array may have come from another GPU
   for (size_t i = 0; i < ofHost.size(); ++i)
     addresses[ofHost[i].first] = copies[i];
 }
@@ -267,36 +269,43 @@ Traffic CudaDevice::waitFor(Queue queue, int64_t transfer) {
 // Graphs
 //===----------------------------------------------------------------------===//
 
-void CudaDevice::dropGraph() {
-  if (graph)
-    gpu->call(gpu->driver.graphExecDestroy, graph);
-  graph = nullptr;
+CudaDevice::Recording *CudaDevice::findRecording(const BufferTable &table) {
+  auto it = std::ranges::find(runs, addressesOf(table), &Recording::addresses);
+  if (it == runs.end())
+    return nullptr;
+  std::rotate(runs.begin(), it, it + 1);
+  return &runs.front();
 }
 
 bool CudaDevice::repeat(const BufferTable &table) {
-  if (!graph || addressesOf(table) != recorded)
+  Recording *run = findRecording(table);
+  if (!run || !run->graph)
     return false;
   prepare();
-  gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
+  gpu->call(gpu->driver.graphLaunch, run->graph, gpu->compute);
   return true;
 }
 
-/// The first run with some addresses loads and chooses what is needed; if none
-/// of it was for the processor, the second one is recorded.
+/// Records a run if one with these addresses has shown that nothing of it is
+/// for the processor.
 void CudaDevice::beginRecording(const BufferTable &table) {
+  constexpr size_t mostRuns = 8;
   // Addresses that change again and again are not worth it.
-  constexpr int64_t mostRecordings = 8;
-  bool isKnown = recorded == addressesOf(table) && !recorded.empty();
-  if (!isKnown)
-    dropGraph();
+  constexpr int64_t mostRecordings = 32;
+  bool isKnown = findRecording(table);
   bool canRecord =
       isKnown && !hasHostWork && !isSynchronous && recordings < mostRecordings;
-  recorded = addressesOf(table);
   hasHostWork = false;
+  if (!isKnown)
+    runs.push_front({addressesOf(table)});
+  if (runs.size() > mostRuns) {
+    if (runs.back().graph)
+      gpu->call(gpu->driver.graphExecDestroy, runs.back().graph);
+    runs.pop_back();
+  }
   if (!canRecord)
     return;
   prepare();
-  dropGraph();
   gpu->call(gpu->driver.streamBeginCapture, gpu->compute,
             cuda::kCaptureThreadLocal);
   isRecording = true;
@@ -309,6 +318,7 @@ void CudaDevice::endRecording() {
   isRecording = false;
   cuda::Graph made = nullptr;
   gpu->call(gpu->driver.streamEndCapture, gpu->compute, &made);
+  cuda::GraphExec &graph = runs.front().graph;
   cuda::Status status =
       gpu->driver.graphInstantiate.function(&graph, made, 0ull);
   gpu->driver.graphDestroy.function(made);

@@ -10,43 +10,38 @@
 
 namespace whale::runtime::cuda {
 
-Mirrors::~Mirrors() {
-  auto release = [&](void *memory) {
-    gpu->driver.memFree.function(addressOf(memory));
-  };
-  for (auto &[buffer, mirror] : mirrors)
-    release(mirror.memory);
-  for (auto &[bytes, memory] : unused)
-    release(memory);
-}
-
-/// Memory of that size: at the address that is wanted if it is free.
-void *Mirrors::take(int64_t bytes, void *wanted) {
-  auto [begin, end] = unused.equal_range(bytes);
-  if (begin == end) {
-    sum += bytes;
-    return reinterpret_cast<void *>(gpu->allocate(bytes));
+Mirrors::Mirror Mirrors::mirrorOf(const Region &region, void *wanted) {
+  const Buffer &buffer = *region.allocation;
+  Mirror mirror{buffer.data.get(), buffer.bytes, nullptr, region.isOfArray,
+                false};
+  if (region.isOfArray) {
+    auto known = std::dynamic_pointer_cast<ArrayCopy>(
+        std::atomic_load(&buffer.onDevice));
+    mirror.isHere = known && known->isOf(*gpu);
+    if (mirror.isHere)
+      mirror.copy = std::move(known);
+    else
+      buffer.host(); // perhaps from another GPU
   }
-  auto found = begin;
-  for (auto it = begin; it != end; ++it)
-    if (it->second == wanted)
-      found = it;
-  void *memory = found->second;
-  unused.erase(found);
-  return memory;
-}
-
-void Mirrors::drop(Known::iterator mirror) {
-  unused.emplace(mirror->second.bytes, mirror->second.memory);
-  mirrors.erase(mirror);
+  if (!mirror.copy)
+    mirror.copy = memory->take(buffer.bytes, wanted);
+  return mirror;
 }
 
 void Mirrors::dropUnused() {
-  for (auto it = mirrors.begin(); it != mirrors.end();) {
-    auto mirror = it++;
-    if (mirror->second.uses == 0)
-      drop(mirror);
-  }
+  std::erase_if(mirrors,
+                [](const auto &mirror) { return mirror.second.uses == 0; });
+}
+
+/// Arrays may go before their tables are bound again.
+void Mirrors::dropArrays() {
+  auto isOfArray = [&](const Buffer *buffer) {
+    return mirrors.at(buffer).isOfArray;
+  };
+  for (auto &[key, table] : tables)
+    std::erase_if(table.buffers, isOfArray);
+  std::erase_if(mirrors,
+                [](const auto &mirror) { return mirror.second.isOfArray; });
 }
 
 std::vector<void *>
@@ -66,7 +61,7 @@ Mirrors::bind(const void *key,
     if (it->second.host != buffer.data.get() ||
         it->second.bytes != buffer.bytes) {
       if (it->second.uses == 0)
-        drop(it);
+        mirrors.erase(it);
       continue;
     }
     ++it->second.uses;
@@ -74,7 +69,7 @@ Mirrors::bind(const void *key,
   for (const Buffer *buffer : table.buffers)
     if (auto it = mirrors.find(buffer);
         it != mirrors.end() && it->second.uses == 0 && !it->second.isCurrent)
-      drop(it);
+      mirrors.erase(it);
   for (const auto &[place, region] : regions)
     if (auto it = mirrors.find(region.allocation); it != mirrors.end())
       --it->second.uses;
@@ -86,9 +81,7 @@ Mirrors::bind(const void *key,
     auto it = mirrors.find(&buffer);
     void *&address = table.addresses[place];
     if (it == mirrors.end()) {
-      Mirror mirror{buffer.data.get(), buffer.bytes,
-                    take(buffer.bytes, address)};
-      it = mirrors.emplace(&buffer, mirror).first;
+      it = mirrors.emplace(&buffer, mirrorOf(region, address)).first;
       isCurrent = false;
     }
     Mirror &mirror = it->second;
@@ -101,15 +94,16 @@ Mirrors::bind(const void *key,
     mirror.isRead |= region.isRead;
     mirror.isWritten |= region.isWritten;
     table.buffers.push_back(&buffer);
-    address = mirror.memory;
-    addresses.push_back(static_cast<char *>(mirror.memory) + region.offset);
+    address = mirror.copy->memory;
+    addresses.push_back(static_cast<char *>(address) + region.offset);
   }
   return addresses;
 }
 
 void Mirrors::reset() {
+  dropArrays();
   for (auto &[buffer, mirror] : mirrors)
-    mirror.isCurrent = false;
+    mirror.isCurrent = mirror.isHere = false;
   dropUnused();
   isCurrent = mirrors.empty();
 }
@@ -118,17 +112,32 @@ void Mirrors::bringThere(Stream stream) {
   for (auto &[buffer, mirror] : mirrors) {
     if (mirror.isCurrent)
       continue;
-    if (mirror.isRead)
-      upload(*gpu, pool, mirror.memory, mirror.host, mirror.bytes, stream);
+    if (mirror.isRead && !mirror.isHere) {
+      upload(*gpu, pool, mirror.copy->memory, mirror.host, mirror.bytes,
+             stream);
+      mirror.isHere = true;
+    }
     mirror.isCurrent = true;
   }
   isCurrent = true;
 }
 
 void Mirrors::bringBack(Stream stream) {
-  for (auto &[buffer, mirror] : mirrors)
-    if (mirror.isCurrent && mirror.isWritten)
-      download(*gpu, pool, mirror.host, mirror.memory, mirror.bytes, stream);
+  for (auto &[buffer, mirror] : mirrors) {
+    if (!mirror.isCurrent)
+      continue;
+    if (!mirror.isOfArray) {
+      if (mirror.isWritten)
+        download(*gpu, pool, mirror.host, mirror.copy->memory, mirror.bytes,
+                 stream);
+      continue;
+    }
+    if (mirror.isWritten)
+      mirror.copy->setNewer();
+    std::atomic_store(&buffer->onDevice,
+                      std::shared_ptr<DeviceCopy>(mirror.copy));
+  }
+  dropArrays();
   dropUnused();
 }
 

@@ -10,22 +10,24 @@
 #define WHALE_RUNTIME_DEVICE_CUDA_MIRRORS_H
 
 #include "device/Device.h"
+#include "device/cuda/ArrayMemory.h"
 #include "device/cuda/Staging.h"
 
 #include <unordered_map>
 
 namespace whale::runtime::cuda {
 
-/// The arguments and results of a program are in the host's memory. Each that a
-/// table names has a copy on the GPU: what the program reads is brought there
-/// before its first operation of a run, what it writes is brought back at the
-/// end. A table whose arrays change gets the same addresses for the new ones
-/// where sizes are the same.
+/// Memory of the host that a table names has a copy on the GPU: what the
+/// program reads is brought there before its first operation of a run, what it
+/// writes is brought back at the end. The copies of arrays stay there, with the
+/// arrays: what a step has written, or was brought there before, the next one
+/// finds, and whoever reads it on the host brings it back. A table whose arrays
+/// change gets the same addresses for the new ones where they are free.
 class Mirrors {
 public:
   Mirrors(std::shared_ptr<const Gpu> gpu, PinnedPool &pool)
-      : gpu(std::move(gpu)), pool(pool) {}
-  ~Mirrors();
+      : gpu(std::move(gpu)), pool(pool),
+        memory(std::make_shared<ArrayMemory>(this->gpu)) {}
 
   /// The host's regions of a table, by their places in it. Returns the
   /// addresses of their copies.
@@ -37,23 +39,27 @@ public:
   bool areCurrent() const { return isCurrent; }
   /// Puts on the stream what brings all there that is read.
   void bringThere(Stream stream);
-  /// Returns when all that was written is in the host's memory.
+  /// At the end of a run, when the GPU has done it: returns when all that was
+  /// written is in the host's memory, or is known to be newer here.
   void bringBack(Stream stream);
 
-  int64_t bytes() const { return sum; }
+  int64_t bytes() const { return memory->bytes(); }
 
 private:
   struct Mirror {
     void *host;
     int64_t bytes;
-    void *memory;
+    std::shared_ptr<ArrayCopy> copy;
+    bool isOfArray;
+    /// What the host has is here already.
+    bool isHere;
     int64_t uses = 0;
     bool isRead = false, isWritten = false, isCurrent = false;
   };
   using Known = std::unordered_map<const Buffer *, Mirror>;
-  void *take(int64_t bytes, void *wanted);
-  void drop(Known::iterator mirror);
+  Mirror mirrorOf(const Region &region, void *wanted);
   void dropUnused();
+  void dropArrays();
 
   std::shared_ptr<const Gpu> gpu;
   PinnedPool &pool;
@@ -63,10 +69,8 @@ private:
     std::unordered_map<size_t, void *> addresses;
   };
   std::unordered_map<const void *, Table> tables;
-  /// Memory of mirrors that are gone, by its size.
-  std::unordered_multimap<int64_t, void *> unused;
+  const std::shared_ptr<ArrayMemory> memory;
   bool isCurrent = true;
-  int64_t sum = 0;
 };
 
 } // namespace whale::runtime::cuda

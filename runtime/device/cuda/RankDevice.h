@@ -96,7 +96,6 @@ private:
     if (isSynchronous && !isRecording)
       gpu->synchronize(gpu->stream(queue));
   }
-  void dropGraph();
   void *workspace(Queue queue);
   double seconds(const std::function<void()> &put);
 
@@ -132,9 +131,16 @@ private:
   std::map<std::pair<const Matmul *, uint32_t>, std::unique_ptr<cuda::Product>>
       products;
 
-  /// Addresses of the tables of a run that has been recorded, or could be.
-  std::vector<void *> recorded;
-  cuda::GraphExec graph = nullptr;
+  /// Runs with the same addresses: the first one loads and chooses what is
+  /// needed, the second one is recorded.
+  struct Recording {
+    std::vector<void *> addresses;
+    cuda::GraphExec graph = nullptr;
+  };
+  Recording *findRecording(const BufferTable &table);
+  /// The last one first. Arrays that a caller keeps for a while lie in two or
+  /// three places in turn.
+  std::deque<Recording> runs;
   bool isRecording = false, hasHostWork = false;
   int64_t recordings = 0;
 

@@ -1,0 +1,94 @@
+//===- ArrayMemory.cpp - Arrays that stay on a GPU ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/ArrayMemory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace whale::runtime::cuda {
+
+/// Copied at a time.
+static constexpr int64_t chunkBytes = 4 << 20;
+
+ArrayMemory::ArrayMemory(std::shared_ptr<const Gpu> given)
+    : gpu(std::move(given)) {
+  gpu->attach();
+  gpu->call(gpu->driver.streamCreate, &stream, unsigned(kStreamNonBlocking));
+  pinned = gpu->allocatePinned(chunkBytes);
+}
+
+/// All copies have given back their memory.
+ArrayMemory::~ArrayMemory() {
+  try {
+    gpu->attach();
+  } catch (const Error &) {
+    return; // the process ends, or the GPU is lost
+  }
+  for (auto &[bytes, memory] : unused)
+    gpu->driver.memFree.function(addressOf(memory));
+  if (pinned)
+    gpu->driver.memFreeHost.function(pinned);
+  gpu->driver.streamDestroy.function(stream);
+}
+
+std::shared_ptr<ArrayCopy> ArrayMemory::take(int64_t bytes, void *wanted) {
+  std::lock_guard lock(mutex);
+  auto [begin, end] = unused.equal_range(bytes);
+  auto found = begin;
+  for (auto it = begin; it != end; ++it)
+    if (it->second == wanted)
+      found = it;
+  void *memory;
+  if (found == end) {
+    memory = reinterpret_cast<void *>(gpu->allocate(bytes));
+    sum += bytes;
+  } else {
+    memory = found->second;
+    unused.erase(found);
+  }
+  return std::make_shared<ArrayCopy>(shared_from_this(), memory, bytes);
+}
+
+int64_t ArrayMemory::bytes() const {
+  std::lock_guard lock(mutex);
+  return sum;
+}
+
+void ArrayMemory::give(int64_t bytes, void *memory) {
+  std::lock_guard lock(mutex);
+  unused.emplace(bytes, memory);
+}
+
+void ArrayMemory::download(void *host, const void *memory, int64_t bytes) {
+  std::lock_guard lock(mutex);
+  gpu->attach();
+  for (int64_t at = 0; at < bytes; at += chunkBytes) {
+    int64_t size = std::min(chunkBytes, bytes - at);
+    gpu->copy(pinned, static_cast<const char *>(memory) + at, size, stream);
+    // Not Gpu::synchronize, whose watch is for the rank's own thread.
+    gpu->call(gpu->driver.streamSynchronize, stream);
+    std::memcpy(static_cast<char *>(host) + at, pinned,
+                static_cast<size_t>(size));
+  }
+}
+
+void ArrayCopy::setNewer() {
+  std::lock_guard lock(mutex);
+  isNewer = true;
+}
+
+void ArrayCopy::bring(void *host) {
+  std::lock_guard lock(mutex);
+  if (!isNewer)
+    return;
+  owner->download(host, memory, bytes);
+  isNewer = false;
+}
+
+} // namespace whale::runtime::cuda

@@ -1,0 +1,74 @@
+//===- ArrayMemory.h - Arrays that stay on a GPU ----------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_ARRAYMEMORY_H
+#define WHALE_RUNTIME_DEVICE_CUDA_ARRAYMEMORY_H
+
+#include "cuda/Gpu.h"
+#include "whale/Runtime/Array.h"
+
+#include <mutex>
+#include <unordered_map>
+
+namespace whale::runtime::cuda {
+
+class ArrayCopy;
+
+/// Memory of a GPU that arrays take and give back, from any thread; those that
+/// outlive the device keep it.
+class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
+public:
+  explicit ArrayMemory(std::shared_ptr<const Gpu> gpu);
+  ~ArrayMemory();
+  ArrayMemory(const ArrayMemory &) = delete;
+  ArrayMemory &operator=(const ArrayMemory &) = delete;
+
+  /// So many bytes: those at `wanted` if they are free. Nothing that is put on
+  /// a stream by now uses them.
+  std::shared_ptr<ArrayCopy> take(int64_t bytes, void *wanted);
+  /// All that was taken of the GPU.
+  int64_t bytes() const;
+
+private:
+  friend class ArrayCopy;
+  void give(int64_t bytes, void *memory);
+  void download(void *host, const void *memory, int64_t bytes);
+
+  const std::shared_ptr<const Gpu> gpu;
+  mutable std::mutex mutex;
+  std::unordered_multimap<int64_t, void *> unused;
+  int64_t sum = 0;
+  /// For downloads, which may come while the rank works.
+  Stream stream = nullptr;
+  void *pinned = nullptr;
+};
+
+/// The bytes of an array's shard on a GPU.
+class ArrayCopy : public DeviceCopy {
+public:
+  ArrayCopy(std::shared_ptr<ArrayMemory> owner, void *memory, int64_t bytes)
+      : memory(memory), bytes(bytes), owner(std::move(owner)) {}
+  ~ArrayCopy() override { owner->give(bytes, memory); }
+
+  bool isOf(const Gpu &gpu) const { return owner->gpu->sharesWith(gpu); }
+  /// What is there is newer than what the host has.
+  void setNewer();
+  void bring(void *host) override;
+
+  void *const memory;
+  const int64_t bytes;
+
+private:
+  const std::shared_ptr<ArrayMemory> owner;
+  std::mutex mutex;
+  bool isNewer = false;
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_ARRAYMEMORY_H
