@@ -286,6 +286,10 @@ int64_t Program::processOf(size_t rank) const {
   return state->getEngine().executor.where().processOf[rank];
 }
 
+const std::string &Program::staged() const {
+  return state->getEngine().executor.staged();
+}
+
 const std::string &Program::plan() const { return state->bound->program.plan; }
 
 /// "arg3 (params['w'])".

@@ -46,6 +46,12 @@ public:
   /// Null where all data goes through the host.
   const NcclTransport *nccl() const { return gpuTransport.get(); }
 
+  /// See Program::staged.
+  const std::string &staged() const {
+    static const std::string none;
+    return gpuTransport ? gpuTransport->refusal() : none;
+  }
+
   void reset();
   void finish(int64_t rank);
   void abort();

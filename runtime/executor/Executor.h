@@ -28,6 +28,8 @@ public:
   ~Executor();
 
   const Ranks &where() const { return place; }
+  /// See Program::staged.
+  const std::string &staged() const { return connections.staged(); }
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,

@@ -80,6 +80,8 @@ def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:
     # By default it carries what it can, here nothing.
     good = run(program, "out", WHALE_TEST_CUDA="1")
     assert good.returncode == 0, good.stderr
+    assert good.stderr.startswith("remark: GPUs exchange data through the host")
+    assert "ranks 0 and 8 share a GPU" in good.stderr
 
 
 def test_a_process_dies(tmp_path: pathlib.Path) -> None:

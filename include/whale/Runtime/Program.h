@@ -117,6 +117,10 @@ public:
   const std::vector<Parameter> &arguments() const;
   const std::vector<Parameter> &results() const;
 
+  /// The first transfer between GPUs that is staged through the host although
+  /// none was asked to be, and why; empty if there is none.
+  const std::string &staged() const;
+
   /// The compiler's readable summary ("plan" of the manifest), as JSON text.
   const std::string &plan() const;
 
