@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -291,9 +292,15 @@ def test_a_killed_process(tmp_path: pathlib.Path) -> None:
         2,
     )
     assert result.returncode == 1
-    assert "process 0 was ended by signal 9" in result.stderr
+    assert re.search(
+        r"process 0 \(host .*, pid \d+\) was ended by signal 9", result.stderr
+    )
     log = (tmp_path / "log" / "process-1.log").read_text()
-    assert "process 0, which coordinates the others, has ended" in log
+    assert re.search(
+        r"process 0 \(host .*, pid \d+\), which coordinates the others, has "
+        "ended",
+        log,
+    )
 
 
 def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:

@@ -244,7 +244,8 @@ def test_a_process_of_another_host_dies(
     assert "process 2 (host host2" in texts[0]
     assert texts[0] == texts[1] == texts[3]
     # Nobody is left on its host to hear of that.
-    assert texts[2] == "error: process 2 was ended by signal 9\n"
+    place = f"host host2, pid {process}"
+    assert texts[2] == f"error: process 2 ({place}) was ended by signal 9\n"
 
 
 def test_a_dropped_link(tmp_path: pathlib.Path, hosts: Hosts) -> None:

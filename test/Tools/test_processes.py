@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -258,7 +259,8 @@ def test_a_process_dies(endless: pathlib.Path, process: int) -> None:
     os.kill(job.processes[process], signal.SIGKILL)
     text = job.end()
     if process == 0:
-        assert text == "error: process 0 was ended by signal 9\n"
+        place = f"host {socket.gethostname()}, pid {job.processes[0]}"
+        assert text == f"error: process 0 ({place}) was ended by signal 9\n"
     else:
         assert f"process {process}" in text
 

@@ -171,7 +171,7 @@ TEST(Job, TheFirstOneStopsWhileAnotherSends) {
                         .text(prove("", "coordinator", hello, challenge))
                         .take());
     next();
-    put(Kind::Welcome, "");
+    put(Kind::Welcome, FieldWriter().text("process 0 (host a, pid 7)").take());
     put(Kind::Beat, FieldWriter().number(500).take());
     hasFailed.get_future().wait();
     close(file);
@@ -186,8 +186,9 @@ TEST(Job, TheFirstOneStopsWhileAnotherSends) {
   hasFailed.set_value();
   first.join();
   close(listener);
-  EXPECT_TRUE(error.starts_with("process 0, which coordinates the others, has "
-                                "given no sign of life"))
+  EXPECT_TRUE(error.starts_with(
+      "process 0 (host a, pid 7), which coordinates the others, has "
+      "given no sign of life"))
       << error;
 }
 
