@@ -8,7 +8,6 @@ import os
 import pathlib
 import signal
 import socket
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
