@@ -122,9 +122,9 @@ def difference(expected: Tensors, found: Tensors) -> list[str]:
         rest = [(a, b) for a, b in pairs if not math.isfinite(a)]
         most = max((abs(a) for a, _ in finite), default=0.0)
         apart = max((abs(a - b) for a, b in finite), default=0.0)
-        if any(a != b and not (a != a and b != b) for a, b in rest) or not (
-            apart <= TOLERANCES[dtype] * most
-        ):
+        wrong = any(not math.isfinite(b) for _, b in finite)
+        wrong |= any(a != b and not (a != a and b != b) for a, b in rest)
+        if wrong or not apart <= TOLERANCES[dtype] * most:
             far = f"{apart / (most or 1):.2g} of its magnitude apart"
             problems.append(f"{name} ({dtype}{shape}): {far}")
     return problems

@@ -17,6 +17,8 @@ namespace whale::runtime::cuda {
 static constexpr unsigned kThreads = 256;
 
 BoxKernels::~BoxKernels() {
+  if (!gpu.tryAttach())
+    return;
   for (Module module : modules)
     gpu.driver.moduleUnload.function(module);
 }

@@ -116,7 +116,7 @@ struct DeviceId {
   VALUE(kCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)    \
   VALUE(kStreamNonBlocking, CU_STREAM_NON_BLOCKING, 1)                         \
   VALUE(kEventDisableTiming, CU_EVENT_DISABLE_TIMING, 2)                       \
-  VALUE(kCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)           \
+  VALUE(kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED, 2)                    \
   VALUE(kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE, 1)                       \
   VALUE(kJitErrorLogBuffer, CU_JIT_ERROR_LOG_BUFFER, 5)                        \
   VALUE(kJitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)

@@ -30,6 +30,10 @@ public:
 
   /// Makes its context that of the calling thread.
   void attach() const;
+  /// For destructors: whether there is still anything to give back to.
+  bool tryAttach() const noexcept {
+    return !driver.ctxSetCurrent.function(context);
+  }
 
   template <typename... Parameters, typename... Arguments>
   void call(const Entry<Status(Parameters...)> &entry,

@@ -3,8 +3,10 @@ machine, whose kernels are the processor's."""
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tarfile
@@ -12,6 +14,10 @@ import tarfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "scripts"))
+
+import gpu_cases  # noqa: E402
+
 ON_TEST_MACHINE = [
     "--target=cuda-test",
     f"--whale-run={ROOT / 'build/bin/whale-run'}",
@@ -54,6 +60,24 @@ def test_bundle_is_checked(tmp_path: pathlib.Path) -> None:
     assert "\n1 wrong, " in (tmp_path / "report.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    "found, is_right",
+    [
+        ((1, 2, 3), True),
+        ((1, 2, 3.0001), True),
+        ((1, 2, 3.001), False),
+        ((1, math.nan, math.nan), False),
+        ((1, 2, math.inf), False),
+    ],
+)
+def test_differences(found: tuple[float, ...], is_right: bool) -> None:
+    def result(numbers: tuple[float, ...]) -> gpu_cases.Tensors:
+        return {"result0": ("F32", [3], struct.pack("<3f", *numbers))}
+
+    problems = gpu_cases.difference(result((1, 2, 3)), result(found))
+    assert problems == [] if is_right else len(problems) == 1
+
+
 @pytest.mark.long
 def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
     build = tmp_path / "build"
@@ -69,19 +93,16 @@ def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
 
     text = tmp_path / "step.mlir"
     text.write_text("""
-func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+func.func @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {
   %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
-      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
-  return %0 : tensor<8x8xf32>
+      : (tensor<300x300xf32>, tensor<300x300xf32>) -> tensor<300x300xf32>
+  return %0 : tensor<300x300xf32>
 }
 """)
     program = tmp_path / "step.whale"
     compiler = ROOT / "build/bin/whale-compile"
     subprocess.run([compiler, text, "--cluster=1", "-o", program], check=True)
-    sys.path.append(str(ROOT / "scripts"))
-    import gpu_cases
-
-    case = {"name": "step", "inputs": [["F32", [8, 8]]]}
+    case = {"name": "step", "inputs": [["F32", [300, 300]]]}
     gpu_cases.write_inputs(tmp_path / "in", case)
     files = [f"--inputs={tmp_path / 'in'}", f"--outputs={tmp_path / 'out'}"]
     result = subprocess.run(

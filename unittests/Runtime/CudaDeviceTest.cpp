@@ -271,7 +271,9 @@ TEST(CudaDevice, ArraysStayWhereTheyAre) {
   addOneTo(all, 0, *first, *third);
   EXPECT_EQ(firstOf(third->host()), 2);
   // Through the host to another GPU, and in place.
+  int64_t used = machine->gpus[0].usedBytes;
   addOneTo(all, 1, *second, *second);
+  EXPECT_EQ(machine->gpus[0].usedBytes, used);
   EXPECT_EQ(firstOf(second->host()), 3);
   EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
 }
@@ -382,6 +384,7 @@ TEST(CudaDevice, ForbiddenCallsDuringACaptureAreFaults) {
         if (i == 1)
           job(device, table);
         device.endRecording();
+        device.finish();
       }
     });
   };

@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
@@ -186,9 +187,14 @@ TEST_F(TamperTest, EveryFieldChanged) {
   std::vector<json::json_pointer> paths;
   collect(manifest, json::json_pointer(), paths);
   ASSERT_GT(paths.size(), 500u);
+  // All values take half a minute: without --full each third, others for each
+  // field.
+  size_t every = std::getenv("WHALE_TEST_FULL") ? 1 : 3, count = 0;
   for (const json::json_pointer &path : paths) {
     SCOPED_TRACE(path.to_string());
     for (const json &value : replacements(manifest[path])) {
+      if (count++ % every)
+        continue;
       json changed = manifest;
       changed[path] = value;
       exercise(changed);

@@ -102,6 +102,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   if (given == machine.texts.end()) {
     TestKernel own;
     own.text = readKernel(text);
+    own.gpu = currentGpu();
     if (!own.text)
       return machine.fault(currentGpu(),
                            "a module that the test machine was not given");
@@ -117,6 +118,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
     if (entry == text.npos)
       continue;
     TestKernel loaded = kernel;
+    loaded.gpu = currentGpu();
     loaded.threads = numberAfter(text, entry, ".maxntid ");
     size_t parameters = 0, end = text.find(')', entry);
     for (size_t at = text.find(".param", entry); at < end;
@@ -134,8 +136,12 @@ Status moduleUnload(Module module) {
   auto it = machine.modules.find(module);
   if (it == machine.modules.end())
     return machine.fault(currentGpu(), "cuModuleUnload: an unknown handle");
-  for (const auto &[name, function] : it->second)
+  for (const auto &[name, function] : it->second) {
+    if (int gpu = machine.kernels[function].gpu; gpu != currentGpu())
+      machine.fault(currentGpu(),
+                    "cuModuleUnload of a module of GPU " + std::to_string(gpu));
     machine.kernels.erase(function);
+  }
   machine.modules.erase(it);
   return 0;
 }
@@ -167,6 +173,12 @@ Status launchKernel(Function function, unsigned blocks, unsigned y, unsigned z,
     return machine.fault(currentGpu(), "cuLaunchKernel: an unknown handle",
                          kInvalidHandle);
   const TestKernel &kernel = it->second;
+  if (kernel.gpu >= 0 && kernel.gpu != stream->gpu)
+    return machine.fault(currentGpu(),
+                         "a kernel of GPU " + std::to_string(kernel.gpu) +
+                             " on a stream of GPU " +
+                             std::to_string(stream->gpu),
+                         kInvalidHandle);
   if (y * z * ty * tz == 1 && shared == 0 && kernel.text)
     return launch(machine, kernel, blocks, threads, *stream, parameters[0]);
   std::string what = "kernel " + kernel.name;

@@ -83,6 +83,8 @@ struct TestKernel {
   int64_t threads = 0;
   std::string name;
   std::shared_ptr<const PtxKernel> text = nullptr;
+  /// In whose context its module was loaded; -1 where it has none.
+  int gpu = -1;
 };
 
 /// An operation of a stream.

@@ -25,13 +25,9 @@ ArrayMemory::ArrayMemory(std::shared_ptr<const Gpu> given)
 
 /// All copies have given back their memory.
 ArrayMemory::~ArrayMemory() {
-  try {
-    gpu->attach();
-  } catch (const Error &) {
+  if (!gpu->tryAttach())
     return; // the process ends, or the GPU is lost
-  }
-  for (auto &[bytes, memory] : unused)
-    gpu->driver.memFree.function(addressOf(memory));
+  freeUnused();
   if (pinned)
     gpu->driver.memFreeHost.function(pinned);
   gpu->driver.streamDestroy.function(stream);
@@ -46,13 +42,35 @@ std::shared_ptr<ArrayCopy> ArrayMemory::take(int64_t bytes, void *wanted) {
       found = it;
   void *memory;
   if (found == end) {
-    memory = reinterpret_cast<void *>(gpu->allocate(bytes));
+    // The thread may have read an array of another GPU.
+    gpu->attach();
+    memory = allocate(bytes);
     sum += bytes;
   } else {
     memory = found->second;
     unused.erase(found);
   }
   return std::make_shared<ArrayCopy>(shared_from_this(), memory, bytes);
+}
+
+/// Where memory is short, what lies idle is given back first.
+void *ArrayMemory::allocate(int64_t bytes) {
+  try {
+    return reinterpret_cast<void *>(gpu->allocate(bytes));
+  } catch (const Error &) {
+    if (unused.empty())
+      throw;
+  }
+  freeUnused();
+  return reinterpret_cast<void *>(gpu->allocate(bytes));
+}
+
+void ArrayMemory::freeUnused() {
+  for (auto &[bytes, memory] : unused) {
+    gpu->driver.memFree.function(addressOf(memory));
+    sum -= bytes;
+  }
+  unused.clear();
 }
 
 int64_t ArrayMemory::bytes() const {

@@ -36,6 +36,8 @@ public:
 
 private:
   friend class ArrayCopy;
+  void *allocate(int64_t bytes);
+  void freeUnused();
   void give(int64_t bytes, void *memory);
   void download(void *host, const void *memory, int64_t bytes);
 

@@ -94,6 +94,8 @@ void CudaDevice::finish() {
   }
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->synchronize(stream);
+  if (!runs.empty())
+    runs.front().isComplete = true;
   mirrors.bringBack(gpu->copies);
 }
 
@@ -292,11 +294,11 @@ void CudaDevice::beginRecording(const BufferTable &table) {
   constexpr size_t mostRuns = 8;
   // Addresses that change again and again are not worth it.
   constexpr int64_t mostRecordings = 32;
-  bool isKnown = findRecording(table);
-  bool canRecord =
-      isKnown && !hasHostWork && !isSynchronous && recordings < mostRecordings;
+  const Recording *known = findRecording(table);
+  bool canRecord = known && known->isComplete && !hasHostWork &&
+                   !isSynchronous && recordings < mostRecordings;
   hasHostWork = false;
-  if (!isKnown)
+  if (!known)
     runs.push_front({addressesOf(table)});
   if (runs.size() > mostRuns) {
     if (runs.back().graph)
@@ -306,8 +308,9 @@ void CudaDevice::beginRecording(const BufferTable &table) {
   if (!canRecord)
     return;
   prepare();
+  // After an error another thread may end it, which only this mode allows.
   gpu->call(gpu->driver.streamBeginCapture, gpu->compute,
-            cuda::kCaptureThreadLocal);
+            cuda::kCaptureRelaxed);
   isRecording = true;
   ++recordings;
 }

@@ -18,6 +18,8 @@ GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
   if (!program.program.gpu)
     return;
   const format::GpuCode &code = *program.program.gpu;
+  // The thread may be at work for several GPUs.
+  gpu->attach();
   int needed = 0;
   std::from_chars(code.arch.data() + 3, code.arch.data() + code.arch.size(),
                   needed);
@@ -80,6 +82,8 @@ Module GpuKernels::load(const std::string &code, const std::string &file,
 }
 
 GpuKernels::~GpuKernels() {
+  if (!gpu->tryAttach())
+    return;
   for (Module module : modules)
     gpu->driver.moduleUnload.function(module);
 }

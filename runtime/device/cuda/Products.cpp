@@ -180,7 +180,8 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
                                         preference, 1, &choice, &found);
   blas.preferenceDestroy.function(preference);
   check(blas.getHeuristic.symbol, status);
-  if (!found)
+  // Only then the rest of it means anything.
+  if (!found || choice.state)
     throw Error(gpu.name() + ": cuBLASLt has no algorithm for this product");
 }
 

@@ -136,6 +136,9 @@ private:
   struct Recording {
     std::vector<void *> addresses;
     cuda::GraphExec graph = nullptr;
+    /// Whether a run with them has come to its end, so that all is known and
+    /// taken that it needs.
+    bool isComplete = false;
   };
   Recording *findRecording(const BufferTable &table);
   /// The last one first. Arrays that a caller keeps for a while lie in two or

@@ -440,7 +440,7 @@ void UcxMover::setWatched(bool value) {
     return;
   isWatched = value;
   epoll_event event = {};
-  event.events = value ? EPOLLIN : 0;
+  event.events = value ? uint32_t(EPOLLIN) : 0;
   if (epoll_ctl(watched, EPOLL_CTL_MOD, workerEvents, &event))
     throw Error(std::string("cannot wait for events: ") + std::strerror(errno));
 }
