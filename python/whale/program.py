@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import jax
@@ -351,6 +351,12 @@ def _map_integers(value: Any, number: Callable[[int], int]) -> Any:
     return value
 
 
+def _moved(element: Any, by: Sequence[int]) -> Any:
+    """The element with its first integers moved by so much."""
+    steps = itertools.chain(by, itertools.repeat(0))
+    return _map_integers(element, lambda old: old + next(steps))
+
+
 def expand_lists(value: Any) -> Any:
     """A part of a program with the lists that its short lists stand for."""
     if isinstance(value, list):
@@ -364,10 +370,7 @@ def expand_lists(value: Any) -> Any:
         repeated = isinstance(entry[-1], list)
         times, (form, *by) = entry if repeated else (1, entry)
         for _ in range(times):
-            steps = itertools.chain(by, itertools.repeat(0))
-            elements[form] = _map_integers(
-                elements[form], lambda old, steps=steps: old + next(steps)
-            )
+            elements[form] = _moved(elements[form], by)
             result.append(expand_lists(elements[form]))
     return result
 

@@ -16,9 +16,13 @@ from whale.dtypes import element_name
 
 
 def run_orders(
-    lowered: jax.stages.Lowered, arguments: Any, seeds: Iterable[str]
+    lowered: Any, arguments: Any, seeds: Iterable[str]
 ) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
-    """The processor's results, and the GPU's with the order of each seed."""
+    """The processor's results, and the GPU's with the order of each seed.
+
+    Args:
+        lowered: a `jax.stages.Lowered`, or what has as_text and out_info.
+    """
     text = lowered.as_text(debug_info=True)
     flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
     types = [

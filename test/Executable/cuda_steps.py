@@ -26,8 +26,7 @@ from run import compiled
 from whale import native
 from whale.dtypes import element_name, numpy_dtype
 
-# Those of the benchmarks: this folder has a module of that name, too.
-models: Any = gpu_steps.models
+models = gpu_steps.models
 
 # Name of the model: how many ranks run it, and the model; those with whale's
 # annotations are sharded.

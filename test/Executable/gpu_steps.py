@@ -28,9 +28,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("python", "benchmarks", "test/Conformance"):
     sys.path.insert(0, str(ROOT / folder))
 
-import models  # noqa: E402
+import models as models_of_benchmarks  # noqa: E402
 from orders import run_orders  # noqa: E402
 
+# This folder has a module of that name, too.
+models: Any = models_of_benchmarks
 GPT = {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 16}
 MODELS: dict[str, Any] = {
     "gpt": lambda: models.gpt(False, **GPT),

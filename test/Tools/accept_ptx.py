@@ -58,8 +58,9 @@ def find_problems(text: str, messages: str) -> list[str]:
     }
     for part in messages.split("Compiling entry function '")[1:]:
         name = part.split("'", 1)[0]
-        registers = int(re.search(r"Used (\d+) registers", part).group(1))
-        spilled = re.search(r"(\d+) bytes spill stores", part).group(1)
+        # Those of the kernel itself come first.
+        registers = int(re.findall(r"Used (\d+) registers", part)[0])
+        spilled = re.findall(r"(\d+) bytes spill stores", part)[0]
         if spilled != "0":
             found.append(f"{name} spills {spilled} bytes")
         # The hardware gives a warp registers in units of eight for each thread.

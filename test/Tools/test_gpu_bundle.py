@@ -85,7 +85,7 @@ def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
         ["cmake", "--preset=gpu", "-B", build],
         ["ninja", "-C", build, "--quiet"],
     ):
-        subprocess.run(command, check=True, cwd=ROOT)
+        subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
     tool = build / "bin/whale-run"
     linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
     for library in "dnnl", "lapack", "LLVM", "MLIR":

@@ -48,9 +48,8 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
     for count in 2, 4:
         variables = machine(tmp_path / str(count))
         # It is the default, too.
-        many = run(
-            *(program, "processes", steps, f"--nprocs={count}"), **variables
-        )
+        ranks = f"--nprocs={count}"
+        many = run(program, "processes", steps, ranks, **variables)
         assert many.returncode == 0, many.stderr
         assert bits(program, "host") == bits(program, "processes")
         entered = list((tmp_path / str(count)).glob("machine/*/rank-*"))
