@@ -18,6 +18,16 @@ HANG = 120
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 ENDLESS = "--steps=1000000000"
 
+
+def has_libdevice() -> bool:
+    """Whether kernels for GPUs can be compiled."""
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    return any(
+        os.path.exists(f"{place}/libdevice/libdevice.10.bc")
+        for place in (f"{toolkit}/nvvm", "/usr/lib/nvidia-cuda-toolkit")
+    )
+
+
 STEP = """\
 func.func @main(
     %w: tensor<{n}x48xf32> {{whale.donated}},

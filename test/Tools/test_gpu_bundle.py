@@ -12,6 +12,7 @@ import sys
 import tarfile
 
 import pytest
+from jobs import has_libdevice
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "scripts"))
@@ -34,6 +35,7 @@ def check(bundle: pathlib.Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.skipif(not has_libdevice(), reason="there is no libdevice")
 def test_bundle_is_checked(tmp_path: pathlib.Path) -> None:
     archive = tmp_path / "bundle.tar.gz"
     script = ROOT / "scripts/gpu_bundle.py"

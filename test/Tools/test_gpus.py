@@ -12,15 +12,19 @@ import time
 import numpy as np
 import pytest
 import safetensors.numpy
-from jobs import ENDLESS, HANG, bits, command, compile_, error, run
+from jobs import (
+    ENDLESS,
+    HANG,
+    bits,
+    command,
+    compile_,
+    error,
+    has_libdevice,
+    run,
+)
 
-TOOLKIT = os.environ.get("CUDA_HOME", "/usr/local/cuda")
 pytestmark = pytest.mark.skipif(
-    not any(
-        os.path.exists(f"{place}/libdevice/libdevice.10.bc")
-        for place in (f"{TOOLKIT}/nvvm", "/usr/lib/nvidia-cuda-toolkit")
-    ),
-    reason="there is no libdevice",
+    not has_libdevice(), reason="there is no libdevice"
 )
 
 
