@@ -10,7 +10,6 @@ whale-gpu/gpu-check.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import pathlib
@@ -27,12 +26,11 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("python", "benchmarks", "test/Inputs", "scripts")
+FOLDERS = ("python", "test/Executable", "test/Inputs", "scripts")
 sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
 
 import gpu_cases  # noqa: E402
-import models  # noqa: E402
-import optax  # noqa: E402
+import gpu_steps  # noqa: E402
 import tensor_files  # noqa: E402
 
 import whale as wh  # noqa: E402
@@ -41,21 +39,13 @@ import whale as wh  # noqa: E402
 MOST_BYTES = 48 << 20
 # Every machine has them, or they come with the driver.
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
-GPT = {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 16}
 LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
+models = gpu_steps.models
+STEPS = ("gpt", "gpt-bf16", "lstm", "moe", "rope")
 MODELS: dict[str, tuple[str, int, Any]] = {
     # name: kind, ranks, model
-    "gpt": ("step", 1, lambda: models.gpt(False, **GPT)),
-    "gpt-bf16": ("step", 1, lambda: models.gpt(False, **GPT, dtype="bfloat16")),
-    "lstm": ("step", 1, lambda: models.lstm(False, 4, 6, 12, 16, 10)),
-    "moe": ("step", 1, lambda: models.moe(False, 2, 16, 16, 4, 32)),
-    "rope": (
-        *("step", 1),
-        lambda: models.rope_transformer(
-            False, 1, 32, 4, 2, 48, 64, batch=2, context=16
-        ),
-    ),
-    "gpt-2": ("ranks", 2, lambda: models.gpt(True, **GPT)),
+    **{name: ("step", 1, gpu_steps.MODELS[name]) for name in STEPS},
+    "gpt-2": ("ranks", 2, lambda: models.gpt(True, **gpu_steps.GPT)),
     "gpt-large-bf16": (
         *("speed", 1),
         lambda: models.gpt(False, **LARGE, dtype="bfloat16"),
@@ -78,12 +68,7 @@ def lower(name: str) -> jax.stages.Lowered:
     wh.init()
     if ranks > 1:
         wh.set_default_strategy(wh.replicate())
-    optimizer = optax.sgd(0.1, momentum=0.9)
-    workload = dataclasses.replace(make(), optimizer=optimizer)
-    params = jax.eval_shape(workload.init, jax.random.key(0))
-    state = jax.eval_shape(optimizer.init, params)
-    step = jax.jit(workload.train_step(), keep_unused=True)
-    return step.lower(params, state, workload.batch)
+    return gpu_steps.lower(make(), is_abstract=True)[0]
 
 
 def compile(text: str, path: pathlib.Path, *options: str) -> dict[str, Any]:

@@ -57,6 +57,9 @@ private:
                  llvm::ArrayRef<mlir::Value> update);
   void flatten(KernelBuilder &k, unsigned first);
   mlir::Value loadKey(KernelBuilder &k, unsigned keys, mlir::Value item) const;
+  llvm::FailureOr<Values>
+  updateResults(llvm::ArrayRef<mlir::Value> operands, int64_t extent,
+                llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
   llvm::FailureOr<Values> sortItems();
   llvm::FailureOr<Values> walkRuns(mlir::Value keys, mlir::Value order);
   llvm::FailureOr<Values> joinRuns(llvm::ArrayRef<mlir::Value> results,

@@ -99,12 +99,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
     });
     return success(good);
   };
-  auto kernel =
-      makeKernel(rewriter, loc, types, all, (items - before) * width, build);
-  if (failed(kernel))
-    return failure();
-  kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
-  return Values(kernel->getResults());
+  return updateResults(all, (items - before) * width, build);
 }
 
 LogicalResult ScatterBlocks::runLinked() {

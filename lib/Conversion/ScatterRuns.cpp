@@ -197,12 +197,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
     });
     return success(good);
   };
-  auto kernel =
-      makeKernel(rewriter, loc, types, all, (runs - 1) * width, build);
-  if (failed(kernel))
-    return failure();
-  kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
-  return Values(kernel->getResults());
+  return updateResults(all, (runs - 1) * width, build);
 }
 
 LogicalResult ScatterBlocks::runSorted() {

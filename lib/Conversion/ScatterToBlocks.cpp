@@ -176,12 +176,22 @@ LogicalResult ScatterBlocks::runUnique() {
     });
     return success(good);
   };
-  auto kernel = makeKernel(rewriter, loc, types, all, items * width, build);
+  FailureOr<Values> results = updateResults(all, items * width, build);
+  if (failed(results))
+    return failure();
+  replaceWithStored(rewriter, op, *results);
+  return success();
+}
+
+/// A kernel whose first operands are the results so far, which it updates.
+FailureOr<SmallVector<Value>> ScatterBlocks::updateResults(
+    ArrayRef<Value> operands, int64_t extent,
+    function_ref<LogicalResult(KernelBuilder &)> body) {
+  auto kernel = makeKernel(rewriter, loc, types, operands, extent, body);
   if (failed(kernel))
     return failure();
   kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
-  replaceWithStored(rewriter, op, kernel->getResults());
-  return success();
+  return Values(kernel->getResults());
 }
 
 /// The keys in order, and which item each is of.

@@ -21,7 +21,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,6 +38,8 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax, lapack
 from jaxlib.mlir import ir
 from late_devices import Failure, check_bits, read_manifest
+from relaunch import call, tool
+from tensor_files import gpu_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -66,19 +67,12 @@ BY_SAFETENSORS = {entry[1]: entry[0] for entry in DTYPES.values()}
 
 def read_safetensors(path):
     """Reads a file into {name: array}."""
-    data = pathlib.Path(path).read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    body = data[8 + size :]
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        dtype = BY_SAFETENSORS[entry["dtype"]]
-        array = np.frombuffer(body[begin:end], dtype=dtype)
-        tensors[name] = array.reshape(entry["shape"])
-    return tensors
+    return {
+        name: np.frombuffer(data, BY_SAFETENSORS[dtype]).reshape(shape)
+        for name, (dtype, shape, data) in gpu_cases.read(
+            pathlib.Path(path)
+        ).items()
+    }
 
 
 class Text:
@@ -210,26 +204,6 @@ def run_xla(text, inputs, steps, feedback):
         for argument, result in feedback.items():
             values[argument] = results[result]
     return results
-
-
-def tool(name):
-    """A built tool: on the path, or in build/bin."""
-    return shutil.which(name) or str(ROOT / "build" / "bin" / name)
-
-
-def call(command, what, timeout, environment=None):
-    """Runs a tool, with more in its environment; its failure is ours."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout,
-            env={**os.environ, **(environment or {})},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{what}: no end after {timeout} s") from None
-    if done.returncode != 0:
-        message = (done.stderr or done.stdout).strip().splitlines()
-        shown = message[0] if message else "no message"
-        raise Failure(f"{what} (status {done.returncode}): {shown}")
 
 
 def compile_whale(text, args, feedback, folder):

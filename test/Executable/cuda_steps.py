@@ -12,7 +12,6 @@ there is one rank.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -76,13 +75,7 @@ def run(
 def check(name: str, seed: int) -> list[str]:
     """What is wrong with the steps of a model."""
     ranks, make = MODELS[name]
-    workload = make()
-    optimizer = models.optax.sgd(0.1, momentum=0.9)
-    workload = dataclasses.replace(workload, optimizer=optimizer)
-    params = workload.init(jax.random.key(0))
-    arguments = (params, optimizer.init(params), workload.batch)
-    step = jax.jit(workload.train_step(), keep_unused=True)
-    lowered = step.lower(*arguments)
+    lowered, arguments = gpu_steps.lower(make())
     text = lowered.as_text(debug_info=True)
     flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
     types = [

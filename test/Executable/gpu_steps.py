@@ -51,14 +51,22 @@ SEEDS = ("0", "29")
 Results = Sequence[np.ndarray]
 
 
-def lower(name: str) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
-    """The step of a model, and its arguments."""
-    workload = MODELS[name]()
-    params = workload.init(jax.random.key(0))
+def lower(
+    workload: Any, is_abstract: bool = False
+) -> tuple[jax.stages.Lowered, tuple[Any, ...]]:
+    """The step of a model, and its arguments: if they are abstract, of the
+    parameters and the optimizer's state only their types."""
     # Where a gradient is all rounding, Adam makes a step of its sign.
     optimizer = models.optax.sgd(0.1, momentum=0.9)
     workload = dataclasses.replace(workload, optimizer=optimizer)
-    arguments = (params, optimizer.init(params), workload.batch)
+
+    def make(function: Callable[..., Any], argument: Any) -> Any:
+        if is_abstract:
+            return jax.eval_shape(function, argument)
+        return function(argument)
+
+    params = make(workload.init, jax.random.key(0))
+    arguments = (params, make(optimizer.init, params), workload.batch)
     step = jax.jit(workload.train_step(), keep_unused=True)
     return step.lower(*arguments), arguments
 
@@ -88,7 +96,7 @@ def compare(
 def check(name: str, number: int) -> list[str]:
     """What is wrong with the step of a model."""
     del number
-    lowered, arguments = lower(name)
+    lowered, arguments = lower(MODELS[name]())
     expected, runs = run_orders(lowered, arguments, SEEDS)
     return compare(name, expected, runs, "depends on the order")
 

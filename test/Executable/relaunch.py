@@ -15,17 +15,18 @@ import sys
 import tempfile
 import unittest.mock
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("test/Inputs", "test/Executable", "python")
+FOLDERS = ("test/Inputs", "test/Executable", "test/Tools", "python")
 sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
 
 import tensor_files  # noqa: E402
+from jobs import MPIRUN  # noqa: E402
 from late_devices import Failure, check_bits, read_manifest  # noqa: E402
 
 import whale as wh  # noqa: E402
@@ -34,6 +35,36 @@ from whale.signature import host_value  # noqa: E402
 IS_FULL = "WHALE_TEST_FULL" in os.environ
 # One program in so many, by its name.
 SAMPLE = 8
+
+
+def tool(name: str) -> str:
+    """A built tool: on the path, or in build/bin."""
+    return shutil.which(name) or str(ROOT / "build" / "bin" / name)
+
+
+def call(
+    command: Sequence[Any],
+    what: str,
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Runs a tool, with more in its environment; its failure is ours."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{what}: no end after {timeout} s") from None
+    if done.returncode != 0:
+        message = (done.stderr or done.stdout).strip().splitlines()
+        shown = message[0] if message else "no message"
+        raise Failure(f"{what} (status {done.returncode}): {shown}")
+
+
+def is_chosen(name: str) -> bool:
+    """Whether the program of that name is of the sample."""
+    return IS_FULL or zlib.crc32(name.encode()) % SAMPLE == 0
 
 
 def check(
@@ -49,7 +80,7 @@ def check(
     Raises:
         Failure: where it does not, or a process fails.
     """
-    if not IS_FULL and zlib.crc32(name.encode()) % SAMPLE:
+    if not is_chosen(name):
         return
     ranks = len(read_manifest(program)["ranks"])
     for count in (2, 4) if IS_FULL else (2,):
@@ -57,11 +88,12 @@ def check(
             where = f"in {count} processes by {transport}"
             with tempfile.TemporaryDirectory() as folder:
                 outputs = pathlib.Path(folder, "out.safetensors")
-                _launch(
-                    *(count, timeout, where),
-                    *(program, f"--inputs={inputs}", f"--outputs={outputs}"),
+                command = [
+                    *(*MPIRUN, str(count), tool("whale-run"), program),
+                    *(f"--inputs={inputs}", f"--outputs={outputs}"),
                     *(f"--steps={steps}", f"--transport={transport}"),
-                )
+                ]
+                call(command, f"whale-run {where}", timeout)
                 again = tensor_files.read(outputs)
             bits = [
                 np.frombuffer(again[f"result{i}"], np.uint8)
@@ -70,28 +102,15 @@ def check(
             check_bits(results, bits, where)
 
 
-def _launch(count: int, timeout: float, where: str, *arguments: str) -> None:
-    """Runs whale-run in so many processes; their failure is ours."""
-    run = shutil.which("whale-run") or str(ROOT / "build/bin/whale-run")
-    launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
-    command = [*launcher, "-n", str(count), run, *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout
-        )
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{where}: no end after {timeout} s") from None
-    if done.returncode != 0:
-        raise Failure(f"{where}: {done.stderr.strip()}")
-
-
 def check_step(program: wh.Program, values: Sequence[Any], result: Any) -> None:
     """The same of a program in memory, for the leaves of its arguments.
 
     Values that are donated to it must be copies.
     """
-    results = jax.tree.leaves(result)
-    if any(array.dtype == jax.dtypes.float0 for array in results):
+    results, name = jax.tree.leaves(result), str(program.plan)
+    if not is_chosen(name) or any(
+        array.dtype == jax.dtypes.float0 for array in results
+    ):
         return
     leaves = program.signature.arguments
     arguments = {
@@ -107,7 +126,7 @@ def check_step(program: wh.Program, values: Sequence[Any], result: Any) -> None:
             host_value(array, leaf)
             for array, leaf in zip(results, program.signature.results)
         ]
-        check(path, str(inputs), words, str(program.plan))
+        check(path, str(inputs), words, name)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts")]
+
+import gpu_cases  # noqa: E402
 
 from whale.dtypes import element_name  # noqa: E402
 
@@ -31,28 +33,15 @@ def file_type(dtype: str) -> str:
 
 def write(path: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
     """Makes a file; the tensors' order there is theirs here."""
-    header, data = {}, b""
+    entries: gpu_cases.Tensors = {}
     for name, value in tensors.items():
-        content = np.ascontiguousarray(value).tobytes()
         dtype = element_name(value.dtype)
-        header[name] = {
-            "dtype": file_type(dtype),
-            "shape": list(value.shape) + [2] * (dtype == "complex<f64>"),
-            "data_offsets": [len(data), len(data) + len(content)],
-        }
-        data += content
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+        shape = list(value.shape) + [2] * (dtype == "complex<f64>")
+        content = np.ascontiguousarray(value).tobytes()
+        entries[name] = file_type(dtype), shape, content
+    gpu_cases.write(path, entries)
 
 
 def read(path: pathlib.Path) -> dict[str, bytes]:
     """The bytes of each tensor."""
-    content = path.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    header, body = json.loads(content[8 : 8 + length]), content[8 + length :]
-    return {
-        name: body[slice(*entry["data_offsets"])]
-        for name, entry in header.items()
-        if name != "__metadata__"
-    }
+    return {name: entry[2] for name, entry in gpu_cases.read(path).items()}
