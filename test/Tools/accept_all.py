@@ -49,7 +49,7 @@ VERSIONS = {"sm_120": "8.7"}
 def find_programs(folder: Path) -> list[str]:
     """The texts of the programs."""
     texts = [
-        gpu_steps.lower(name)[0].as_text()
+        gpu_steps.lower(gpu_steps.MODELS[name]())[0].as_text()
         for name in (gpu_steps.MODELS if FULL else ("moe",))
     ]
     for name, function, arguments in gpu_attention.make_cases():
