@@ -153,10 +153,14 @@ void ProgramReader::readParameters() {
     const Parameter &argument = program.arguments[i];
     if (!argument.fedBy)
       continue;
-    const Parameter &result = program.results[*argument.fedBy];
+    Parameter &result = program.results[*argument.fedBy];
     if (result.dtype != argument.dtype || result.shape != argument.shape)
       arguments[i].at("fed_by").fail(result.name +
                                      " has another dtype or shape");
+    // One object, so that a step need not compare them to take what the step
+    // before gave.
+    if (*result.layout == *argument.layout)
+      result.layout = argument.layout;
   }
 }
 

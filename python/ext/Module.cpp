@@ -25,6 +25,7 @@ NB_MODULE(_whale, module) {
   nb::set_leak_warnings(false);
   nb::exception<whale::runtime::Error>(module, "RuntimeError");
   whale::python::bindArray(module);
+  whale::python::bindArrayClass(module);
   whale::python::bindJob(module);
   whale::python::bindProgram(module);
   whale::python::bindFiles(module);

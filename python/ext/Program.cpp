@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Program.h"
+#include "ArrayClass.h"
 #include "Module.h"
 #include "Waiting.h"
 
@@ -22,6 +23,7 @@
 
 namespace nb = nanobind;
 using namespace whale::runtime;
+using whale::python::ArrayClass;
 using whale::python::letOthersRun;
 
 static void load(Program *place, const std::string &path,
@@ -50,9 +52,10 @@ struct PythonStep {
 };
 } // namespace
 
-static std::pair<std::vector<Array>, PythonStep>
-submit(const Program &program, const std::vector<Array> &arguments,
-       bool inMainThread) {
+static std::pair<nb::list, PythonStep>
+submit(const Program &program, const ArrayClass &arrayClass, nb::list values,
+       nb::callable toHandle, nb::list kinds, bool inMainThread) {
+  std::vector<Array> arguments = arrayClass.unwrap(values, toHandle);
   StepOptions options;
   options.isProfiled = true;
   Submission submission =
@@ -60,7 +63,7 @@ submit(const Program &program, const std::vector<Array> &arguments,
         options.interrupted = interrupted;
         return program.submit(arguments, options);
       });
-  return {std::move(submission.results),
+  return {arrayClass.wrap(std::move(submission.results), kinds),
           {std::move(submission.step), std::move(submission.costs)}};
 }
 
@@ -116,7 +119,8 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::call_guard<nb::gil_scoped_release>(),
            "An argument of which the array has what is in this process.")
       .def("process_of", &Program::processOf, nb::arg("rank"))
-      .def("submit", submit, nb::arg("arrays"), nb::arg("in_main_thread"),
+      .def("submit", submit, nb::arg("array_class"), nb::arg("values"),
+           nb::arg("to_handle"), nb::arg("kinds"), nb::arg("in_main_thread"),
            "Hands over a step: its results, which it has yet to compute, and "
            "the step itself.")
       .def("describe", describe, nb::arg("profile"),

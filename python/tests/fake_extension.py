@@ -150,6 +150,24 @@ def _read(text: str) -> _Step:
         return _Step(arguments, results, donated, module.operation.get_asm())
 
 
+class ArrayClass:
+    def __init__(self, type: typing.Any) -> None:
+        self.type = type
+
+    def find_others(
+        self, values: list[typing.Any], kinds: list[typing.Any]
+    ) -> list[int]:
+        return [
+            index
+            for index, (value, kind) in enumerate(zip(values, kinds))
+            if type(value) is not self.type or value.kind is not kind
+        ]
+
+    @staticmethod
+    def has_repeated(values: list[typing.Any]) -> bool:
+        return len(set(map(id, values))) < len(values)
+
+
 class Step:
     has_left = True
 
@@ -167,8 +185,19 @@ class Program:
         )
 
     def submit(
-        self, arrays: list[Array], in_main_thread: bool
-    ) -> tuple[list[Array], Step]:
+        self,
+        array_class: ArrayClass,
+        values: list[typing.Any],
+        to_handle: typing.Callable[[int, typing.Any], Array],
+        kinds: list[typing.Any],
+        in_main_thread: bool,
+    ) -> tuple[list[typing.Any], Step]:
+        arrays: list[Array] = [
+            value.handle()
+            if type(value) is array_class.type
+            else to_handle(index, value)
+            for index, value in enumerate(values)
+        ]
         for array in arrays:
             if array.is_donated:
                 raise RuntimeError("donated twice")
@@ -176,4 +205,8 @@ class Program:
         for array, donated in zip(arrays, self.donated):
             array.is_donated |= donated
         results = self._run.execute(given)
-        return [Array(np.asarray(r)) for r in results], Step()
+        wrapped = [
+            kind and array_class.type(Array(np.asarray(result)), kind)
+            for result, kind in zip(results, kinds)
+        ]
+        return wrapped, Step()

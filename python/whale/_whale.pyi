@@ -1,7 +1,7 @@
 """The compiled extension: the runtime, in C++."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,17 @@ class Array:
         Waits as `wait`.
         """
 
+class ArrayClass:
+    """Python's class of arrays, for calls of steps."""
+
+    def __init__(self, type: type) -> None: ...
+    def find_others(self, values: list[Any], kinds: list[Any]) -> list[int]:
+        """The places of values that are no such arrays, or of another kind."""
+
+    @staticmethod
+    def has_repeated(values: list[Any]) -> bool:
+        """Whether an object is in the list twice."""
+
 class Profile:
     """The times of a step's instructions."""
 
@@ -70,9 +81,18 @@ class Program:
 
     def __init__(self, path: str) -> None: ...
     def submit(
-        self, arrays: Sequence[Array], in_main_thread: bool
-    ) -> tuple[list[Array], Step]:
+        self,
+        array_class: ArrayClass,
+        values: list[Any],
+        to_handle: Callable[[int, Any], Array],
+        kinds: list[Any],
+        in_main_thread: bool,
+    ) -> tuple[list[Any], Step]:
         """Hands over a step: its results, and the step that computes them.
+
+        Values that are no arrays of the class are given to `to_handle` with
+        their place. Results are such arrays, each of its kind; None where that
+        is None.
 
         Waits while some steps of the program wait already. In the main thread,
         what a signal handler raises ends these.

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -34,7 +34,8 @@ class Shard:
     data: np.ndarray
 
 
-class Kind(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kind:
     """What the arrays of one argument or result of a program have in common."""
 
     abstract: jax.ShapeDtypeStruct
@@ -44,6 +45,31 @@ class Kind(NamedTuple):
     entry: Mapping[str, Any]
     # The extension's.
     program: Any
+
+    @functools.cached_property
+    def placement(self) -> Placement:
+        """Which part each rank holds."""
+        return Placement.of(self.entry)
+
+    @functools.cached_property
+    def local_ranks(self) -> tuple[int, ...]:
+        """The ranks of this process that hold a part."""
+        ranks = self.placement.ranks
+        if distributed.process_count() == 1:
+            return ranks
+        own = distributed.process_index()
+        return tuple(r for r in ranks if self.program.process_of(r) == own)
+
+    @functools.cached_property
+    def is_fully_addressable(self) -> bool:
+        """Whether all ranks that hold parts are in this process."""
+        return self.local_ranks == self.placement.ranks
+
+    @functools.cached_property
+    def is_here(self) -> bool:
+        """Whether this process has all of it."""
+        own = set(self.local_ranks)
+        return all(own & set(ranks) for ranks in self.placement.parts)
 
 
 class Array(jax.Array):
@@ -58,17 +84,18 @@ class Array(jax.Array):
     What is not defined here is forwarded to the gathered value.
     """
 
-    # Known once its elements were read.
-    _words: np.ndarray | None = None
-    _gathered: jax.Array | None = None
+    # Calls of steps make hundreds of them, through these slots.
+    __slots__ = ("__dict__", "_gathered", "_handle", "_words", "kind")
 
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, handle: Any, kind: Kind) -> None:
-        # A step makes hundreds of them.
         self._handle = handle
         self.kind = kind
+        # Known once its elements were read.
+        self._words: np.ndarray | None = None
+        self._gathered: jax.Array | None = None
 
     # What is known without the elements.
 
@@ -122,7 +149,7 @@ class Array(jax.Array):
     @property
     def placement(self) -> Placement:
         """Which part of it each rank holds."""
-        return Placement.of(self.kind.entry)
+        return self.kind.placement
 
     @property
     def sharding(self) -> jax.sharding.Sharding:
@@ -177,25 +204,10 @@ class Array(jax.Array):
         """
         return self.is_fully_addressable or len(self.placement.parts) == 1
 
-    @functools.cached_property
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether all ranks that hold parts of it are in this process."""
-        return self._local_ranks == self.placement.ranks
-
-    @functools.cached_property
-    def _local_ranks(self) -> tuple[int, ...]:
-        """The ranks of this process that hold a part."""
-        ranks = self.placement.ranks
-        if distributed.process_count() == 1:
-            return ranks
-        own = distributed.process_index()
-        return tuple(r for r in ranks if self.kind.program.process_of(r) == own)
-
-    @functools.cached_property
-    def _is_here(self) -> bool:
-        """Whether this process has all of it."""
-        own = set(self._local_ranks)
-        return all(own & set(ranks) for ranks in self.placement.parts)
+        return self.kind.is_fully_addressable
 
     @property
     def addressable_shards(self) -> list[Any]:
@@ -217,7 +229,7 @@ class Array(jax.Array):
             )
         handle = self.handle()
         shards = []
-        for rank in self._local_ranks:
+        for rank in self.kind.local_ranks:
             index = placement.indices[rank]
             assert index is not None
             holders = next(r for r in placement.parts if rank in r)
@@ -288,7 +300,7 @@ class Array(jax.Array):
             if rank == 0 or process != self.kind.program.process_of(rank - 1):
                 boxes[rank] = [[0] * len(view), view]
         entry = {**self.kind.entry, "boxes": boxes}
-        return Array(whole, self.kind._replace(entry=entry))
+        return Array(whole, dataclasses.replace(self.kind, entry=entry))
 
     def copy_to_host_async(self) -> None:
         """Does nothing: the value is gathered when it is read."""
@@ -308,7 +320,7 @@ class Array(jax.Array):
         """The elements, of a key its words, in memory that nobody changes."""
         handle = self.handle()
         if self._words is None:
-            if not self._is_here:
+            if not self.kind.is_here:
                 raise RuntimeError(
                     "parts of this array are in other processes; "
                     "wh.gather(array), in all processes, brings it here"
@@ -406,7 +418,7 @@ class Array(jax.Array):
         if self.is_deleted():
             state = "deleted" if self._handle is None else "donated"
             return f"whale.Array({state}, shape={self.shape})"
-        if not self._is_here:
+        if not self.kind.is_here:
             return (
                 f"whale.Array(parts in other processes, shape={self.shape}, "
                 f"dtype={self.dtype})"
@@ -422,6 +434,16 @@ class Array(jax.Array):
         if name.startswith("__") or self.kind.key is None:
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return getattr(self.__jax_array__(), name)
+
+
+def array_class() -> Any:
+    """The extension's view of `Array`."""
+    return _array_class(native.extension())
+
+
+@functools.lru_cache
+def _array_class(extension: Any) -> Any:
+    return extension.ArrayClass(Array)
 
 
 def gather(tree: Any) -> Any:

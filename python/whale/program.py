@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from whale import distributed, files, native, steps
-from whale.array import Array, Kind
+from whale.array import Array, Kind, array_class
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
 
@@ -161,29 +161,27 @@ class Program:
             )
         out_tree = self._signature.result_tree(in_tree)
         self._check_donation(values)
-        handles = [
-            value.handle()
-            if type(value) is Array
-            else host_handle(host_value(value, leaf), leaf)
-            for value, leaf in zip(values, self._signature.arguments)
-        ]
-        results, self._last = native.waited(self._native.submit, handles)
-        steps.add(self._last)
-        return jax.tree.unflatten(
-            out_tree,
-            [
-                Array(handle, kind)
-                if type(kind) is Kind
-                else np.zeros(kind, jax.dtypes.float0)
-                for handle, kind in zip(results, self._result_kinds)
-            ],
+        results, self._last = native.waited(
+            self._native.submit,
+            array_class(),
+            values,
+            self._host_handle,
+            self._result_kinds,
         )
+        steps.add(self._last)
+        for index, shape in self._shapes:
+            results[index] = np.zeros(shape, jax.dtypes.float0)
+        return jax.tree.unflatten(out_tree, results)
+
+    def _host_handle(self, index: int, value: Any) -> Any:
+        leaf = self._signature.arguments[index]
+        return host_handle(host_value(value, leaf), leaf)
 
     @functools.cached_property
-    def _result_kinds(self) -> list[Kind | tuple[int, ...]]:
-        """What arrays are made of; gradients of integers have but a shape."""
+    def _result_kinds(self) -> list[Kind | None]:
+        """What arrays are made of; gradients of integers are none."""
         return [
-            leaf.shape
+            None
             if leaf.dtype == "float0"
             else Kind(leaf.aval, leaf.key, entry, self._native)
             for leaf, entry in zip(
@@ -191,9 +189,18 @@ class Program:
             )
         ]
 
+    @functools.cached_property
+    def _shapes(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The places of gradients of integers, and their shapes."""
+        return [
+            (index, leaf.shape)
+            for index, leaf in enumerate(self._signature.results)
+            if leaf.dtype == "float0"
+        ]
+
     def _check_donation(self, values: list[Any]) -> None:
         """A donated array may be given once only."""
-        if len(set(map(id, values))) == len(values):
+        if not array_class().has_repeated(values):
             return
         first: dict[int, int] = {}
         donated = self._signature.donated

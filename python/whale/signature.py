@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from whale import trees
-from whale.array import Array
+from whale.array import Array, Kind, array_class
 from whale.dtypes import element_name, numpy_dtype
 
 
@@ -204,7 +204,7 @@ class Signature:
     encoded_out_tree: Any = None
     # What was found to fit each argument last: results that are fed back come
     # with the same object again.
-    _fits: list[jax.ShapeDtypeStruct | None] = dataclasses.field(
+    _fits: list[Kind | None] = dataclasses.field(
         default_factory=list, init=False, compare=False, repr=False
     )
 
@@ -228,15 +228,10 @@ class Signature:
                     "the arguments have another tree than the program was "
                     f"compiled for: {in_tree} instead of {self.in_tree}"
                 )
-        unknown = [
-            index
-            for index, (value, fit) in enumerate(zip(values, self._fits))
-            if type(value) is not Array or value.kind.abstract is not fit
-        ]
-        for index in unknown:
-            leaf = self.arguments[index]
+        for index in array_class().find_others(values, self._fits):
+            leaf, value = self.arguments[index], values[index]
             try:
-                aval = abstract(values[index])
+                aval = abstract(value)
             except TypeError:
                 abstract_leaves(args, kwargs)  # Says which argument it is.
                 raise
@@ -246,7 +241,8 @@ class Signature:
                     f"argument {leaf.label} is {given}, and the program was "
                     f"compiled for {leaf}"
                 )
-            self._fits[index] = aval
+            if type(value) is Array:
+                self._fits[index] = value.kind
         return values, in_tree
 
     def _check_labels(self, labels: list[str]) -> None:

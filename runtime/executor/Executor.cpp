@@ -27,6 +27,10 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
       place(bound.program.ranks.size(), options.job),
       connections(bound, options, place), ranks(bound.program.ranks.size()),
       threads(static_cast<int64_t>(place.local.size())) {
+  isTakenOver.resize(bound.program.arguments.size());
+  for (const Parameter &result : bound.program.results)
+    if (result.alias)
+      isTakenOver[*result.alias] = true;
   std::vector<std::unique_ptr<Device>> devices =
       connections.createDevices(place);
   for (int64_t rank : place.local)
@@ -313,12 +317,31 @@ static bool isStraight(const BoundClass &boundClass) {
          });
 }
 
+/// The bytes of a rank's arena and constants.
+static int64_t fixedBytes(const format::RankClass &rankClass,
+                          const BoundClass &boundClass) {
+  int64_t bytes = rankClass.arenaBytes;
+  std::set<std::pair<int64_t, int64_t>> ranges;
+  auto addConstants = [&](const format::Body &body) {
+    for (const BufferInfo &buffer : body.buffers)
+      if (buffer.space == Space::RankConstant ||
+          (buffer.space == Space::Constant &&
+           ranges.emplace(buffer.offset, buffer.bytes).second))
+        bytes += buffer.bytes;
+  };
+  addConstants(rankClass);
+  for (const auto &[number, function] : boundClass.functions)
+    addConstants(*function.format);
+  return bytes;
+}
+
 /// Allocates what the rank keeps from run to run, and says where all is but
 /// arguments and results.
 void Executor::bindFixed(int64_t rank) {
   Rank &self = ranks[rank];
   const format::RankClass &rankClass = program.classOf(rank);
   self.isStraight = isStraight(program.boundClassOf(rank));
+  self.fixedBytes = fixedBytes(rankClass, program.boundClassOf(rank));
   self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
   self.constants = self.device->adoptConstants(
       constants.data(), static_cast<int64_t>(constants.size()));
@@ -352,17 +375,12 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
   if (!self.arena)
     bindFixed(rank);
   const std::vector<BufferInfo> &buffers = program.classOf(rank).buffers;
-  // A result may be written through the buffer of the argument that it takes.
-  std::set<int64_t> aliased;
-  for (const Parameter &result : program.program.results)
-    if (result.alias)
-      aliased.insert(*result.alias);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
     if (buffer.space == Space::Argument)
       self.regions[i] = {arguments[buffer.index][rank].get(), buffer.offset,
                          /*isRead=*/true,
-                         /*isWritten=*/aliased.contains(buffer.index),
+                         /*isWritten=*/isTakenOver[buffer.index],
                          /*isOfArray=*/true};
     else if (buffer.space == Space::Result)
       self.regions[i] = {results[buffer.index][rank].get(), buffer.offset,
@@ -391,28 +409,16 @@ void Executor::bind(int64_t rank, const Run &run) {
 
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
                                 const Bindings &results) const {
-  const format::RankClass &rankClass = program.classOf(rank);
   std::vector<std::pair<const void *, int64_t>> memory;
   for (const Bindings *bindings : {&arguments, &results})
     for (const auto &shards : *bindings)
       if (shards[rank])
         memory.emplace_back(shards[rank]->data.get(), shards[rank]->bytes);
   std::ranges::sort(memory);
-  int64_t bytes = rankClass.arenaBytes;
+  int64_t bytes = ranks[rank].fixedBytes;
   for (size_t i = 0; i < memory.size(); ++i)
     if (i == 0 || memory[i].first != memory[i - 1].first)
       bytes += memory[i].second;
-  std::set<std::pair<int64_t, int64_t>> ranges;
-  auto addConstants = [&](const format::Body &body) {
-    for (const BufferInfo &buffer : body.buffers)
-      if (buffer.space == Space::RankConstant ||
-          (buffer.space == Space::Constant &&
-           ranges.emplace(buffer.offset, buffer.bytes).second))
-        bytes += buffer.bytes;
-  };
-  addConstants(rankClass);
-  for (const auto &[number, function] : program.boundClassOf(rank).functions)
-    addConstants(*function.format);
   return bytes;
 }
 

@@ -68,6 +68,8 @@ private:
     std::shared_ptr<Buffer> arena, constants;
     /// The rank constants of the class, by buffer.
     std::map<size_t, std::shared_ptr<Buffer>> rankConstants;
+    /// The bytes of all these.
+    int64_t fixedBytes = 0;
     /// Where the buffers of the class lie, and those that its functions add to
     /// them.
     std::vector<Region> regions;
@@ -129,6 +131,8 @@ private:
   const LoadOptions options;
   const Ranks place;
   Connections connections;
+  /// By argument: whether a result is written over it.
+  std::vector<bool> isTakenOver;
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
   std::atomic<bool> isInStep = false, isInRelayout = false;
