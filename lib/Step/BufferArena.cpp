@@ -161,11 +161,18 @@ public:
   std::vector<int64_t> run(int64_t &size);
 
 private:
-  /// A piece with its place in the arena.
+  /// Pieces with their places in the arena, in ascending order of offset. Their
+  /// ends are looked through far more often than anything else.
   struct Packed {
-    int64_t offset;
-    int64_t end;
-    size_t piece;
+    std::vector<int64_t> offsets, ends;
+    std::vector<size_t> pieces;
+
+    void insert(int64_t offset, int64_t end, size_t piece) {
+      size_t at = llvm::upper_bound(offsets, offset) - offsets.begin();
+      offsets.insert(offsets.begin() + at, offset);
+      ends.insert(ends.begin() + at, end);
+      pieces.insert(pieces.begin() + at, piece);
+    }
   };
 
   void add(size_t request, int64_t offset, int64_t bytes,
@@ -175,9 +182,8 @@ private:
   template <typename Overlap>
   void compare(size_t a, size_t b, Overlap overlap);
   int64_t mostAlive() const;
-  int64_t findGap(size_t number, llvm::ArrayRef<Packed> packed) const;
-  int64_t findRoom(llvm::ArrayRef<size_t> pieces,
-                   llvm::ArrayRef<Packed> packed) const;
+  int64_t findGap(size_t number, const Packed &packed) const;
+  int64_t findRoom(llvm::ArrayRef<size_t> pieces, const Packed &packed) const;
   int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets,
                       size_t &highest) const;
 
@@ -245,10 +251,8 @@ void Packer::fillSlots() {
 template <typename Overlap>
 void Packer::compare(size_t a, size_t b, Overlap overlap) {
   const Span &x = pieces[a].span, &y = pieces[b].span;
-  if (!x.touched.intersects(y.touched))
-    return;
   if (x.covered.intersects(y.touched) || x.touched.intersects(y.covered) ||
-      overlap())
+      (x.touched.intersects(y.touched) && overlap()))
     conflicts.add(a, b);
 }
 
@@ -346,36 +350,36 @@ int64_t Packer::mostAlive() const {
 
 /// The smallest gap between what is alive at the same time, or what is behind
 /// it all.
-int64_t Packer::findGap(size_t number, llvm::ArrayRef<Packed> packed) const {
+int64_t Packer::findGap(size_t number, const Packed &packed) const {
   int64_t bytes = pieces[number].bytes, top = 0, best = -1, bestGap = 0;
   const uint64_t *others = conflicts.of(number);
-  for (const Packed &other : packed) {
+  for (auto [other, end] : llvm::enumerate(packed.ends)) {
     // A buffer that ends below the top doesn't change the gaps.
-    if (other.end <= top || !Pairs::contains(others, other.piece))
+    if (end <= top || !Pairs::contains(others, packed.pieces[other]))
       continue;
-    int64_t gap = other.offset - top;
+    int64_t gap = packed.offsets[other] - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
       best = top;
       bestGap = gap;
     }
-    top = llvm::alignTo(other.end, bufferAlignment);
+    top = llvm::alignTo(end, bufferAlignment);
   }
   return best < 0 ? top : best;
 }
 
 /// The first offset at which no piece meets what is alive at the same time.
 int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
-                         llvm::ArrayRef<Packed> packed) const {
+                         const Packed &packed) const {
   // From the first on, up to the second, the request cannot begin.
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (size_t number : group) {
     const Piece &piece = pieces[number];
     const uint64_t *others = conflicts.of(number);
-    for (const Packed &other : packed) {
-      int64_t end = other.end - piece.offset;
-      if (end > 0 && Pairs::contains(others, other.piece))
-        taken.push_back({other.offset - piece.offset - piece.bytes + 1, end});
-    }
+    for (auto [offset, end, other] :
+         llvm::zip_equal(packed.offsets, packed.ends, packed.pieces))
+      if (end > piece.offset && Pairs::contains(others, other))
+        taken.push_back(
+            {offset - piece.offset - piece.bytes + 1, end - piece.offset});
   }
   llvm::sort(taken);
   int64_t offset = 0;
@@ -394,8 +398,7 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
                             size_t &highest) const {
   int64_t size = 0;
   highest = 0;
-  // In ascending order of offset.
-  std::vector<Packed> packed;
+  Packed packed;
   for (auto [position, r] : llvm::enumerate(order)) {
     llvm::ArrayRef<size_t> group = piecesOf[r];
     const Piece &whole = pieces[group.front()];
@@ -410,11 +413,7 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
     for (size_t number : group) {
       const Piece &piece = pieces[number];
       int64_t offset = offsets[r] + piece.offset;
-      auto at = llvm::upper_bound(packed, offset,
-                                  [](int64_t offset, const Packed &other) {
-                                    return offset < other.offset;
-                                  });
-      packed.insert(at, {offset, offset + piece.bytes, number});
+      packed.insert(offset, offset + piece.bytes, number);
     }
   }
   return size;
