@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/Threading.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -49,13 +50,19 @@ public:
              << kRanksAttrName << "'; run whale-partition first";
     if (failed(verifyRanks()) || failed(collectChannels()))
       return failure();
-    for (RankClass &rankClass : classes)
-      if (failed(verifySignature(rankClass.function, rankClass.ranks)))
-        return failure();
-    for (auto [i, a] : llvm::enumerate(classes))
-      for (RankClass &b : llvm::drop_begin(classes, i + 1))
-        if (failed(verifyUses(a, b)))
-          return failure();
+    if (failed(failableParallelForEach(
+            module.getContext(), classes,
+            [&](const RankClass &rankClass) {
+              return verifySignature(rankClass.function, rankClass.ranks);
+            })) ||
+        failed(failableParallelForEachN(
+            module.getContext(), 0, classes.size(), [&](size_t i) {
+              for (RankClass &b : llvm::drop_begin(classes, i + 1))
+                if (failed(verifyUses(classes[i], b)))
+                  return failure();
+              return success();
+            })))
+      return failure();
     return replay();
   }
 
