@@ -85,7 +85,7 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
   if (auto shaped = dyn_cast<ShapedType>(type))
-    llvm::raw_string_ostream(dtype) << shaped.getElementType();
+    dtype = getDTypeName(shaped.getElementType());
   cost.dtype = dtype;
   return model.opSeconds(cost, device);
 }

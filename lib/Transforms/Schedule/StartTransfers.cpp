@@ -102,8 +102,7 @@ public:
     }
     std::string dtype;
     if (op->getNumResults() > 0)
-      llvm::raw_string_ostream(dtype)
-          << getElementTypeOrSelf(op->getResult(0).getType());
+      dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
     cost.dtype = dtype;
     return model->opSeconds(cost, device);
   }

@@ -16,6 +16,11 @@ using namespace mlir;
 namespace whale {
 
 std::string getDTypeName(Type element) {
+  // Printing a type takes far longer than this, and buffers are many.
+  if (element.isF32())
+    return "f32";
+  if (element.isSignlessInteger())
+    return "i" + std::to_string(element.getIntOrFloatBitWidth());
   std::string name;
   llvm::raw_string_ostream(name) << element;
   return name;
