@@ -202,6 +202,7 @@ int main(int argc, char **argv) {
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explain = explain != "off";
+  options.leavesMemory = true;
   if (asJson)
     options.onPass = [](StringRef pass) {
       printJson(json::Object{{"pass", pass}});

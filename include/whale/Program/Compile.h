@@ -63,6 +63,10 @@ struct CompileOptions {
   /// If set, called with each pass that begins, by its argument, and of "parse"
   /// and "emit" before and after all passes. One call at a time.
   std::function<void(llvm::StringRef)> onPass;
+  /// The process ends after this: what the compiler holds is left to the
+  /// system, which frees it at once. A tenth of a second and more for a large
+  /// program.
+  bool leavesMemory = false;
 };
 
 /// What the compiler says: one error at most, and remarks if asked for.
