@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/Threading.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -43,10 +44,11 @@ namespace whale {
 
 namespace {
 
-/// What the instructions of a program take, by the model of the cluster.
-class InstructionCosts {
+/// The model of the cluster, and what instructions refer to.
+class ProgramCosts {
 public:
-  InstructionCosts(ModuleOp module, int64_t numRanks) {
+  ProgramCosts(ModuleOp module, int64_t numRanks)
+      : context(module.getContext()) {
     for (ClusterOp op : module.getOps<ClusterOp>())
       cluster = op.getCluster();
     // A module without a cluster is one of equal ranks.
@@ -56,31 +58,80 @@ public:
     model = createRooflineModel(cluster);
   }
 
-  double secondsOf(Operation *op, int64_t device) {
+  /// What transfers take. Those that are alike are looked at once.
+  std::vector<double> secondsOf(ArrayRef<CollectiveOp> transfers) const {
+    std::map<std::tuple<StepKind, int64_t, const void *, const void *>, size_t>
+        kinds;
+    SmallVector<CollectiveOp> firsts;
+    SmallVector<size_t> kindOf;
+    for (CollectiveOp op : transfers) {
+      auto [kind, isNew] = kinds.try_emplace({stepKindOf(op), elementBytes(op),
+                                              op.getFrom().getAsOpaquePointer(),
+                                              op.getTo().getAsOpaquePointer()},
+                                             firsts.size());
+      if (isNew)
+        firsts.push_back(op);
+      kindOf.push_back(kind->second);
+    }
+    std::vector<double> seconds(firsts.size());
+    parallelFor(context, 0, firsts.size(), [&](size_t i) {
+      CollectiveOp op = firsts[i];
+      seconds[i] = stepSeconds(
+          *model,
+          {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()},
+          elementBytes(op), topology);
+    });
+    std::vector<double> all;
+    for (size_t kind : kindOf)
+      all.push_back(seconds[kind]);
+    return all;
+  }
+
+  MLIRContext *context;
+  std::unique_ptr<CostModel> model;
+  /// Several threads ask it.
+  LockedSymbolTableCollection &symbols() { return lockedSymbols; }
+
+private:
+  static int64_t elementBytes(CollectiveOp op) {
+    Value value = op.getInput() ? op.getInput() : op.getOutput();
+    return getElementBytes(getElementTypeOrSelf(value.getType()));
+  }
+
+  Cluster cluster;
+  Topology topology;
+  SymbolTableCollection allSymbols;
+  LockedSymbolTableCollection lockedSymbols{allSymbols};
+};
+
+/// What instructions take on a device.
+class InstructionCosts {
+public:
+  InstructionCosts(ProgramCosts &program, int64_t device)
+      : program(program), device(device) {}
+
+  double secondsOf(Operation *op) {
     if (auto call = dyn_cast<func::CallOp>(op)) {
-      auto [known, isNew] =
-          segmentSeconds.try_emplace({call.getCallee(), device});
+      auto [known, isNew] = segmentSeconds.try_emplace(call.getCalleeAttr());
       if (isNew)
         known->second = secondsOf(
-            symbols
+            program.symbols()
                 .lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr())
-                .getBody(),
-            device);
+                .getBody());
       return known->second;
     }
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
       return repeatCost(double(tripCount(loop).value_or(1)),
-                        secondsOf(loop.getCond(), device) +
-                            secondsOf(loop.getBody(), device));
+                        secondsOf(loop.getCond()) + secondsOf(loop.getBody()));
     double most = 0;
     for (Region &region : op->getRegions())
-      most = std::max(most, secondsOf(region, device));
+      most = std::max(most, secondsOf(region));
     if (op->getNumRegions() > 0)
       return most;
     OpCost cost;
     if (auto launch = dyn_cast<LaunchOp>(op)) {
       cost.opClass = OpClass::Elementwise;
-      if (func::FuncOp kernel = launch.getKernelFunc(symbols)) {
+      if (func::FuncOp kernel = launch.getKernelFunc(program.symbols())) {
         cost.flops = numberOf(kernel, kFlopsAttrName);
         cost.bytes = numberOf(kernel, kBytesAttrName);
       }
@@ -104,28 +155,14 @@ public:
     if (op->getNumResults() > 0)
       dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
     cost.dtype = dtype;
-    return model->opSeconds(cost, device);
-  }
-
-  double secondsOf(CollectiveOp op) {
-    Value value = op.getInput() ? op.getInput() : op.getOutput();
-    StepKind kind = stepKindOf(op);
-    int64_t bytes = getElementBytes(getElementTypeOrSelf(value.getType()));
-    auto [known, isNew] = transferSeconds.try_emplace(
-        {kind, bytes, op.getFrom().getAsOpaquePointer(),
-         op.getTo().getAsOpaquePointer()});
-    if (isNew)
-      known->second = stepSeconds(
-          *model, {kind, op.getFrom().getValue(), op.getTo().getValue()}, bytes,
-          topology);
-    return known->second;
+    return program.model->opSeconds(cost, device);
   }
 
 private:
-  double secondsOf(Region &region, int64_t device) {
+  double secondsOf(Region &region) {
     double sum = 0;
     for (Operation &op : region.front().without_terminator())
-      sum += secondsOf(&op, device);
+      sum += secondsOf(&op);
     return sum;
   }
 
@@ -143,35 +180,29 @@ private:
     return bytes;
   }
 
-  Cluster cluster;
-  Topology topology;
-  std::unique_ptr<CostModel> model;
-  SymbolTableCollection symbols;
-  std::map<std::tuple<StepKind, int64_t, const void *, const void *>, double>
-      transferSeconds;
-  /// By segment and device.
-  std::map<std::pair<llvm::StringRef, int64_t>, double> segmentSeconds;
+  ProgramCosts &program;
+  int64_t device;
+  llvm::DenseMap<Attribute, double> segmentSeconds;
 };
 
 /// All transfers of a program: each use of a channel by itself.
 class Transfers {
 public:
-  explicit Transfers(InstructionCosts &costs) : costs(costs) {}
-
   /// That of the class's next use of a channel; `uses` counts them.
   size_t numberOf(CollectiveOp op, llvm::DenseMap<uint64_t, size_t> &uses) {
     uint64_t channel = op.getChannel();
     auto [it, isNew] =
-        numbers.try_emplace({channel, uses[channel]++}, seconds.size());
+        numbers.try_emplace({channel, uses[channel]++}, firsts.size());
     if (isNew)
-      seconds.push_back(costs.secondsOf(op));
+      firsts.push_back(op);
     return it->second;
   }
 
-  std::vector<double> seconds;
+  /// By number: what some class has of it.
+  ArrayRef<CollectiveOp> getFirsts() const { return firsts; }
 
 private:
-  InstructionCosts &costs;
+  SmallVector<CollectiveOp> firsts;
   llvm::DenseMap<std::pair<uint64_t, size_t>, size_t> numbers;
 };
 
@@ -184,8 +215,11 @@ public:
   ClassSchedule(func::FuncOp function)
       : block(&function.front()), device(getRanks(function)->front()) {}
 
+  /// Undoes what was decided before, and reads what instructions take.
+  void prepare(ProgramCosts &costs);
+  void number(Transfers &transfers);
   /// What may be moved.
-  void read(InstructionCosts &costs, Transfers &transfers, Ahead ahead);
+  void read(Ahead ahead);
   void write(const std::vector<size_t> &rank,
              const std::vector<TransferTimes> &times);
 
@@ -205,6 +239,8 @@ private:
   int64_t device;
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, size_t> positions;
+  /// The collectives, each with its number among the program's transfers.
+  SmallVector<std::pair<CollectiveOp, size_t>> collectives;
   /// Of each of the timeline's uses: what becomes a start, or null.
   SmallVector<Operation *> started;
 };
@@ -339,21 +375,30 @@ std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op,
   return use;
 }
 
-void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers,
-                         Ahead ahead) {
-  if (ops.empty()) {
-    joinStarts();
-    joinReshapes();
-    joinPacks();
-    for (Operation &op : block->without_terminator()) {
-      positions[&op] = ops.size();
-      ops.push_back(&op);
-      timeline.seconds.push_back(costs.secondsOf(&op, device));
-    }
+void ClassSchedule::prepare(ProgramCosts &program) {
+  joinStarts();
+  joinReshapes();
+  joinPacks();
+  InstructionCosts costs(program, device);
+  for (Operation &op : block->without_terminator()) {
+    positions[&op] = ops.size();
+    ops.push_back(&op);
+    timeline.seconds.push_back(costs.secondsOf(&op));
   }
+}
+
+void ClassSchedule::number(Transfers &transfers) {
+  llvm::DenseMap<uint64_t, size_t> uses;
+  block->walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
+    // A rank takes from itself alone.
+    if (!isa<LocalSliceOp>(op.getOperation()))
+      collectives.push_back({op, transfers.numberOf(op, uses)});
+  });
+}
+
+void ClassSchedule::read(Ahead ahead) {
   timeline.uses.clear();
   started.clear();
-  llvm::DenseMap<uint64_t, size_t> uses;
   struct Found {
     TransferUse use;
     Operation *started;
@@ -361,35 +406,32 @@ void ClassSchedule::read(InstructionCosts &costs, Transfers &transfers,
     bool isGather;
   };
   SmallVector<Found> found;
-  for (auto [position, op] : llvm::enumerate(ops))
-    op->walk<WalkOrder::PreOrder>(
-        [&, position = position, op = op](CollectiveOp collective) {
-          // A rank takes from itself alone.
-          if (isa<LocalSliceOp>(collective.getOperation()))
-            return;
-          std::optional<TransferUse> use;
-          bool isGather = false;
-          if (collective == op)
-            use = findUse(collective, isGather);
-          if (isGather && ahead != Ahead::Gathers)
-            use.reset();
-          if (use && !use->ready && ahead == Ahead::Nothing) {
-            use->isFixed = true;
-            // What no instruction uses.
-            if (use->needed == ops.size())
-              use->needed = position;
-          }
-          bool isStarted = bool(use);
-          if (!use) {
-            use.emplace();
-            use->isFixed = true;
-            use->needed = position;
-          }
-          use->channel = collective.getChannel();
-          use->transfer = transfers.numberOf(collective, uses);
-          found.push_back({*use, isStarted ? op : nullptr, found.size(),
-                           isStarted && isGather});
-        });
+  for (auto [collective, number] : collectives) {
+    Operation *op = block->findAncestorOpInBlock(*collective);
+    size_t position = positions.at(op);
+    std::optional<TransferUse> use;
+    bool isGather = false;
+    if (collective == op)
+      use = findUse(collective, isGather);
+    if (isGather && ahead != Ahead::Gathers)
+      use.reset();
+    if (use && !use->ready && ahead == Ahead::Nothing) {
+      use->isFixed = true;
+      // What no instruction uses.
+      if (use->needed == ops.size())
+        use->needed = position;
+    }
+    bool isStarted = bool(use);
+    if (!use) {
+      use.emplace();
+      use->isFixed = true;
+      use->needed = position;
+    }
+    use->channel = collective.getChannel();
+    use->transfer = number;
+    found.push_back(
+        {*use, isStarted ? op : nullptr, found.size(), isStarted && isGather});
+  }
   // What an instruction needs is there before its own exchange.
   llvm::sort(found, [](const Found &a, const Found &b) {
     return std::tuple(a.use.needed, a.use.isFixed, a.number) <
@@ -471,18 +513,6 @@ namespace {
 /// is no more exact.
 constexpr double kWorthMemory = 0.98;
 
-std::optional<TransferOrder> orderAll(InstructionCosts &costs,
-                                      std::vector<ClassSchedule> &schedules,
-                                      Ahead ahead) {
-  Transfers transfers(costs);
-  std::vector<ClassTimeline> timelines;
-  for (ClassSchedule &schedule : schedules) {
-    schedule.read(costs, transfers, ahead);
-    timelines.push_back(schedule.timeline);
-  }
-  return orderTransfers(timelines, transfers.seconds);
-}
-
 struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
   using Base::Base;
 
@@ -493,19 +523,33 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
       numRanks = std::max(numRanks, getRanks(function)->back() + 1);
     if (functions.empty())
       return;
-    InstructionCosts costs(getOperation(), numRanks);
+    ProgramCosts costs(getOperation(), numRanks);
     std::vector<ClassSchedule> schedules(functions.begin(), functions.end());
+    parallelForEach(&getContext(), schedules,
+                    [&](ClassSchedule &it) { it.prepare(costs); });
+    Transfers transfers;
+    for (ClassSchedule &schedule : schedules)
+      schedule.number(transfers);
+    std::vector<double> seconds = costs.secondsOf(transfers.getFirsts());
+    auto orderAll = [&](Ahead ahead) {
+      parallelForEach(&getContext(), schedules,
+                      [&](ClassSchedule &it) { it.read(ahead); });
+      std::vector<ClassTimeline> timelines;
+      for (const ClassSchedule &schedule : schedules)
+        timelines.push_back(schedule.timeline);
+      return orderTransfers(timelines, seconds);
+    };
     std::optional<TransferOrder> order =
-        orderAll(costs, schedules, late ? Ahead::Nothing : Ahead::Gathers);
+        orderAll(late ? Ahead::Nothing : Ahead::Gathers);
     // Ranks may need what they receive together at different times.
     if (!order && late)
-      order = orderAll(costs, schedules, Ahead::Receives);
+      order = orderAll(Ahead::Receives);
     if (llvm::any_of(schedules,
                      [](const ClassSchedule &it) { return it.hasAhead; })) {
-      std::optional<TransferOrder> plain =
-          orderAll(costs, schedules, Ahead::Receives);
+      std::vector<ClassSchedule> ahead = schedules;
+      std::optional<TransferOrder> plain = orderAll(Ahead::Receives);
       if (plain && order && order->seconds < kWorthMemory * plain->seconds)
-        order = orderAll(costs, schedules, Ahead::Gathers);
+        schedules = std::move(ahead);
       else
         order = std::move(plain);
     }
@@ -517,8 +561,9 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     std::vector<size_t> rank(order->order.size());
     for (auto [position, transfer] : llvm::enumerate(order->order))
       rank[transfer] = position;
-    for (auto [schedule, times] : llvm::zip_equal(schedules, order->times))
-      schedule.write(rank, times);
+    parallelFor(&getContext(), 0, schedules.size(), [&](size_t i) {
+      schedules[i].write(rank, order->times[i]);
+    });
   }
 };
 
