@@ -8,8 +8,9 @@
 
 #include "cuda/Gpu.h"
 
+#include "cuda/Backoff.h"
+
 #include <algorithm>
-#include <thread>
 
 namespace whale::runtime::cuda {
 
@@ -112,9 +113,10 @@ void Gpu::wait(const Entry<Status(Handle)> &whole,
   if (!watch)
     return call(whole, handle);
   Status status;
+  Backoff backoff;
   while ((status = query.function(handle)) == kNotReady) {
     watch();
-    std::this_thread::yield();
+    backoff.pause();
   }
   check(query.symbol, status);
 }

@@ -63,7 +63,7 @@ Connections::Connections(const BoundProgram &program,
     : program(program), options(options),
       transport(createTransport(program, options, place)) {
   if (program.program.target == "cuda")
-    connectGpus(place);
+    findGpus(place);
   else if (options.transport == TransportKind::Nccl)
     throw Error("the transport 'nccl' is for programs for 'cuda', this one is "
                 "for '" +
@@ -81,7 +81,7 @@ static size_t ranksBefore(const Ranks &place) {
 }
 
 /// The ranks of a host take its GPUs in turn.
-void Connections::connectGpus(const Ranks &place) {
+void Connections::findGpus(const Ranks &place) {
   const cuda::Libraries &libraries =
       program.testLibraries ? *program.testLibraries : cuda::openLibraries();
   int count = 0;
@@ -99,6 +99,11 @@ void Connections::connectGpus(const Ranks &place) {
   if (std::string why = gpuTransport->refusal();
       options.transport && !why.empty())
     throw Error("the transport 'nccl' cannot carry all data: " + why);
+}
+
+void Connections::connect() {
+  if (gpuTransport)
+    gpuTransport->connect();
 }
 
 std::vector<std::unique_ptr<Device>>

@@ -38,6 +38,9 @@ public:
   /// All outlive it. Collective where there are several processes.
   Connections(const BoundProgram &program, const LoadOptions &options,
               const Ranks &place);
+  /// Lets the ranks on GPUs meet, before anything is run. Collective, too;
+  /// `abort` ends it with Aborted.
+  void connect();
 
   /// Those of this process, by rank.
   std::vector<std::unique_ptr<Device>> createDevices(const Ranks &place);
@@ -62,7 +65,7 @@ public:
   void release();
 
 private:
-  void connectGpus(const Ranks &place);
+  void findGpus(const Ranks &place);
 
   const BoundProgram &program;
   const LoadOptions &options;

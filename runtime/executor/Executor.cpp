@@ -31,16 +31,23 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
   for (const Parameter &result : bound.program.results)
     if (result.alias)
       isTakenOver[*result.alias] = true;
+  // First: others may fail while this process waits for them.
+  if (place.job)
+    failureListener =
+        place.job->onFailure([this](const std::string &what) { stop(what); });
+  try {
+    connections.connect();
+  } catch (const Aborted &) {
+    std::lock_guard lock(errorMutex);
+    throw Error(*firstError);
+  }
   std::vector<std::unique_ptr<Device>> devices =
       connections.createDevices(place);
   for (int64_t rank : place.local)
     ranks[rank].device = std::move(devices[rank]);
   threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
-  if (!place.job)
-    return;
-  failureListener =
-      place.job->onFailure([this](const std::string &what) { stop(what); });
-  progressReporter = place.job->reportProgress([this] { return progress(); });
+  if (place.job)
+    progressReporter = place.job->reportProgress([this] { return progress(); });
 }
 
 Executor::~Executor() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import socket
 import subprocess
 from typing import Any
 
@@ -122,6 +123,32 @@ def error(result: Any) -> str:
     assert result.stderr.count("\n") == 1, result.stderr
     assert result.stderr.startswith("error: ")
     return result.stderr
+
+
+def free_port() -> int:
+    """One with a free port behind it."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+def torchrun(port: int, count: int = 2) -> list[dict[str, str]]:
+    return [
+        {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(count),
+            "LOCAL_RANK": str(rank),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        for rank in range(count)
+    ]
 
 
 def descendants(pid: int) -> list[int]:

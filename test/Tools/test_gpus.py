@@ -19,8 +19,10 @@ from jobs import (
     command,
     compile_,
     error,
+    free_port,
     has_libdevice,
     run,
+    torchrun,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -106,3 +108,26 @@ def test_a_process_dies(tmp_path: pathlib.Path) -> None:
     assert job.returncode == 1
     assert "process 2" in text
     assert time.monotonic() - begin < 10
+
+
+def test_a_process_dies_before_all_have_met(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate", target="cuda-test")
+    # Communicators of machines that share nothing are never made.
+    machines = [machine(tmp_path / name) for name in ("a", "b")]
+    first, second = (
+        subprocess.Popen(
+            command(program, "out"),
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | variables | own,
+        )
+        for variables, own in zip(torchrun(free_port()), machines, strict=True)
+    )
+    while len(list(tmp_path.glob("*/machine/*/rank-*"))) < 4:
+        assert first.poll() is None and second.poll() is None
+        time.sleep(0.05)
+    second.kill()
+    _, text = first.communicate(timeout=HANG)
+    assert first.returncode == 1
+    assert "process 1 (host " in text
+    second.communicate()

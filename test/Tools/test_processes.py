@@ -23,10 +23,12 @@ from jobs import (
     compile_,
     descendants,
     error,
+    free_port,
     has_ended,
     is_whale_run,
     run,
     runs_steps,
+    torchrun,
 )
 
 
@@ -327,32 +329,6 @@ def test_other_options(tmp_path: pathlib.Path, option: str) -> None:
     assert len(texts) == 1, texts
     name = option.partition("=")[0]
     assert texts.pop().startswith(f"error: {name} differs: process 0 has")
-
-
-def free_port() -> int:
-    """One with a free port behind it."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
-def torchrun(port: int, count: int = 2) -> list[dict[str, str]]:
-    return [
-        {
-            "RANK": str(rank),
-            "WORLD_SIZE": str(count),
-            "LOCAL_RANK": str(rank),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
-        for rank in range(count)
-    ]
 
 
 def test_variables_of_torchrun(tmp_path: pathlib.Path) -> None:

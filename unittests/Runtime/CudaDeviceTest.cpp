@@ -50,11 +50,13 @@ DeviceMaker onMachine(MachineOptions options,
     std::vector<std::shared_ptr<cuda::Gpu>> gpus;
     for (int gpu = 0; gpu < own.gpus; ++gpu)
       gpus.push_back(std::make_shared<cuda::Gpu>(machine->libraries(), gpu));
-    if (nccl)
+    if (nccl) {
       *nccl = createNcclTransport(program, gpus, machine->libraries(),
                                   [](const std::string &mine) {
                                     return std::vector<std::string>{mine};
                                   });
+      (*nccl)->connect();
+    }
     std::vector<std::unique_ptr<Device>> devices;
     for (size_t rank = 0; rank < gpus.size(); ++rank)
       devices.push_back(createCudaDevice(

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 using namespace whale::runtime;
 using namespace whale::runtime::test;
@@ -21,6 +22,8 @@ namespace {
 
 using cuda::test::Machine;
 using cuda::test::MachineOptions;
+
+std::vector<std::string> alone(const std::string &mine) { return {mine}; }
 
 /// A transport with the machine that its ranks are on, in threads of one
 /// process: brings the buffers to the GPUs and back. What NCCL does not carry
@@ -37,15 +40,18 @@ public:
       ranks[rank].gpu = gpu.get();
       given.push_back(std::move(gpu));
     }
-    auto alone = [](const std::string &mine) {
-      return std::vector<std::string>{mine};
-    };
     inner = createNcclTransport(program, given, machine.libraries(), alone);
+    inner->connect();
   }
   ~OnMachine() override {
     inner->settle();
+    bool isWell = !inner->aborted();
+    int64_t aborted = machine.aborted;
     drop();
     inner.reset();
+    // Nothing is aborted at the end of what went well.
+    if (isWell)
+      EXPECT_EQ(machine.aborted, aborted);
     EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
     EXPECT_TRUE(machine.memory.empty());
   }
@@ -82,6 +88,8 @@ public:
     inner->reset();
     local->reset();
   }
+
+  const Machine &gpus() const { return machine; }
 
   /// How many transfers went by NCCL.
   std::atomic<int64_t> count = 0;
@@ -187,6 +195,74 @@ TEST(NcclTransportTest, AnErrorOfNcclEndsTheRunAndTheNextOneIsWell) {
   EXPECT_GE(outcome.errors, 1);
   EXPECT_EQ(outcome.errors + outcome.aborted, 3);
   EXPECT_EQ(runRanks(transport, 3, job), Outcome());
+}
+
+/// Ranks that are in two groups, and so have two communicators.
+const std::vector<Collective> &inTwoGroups() {
+  static const std::vector<Collective> channels = [] {
+    Collective all = makeCollective("all_reduce", {4, 0, 0});
+    Collective pair = all;
+    pair.groups = {{0, 1}};
+    pair.participants = {0, 1};
+    for (auto *shapes : {&pair.srcShapes, &pair.dstShapes})
+      shapes->erase(2);
+    return std::vector<Collective>{all, pair};
+  }();
+  return channels;
+}
+
+TEST(NcclTransportTest, CommunicatorsEndInOrder) {
+  auto program = programOf(3, inTwoGroups());
+  Machine machine({.gpus = 3});
+  std::vector<std::shared_ptr<cuda::Gpu>> gpus;
+  for (int rank = 0; rank < 3; ++rank)
+    gpus.push_back(std::make_shared<cuda::Gpu>(machine.libraries(), rank));
+  auto make = [&] {
+    auto transport =
+        createNcclTransport(program, gpus, machine.libraries(), alone);
+    transport->connect();
+    return transport;
+  };
+  make().reset();
+  EXPECT_EQ(machine.destroyed, 5);
+  EXPECT_EQ(machine.aborted, 0);
+  // After an error they are aborted, those of a rank at once.
+  auto transport = make();
+  transport->abort();
+  EXPECT_TRUE(transport->settle());
+  transport.reset();
+  EXPECT_EQ(machine.destroyed, 5);
+  EXPECT_EQ(machine.aborted, 5);
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
+TEST(NcclTransportTest, AnOldNcclAbortsOneAfterTheOther) {
+  auto program = programOf(3, inTwoGroups());
+  OnMachine transport(program, {.gpus = 3, .ncclVersion = 21400});
+  transport.abort();
+  EXPECT_TRUE(transport.settle());
+  EXPECT_EQ(transport.gpus().aborted, 5);
+}
+
+TEST(NcclTransportTest, WaitingForARankThatDoesNotComeIsAborted) {
+  auto program = programOf(2, {makeCollective("all_gather", {2, 3})});
+  Machine machine({.gpus = 2});
+  std::vector<std::shared_ptr<cuda::Gpu>> gpus = {
+      std::make_shared<cuda::Gpu>(machine.libraries(), 0), nullptr};
+  // The other process says which GPU it has, and nothing more.
+  auto exchange = [calls = 0](const std::string &mine) mutable {
+    std::string its = calls++ == 0 ? "1 " + std::string(32, 'a') : "";
+    return std::vector<std::string>{mine, its};
+  };
+  auto transport =
+      createNcclTransport(program, gpus, machine.libraries(), exchange);
+  ASSERT_TRUE(transport->carries(0));
+  std::thread other([&] { transport->abort(); });
+  EXPECT_THROW(transport->connect(), Aborted);
+  other.join();
+  transport.reset();
+  EXPECT_EQ(machine.aborted, 1);
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
 TEST(NcclTransportTest, ALargeAllReduceMovesTheLeastBytes) {

@@ -62,6 +62,7 @@ struct MachineOptions {
   int64_t memoryBytes = int64_t(8) << 30;
   int driverVersion = 13000;
   int capability = 90;
+  int ncclVersion = 22809;
   /// The call, counted from 0 among those that can be changed so, that is.
   Mutation mutation = Mutation::None;
   int64_t mutated = 0;
@@ -203,6 +204,8 @@ public:
   int64_t loadedTexts = 0, loadedCubins = 0;
   Shadow shadow;
   int64_t launches = 0, groups = 0;
+  /// Communicators of NCCL that were aborted, and those that were destroyed.
+  int64_t aborted = 0, destroyed = 0;
   /// Also those that are gone: clocks know them by number.
   size_t madeStreams = 0;
 

@@ -43,6 +43,8 @@ struct Meeting {
 struct Ring {
   int ranks = 0;
   std::set<int> present, gpus;
+  /// Ranks of this process that have ended it.
+  size_t finals = 0;
   /// By sender and receiver, in their order.
   std::map<std::pair<int, int>, std::deque<Meeting>> meetings;
   NcclStatus error = 0;
@@ -75,7 +77,8 @@ struct State {
 
   bool isInProgress() {
     isConnected = isConnected || ring->isComplete();
-    return delay > 0 || !isConnected || (isFinal && open > 0);
+    return delay > 0 || !isConnected ||
+           (isFinal && (open > 0 || ring->finals < ring->present.size()));
   }
 };
 
@@ -102,7 +105,7 @@ NcclStatus with(Communicator handle, const char *call, Work work) {
 }
 
 NcclStatus getVersion(int *version) {
-  *version = 22809;
+  *version = Machine::get().options.ncclVersion;
   return 0;
 }
 const char *getErrorString(NcclStatus status) {
@@ -186,16 +189,18 @@ NcclStatus commFinalize(Communicator handle) {
                 if (state->isInProgress())
                   return fail("a communicator is ended before it is ready",
                               kNcclInvalidUsage);
-                state->isFinal = true;
+                if (!std::exchange(state->isFinal, true))
+                  ++state->ring->finals;
                 return NcclStatus(state->isInProgress() ? kNcclInProgress : 0);
               });
 }
 NcclStatus commDestroy(Communicator handle) {
   return with(handle, "ncclCommDestroy",
-              [&](Machine &, const std::shared_ptr<State> &state) {
-                if (!state->isFinal || state->open)
+              [&](Machine &machine, const std::shared_ptr<State> &state) {
+                if (!state->isFinal || state->isInProgress())
                   return fail("a communicator is destroyed before it is done",
                               kNcclInvalidUsage);
+                ++machine.destroyed;
                 communicators.erase(handle);
                 return NcclStatus(0);
               });
@@ -205,7 +210,19 @@ NcclStatus commAbort(Communicator handle) {
               [&](Machine &machine, const std::shared_ptr<State> &state) {
                 state->isAborted = true;
                 communicators.erase(handle);
+                ++machine.aborted;
                 machine.notify();
+                bool takesGroups = machine.options.ncclVersion >= 22200;
+                if (depth > 0 && !takesGroups)
+                  return fail("an abort in a group", kNcclInvalidUsage);
+                bool isLast =
+                    std::ranges::none_of(communicators, [&](const auto &other) {
+                      return other.second->gpu == state->gpu;
+                    });
+                if (depth == 0 && takesGroups && !isLast)
+                  return fail("an abort that may wait for another one, and is "
+                              "in no group with it",
+                              kNcclInvalidUsage);
                 return NcclStatus(0);
               });
 }

@@ -16,9 +16,10 @@
 
 #include "transport/nccl/Communicators.h"
 
+#include "cuda/Backoff.h"
+
 #include <algorithm>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 namespace whale::runtime::nccl {
@@ -48,7 +49,7 @@ forEachLine(const std::vector<std::string> &texts,
 }
 
 static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
-  if (!status || status == cuda::kNcclInProgress)
+  if (next && (!status || status == cuda::kNcclInProgress))
     status = next;
 }
 
@@ -136,8 +137,9 @@ bool Communicators::isReady(cuda::Communicator communicator,
 void Communicators::ready(cuda::Communicator communicator,
                           std::optional<int64_t> channel) const {
   throwIfStopped();
+  cuda::Backoff backoff;
   while (!isReady(communicator, channel)) {
-    std::this_thread::yield();
+    backoff.pause();
     throwIfStopped();
   }
 }
@@ -175,11 +177,59 @@ void Communicators::put(int64_t rank, const Group &group, int64_t channel,
   ready(communicator, channel);
 }
 
-void Communicators::abandon(int64_t rank) {
-  for (const auto &[group, communicator] : std::exchange(ofRank[rank], {}))
-    if (communicator)
-      nccl->commAbort.function(communicator);
-  gpus[rank]->driver.streamSynchronize.function(gpus[rank]->communication);
+void Communicators::abandon(std::span<const int64_t> ranks) {
+  // One may have to wait for another one: later versions take all at once.
+  constexpr int groupsAborts = 22200;
+  int version = 0;
+  if (nccl)
+    nccl->getVersion.function(&version);
+  bool isGroup = version >= groupsAborts;
+  if (isGroup)
+    nccl->groupStart.function();
+  for (int64_t rank : ranks)
+    if (gpus[rank]->tryAttach())
+      for (const auto &[group, communicator] : std::exchange(ofRank[rank], {}))
+        if (communicator)
+          nccl->commAbort.function(communicator);
+  if (isGroup)
+    nccl->groupEnd.function();
+  for (int64_t rank : ranks)
+    if (gpus[rank]->tryAttach())
+      gpus[rank]->driver.streamSynchronize.function(gpus[rank]->communication);
+}
+
+cuda::NcclStatus Communicators::state() const {
+  cuda::NcclStatus all = 0;
+  forEach([&](cuda::Communicator communicator) {
+    cuda::NcclStatus own = 0;
+    keepFirstError(all, nccl->commGetAsyncError.function(communicator, &own));
+    keepFirstError(all, own);
+  });
+  return all;
+}
+
+void Communicators::end() {
+  constexpr std::chrono::seconds patience(5);
+  if (!stop && !state()) {
+    // All of them, before one is waited for: a rank's ends with its peers'.
+    forEach([&](cuda::Communicator communicator) {
+      nccl->commFinalize.function(communicator);
+    });
+    cuda::Backoff backoff;
+    while (state() == cuda::kNcclInProgress && backoff.waited() < patience)
+      backoff.pause();
+    if (!state()) {
+      forEach([&](cuda::Communicator communicator) {
+        nccl->commDestroy.function(communicator);
+      });
+      std::ranges::fill(ofRank, decltype(ofRank)::value_type());
+    }
+  }
+  std::vector<int64_t> here;
+  for (size_t rank = 0; rank < gpus.size(); ++rank)
+    if (gpus[rank])
+      here.push_back(static_cast<int64_t>(rank));
+  abandon(here);
 }
 
 } // namespace whale::runtime::nccl

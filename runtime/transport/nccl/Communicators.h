@@ -41,7 +41,11 @@ public:
   std::vector<std::string> gpuOfRanks() const;
 
   /// Makes one for each group, in their order. Collective; the groups stay.
+  /// Where it throws, those that were made are still to be ended.
   void connect(const Groups &groups);
+  /// Ends all that are here, on any thread: in order if nothing was stopped and
+  /// the other ranks do the same within seconds, else as `abandon` does.
+  void end();
   /// Puts a group of sends and receives on the rank's communication stream.
   void put(int64_t rank, const Group &group, int64_t channel,
            std::vector<Message> sends, std::vector<Message> receives);
@@ -51,12 +55,25 @@ public:
     if (stop)
       throw Aborted();
   }
-  /// Ends what is on the rank's communication stream.
-  void abandon(int64_t rank);
+  /// Aborts what ranks have, on any thread, which ends what is on their
+  /// communication streams.
+  void abandon(std::span<const int64_t> ranks);
 
   std::atomic<bool> stop = false;
 
 private:
+  /// Calls `visit` with all that are here; of a GPU that is lost, with none.
+  template <typename Visit>
+  void forEach(Visit visit) const {
+    for (size_t rank = 0; rank < gpus.size(); ++rank)
+      if (gpus[rank] && gpus[rank]->tryAttach())
+        for (const auto &[group, communicator] : ofRank[rank])
+          if (communicator)
+            visit(communicator);
+  }
+  /// The first error of those that are here; else kNcclInProgress where one has
+  /// something to do, or 0.
+  cuda::NcclStatus state() const;
   void check(const char *function, cuda::NcclStatus status,
              cuda::Communicator communicator = nullptr,
              std::optional<int64_t> channel = std::nullopt) const;

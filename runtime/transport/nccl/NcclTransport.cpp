@@ -70,6 +70,9 @@ struct Open {
 struct Rank {
   Rank(std::shared_ptr<cuda::Gpu> given, int64_t number)
       : gpu(std::move(given)), number(number), kernels(*gpu) {}
+  ~Rank();
+  Rank(const Rank &) = delete;
+  Rank &operator=(const Rank &) = delete;
 
   const std::shared_ptr<cuda::Gpu> gpu;
   const int64_t number;
@@ -85,17 +88,30 @@ struct Rank {
   std::atomic<int64_t> awaited = -1;
 };
 
+Rank::~Rank() {
+  gpu->watch = nullptr;
+  if (!gpu->tryAttach())
+    return; // the process ends, or the GPU is lost
+  for (const Open &transfer : open)
+    unused.push_back(transfer.done);
+  for (cuda::EventHandle event : unused)
+    gpu->driver.eventDestroy.function(event);
+  if (scratch)
+    gpu->driver.memFree.function(cuda::addressOf(scratch));
+}
+
 class Implementation : public NcclTransport {
 public:
   Implementation(const format::Program &program,
                  std::vector<std::shared_ptr<cuda::Gpu>> gpus,
                  const cuda::Libraries &libraries, Exchange exchange);
-  ~Implementation() override;
+  ~Implementation() override { communicators.end(); }
 
   bool carries(int64_t channel) const override {
     return carried.contains(channel);
   }
   const std::string &refusal() const override { return refused; }
+  void connect() override;
   int64_t addChannel(std::shared_ptr<const Collective>) override {
     throw Error("NCCL has the program's channels only");
   }
@@ -159,7 +175,6 @@ Implementation::Implementation(const format::Program &program,
   for (std::unique_ptr<Rank> &rank : ranks)
     if (rank)
       prepare(*rank);
-  communicators.connect(groups);
   for (std::unique_ptr<Rank> &rank : ranks)
     if (rank)
       rank->gpu->watch = [this, rank = rank.get()] { watch(*rank); };
@@ -254,27 +269,6 @@ void Implementation::prepare(Rank &rank) {
         reinterpret_cast<char *>(rank.gpu->allocate(rank.scratchBytes));
 }
 
-Implementation::~Implementation() {
-  for (std::unique_ptr<Rank> &rank : ranks) {
-    if (!rank)
-      continue;
-    const cuda::Driver &driver = rank->gpu->driver;
-    rank->gpu->watch = nullptr;
-    try {
-      rank->gpu->attach();
-      communicators.abandon(rank->number);
-    } catch (const Error &) {
-      continue; // the process ends, or the GPU is lost
-    }
-    for (const Open &transfer : rank->open)
-      driver.eventDestroy.function(transfer.done);
-    for (cuda::EventHandle event : rank->unused)
-      driver.eventDestroy.function(event);
-    if (rank->scratch)
-      driver.memFree.function(cuda::addressOf(rank->scratch));
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
@@ -290,17 +284,22 @@ void Implementation::watch(Rank &rank) {
 void Implementation::stopIfAborted(Rank &rank) {
   if (!aborted())
     return;
-  communicators.abandon(rank.number);
+  communicators.abandon({{rank.number}});
   throw Aborted();
+}
+
+void Implementation::connect() {
+  try {
+    communicators.connect(groups);
+  } catch (...) {
+    abort();
+    throw;
+  }
 }
 
 bool Implementation::settle() {
   if (aborted())
-    for (std::unique_ptr<Rank> &rank : ranks)
-      if (rank) {
-        rank->gpu->attach();
-        communicators.abandon(rank->number);
-      }
+    communicators.end();
   return true;
 }
 
@@ -317,7 +316,7 @@ void Implementation::reset() {
     rank->awaited = -1;
   }
   if (wasAborted)
-    communicators.connect(groups);
+    connect();
 }
 
 //===----------------------------------------------------------------------===//

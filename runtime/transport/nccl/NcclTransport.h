@@ -33,6 +33,10 @@ public:
   virtual bool carries(int64_t channel) const = 0;
   /// Why it does not carry all channels; empty where it does.
   virtual const std::string &refusal() const = 0;
+  /// Called once, before anything is started. Collective where the transport's
+  /// exchange is; `abort` ends it, from another thread, with Aborted. NCCL is
+  /// opened where it carries something. Throws Error.
+  virtual void connect() = 0;
   /// In place of `wait`: what is put on the stream from now on runs after the
   /// transfer. Returns at once.
   virtual Traffic order(int64_t rank, const Ticket &ticket,
@@ -46,7 +50,7 @@ public:
 
 /// `gpus`: by rank, null for those of other processes and those that are on no
 /// GPU. Collective where `exchange` is. `program` and the tables outlive the
-/// transport. NCCL is opened where it carries something. Throws Error.
+/// transport. Throws Error.
 std::unique_ptr<NcclTransport>
 createNcclTransport(const format::Program &program,
                     std::vector<std::shared_ptr<cuda::Gpu>> gpus,
