@@ -213,8 +213,12 @@ TEST(CudaDevice, CubinsAreForTheirArchitectureAlone) {
   EXPECT_EQ(machine->loadedTexts, 1);
   EXPECT_EQ(loadErrorOf({}, text, kernels), "");
   EXPECT_EQ(machine->loadedTexts, 1);
-  EXPECT_SAYS(loadErrorOf({}, text, kernels, "\177ELF"),
-              "kernels.0.cubin: the driver, for CUDA 13.0, refuses the code");
+  // One that the driver refuses.
+  EXPECT_EQ(loadErrorOf({}, text, kernels, "\177ELF"), "");
+  EXPECT_EQ(machine->loadedCubins, 0);
+  EXPECT_EQ(machine->loadedTexts, 1);
+  EXPECT_SAYS(loadErrorOf({}, "no text", kernels, "\177ELF"),
+              "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
 }
 
 TEST(CudaDevice, FreedMemoryIsAFault) {

@@ -30,12 +30,17 @@ GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
         " and later: compile with --gpu-arch=sm_" +
         std::to_string(gpu->capability()) +
         (gpu->capability() < 75 ? ", which Whale has no code for" : ""));
-  // A cubin is for one architecture alone; the driver compiles PTX for others.
-  bool isOwn = gpu->capability() == needed && !code.cubins.empty();
-  const std::vector<format::File> &files = isOwn ? code.cubins : code.modules;
-  for (size_t i = 0; i < files.size(); ++i)
-    modules.push_back(load((isOwn ? program.gpuCubins : program.gpuTexts).at(i),
-                           files[i].name, code.arch));
+  // A cubin is for one architecture alone; the driver compiles PTX for others,
+  // and where it refuses the cubin, as one of a later toolkit.
+  bool hasOwn = gpu->capability() == needed && !code.cubins.empty();
+  for (size_t i = 0; i < code.modules.size(); ++i) {
+    Module module = nullptr;
+    if (!hasOwn ||
+        gpu->driver.moduleLoadDataEx.function(
+            &module, program.gpuCubins.at(i).c_str(), 0, nullptr, nullptr))
+      module = load(program.gpuTexts.at(i), code.modules[i].name, code.arch);
+    modules.push_back(module);
+  }
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
     if (!signature.gpu)
       continue;
@@ -46,19 +51,20 @@ GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
     Status status = gpu->driver.moduleGetFunction.function(
         &kernel.function, module, symbol.c_str());
     if (status == kNotFound)
-      throw Error(files[static_cast<size_t>(signature.gpu->module)].name +
-                  " has no kernel '" + symbol + "'");
+      throw Error(
+          code.modules[static_cast<size_t>(signature.gpu->module)].name +
+          " has no kernel '" + symbol + "'");
     gpu->check(gpu->driver.moduleGetFunction.symbol, status);
   }
 }
 
-Module GpuKernels::load(const std::string &code, const std::string &file,
+Module GpuKernels::load(const std::string &text, const std::string &file,
                         const std::string &arch) const {
   char log[4096] = {};
   int options[] = {kJitErrorLogBuffer, kJitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   Module module = nullptr;
-  Status status = gpu->driver.moduleLoadDataEx.function(&module, code.c_str(),
+  Status status = gpu->driver.moduleLoadDataEx.function(&module, text.c_str(),
                                                         2, options, values);
   if (!status)
     return module;
@@ -73,7 +79,6 @@ Module GpuKernels::load(const std::string &code, const std::string &file,
     throw Error(file + ": " + driver + " cannot run code for " + arch + " on " +
                 gpu->name());
   case kInvalidImage:
-    throw Error(file + ": " + driver + " refuses the code: " + log);
   case kInvalidPtx:
     throw Error(file + ": " + driver + " refuses the PTX: " + log);
   default:

@@ -31,7 +31,7 @@ public:
   }
 
 private:
-  Module load(const std::string &code, const std::string &file,
+  Module load(const std::string &text, const std::string &file,
               const std::string &arch) const;
 
   std::shared_ptr<const Gpu> gpu;
