@@ -115,9 +115,10 @@ void Gpu::wait(const Entry<Status(Handle)> &whole,
   Status status;
   Backoff backoff;
   while ((status = query.function(handle)) == kNotReady) {
-    watch();
+    watch(true);
     backoff.pause();
   }
+  watch(false);
   check(query.symbol, status);
 }
 

@@ -78,9 +78,9 @@ public:
   void synchronize(EventHandle event) const;
   bool isReached(EventHandle event) const;
 
-  /// Called again and again by a thread that waits for the GPU; what it throws
-  /// ends the waiting.
-  std::function<void()> watch;
+  /// Called with true again and again by a thread that waits for the GPU, and
+  /// with false when it waits no more; what it throws ends the waiting.
+  std::function<void(bool isWaiting)> watch;
 
   const Driver &driver;
   const BlasLt &blas;

@@ -127,6 +127,18 @@ Connections::createDevices(const Ranks &place) {
   return devices;
 }
 
+std::optional<int64_t>
+Connections::awaited(int64_t rank, const Instruction &instruction) const {
+  if (gpuTransport)
+    if (std::optional<int64_t> channel = gpuTransport->awaited(rank))
+      return channel;
+  // Of what the GPUs exchange only streams wait.
+  const auto *wait = std::get_if<Wait>(&instruction.operation);
+  if (!wait || (gpuTransport && gpuTransport->carries(wait->channel)))
+    return std::nullopt;
+  return wait->channel;
+}
+
 void Connections::reset() {
   transport->reset();
   if (gpuTransport)

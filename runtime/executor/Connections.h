@@ -46,8 +46,10 @@ public:
   std::vector<std::unique_ptr<Device>> createDevices(const Ranks &place);
 
   Transport &host() { return *transport; }
-  /// Null where all data goes through the host.
-  const NcclTransport *nccl() const { return gpuTransport.get(); }
+  /// The channel that a rank waits in, if it does, while it executes an
+  /// instruction. From any thread.
+  std::optional<int64_t> awaited(int64_t rank,
+                                 const Instruction &instruction) const;
 
   /// See Program::staged.
   const std::string &staged() const {

@@ -106,11 +106,7 @@ Progress Executor::progress() const {
     if (!current)
       continue;
     std::string where = "rank " + std::to_string(number);
-    std::optional<int64_t> channel;
-    if (connections.nccl())
-      channel = connections.nccl()->awaited(number);
-    else if (const auto *wait = std::get_if<Wait>(&current->operation))
-      channel = wait->channel;
+    std::optional<int64_t> channel = connections.awaited(number, *current);
     if (channel) {
       std::vector<int64_t> peers =
           peersOf(*program.program.channels.at(*channel), number);

@@ -177,7 +177,12 @@ Implementation::Implementation(const format::Program &program,
       prepare(*rank);
   for (std::unique_ptr<Rank> &rank : ranks)
     if (rank)
-      rank->gpu->watch = [this, rank = rank.get()] { watch(*rank); };
+      rank->gpu->watch = [this, rank = rank.get()](bool isWaiting) {
+        if (isWaiting)
+          watch(*rank);
+        else
+          rank->awaited = -1;
+      };
 }
 
 /// Why ranks are not on GPUs of their own; empty if they are.
