@@ -9,6 +9,7 @@
 #include "device/cuda/CudaDevice.h"
 #include "DeviceConformance.h"
 #include "cuda/test/Machine.h"
+#include "device/cuda/Staging.h"
 
 #include <array>
 #include <iostream>
@@ -232,6 +233,53 @@ TEST(CudaDevice, FreedMemoryIsAFault) {
     device.copy(compute, copy, table);
   });
   EXPECT_SAYS(text, "was freed");
+}
+
+TEST(CudaDevice, PinnedMemoryComesBackAfterErrors) {
+  Machine own;
+  cuda::Gpu gpu(own.libraries(), 0);
+  cuda::PinnedPool pool(gpu);
+  char host[16] = {};
+  // Neither address is memory of the GPU.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    EXPECT_THROW(upload(gpu, pool, host, host, 16, gpu.copies), Error);
+    own.takeFaults();
+    EXPECT_THROW(download(gpu, pool, host, host, 16, gpu.copies), Error);
+    own.takeFaults();
+  }
+  EXPECT_EQ(own.memory.size(), 1u);
+}
+
+TEST(CudaDevice, PeaksAreMeasuredOnceForEachTypeOfProducts) {
+  Devices all(onMachine({}), 1);
+  std::vector<int64_t> measured;
+  all.run([&](int64_t, Device &device) {
+    for (std::optional<DType> type :
+         {std::optional<DType>(), std::optional(DType::F32),
+          std::optional(DType::F16), std::optional(DType::BF16),
+          std::optional(DType::F64), std::optional(DType::F16)}) {
+      int64_t before = machine->countOf(Mutation::SwapStream);
+      EXPECT_GT(device.leastSeconds(1e9, 1, type), 0);
+      measured.push_back(machine->countOf(Mutation::SwapStream) - before);
+    }
+  });
+  // The first one measures copies, too.
+  EXPECT_EQ(measured, (std::vector<int64_t>{8, 0, 4, 4, 4, 0}));
+}
+
+TEST(CudaDevice, MemoryOfAnotherGpuIsAFault) {
+  Machine own({.gpus = 2});
+  cuda::Gpu first(own.libraries(), 0), second(own.libraries(), 1);
+  auto *there = reinterpret_cast<void *>(second.allocate(16));
+  void *pinned = second.allocatePinned(16);
+  second.copy(there, pinned, 16, second.compute);
+  second.synchronize(second.compute);
+  first.attach();
+  auto *here = reinterpret_cast<void *>(first.allocate(16));
+  first.copy(here, pinned, 16, first.compute);
+  EXPECT_EQ(own.takeFaults(), std::vector<std::string>());
+  EXPECT_THROW(first.copy(here, there, 16, first.compute), Error);
+  EXPECT_EQ(own.takeFaults().size(), 1u);
 }
 
 //===----------------------------------------------------------------------===//

@@ -187,7 +187,7 @@ Status memcpyAsync(Address dst, Address src, size_t bytes, Stream handle) {
   dst = shift(machine, dst);
   auto size = static_cast<int64_t>(bytes);
   for (Address address : {src, dst})
-    if (!machine.isMemory(address, size))
+    if (!machine.isMemory(stream->gpu, address, size))
       return machine.fault(own, "a copy of " + std::to_string(bytes) +
                                     " bytes whose memory is not the GPU's, not "
                                     "pinned, or was freed");
@@ -217,12 +217,13 @@ Status streamCreate(Stream *handle, unsigned flags) {
 Status streamDestroy(Stream handle) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
-  auto it = machine.streams.find(handle);
-  if (it == machine.streams.end())
-    return machine.fault(own, "cuStreamDestroy: an unknown handle");
-  if (!it->second->operations.empty() && !machine.gpus[own].error)
+  StreamState *stream =
+      find(machine, machine.streams, handle, "cuStreamDestroy");
+  if (!stream)
+    return kInvalidHandle;
+  if (!stream->operations.empty() && !machine.gpus[own].error)
     machine.fault(own, "a stream is destroyed before it is done");
-  machine.streams.erase(it);
+  machine.streams.erase(handle);
   return 0;
 }
 Status streamSynchronize(Stream handle) {
@@ -322,11 +323,12 @@ Status graphInstantiate(GraphExec *executable, Graph graph,
                         unsigned long long) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
-  auto it = machine.graphs.find(graph);
-  if (it == machine.graphs.end())
-    return machine.fault(own, "cuGraphInstantiate: an unknown handle");
+  const auto *recorded =
+      find(machine, machine.graphs, graph, "cuGraphInstantiate");
+  if (!recorded)
+    return kInvalidHandle;
   *executable = newHandle<GraphExec>();
-  machine.executables[*executable] = it->second;
+  machine.executables[*executable] = *recorded;
   return 0;
 }
 Status graphLaunch(GraphExec executable, Stream handle) {
@@ -335,26 +337,19 @@ Status graphLaunch(GraphExec executable, Stream handle) {
   if (Status status = errorOf(machine, "cuGraphLaunch"))
     return status;
   StreamState *stream = find(machine, machine.streams, handle, "cuGraphLaunch");
-  auto it = machine.executables.find(executable);
-  if (!stream || it == machine.executables.end())
-    return machine.fault(own, "cuGraphLaunch: an unknown handle");
-  for (const Operation &operation : it->second)
+  const auto *operations =
+      find(machine, machine.executables, executable, "cuGraphLaunch");
+  if (!stream || !operations)
+    return kInvalidHandle;
+  for (const Operation &operation : *operations)
     machine.put(*stream, operation);
   return machine.gpus[own].error;
 }
 Status graphExecDestroy(GraphExec executable) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  return machine.executables.erase(executable)
-             ? 0
-             : machine.fault(own, "cuGraphExecDestroy: an unknown handle");
+  return destroy(&Machine::executables, executable, "cuGraphExecDestroy");
 }
 Status graphDestroy(Graph graph) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  return machine.graphs.erase(graph)
-             ? 0
-             : machine.fault(own, "cuGraphDestroy: an unknown handle");
+  return destroy(&Machine::graphs, graph, "cuGraphDestroy");
 }
 
 Status eventCreate(EventHandle *event, unsigned) {
@@ -367,11 +362,7 @@ Status eventCreate(EventHandle *event, unsigned) {
   return 0;
 }
 Status eventDestroy(EventHandle event) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  return machine.events.erase(event)
-             ? 0
-             : machine.fault(own, "cuEventDestroy: an unknown handle");
+  return destroy(&Machine::events, event, "cuEventDestroy");
 }
 Status eventRecord(EventHandle event, Stream handle) {
   Machine &machine = Machine::get();

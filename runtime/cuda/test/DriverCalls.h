@@ -22,15 +22,36 @@ Status forbidCapture(Machine &machine, const char *call);
 /// Moves an address as a mutation says.
 Address shift(Machine &machine, Address address);
 
+template <typename State>
+State *pointerTo(State &state) {
+  return &state;
+}
+template <typename State>
+State *pointerTo(std::unique_ptr<State> &state) {
+  return state.get();
+}
+
+/// What a handle stands for; null, and a fault, if it is unknown.
 template <typename Handles, typename Handle>
 auto *find(Machine &machine, Handles &handles, Handle handle,
            const char *call) {
   auto it = handles.find(handle);
   if (it != handles.end())
-    return it->second.get();
+    return pointerTo(it->second);
   machine.fault(currentGpu(), std::string(call) + ": an unknown handle",
                 kInvalidHandle);
-  return static_cast<decltype(it->second.get())>(nullptr);
+  return static_cast<decltype(pointerTo(it->second))>(nullptr);
+}
+
+/// Forgets a handle.
+template <typename Handles, typename Handle>
+Status destroy(Handles Machine::*handles, Handle handle, const char *call) {
+  Machine &machine = Machine::get();
+  std::lock_guard lock(machine.mutex);
+  if (!find(machine, machine.*handles, handle, call))
+    return kInvalidHandle;
+  (machine.*handles).erase(handle);
+  return 0;
 }
 
 /// A handle that no other object has had.

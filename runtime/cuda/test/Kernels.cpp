@@ -133,27 +133,28 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
 Status moduleUnload(Module module) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
-  auto it = machine.modules.find(module);
-  if (it == machine.modules.end())
-    return machine.fault(currentGpu(), "cuModuleUnload: an unknown handle");
-  for (const auto &[name, function] : it->second) {
+  const auto *functions =
+      find(machine, machine.modules, module, "cuModuleUnload");
+  if (!functions)
+    return kInvalidHandle;
+  for (const auto &[name, function] : *functions) {
     if (int gpu = machine.kernels[function].gpu; gpu != currentGpu())
       machine.fault(currentGpu(),
                     "cuModuleUnload of a module of GPU " + std::to_string(gpu));
     machine.kernels.erase(function);
   }
-  machine.modules.erase(it);
+  machine.modules.erase(module);
   return 0;
 }
 Status moduleGetFunction(Function *function, Module module, const char *name) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
-  auto it = machine.modules.find(module);
-  if (it == machine.modules.end())
-    return machine.fault(currentGpu(),
-                         "cuModuleGetFunction: an unknown handle");
-  auto found = it->second.find(name);
-  if (found == it->second.end())
+  const auto *functions =
+      find(machine, machine.modules, module, "cuModuleGetFunction");
+  if (!functions)
+    return kInvalidHandle;
+  auto found = functions->find(name);
+  if (found == functions->end())
     return kNotFound;
   *function = found->second;
   return 0;
@@ -168,11 +169,11 @@ Status launchKernel(Function function, unsigned blocks, unsigned y, unsigned z,
     return status;
   StreamState *stream =
       find(machine, machine.streams, handle, "cuLaunchKernel");
-  auto it = machine.kernels.find(function);
-  if (!stream || it == machine.kernels.end())
-    return machine.fault(currentGpu(), "cuLaunchKernel: an unknown handle",
-                         kInvalidHandle);
-  const TestKernel &kernel = it->second;
+  const TestKernel *found =
+      find(machine, machine.kernels, function, "cuLaunchKernel");
+  if (!stream || !found)
+    return kInvalidHandle;
+  const TestKernel &kernel = *found;
   if (kernel.gpu >= 0 && kernel.gpu != stream->gpu)
     return machine.fault(currentGpu(),
                          "a kernel of GPU " + std::to_string(kernel.gpu) +

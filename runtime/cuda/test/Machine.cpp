@@ -98,6 +98,11 @@ const Machine::Range *Machine::rangeOf(Address address, int64_t bytes) const {
   return isInside ? &range : nullptr;
 }
 
+bool Machine::isMemory(int gpu, Address address, int64_t bytes) const {
+  const Range *range = rangeOf(address, bytes);
+  return range && (range->isPinned || range->gpu == gpu);
+}
+
 bool Machine::isCapturing(int gpu) const {
   return std::ranges::any_of(streams, [&](const auto &entry) {
     return entry.second->gpu == gpu && entry.second->captured;
@@ -119,7 +124,7 @@ void Machine::put(StreamState &given, Operation operation) {
     if (StreamState *other = otherStream(given))
       stream = other;
   for (const Access &access : operation.accesses)
-    if (!isMemory(access.address, access.bytes)) {
+    if (!isMemory(stream->gpu, access.address, access.bytes)) {
       fault(stream->gpu,
             operation.what + " uses " + std::to_string(access.bytes) +
                 " bytes that are not all in the GPU's memory, or were freed",

@@ -11,9 +11,9 @@
 // out are the results of the program, and a fault for each call that a real GPU
 // would refuse or leave undefined:
 //
-//  - Memory is the host's, known by its ranges: an access outside of them, or
-//    to memory that was freed, is a fault; so is an unknown handle, and a copy
-//    from or to memory of the host that is not pinned.
+//  - Memory is the host's, known by its ranges: an access outside of them, to
+//    that of another GPU, or to what was freed is a fault; so is an unknown
+//    handle, and a copy from or to memory of the host that is not pinned.
 //  - Streams do nothing until the host waits. Then the next operation of a
 //    stream runs, and another one, drawn from a seed, until what is waited for
 //    has come.
@@ -22,8 +22,8 @@
 //    event between them are a fault, in whatever order they happen to run.
 //  - While a stream is captured, what CUDA forbids then is a fault.
 //  - Kernels are functions of the host, or interpreted; products are those of
-//  the processor's
-//    library; their parameters are checked as the libraries document them.
+//    the processor's library; their parameters are checked as the libraries
+//    document them.
 //
 // A fault is kept (takeFaults), and all later calls fail with it, as after an
 // error of a real GPU. One lock guards it all: ranks compute in turn.
@@ -126,7 +126,7 @@ struct GpuState {
 
 class Machine {
 public:
-  explicit Machine(const MachineOptions &options);
+  explicit Machine(const MachineOptions &options = {});
   ~Machine();
   Machine(const Machine &) = delete;
   Machine &operator=(const Machine &) = delete;
@@ -173,10 +173,9 @@ public:
   /// and leaves the lock, which it expects to be held once.
   Status runUntil(int gpu, const std::function<bool()> &isDone);
   void runSome(int gpu);
-  /// Whether all bytes are in one live range of memory.
-  bool isMemory(Address address, int64_t bytes) const {
-    return rangeOf(address, bytes) != nullptr;
-  }
+  /// Whether all bytes are in one live range of the GPU's memory, or of pinned
+  /// memory.
+  bool isMemory(int gpu, Address address, int64_t bytes) const;
   bool isCapturing(int gpu) const;
   StreamState *otherStream(const StreamState &stream);
 

@@ -8,19 +8,13 @@
 
 #include "device/cuda/ArrayMemory.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace whale::runtime::cuda {
 
 /// Copied at a time.
-static constexpr int64_t chunkBytes = 4 << 20;
-
 ArrayMemory::ArrayMemory(std::shared_ptr<const Gpu> given)
-    : gpu(std::move(given)) {
+    : gpu(std::move(given)), pool(*gpu) {
   gpu->attach();
   gpu->call(gpu->driver.streamCreate, &stream, unsigned(kStreamNonBlocking));
-  pinned = gpu->allocatePinned(chunkBytes);
 }
 
 /// All copies have given back their memory.
@@ -28,8 +22,6 @@ ArrayMemory::~ArrayMemory() {
   if (!gpu->tryAttach())
     return; // the process ends, or the GPU is lost
   freeUnused();
-  if (pinned)
-    gpu->driver.memFreeHost.function(pinned);
   gpu->driver.streamDestroy.function(stream);
 }
 
@@ -86,14 +78,7 @@ void ArrayMemory::give(int64_t bytes, void *memory) {
 void ArrayMemory::download(void *host, const void *memory, int64_t bytes) {
   std::lock_guard lock(mutex);
   gpu->attach();
-  for (int64_t at = 0; at < bytes; at += chunkBytes) {
-    int64_t size = std::min(chunkBytes, bytes - at);
-    gpu->copy(pinned, static_cast<const char *>(memory) + at, size, stream);
-    // Not Gpu::synchronize, whose watch is for the rank's own thread.
-    gpu->call(gpu->driver.streamSynchronize, stream);
-    std::memcpy(static_cast<char *>(host) + at, pinned,
-                static_cast<size_t>(size));
-  }
+  cuda::download(*gpu, pool, host, memory, bytes, stream);
 }
 
 void ArrayCopy::setNewer() {

@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_ARRAYMEMORY_H
 #define WHALE_RUNTIME_DEVICE_CUDA_ARRAYMEMORY_H
 
-#include "cuda/Gpu.h"
+#include "device/cuda/Staging.h"
 #include "whale/Runtime/Array.h"
 
 #include <mutex>
@@ -47,7 +47,7 @@ private:
   int64_t sum = 0;
   /// For downloads, which may come while the rank works.
   Stream stream = nullptr;
-  void *pinned = nullptr;
+  PinnedPool pool;
 };
 
 /// The bytes of an array's shard on a GPU.

@@ -230,14 +230,12 @@ int64_t CudaDevice::readInteger(Queue queue, const BufferTable &table,
   prepare();
   hasHostWork = true;
   cuda::Stream stream = gpu->stream(queue);
-  PinnedPool::Block block = pool.take(8);
-  gpu->copy(block.data, addressesOf(table)[buffer], byteSize(dtype), stream);
+  PinnedPool::Block block = pool.take(8, stream);
+  gpu->copy(block->data, addressesOf(table)[buffer], byteSize(dtype), stream);
   gpu->synchronize(stream);
   BufferTable own;
-  addressesOf(own) = {block.data};
-  int64_t value = cpu->readInteger(queue, own, 0, dtype);
-  pool.give(block, stream);
-  return value;
+  addressesOf(own) = {block->data};
+  return cpu->readInteger(queue, own, 0, dtype);
 }
 
 //===----------------------------------------------------------------------===//

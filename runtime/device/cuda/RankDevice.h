@@ -147,7 +147,9 @@ private:
   bool isRecording = false, hasHostWork = false;
   int64_t recordings = 0;
 
-  std::optional<double> bandwidth, floatPeak, halfPeak;
+  std::optional<double> bandwidth;
+  /// Of products, by their type.
+  std::map<DType, double> peaks;
 };
 
 } // namespace whale::runtime

@@ -135,27 +135,17 @@ void CudaDevice::computeOnHost(
   cuda::Stream stream = gpu->stream(queue);
   std::vector<PinnedPool::Block> blocks;
   std::vector<void *> memory;
-  auto giveAll = [&] {
-    for (PinnedPool::Block &block : blocks)
-      pool.give(block, stream);
-  };
   for (const Operand &operand : operands) {
-    blocks.push_back(pool.take(operand.bytes));
-    memory.push_back(blocks.back().data);
+    blocks.push_back(pool.take(operand.bytes, stream));
+    memory.push_back(blocks.back()->data);
     if (operand.isRead)
       gpu->copy(memory.back(), operand.memory, operand.bytes, stream);
   }
   gpu->synchronize(stream);
-  try {
-    run(memory);
-  } catch (...) {
-    giveAll();
-    throw;
-  }
+  run(memory);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].isWritten)
       gpu->copy(operands[i].memory, memory[i], operands[i].bytes, stream);
-  giveAll();
   endOperation(queue);
 }
 
@@ -190,29 +180,29 @@ double CudaDevice::leastSeconds(double flops, double bytes,
           gpu->copy(to->data.get(), from->data.get(), size, gpu->compute);
         });
   }
-  bool isHalf = product == DType::BF16;
-  std::optional<double> &peak = isHalf ? halfPeak : floatPeak;
-  if (!peak) {
+  DType type = product.value_or(DType::F32);
+  if (type != DType::F16 && type != DType::BF16 && type != DType::F64)
+    type = DType::F32;
+  if (!peaks.contains(type)) {
     int64_t side = int64_t(gpu->multiprocessors()) * 32;
     Matmul op;
-    op.lhsType = op.rhsType = op.outType = isHalf ? DType::BF16 : DType::F32;
+    op.lhsType = op.rhsType = op.outType = type;
     op.m = op.n = op.k = side;
     op.mLhs = op.mOut = op.kRhs = side;
     op.kLhs = op.nRhs = op.nOut = 1;
-    auto operand =
-             allocate(MemorySpace::Device, side * side * byteSize(op.lhsType)),
-         result =
-             allocate(MemorySpace::Device, side * side * byteSize(op.outType));
+    int64_t bytes = side * side * byteSize(type);
+    auto operand = allocate(MemorySpace::Device, bytes),
+         result = allocate(MemorySpace::Device, bytes);
     void *lhs = operand->data.get(), *out = result->data.get();
     cuda::Product prepared(*gpu, blas, op, 256, workspaceBytes);
     auto work = 2.0 * static_cast<double>(side) * static_cast<double>(side) *
                 static_cast<double>(side);
-    peak =
+    peaks[type] =
         work / seconds([&] {
           prepared.run(lhs, lhs, out, workspace(Queue::Compute), gpu->compute);
         });
   }
-  return std::max(flops / *peak, bytes / *bandwidth);
+  return std::max(flops / peaks[type], bytes / *bandwidth);
 }
 
 } // namespace whale::runtime

@@ -20,44 +20,47 @@ namespace whale::runtime::cuda {
 static constexpr int64_t chunkBytes = 4 << 20;
 
 PinnedPool::~PinnedPool() {
-  for (auto &[bytes, block] : blocks) {
-    gpu.driver.eventDestroy.function(block.event);
-    gpu.driver.memFreeHost.function(block.data);
+  if (!gpu.tryAttach())
+    return; // the process ends, or the GPU is lost
+  for (const Memory &memory : all) {
+    gpu.driver.eventDestroy.function(memory.event);
+    if (memory.data)
+      gpu.driver.memFreeHost.function(memory.data);
   }
 }
 
-PinnedPool::Block PinnedPool::take(int64_t bytes) {
+PinnedPool::Block PinnedPool::take(int64_t bytes, Stream stream) {
   constexpr int64_t least = 4096;
   auto size = static_cast<int64_t>(
       std::bit_ceil(static_cast<uint64_t>(std::max(bytes, least))));
-  auto [begin, end] = blocks.equal_range(size);
+  auto [begin, end] = unused.equal_range(size);
   for (auto it = begin; it != end; ++it) {
-    if (!gpu.isReached(it->second.event))
+    if (!gpu.isReached(it->second->event))
       continue;
-    Block block = it->second;
-    blocks.erase(it);
+    Block block(it->second, {this, stream});
+    unused.erase(it);
     return block;
   }
-  Block block{gpu.allocatePinned(size), size, gpu.newEvent()};
-  sum += size;
-  return block;
+  EventHandle event = gpu.newEvent();
+  Memory &memory = all.emplace_back(Memory{nullptr, size, event});
+  memory.data = gpu.allocatePinned(size);
+  return Block(&memory, {this, stream});
 }
 
-void PinnedPool::give(Block block, Stream stream) {
-  // Kept first: if the GPU has failed, it is freed at the end all the same.
-  blocks.emplace(block.bytes, block);
-  gpu.record(block.event, stream);
+void PinnedPool::give(const Memory &memory, Stream stream) {
+  unused.emplace(memory.bytes, &memory);
+  // Where the GPU has failed, whoever takes it next is told.
+  gpu.driver.eventRecord.function(memory.event, stream);
 }
 
 void upload(const Gpu &gpu, PinnedPool &pool, void *dst, const void *src,
             int64_t bytes, Stream stream) {
   for (int64_t at = 0; at < bytes; at += chunkBytes) {
     int64_t size = std::min(chunkBytes, bytes - at);
-    PinnedPool::Block block = pool.take(size);
-    std::memcpy(block.data, static_cast<const char *>(src) + at,
+    PinnedPool::Block block = pool.take(size, stream);
+    std::memcpy(block->data, static_cast<const char *>(src) + at,
                 static_cast<size_t>(size));
-    gpu.copy(static_cast<char *>(dst) + at, block.data, size, stream);
-    pool.give(block, stream);
+    gpu.copy(static_cast<char *>(dst) + at, block->data, size, stream);
   }
 }
 
@@ -71,19 +74,18 @@ void download(const Gpu &gpu, PinnedPool &pool, void *dst, const void *src,
   auto take = [&] {
     if (!last)
       return;
-    gpu.synchronize(last->block.event);
-    std::memcpy(static_cast<char *>(dst) + last->at, last->block.data,
+    gpu.call(gpu.driver.eventSynchronize, last->block->event);
+    std::memcpy(static_cast<char *>(dst) + last->at, last->block->data,
                 static_cast<size_t>(last->size));
-    pool.give(last->block, stream);
   };
   for (int64_t at = 0; at < bytes; at += chunkBytes) {
-    Part next{{}, at, std::min(chunkBytes, bytes - at)};
-    next.block = pool.take(next.size);
-    gpu.copy(next.block.data, static_cast<const char *>(src) + at, next.size,
+    int64_t size = std::min(chunkBytes, bytes - at);
+    Part next{pool.take(size, stream), at, size};
+    gpu.copy(next.block->data, static_cast<const char *>(src) + at, size,
              stream);
-    gpu.record(next.block.event, stream);
+    gpu.record(next.block->event, stream);
     take();
-    last = next;
+    last = std::move(next);
   }
   take();
 }

@@ -11,42 +11,52 @@
 
 #include "cuda/Gpu.h"
 
+#include <deque>
 #include <map>
+#include <memory>
 
 namespace whale::runtime::cuda {
 
-/// Pinned blocks that are used again when the GPU is done with them.
+/// Pinned memory that is used again when the GPU is done with it.
 class PinnedPool {
-public:
-  struct Block {
+  struct Memory {
     void *data = nullptr;
     int64_t bytes = 0;
     /// Reached when the GPU has used what it was asked to use.
     EventHandle event = nullptr;
   };
+  struct GiveBack {
+    PinnedPool *pool = nullptr;
+    Stream stream = nullptr;
+    void operator()(const Memory *memory) const { pool->give(*memory, stream); }
+  };
+
+public:
+  using Block = std::unique_ptr<const Memory, GiveBack>;
 
   explicit PinnedPool(const Gpu &gpu) : gpu(gpu) {}
   ~PinnedPool();
   PinnedPool(const PinnedPool &) = delete;
   PinnedPool &operator=(const PinnedPool &) = delete;
 
-  /// At least so many bytes, which the GPU does not use.
-  Block take(int64_t bytes);
-  /// Nobody but what is on the stream by now uses it.
-  void give(Block block, Stream stream);
-  int64_t bytes() const { return sum; }
+  /// At least so many bytes, which the GPU does not use. When the block goes,
+  /// nobody but what is on the stream by then uses them.
+  Block take(int64_t bytes, Stream stream);
 
 private:
+  void give(const Memory &memory, Stream stream);
+
   const Gpu &gpu;
+  std::deque<Memory> all;
   /// By size, a power of two.
-  std::multimap<int64_t, Block> blocks;
-  int64_t sum = 0;
+  std::multimap<int64_t, const Memory *> unused;
 };
 
 /// Copies pageable memory to the GPU: returns when `src` may change.
 void upload(const Gpu &gpu, PinnedPool &pool, void *dst, const void *src,
             int64_t bytes, Stream stream);
-/// Copies to pageable memory: returns when all is there.
+/// Copies to pageable memory: returns when all is there. Nothing on the stream
+/// waits for other ranks, which would have to be watched.
 void download(const Gpu &gpu, PinnedPool &pool, void *dst, const void *src,
               int64_t bytes, Stream stream);
 

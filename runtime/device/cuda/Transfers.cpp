@@ -13,8 +13,7 @@
 namespace whale::runtime::cuda {
 
 Transfers::~Transfers() {
-  for (Transfer &transfer : open)
-    events.push_back(transfer.staged);
+  reset();
   for (EventHandle event : events)
     gpu.driver.eventDestroy.function(event);
 }
@@ -27,17 +26,9 @@ EventHandle Transfers::takeEvent() {
   return event;
 }
 
-void Transfers::release(Transfer &transfer) {
-  if (transfer.src.data)
-    pool.give(transfer.src, gpu.copies);
-  if (transfer.dst.data)
-    pool.give(transfer.dst, gpu.copies);
-  events.push_back(transfer.staged);
-}
-
 void Transfers::reset() {
   for (Transfer &transfer : open)
-    release(transfer);
+    events.push_back(transfer.staged);
   open.clear();
 }
 
@@ -68,21 +59,24 @@ void Transfers::start(const Start &start, void *src, void *dst, Stream stream) {
   transfer.target = dst;
   transfer.staged = takeEvent();
   if (src) {
-    transfer.src = pool.take(srcBytes);
-    gpu.copy(transfer.src.data, src, srcBytes, stream);
+    transfer.src = pool.take(srcBytes, gpu.copies);
+    gpu.copy(transfer.src->data, src, srcBytes, stream);
   }
   if (dst) {
-    transfer.dst = pool.take(transfer.dstBytes);
+    transfer.dst = pool.take(transfer.dstBytes, gpu.copies);
     if (!coversAll(channel, rank, dstElements))
-      gpu.copy(transfer.dst.data, dst, transfer.dstBytes, stream);
+      gpu.copy(transfer.dst->data, dst, transfer.dstBytes, stream);
   }
   gpu.record(transfer.staged, stream);
   postReady();
 }
 
 void Transfers::post(Transfer &transfer) {
-  transfer.ticket = transport->start(rank, transfer.channel, transfer.src.data,
-                                     transfer.dst.data);
+  auto dataOf = [](const PinnedPool::Block &block) {
+    return block ? block->data : nullptr;
+  };
+  transfer.ticket = transport->start(
+      rank, transfer.channel, dataOf(transfer.src), dataOf(transfer.dst));
   transfer.isPosted = true;
 }
 
@@ -112,11 +106,11 @@ Traffic Transfers::waitFor(int64_t number, Stream stream) {
   Traffic traffic = transport->wait(rank, wanted->ticket);
   if (wanted->dstBytes) {
     gpu.wait(gpu.copies, wanted->staged);
-    gpu.copy(wanted->target, wanted->dst.data, wanted->dstBytes, gpu.copies);
+    gpu.copy(wanted->target, wanted->dst->data, wanted->dstBytes, gpu.copies);
     gpu.record(wanted->staged, gpu.copies);
     gpu.wait(stream, wanted->staged);
   }
-  release(*wanted);
+  events.push_back(wanted->staged);
   open.erase(wanted);
   return traffic;
 }

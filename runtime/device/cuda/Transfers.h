@@ -47,7 +47,6 @@ private:
     Ticket ticket;
   };
   void post(Transfer &transfer);
-  void release(Transfer &transfer);
   EventHandle takeEvent();
 
   const Gpu &gpu;
