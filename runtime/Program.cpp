@@ -240,9 +240,10 @@ Program::State::load(const std::filesystem::path &directory,
       for (const format::File &module : modules)
         contents.emplace_back(files.open(module.name, module.hash)->text());
     };
-    if (bound->program.gpu) {
-      readAll(bound->program.gpu->modules, bound->gpuTexts);
-      readAll(bound->program.gpu->cubins, bound->gpuCubins);
+    for (const format::GpuCode &code : bound->program.gpu) {
+      BoundProgram::GpuCode &contents = bound->gpu.emplace_back();
+      readAll(code.modules, contents.texts);
+      readAll(code.cubins, contents.cubins);
     }
     bound->testLibraries = cuda::test::findTestLibraries();
     if (bound->testLibraries)

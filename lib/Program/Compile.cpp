@@ -181,8 +181,8 @@ public:
 
 private:
   LogicalResult checkOptions();
-  /// Which architecture the kernels of a GPU are compiled for.
-  LogicalResult chooseArchitecture(ModuleOp module);
+  /// Which architectures the kernels of GPUs are compiled for.
+  LogicalResult chooseArchitectures(ModuleOp module);
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
   LogicalResult runPasses(ModuleOp module, StringRef name, StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
@@ -216,8 +216,8 @@ private:
   std::string delayed;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
-  /// That of the kernels.
-  std::string gpuArch;
+  /// Those of the kernels, from the lowest on.
+  std::vector<std::string> gpuArchs;
   /// The devices of each virtual device, of all its groups.
   std::vector<SmallVector<int64_t>> stageDevices;
 };
@@ -240,8 +240,8 @@ LogicalResult Compiler::checkOptions() {
   return success();
 }
 
-LogicalResult Compiler::chooseArchitecture(ModuleOp module) {
-  gpuArch = options.gpuArch.empty() ? "sm_90" : options.gpuArch;
+LogicalResult Compiler::chooseArchitectures(ModuleOp module) {
+  gpuArchs = {options.gpuArch.empty() ? "sm_90" : options.gpuArch};
   auto clusters = module.getOps<ClusterOp>();
   if (!options.gpuArch.empty() || clusters.empty())
     return success();
@@ -261,12 +261,12 @@ LogicalResult Compiler::chooseArchitecture(ModuleOp module) {
              << llvm::join(getGpuArchitectures(), ", ");
   if (kinds.empty())
     return success();
-  gpuArch = kinds.begin()->second->arch;
+  gpuArchs.clear();
+  for (const auto &[number, kind] : kinds)
+    gpuArchs.push_back(kind->arch);
   if (kinds.size() > 1)
     emitRemark(module.getLoc())
-        << "kernels: compiled for " << gpuArch
-        << ", the lowest architecture of the cluster; drivers translate them "
-           "for newer GPUs";
+        << "kernels: compiled for each of " << llvm::join(gpuArchs, ", ");
   return success();
 }
 
@@ -328,7 +328,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     // What follows looks at each piece, to say what transfers take.
     if (level.name == "kernels" &&
         (failed(checkPieces(module)) ||
-         (isGpu() && failed(chooseArchitecture(module)))))
+         (isGpu() && failed(chooseArchitectures(module)))))
       return failure();
     bool isOwn = isGpu() && !level.gpuPipeline.empty();
     if (failed(runPasses(module, level.name,
@@ -501,7 +501,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
   EmitOptions emit;
   emit.target = options.target;
-  emit.gpuArch = gpuArch;
+  emit.gpuArchs = gpuArchs;
   emit.cpu = options.cpu;
   emit.name = name.str();
   emit.plan = summary.str();

@@ -304,27 +304,34 @@ LogicalResult ProgramEmitter::verify() {
 
 LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
                                        ProgramDirectory &directory) {
-  FailureOr<Ptx> ptx = compilePtx(kernels, options.gpuArch);
-  if (failed(ptx))
-    return failure();
-  program.gpu = {options.gpuArch, {}};
+  // Files of all architectures are counted on.
+  size_t first = 0;
   auto writeAll = [&](ArrayRef<std::string> contents, StringRef kind,
                       std::vector<format::File> &files) -> LogicalResult {
     for (auto [number, bytes] : llvm::enumerate(contents)) {
-      std::string name = ("kernels." + Twine(number) + kind).str();
+      std::string name = ("kernels." + Twine(first + number) + kind).str();
       if (llvm::Error error = directory.write(name, bytes))
         return fail(std::move(error));
       files.push_back({name, directory.getHashes().at(name)});
     }
     return success();
   };
-  if (failed(writeAll(ptx->modules, ".ptx", program.gpu->modules)) ||
-      failed(writeAll(ptx->cubins, ".cubin", program.gpu->cubins)))
-    return failure();
-  for (auto &[symbol, signature] : *program.kernelSignatures) {
-    const PtxKernel &kernel = ptx->kernels.at(symbol);
-    signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
-                     kernel.shape.threads};
+  for (const std::string &arch : options.gpuArchs) {
+    FailureOr<Ptx> ptx = compilePtx(kernels, arch);
+    if (failed(ptx))
+      return failure();
+    format::GpuCode &code = program.gpu.emplace_back();
+    code.arch = arch;
+    if (failed(writeAll(ptx->modules, ".ptx", code.modules)) ||
+        failed(writeAll(ptx->cubins, ".cubin", code.cubins)))
+      return failure();
+    first += ptx->modules.size();
+    // How they are launched is the same for all.
+    for (auto &[symbol, signature] : *program.kernelSignatures) {
+      const PtxKernel &kernel = ptx->kernels.at(symbol);
+      signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
+                       kernel.shape.threads};
+    }
   }
   return success();
 }

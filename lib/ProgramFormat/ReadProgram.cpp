@@ -241,6 +241,20 @@ static GpuCode readGpuCode(const Field &root, const Field &field) {
   return code;
 }
 
+static std::vector<GpuCode> readGpuCodes(const Field &root,
+                                         const Field &field) {
+  std::vector<GpuCode> codes;
+  for (size_t i = 0; i < field.size(); ++i) {
+    GpuCode code = readGpuCode(root, field[i]);
+    if (i > 0 && code.capability() <= codes.back().capability())
+      field[i].at("arch").fail("must be later than that before it");
+    if (i > 0 && code.modules.size() != codes[0].modules.size())
+      field[i].at("modules").fail("must be as many as for the first");
+    codes.push_back(std::move(code));
+  }
+  return codes;
+}
+
 /// `modules`: how many there are.
 static GpuLaunch readGpuLaunch(const Field &field, int64_t extent,
                                size_t modules) {
@@ -260,7 +274,7 @@ static GpuLaunch readGpuLaunch(const Field &field, int64_t extent,
 }
 
 static std::map<std::string, KernelSignature>
-readSignatures(const Field &field, const std::optional<GpuCode> &code) {
+readSignatures(const Field &field, const std::vector<GpuCode> &codes) {
   std::map<std::string, KernelSignature> result;
   for (const auto &[symbol, entry] : field.members()) {
     std::vector<int64_t> bytes = entry.at("bytes").integers();
@@ -268,9 +282,9 @@ readSignatures(const Field &field, const std::optional<GpuCode> &code) {
         entry.at("inputs").integer(0, static_cast<int64_t>(bytes.size())));
     KernelSignature &signature = result[symbol];
     signature = {inputs, std::move(bytes), entry.at("extent").integer()};
-    if (code)
+    if (!codes.empty())
       signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent,
-                                    code->modules.size());
+                                    codes[0].modules.size());
   }
   return result;
 }
@@ -370,12 +384,12 @@ void ProgramReader::read() {
       program.kernelFeatures.push_back((*features)[i].text());
   program.constants = readFile(root, "constants");
   if (auto gpu = root.find("gpu"))
-    program.gpu = readGpuCode(root, *gpu);
-  if (program.gpu && program.target != "cuda")
+    program.gpu = readGpuCodes(root, *gpu);
+  if (!program.gpu.empty() && program.target != "cuda")
     root.at("gpu").fail("only a program for 'cuda' has it");
   if (auto signatures = root.find("kernel_signatures"))
     program.kernelSignatures = readSignatures(*signatures, program.gpu);
-  else if (program.gpu)
+  else if (!program.gpu.empty())
     root.at("kernel_signatures"); // says that it is missing
   readParameters();
   readOrigins();

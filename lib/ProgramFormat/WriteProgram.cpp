@@ -486,8 +486,8 @@ void ProgramWriter::writeHashes() {
       hashes[(*file)->name] = (*file)->hash;
       known &= !(*file)->hash.empty();
     }
-  if (program.gpu)
-    for (const auto *files : {&program.gpu->modules, &program.gpu->cubins})
+  for (const GpuCode &code : program.gpu)
+    for (const auto *files : {&code.modules, &code.cubins})
       for (const File &file : *files) {
         hashes[file.name] = file.hash;
         known &= !file.hash.empty();
@@ -511,18 +511,21 @@ ProgramText ProgramWriter::write() {
   file("kernels", program.kernels);
   if (!program.kernelFeatures.empty())
     field("kernel_features", program.kernelFeatures);
-  if (program.gpu) {
+  if (!program.gpu.empty()) {
     auto namesOf = [](const std::vector<File> &files) {
       Json names = Json::array();
       for (const File &file : files)
         names.push_back(file.name);
       return names;
     };
-    Json code = {{"arch", program.gpu->arch},
-                 {"modules", namesOf(program.gpu->modules)}};
-    if (!program.gpu->cubins.empty())
-      addMember(code, "cubins", namesOf(program.gpu->cubins));
-    field("gpu", code);
+    Json codes = Json::array();
+    for (const GpuCode &code : program.gpu) {
+      Json entry = {{"arch", code.arch}, {"modules", namesOf(code.modules)}};
+      if (!code.cubins.empty())
+        addMember(entry, "cubins", namesOf(code.cubins));
+      codes.push_back(std::move(entry));
+    }
+    field("gpu", codes);
   }
   if (program.kernelSignatures) {
     Json signatures = Json::object();

@@ -155,7 +155,7 @@ void Binder::bindClass(size_t number) {
 }
 
 void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
-  bool isOnGpu = program.gpu.has_value();
+  bool isOnGpu = !program.gpu.empty();
   if (!kernels && !isOnGpu)
     fail("the program has no kernels");
   KernelFunction function = kernels ? kernels->find(kernel.symbol) : nullptr;

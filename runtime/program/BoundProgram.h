@@ -138,9 +138,11 @@ struct BoundProgram {
   }
 
   const format::Program program;
-  /// The modules of a GPU's kernels, as PTX and, if the program has them, as
-  /// cubins.
-  std::vector<std::string> gpuTexts, gpuCubins;
+  /// The contents of `program.gpu`: PTX and, if the program has them, cubins.
+  struct GpuCode {
+    std::vector<std::string> texts, cubins;
+  };
+  std::vector<GpuCode> gpu;
   /// For tests: what stands for the libraries of a GPU.
   const cuda::Libraries *testLibraries = nullptr;
   /// They refer to `program`.

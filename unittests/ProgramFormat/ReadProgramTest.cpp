@@ -42,12 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 7),
-            "file: version: the program has version 7, this Whale reads "
-            "version 6: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 8),
+            "file: version: the program has version 8, this Whale reads "
+            "version 7: it needs a newer Whale");
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
-            "version 6: compile it anew");
+            "version 7: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -306,7 +306,8 @@ TEST(ReadProgramTest, StartsComeFromWhereTheirChannelDoes) {
 TEST(ReadProgramTest, KernelsOfAGpu) {
   json manifest = richManifest();
   manifest["target"] = "cuda";
-  manifest["gpu"] = {{"arch", "sm_90"}, {"modules", {"kernels.0.ptx"}}};
+  json code = {{"arch", "sm_90"}, {"modules", {"kernels.0.ptx"}}};
+  manifest["gpu"] = json::array({code});
   // 16 iterations, or 1.
   json launch = {{"module", 0}, {"blocks", 1}, {"threads", 128}};
   for (json &signature : manifest["kernel_signatures"])
@@ -329,15 +330,22 @@ TEST(ReadProgramTest, KernelsOfAGpu) {
                   richManifest()["kernel_signatures"]["add"]),
             "file: kernel_signatures.add: has no field 'gpu'");
   for (const char *arch : {"sm_", "sm_9", "sm_90a", "sm_9000", "90"})
-    EXPECT_EQ(error("/gpu/arch", arch),
-              "file: gpu.arch: must be an architecture such as 'sm_90'");
-  EXPECT_NE(error("/gpu/modules", {"../kernels.0.ptx"}), "");
-  EXPECT_EQ(error("/gpu/cubins", {"kernels.0.cubin"}), "");
-  EXPECT_NE(error("/gpu/cubins", {"../kernels.0.cubin"}), "");
+    EXPECT_EQ(error("/gpu/0/arch", arch),
+              "file: gpu[0].arch: must be an architecture such as 'sm_90'");
+  EXPECT_NE(error("/gpu/0/modules", {"../kernels.0.ptx"}), "");
+  EXPECT_EQ(error("/gpu/0/cubins", {"kernels.0.cubin"}), "");
+  json later = {{"arch", "sm_100"}, {"modules", {"kernels.1.ptx"}}};
+  EXPECT_EQ(error("/gpu", {code, later}), "");
+  EXPECT_EQ(error("/gpu", {later, code}),
+            "file: gpu[1].arch: must be later than that before it");
+  later["modules"].push_back("kernels.2.ptx");
+  EXPECT_EQ(error("/gpu", {code, later}),
+            "file: gpu[1].modules: must be as many as for the first");
+  EXPECT_NE(error("/gpu/0/cubins", {"../kernels.0.cubin"}), "");
   for (const json &cubins :
        {json::array(), json{"kernels.0.cubin", "kernels.1.cubin"}})
-    EXPECT_EQ(error("/gpu/cubins", cubins),
-              "file: gpu.cubins: must be one for each of 1 modules");
+    EXPECT_EQ(error("/gpu/0/cubins", cubins),
+              "file: gpu[0].cubins: must be one for each of 1 modules");
   EXPECT_EQ(error("/target", "cpu"),
             "file: gpu: only a program for 'cuda' has it");
 }

@@ -355,12 +355,16 @@ Program Generator::make() {
     program.constants = {"constants.bin", hashes ? "4567" : ""};
   if (pick(2)) {
     program.target = "cuda";
-    program.gpu = {"sm_90", {}};
+    program.gpu = {{"sm_90", {}}};
     for (const char *name : {"kernels.0.ptx", "kernels.1.ptx"})
-      program.gpu->modules.push_back({name, hashes ? "89ab" : ""});
+      program.gpu[0].modules.push_back({name, hashes ? "89ab" : ""});
     if (pick(2))
       for (const char *name : {"kernels.0.cubin", "kernels.1.cubin"})
-        program.gpu->cubins.push_back({name, hashes ? "cdef" : ""});
+        program.gpu[0].cubins.push_back({name, hashes ? "cdef" : ""});
+    if (pick(2)) {
+      program.gpu.push_back(program.gpu[0]);
+      program.gpu[1].arch = "sm_100";
+    }
     for (auto &[symbol, signature] : *program.kernelSignatures)
       signature.gpu =
           pick(2) ? GpuLaunch{1, 8, 1 + pick(1024)} : GpuLaunch{pick(2), 3, 3};

@@ -164,14 +164,14 @@ loadErrorOf(const MachineOptions &options, const std::string &text,
   machine->addModule(".target sm_90 .entry k( .param )", kernels,
                      "\177ELF of sm_90", 90);
   format::Program program = programOf(1, {});
-  program.gpu = {"sm_90", {{"kernels.0.ptx", ""}}};
+  program.gpu = {{"sm_90", {{"kernels.0.ptx", ""}}}};
   if (!cubin.empty())
-    program.gpu->cubins = {{"kernels.0.cubin", ""}};
+    program.gpu[0].cubins = {{"kernels.0.cubin", ""}};
   program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
   BoundProgram bound(std::move(program));
-  bound.gpuTexts = {text};
+  bound.gpu = {{{text}, {}}};
   if (!cubin.empty())
-    bound.gpuCubins = {cubin};
+    bound.gpu[0].cubins = {cubin};
   std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
   try {
     createCudaDevice(std::make_shared<cuda::Gpu>(machine->libraries(), 0),
@@ -187,10 +187,10 @@ TEST(CudaDevice, ProgramsThatAGpuCannotRun) {
   std::map<std::string, cuda::test::TestKernel> kernels = {
       {"k", {addOne, 1, 0, {4}, 0, "k"}}};
   EXPECT_EQ(loadErrorOf({}, good, kernels), "");
-  EXPECT_SAYS(loadErrorOf({.capability = 80}, good, kernels),
+  EXPECT_SAYS(loadErrorOf({.capabilities = {80}}, good, kernels),
               "GPU 0 (Test GPU) is of sm_80, the kernels are compiled for "
               "sm_90 and later: compile with --gpu-arch=sm_80");
-  EXPECT_SAYS(loadErrorOf({.capability = 70}, good, kernels),
+  EXPECT_SAYS(loadErrorOf({.capabilities = {70}}, good, kernels),
               "sm_70, which Whale has no code for");
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
@@ -209,7 +209,7 @@ TEST(CudaDevice, CubinsAreForTheirArchitectureAlone) {
   EXPECT_EQ(machine->loadedCubins, 1);
   EXPECT_EQ(machine->loadedTexts, 0);
   // A later chip, and a program without cubins.
-  EXPECT_EQ(loadErrorOf({.capability = 100}, text, kernels, cubin), "");
+  EXPECT_EQ(loadErrorOf({.capabilities = {100}}, text, kernels, cubin), "");
   EXPECT_EQ(machine->loadedCubins, 0);
   EXPECT_EQ(machine->loadedTexts, 1);
   EXPECT_EQ(loadErrorOf({}, text, kernels), "");
@@ -220,6 +220,36 @@ TEST(CudaDevice, CubinsAreForTheirArchitectureAlone) {
   EXPECT_EQ(machine->loadedTexts, 1);
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels, "\177ELF"),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
+}
+
+TEST(CudaDevice, EachGpuRunsTheLatestKernelsThatItCan) {
+  std::map<std::string, cuda::test::TestKernel> kernels = {
+      {"k", {addOne, 1, 0, {4}, 0, "k"}}};
+  Machine own({.gpus = 4, .capabilities = {75, 80, 86, 100}});
+  format::Program program = programOf(1, {});
+  program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
+  for (const char *arch : {"sm_80", "sm_90"})
+    program.gpu.push_back({arch, {{"ptx", ""}}, {{"cubin", ""}}});
+  BoundProgram bound(std::move(program));
+  for (int arch : {80, 90}) {
+    std::string number = std::to_string(arch);
+    std::string text = ".target sm_" + number + " .entry k( .param )",
+                cubin = "\177ELF of sm_" + number;
+    own.addModule(text, kernels, cubin, arch);
+    bound.gpu.push_back({{text}, {cubin}});
+  }
+  std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
+  auto load = [&](int number) {
+    auto gpu = std::make_shared<cuda::Gpu>(own.libraries(), number);
+    createCudaDevice(gpu, bound, transport.get(), 0, {});
+    return std::pair(std::exchange(own.loadedCubins, 0),
+                     std::exchange(own.loadedTexts, 0));
+  };
+  EXPECT_THROW(load(0), Error);
+  EXPECT_EQ(load(1), std::pair(int64_t(1), int64_t(0)));
+  EXPECT_EQ(load(2), std::pair(int64_t(0), int64_t(1)));
+  EXPECT_EQ(load(3), std::pair(int64_t(0), int64_t(1)));
+  EXPECT_EQ(own.takeFaults(), std::vector<std::string>());
 }
 
 TEST(CudaDevice, FreedMemoryIsAFault) {

@@ -551,12 +551,12 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   root["version"] = 7;
   EXPECT_EQ(loadError(root),
             file + ": version: the program has version 7, this Whale reads "
-                   "version 6: it needs a newer Whale");
+                   "version 7: it needs a newer Whale");
   root["version"] = 3;
   EXPECT_EQ(loadError(root),
             file + ": version: the program has version 3, this Whale reads "
-                   "version 6: compile it anew");
-  root["version"] = 6;
+                   "version 7: compile it anew");
+  root["version"] = 7;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);

@@ -25,8 +25,8 @@ struct EmitOptions {
   std::string target = "cpu";
   /// The processor that kernels are built for; this machine's if empty.
   std::string cpu;
-  /// The architecture that a GPU's kernels are built for.
-  std::string gpuArch;
+  /// The architectures that kernels of GPUs are built for, from the lowest on.
+  std::vector<std::string> gpuArchs;
   /// Of the program, for messages.
   std::string name;
   /// JSON text for the manifest's `plan`; may be empty.

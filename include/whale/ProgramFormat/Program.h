@@ -27,7 +27,7 @@
 namespace whale::format {
 
 /// The version that is written, and the only one that is read.
-inline constexpr int64_t formatVersion = 6;
+inline constexpr int64_t formatVersion = 7;
 
 /// A value with several owners: a large one is stored once, in memory and in
 /// the file. Compared by value.
@@ -310,10 +310,12 @@ struct File {
   bool operator==(const File &) const = default;
 };
 
-/// Kernels for GPUs.
+/// Kernels for GPUs of an architecture.
 struct GpuCode {
   /// What they are compiled for, as "sm_90"; GPUs of later ones run them too.
   std::string arch;
+  /// 90 for sm_90.
+  int capability() const { return std::stoi(arch.substr(3)); }
   /// Texts of PTX.
   std::vector<File> modules;
   /// The same for GPUs of exactly `arch`: one for each text, or none.
@@ -336,8 +338,9 @@ struct Program {
   /// By number. Equal channels share one Collective.
   std::map<int64_t, Shared<Collective>> channels;
   std::optional<File> kernels;
-  /// Of a program for GPUs that has kernels.
-  std::optional<GpuCode> gpu;
+  /// Of a program for GPUs that has kernels: the same ones for some
+  /// architectures, from the lowest on.
+  std::vector<GpuCode> gpu;
   /// What the kernels need of a processor (Processor.h).
   std::vector<std::string> kernelFeatures;
   /// By symbol.

@@ -84,8 +84,8 @@ Status deviceGetUuid(DeviceId *id, int device) {
   id->bytes[0] = static_cast<char>(device);
   return 0;
 }
-Status deviceGetAttribute(int *value, int attribute, int) {
-  int capability = Machine::get().options.capability;
+Status deviceGetAttribute(int *value, int attribute, int device) {
+  int capability = Machine::get().capabilityOf(device);
   *value = attribute == kCapabilityMajor       ? capability / 10
            : attribute == kCapabilityMinor     ? capability % 10
            : attribute == kMultiprocessorCount ? 2

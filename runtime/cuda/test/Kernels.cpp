@@ -80,6 +80,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   Lock lock(machine.mutex);
   if (Status status = forbidCapture(machine, "cuModuleLoadDataEx"))
     return status;
+  int capability = machine.capabilityOf(currentGpu());
   bool isCubin =
       std::strncmp(static_cast<const char *>(image), "\177ELF", 4) == 0;
   std::string text;
@@ -87,7 +88,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
     const auto *cubin = findCubin(machine, static_cast<const char *>(image));
     if (!cubin)
       return kInvalidImage;
-    if (cubin->second != machine.options.capability)
+    if (cubin->second != capability)
       return kNoBinaryForGpu;
     text = cubin->first;
   } else {
@@ -96,7 +97,7 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   size_t target = text.find(".target sm_");
   if (target == text.npos)
     return kInvalidPtx;
-  if (numberAfter(text, target, ".target sm_") > machine.options.capability)
+  if (numberAfter(text, target, ".target sm_") > capability)
     return kNoBinaryForGpu;
   auto given = machine.texts.find(text);
   if (given == machine.texts.end()) {

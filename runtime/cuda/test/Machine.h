@@ -61,7 +61,8 @@ struct MachineOptions {
   int gpus = 1;
   int64_t memoryBytes = int64_t(8) << 30;
   int driverVersion = 13000;
-  int capability = 90;
+  /// Of the GPUs in their order; more GPUs are like the last one.
+  std::vector<int> capabilities = {90};
   int ncclVersion = 22809;
   /// The call, counted from 0 among those that can be changed so, that is.
   Mutation mutation = Mutation::None;
@@ -177,6 +178,10 @@ public:
   /// memory.
   bool isMemory(int gpu, Address address, int64_t bytes) const;
   bool isCapturing(int gpu) const;
+  int capabilityOf(int gpu) const {
+    return options.capabilities[std::min(options.capabilities.size() - 1,
+                                         static_cast<size_t>(gpu))];
+  }
   StreamState *otherStream(const StreamState &stream);
 
   struct Range {

@@ -12,7 +12,7 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
+#include <sstream>
 
 namespace whale::runtime::cuda::test {
 
@@ -30,11 +30,21 @@ const Libraries *findTestLibraries() {
     return nullptr;
   MachineOptions options;
   options.gpus = testGpus;
-  const char *end = text + std::strlen(text);
-  if (auto result = std::from_chars(text, end, options.seed);
-      result.ec != std::errc() || result.ptr != end)
-    throw Error("WHALE_TEST_CUDA: '" + std::string(text) +
-                "' is no whole number");
+  auto read = [](const char *variable, std::string_view text, auto &number) {
+    const char *end = text.data() + text.size();
+    if (auto result = std::from_chars(text.data(), end, number);
+        result.ec != std::errc() || result.ptr != end)
+      throw Error(std::string(variable) + ": '" + std::string(text) +
+                  "' is no whole number");
+  };
+  read("WHALE_TEST_CUDA", text, options.seed);
+  const char *capabilities = "WHALE_TEST_CUDA_CAPABILITIES";
+  if (const char *list = std::getenv(capabilities)) {
+    options.capabilities.clear();
+    std::istringstream words(list);
+    for (std::string word; std::getline(words, word, ',');)
+      read(capabilities, word, options.capabilities.emplace_back());
+  }
   if (const char *directory = std::getenv("WHALE_TEST_CUDA_DIRECTORY"))
     options.sharedDirectory = directory;
   std::unique_ptr<Machine> &machine = processMachine();
@@ -46,12 +56,12 @@ const Libraries *findTestLibraries() {
 void addTestProgram(const BoundProgram &program,
                     const std::shared_ptr<KernelLibrary> &kernels) {
   static auto *kept = new std::vector<std::shared_ptr<KernelLibrary>>;
-  if (!program.program.gpu)
+  if (program.gpu.empty())
     return;
   if (!kernels)
     throw Error("the test machine runs programs for 'cuda-test' alone");
   std::vector<std::map<std::string, TestKernel>> modules(
-      program.gpuTexts.size());
+      program.gpu.front().texts.size());
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
     TestKernel &kernel =
         modules.at(static_cast<size_t>(signature.gpu->module))[symbol];
@@ -64,14 +74,12 @@ void addTestProgram(const BoundProgram &program,
   Machine &machine = Machine::get();
   std::lock_guard lock(machine.mutex);
   kept->push_back(kernels);
-  const std::string &arch = program.program.gpu->arch;
-  int architecture = 0;
-  std::from_chars(arch.data() + strlen("sm_"), arch.data() + arch.size(),
-                  architecture);
-  for (size_t i = 0; i < modules.size(); ++i)
-    machine.addModule(program.gpuTexts[i], std::move(modules[i]),
-                      program.gpuCubins.empty() ? "" : program.gpuCubins[i],
-                      architecture);
+  for (size_t code = 0; code < program.gpu.size(); ++code) {
+    const auto &[texts, cubins] = program.gpu[code];
+    for (size_t i = 0; i < modules.size(); ++i)
+      machine.addModule(texts[i], modules[i], cubins.empty() ? "" : cubins[i],
+                        program.program.gpu[code].capability());
+  }
 }
 
 } // namespace whale::runtime::cuda::test

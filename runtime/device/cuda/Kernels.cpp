@@ -8,37 +8,40 @@
 
 #include "device/cuda/Kernels.h"
 
-#include <charconv>
+#include <algorithm>
 
 namespace whale::runtime::cuda {
 
 GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
                        const BoundProgram &program)
     : gpu(std::move(given)) {
-  if (!program.program.gpu)
+  const std::vector<format::GpuCode> &codes = program.program.gpu;
+  if (codes.empty())
     return;
-  const format::GpuCode &code = *program.program.gpu;
   // The thread may be at work for several GPUs.
   gpu->attach();
-  int needed = 0;
-  std::from_chars(code.arch.data() + 3, code.arch.data() + code.arch.size(),
-                  needed);
-  if (gpu->capability() < needed)
+  // The latest that it runs.
+  auto later = std::ranges::upper_bound(codes, gpu->capability(), {},
+                                        &format::GpuCode::capability);
+  if (later == codes.begin())
     throw Error(
         gpu->name() + " is of sm_" + std::to_string(gpu->capability()) +
-        ", the kernels are compiled for " + code.arch +
+        ", the kernels are compiled for " + codes.front().arch +
         " and later: compile with --gpu-arch=sm_" +
         std::to_string(gpu->capability()) +
         (gpu->capability() < 75 ? ", which Whale has no code for" : ""));
   // A cubin is for one architecture alone; the driver compiles PTX for others,
   // and where it refuses the cubin, as one of a later toolkit.
-  bool hasOwn = gpu->capability() == needed && !code.cubins.empty();
+  const format::GpuCode &code = *std::prev(later);
+  const BoundProgram::GpuCode &contents =
+      program.gpu.at(static_cast<size_t>(std::prev(later) - codes.begin()));
+  bool hasOwn = gpu->capability() == code.capability() && !code.cubins.empty();
   for (size_t i = 0; i < code.modules.size(); ++i) {
     Module module = nullptr;
     if (!hasOwn ||
         gpu->driver.moduleLoadDataEx.function(
-            &module, program.gpuCubins.at(i).c_str(), 0, nullptr, nullptr))
-      module = load(program.gpuTexts.at(i), code.modules[i].name, code.arch);
+            &module, contents.cubins.at(i).c_str(), 0, nullptr, nullptr))
+      module = load(contents.texts.at(i), code.modules[i].name, code.arch);
     modules.push_back(module);
   }
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
