@@ -27,16 +27,16 @@ std::unique_ptr<T[]> allocate(int64_t count) {
 
 /// Of a triangle: what is in the other is not read.
 bool hasNaN(char uplo, Int n, const float *a) {
-  return LAPACKE_ssy_nancheck(LAPACK_ROW_MAJOR, uplo, n, a, lead(n));
+  return LAPACKE_ssy_nancheck(LAPACK_COL_MAJOR, uplo, n, a, lead(n));
 }
 bool hasNaN(char uplo, Int n, const double *a) {
-  return LAPACKE_dsy_nancheck(LAPACK_ROW_MAJOR, uplo, n, a, lead(n));
+  return LAPACKE_dsy_nancheck(LAPACK_COL_MAJOR, uplo, n, a, lead(n));
 }
 bool hasNaN(char uplo, Int n, const std::complex<float> *a) {
-  return LAPACKE_che_nancheck(LAPACK_ROW_MAJOR, uplo, n, a, lead(n));
+  return LAPACKE_che_nancheck(LAPACK_COL_MAJOR, uplo, n, a, lead(n));
 }
 bool hasNaN(char uplo, Int n, const std::complex<double> *a) {
-  return LAPACKE_zhe_nancheck(LAPACK_ROW_MAJOR, uplo, n, a, lead(n));
+  return LAPACKE_zhe_nancheck(LAPACK_COL_MAJOR, uplo, n, a, lead(n));
 }
 
 /// The number of LAPACKE's argument with the matrix.
@@ -74,17 +74,17 @@ Int callSyevd(Workspace least, char mode, char uplo, Int n, T *a, Real<T> *w) {
 
 template <typename T>
 Int callGesdd(Workspace least, char mode, Int m, Int n, T *a, Real<T> *s, T *u,
-              Int leadOfU, T *vt) {
+              T *vt, Int leadOfVt) {
   if (std::any_of(a, a + int64_t(m) * n, [](T x) { return x != x; }))
     return -kMatrix;
   auto integers = allocate<Int>(least.integers);
   auto reals = allocate<Real<T>>(least.reals);
   auto call = [&](T *work, int64_t count) {
     if constexpr (isComplexType<T>)
-      return gesddWork<T>(mode, m, n, a, lead(n), s, u, leadOfU, vt, lead(n),
+      return gesddWork<T>(mode, m, n, a, lead(m), s, u, lead(m), vt, leadOfVt,
                           work, Int(count), reals.get(), integers.get());
     else
-      return gesddWork<T>(mode, m, n, a, lead(n), s, u, leadOfU, vt, lead(n),
+      return gesddWork<T>(mode, m, n, a, lead(m), s, u, lead(m), vt, leadOfVt,
                           work, Int(count), integers.get());
   };
   return callWithWorkspace<T>(least, call);
@@ -93,7 +93,7 @@ Int callGesdd(Workspace least, char mode, Int m, Int n, T *a, Real<T> *s, T *u,
 template <typename T>
 LibraryFunction prepareGesdd(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.gesdd");
-  int64_t m = batch.extent(0), n = batch.extent(1), k = std::min(m, n);
+  int64_t n = batch.extent(0), m = batch.extent(1), k = std::min(m, n);
   char mode = batch.letter("mode", "ASN");
   int64_t columns = mode == 'A' ? m : k, rows = mode == 'A' ? n : k;
   // Without vectors their results have any shape, and nothing in them.
@@ -105,9 +105,9 @@ LibraryFunction prepareGesdd(const LibraryRequest &request) {
     return Shape(shape.end() - 2, shape.end());
   };
   Workspace least = workspaceOfGesdd(isComplexType<T>, mode, m, n);
-  Shape left = sizeOf(2, {m, columns}), right = sizeOf(3, {rows, n});
-  batch.input<T>({m, n});
-  batch.output<T>({m, n});
+  Shape left = sizeOf(2, {columns, m}), right = sizeOf(3, {n, rows});
+  batch.input<T>({n, m});
+  batch.output<T>({n, m});
   batch.output<Real<T>>({k});
   batch.output<T>(left);
   batch.output<T>(right);
@@ -119,7 +119,7 @@ LibraryFunction prepareGesdd(const LibraryRequest &request) {
     }
     Int info = callGesdd<T>(least, mode, Int(m), Int(n),
                             copyFirst<T>(call, m * n), call.out<Real<T>>(1),
-                            call.out<T>(2), lead(columns), call.out<T>(3));
+                            call.out<T>(2), call.out<T>(3), lead(rows));
     *call.out<int32_t>(4) = checkInfo("lapack.gesdd", info, {5});
   });
 }
@@ -147,12 +147,12 @@ void joinPairs(int64_t n, const T *imaginary, const T *packed,
                std::complex<T> *vectors) {
   for (int64_t column = 0; column < n; ++column) {
     bool pair = imaginary[column] != 0 && column + 1 < n;
+    const T *re = packed + column * n, *im = re + n;
+    std::complex<T> *to = vectors + column * n;
     for (int64_t row = 0; row < n; ++row) {
-      T re = packed[row * n + column];
-      T im = pair ? packed[row * n + column + 1] : T(0);
-      vectors[row * n + column] = {re, im};
+      to[row] = {re[row], pair ? im[row] : T(0)};
       if (pair)
-        vectors[row * n + column + 1] = {re, -im};
+        to[n + row] = {re[row], -im[row]};
     }
     column += pair;
   }
@@ -161,23 +161,23 @@ void joinPairs(int64_t n, const T *imaginary, const T *packed,
 Int callGeev(char l, char r, Int n, std::complex<float> *a,
              std::complex<float> *w, std::complex<float> *vl,
              std::complex<float> *vr) {
-  return LAPACKE_cgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
+  return LAPACKE_cgeev(LAPACK_COL_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
                        vr, lead(n));
 }
 Int callGeev(char l, char r, Int n, std::complex<double> *a,
              std::complex<double> *w, std::complex<double> *vl,
              std::complex<double> *vr) {
-  return LAPACKE_zgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
+  return LAPACKE_zgeev(LAPACK_COL_MAJOR, l, r, n, a, lead(n), w, vl, lead(n),
                        vr, lead(n));
 }
 Int callGeev(char l, char r, Int n, float *a, float *re, float *im, float *vl,
              float *vr) {
-  return LAPACKE_sgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), re, im, vl,
+  return LAPACKE_sgeev(LAPACK_COL_MAJOR, l, r, n, a, lead(n), re, im, vl,
                        lead(n), vr, lead(n));
 }
 Int callGeev(char l, char r, Int n, double *a, double *re, double *im,
              double *vl, double *vr) {
-  return LAPACKE_dgeev(LAPACK_ROW_MAJOR, l, r, n, a, lead(n), re, im, vl,
+  return LAPACKE_dgeev(LAPACK_COL_MAJOR, l, r, n, a, lead(n), re, im, vl,
                        lead(n), vr, lead(n));
 }
 
@@ -215,22 +215,22 @@ LibraryFunction prepareGeev(const LibraryRequest &request) {
 
 Int callGees(char mode, Int n, std::complex<float> *a, Int *sdim,
              std::complex<float> *w, std::complex<float> *vs) {
-  return LAPACKE_cgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
+  return LAPACKE_cgees(LAPACK_COL_MAJOR, mode, 'N', nullptr, n, a, lead(n),
                        sdim, w, vs, lead(n));
 }
 Int callGees(char mode, Int n, std::complex<double> *a, Int *sdim,
              std::complex<double> *w, std::complex<double> *vs) {
-  return LAPACKE_zgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
+  return LAPACKE_zgees(LAPACK_COL_MAJOR, mode, 'N', nullptr, n, a, lead(n),
                        sdim, w, vs, lead(n));
 }
 Int callGees(char mode, Int n, float *a, Int *sdim, float *re, float *im,
              float *vs) {
-  return LAPACKE_sgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
+  return LAPACKE_sgees(LAPACK_COL_MAJOR, mode, 'N', nullptr, n, a, lead(n),
                        sdim, re, im, vs, lead(n));
 }
 Int callGees(char mode, Int n, double *a, Int *sdim, double *re, double *im,
              double *vs) {
-  return LAPACKE_dgees(LAPACK_ROW_MAJOR, mode, 'N', nullptr, n, a, lead(n),
+  return LAPACKE_dgees(LAPACK_COL_MAJOR, mode, 'N', nullptr, n, a, lead(n),
                        sdim, re, im, vs, lead(n));
 }
 

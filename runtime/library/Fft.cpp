@@ -8,7 +8,8 @@
 //
 // Transforms of one to three dimensions, line by line, computed in double
 // precision: powers of two by Stockham's autosort algorithm, other lengths by
-// Bluestein's as a convolution of the next power of two.
+// Bluestein's as a convolution of the next power of two. Inverse transforms are
+// not scaled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -215,9 +216,6 @@ struct Fft {
       }
     }
     alongDim(data, shape, rank - 1, inverse);
-    if (inverse)
-      for (Number &number : data)
-        number /= static_cast<double>(elementCount(lengths));
     return data;
   }
 };

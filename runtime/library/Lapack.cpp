@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LAPACK through LAPACKE, on row-major matrices. Operands, results and
-// configuration are those of JAX's custom calls `lapack_?NAME_ffi`.
+// LAPACK through LAPACKE. Operands, results and configuration are those of
+// JAX's custom calls `lapack_?NAME_ffi`, with matrices in column-major order: a
+// buffer of shape [n, m] holds one of m rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,28 +55,6 @@ void requireInt(const char *routine, std::initializer_list<int64_t> extents) {
 }
 
 template <typename T>
-LibraryFunction prepareCholeskyOf(const LibraryRequest &request) {
-  MatrixBatch batch(request, "cholesky");
-  int64_t n = batch.extent(0);
-  bool lower = batch.flag("lower");
-  batch.input<T>({n, n});
-  batch.output<T>({n, n});
-  return batch.finish([=](const MatrixCall &call) {
-    T *a = copyFirst<T>(call, n * n);
-    Int info = checkInfo("cholesky",
-                         potrf<T>(lower ? 'L' : 'U', Int(n), a, lead(n)), {4});
-    for (int64_t row = 0; row < n; ++row)
-      for (int64_t column = 0; column < n; ++column) {
-        bool inside = lower ? column <= row : column >= row;
-        if (!inside)
-          a[row * n + column] = 0;
-        else if (info != 0)
-          a[row * n + column] = std::numeric_limits<Real<T>>::quiet_NaN();
-      }
-  });
-}
-
-template <typename T>
 LibraryFunction preparePotrf(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.potrf");
   int64_t n = batch.extent(0);
@@ -93,15 +72,15 @@ LibraryFunction preparePotrf(const LibraryRequest &request) {
 template <typename T>
 LibraryFunction prepareGetrf(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.getrf");
-  int64_t m = batch.extent(0), n = batch.extent(1);
-  batch.input<T>({m, n});
-  batch.output<T>({m, n});
+  int64_t n = batch.extent(0), m = batch.extent(1);
+  batch.input<T>({n, m});
+  batch.output<T>({n, m});
   batch.output<int32_t>({std::min(m, n)});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
     Int *pivots = call.out<int32_t>(1);
     Int info =
-        getrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n), pivots);
+        getrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(m), pivots);
     if (checkInfo("lapack.getrf", info, {4}) < 0)
       std::iota(pivots, pivots + std::min(m, n), 1);
     *call.out<int32_t>(2) = info;
@@ -111,12 +90,12 @@ LibraryFunction prepareGetrf(const LibraryRequest &request) {
 template <typename T>
 LibraryFunction prepareGeqrf(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.geqrf");
-  int64_t m = batch.extent(0), n = batch.extent(1);
-  batch.input<T>({m, n});
-  batch.output<T>({m, n});
+  int64_t n = batch.extent(0), m = batch.extent(1);
+  batch.input<T>({n, m});
+  batch.output<T>({n, m});
   batch.output<T>({std::min(m, n)});
   return batch.finish([=](const MatrixCall &call) {
-    Int info = geqrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
+    Int info = geqrf<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(m),
                         call.out<T>(1));
     if (checkInfo("lapack.geqrf", info, {4}) < 0) {
       fillNaN(call.out<T>(0), m * n);
@@ -128,16 +107,16 @@ LibraryFunction prepareGeqrf(const LibraryRequest &request) {
 template <typename T>
 LibraryFunction prepareGeqp3(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.geqp3");
-  int64_t m = batch.extent(0), n = batch.extent(1);
-  batch.input<T>({m, n});
+  int64_t n = batch.extent(0), m = batch.extent(1);
+  batch.input<T>({n, m});
   batch.input<int32_t>({n});
-  batch.output<T>({m, n});
+  batch.output<T>({n, m});
   batch.output<int32_t>({n});
   batch.output<T>({std::min(m, n)});
   return batch.finish([=](const MatrixCall &call) {
     std::copy_n(call.in<int32_t>(1), n, call.out<int32_t>(1));
     Int *pivots = call.out<int32_t>(1);
-    Int info = geqp3<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(n),
+    Int info = geqp3<T>(Int(m), Int(n), copyFirst<T>(call, m * n), lead(m),
                         pivots, call.out<T>(2));
     if (checkInfo("lapack.geqp3", info, {4}) < 0) {
       fillNaN(call.out<T>(0), m * n);
@@ -150,17 +129,17 @@ LibraryFunction prepareGeqp3(const LibraryRequest &request) {
 template <typename T>
 LibraryFunction prepareOrgqr(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.orgqr");
-  int64_t m = batch.extent(0), n = batch.extent(1);
+  int64_t n = batch.extent(0), m = batch.extent(1);
   int64_t k = request.inputs.size() > 1 && !request.inputs[1].shape.empty()
                   ? request.inputs[1].shape.back()
                   : 0;
   requireInt("lapack.orgqr", {k});
-  batch.input<T>({m, n});
+  batch.input<T>({n, m});
   batch.input<T>({k});
-  batch.output<T>({m, n});
+  batch.output<T>({n, m});
   return batch.finish([=](const MatrixCall &call) {
     Int info = orgqr<T>(Int(m), Int(n), Int(k), copyFirst<T>(call, m * n),
-                        lead(n), call.in<T>(1));
+                        lead(m), call.in<T>(1));
     if (checkInfo("lapack.orgqr", info, {5, 7}) < 0)
       fillNaN(call.out<T>(0), m * n);
   });
@@ -179,15 +158,15 @@ LibraryFunction prepareOrmqr(const LibraryRequest &request) {
     const Shape &shape = request.inputs[input].shape;
     return shape[shape.size() - fromEnd];
   };
-  int64_t columns = batch.extent(1), k = extent(1, 1);
-  int64_t m = extent(2, 2), n = extent(2, 1);
+  int64_t columns = batch.extent(0), k = extent(1, 1);
+  int64_t n = extent(2, 2), m = extent(2, 1);
   bool left = batch.flag("left"), transpose = batch.flag("transpose");
   int64_t order = left ? m : n;
   requireInt("lapack.ormqr", {m, n, k});
-  batch.input<T>({order, columns});
+  batch.input<T>({columns, order});
   batch.input<T>({k});
-  batch.input<T>({m, n});
-  batch.output<T>({m, n});
+  batch.input<T>({n, m});
+  batch.output<T>({n, m});
   if (k > std::min(order, columns))
     throw Error("lapack.ormqr has " + std::to_string(k) +
                 " reflectors, which a matrix of " + std::to_string(order) +
@@ -199,7 +178,7 @@ LibraryFunction prepareOrmqr(const LibraryRequest &request) {
       return;
     Int info =
         ormqr<T>(left ? 'L' : 'R', how, Int(m), Int(n), Int(k), call.in<T>(0),
-                 lead(columns), call.in<T>(1), call.out<T>(0), lead(n));
+                 lead(order), call.in<T>(1), call.out<T>(0), lead(m));
     if (checkInfo("lapack.ormqr", info, {7, 9, 10}) < 0)
       fillNaN(call.out<T>(0), m * n);
   });
@@ -244,17 +223,17 @@ template <typename T>
 LibraryFunction prepareGtsv(const LibraryRequest &request) {
   MatrixBatch batch(request, "lapack.gtsv", /*rank=*/1);
   int64_t n = batch.extent(0);
-  int64_t columns =
-      request.inputs.size() > 3 && !request.inputs[3].shape.empty()
-          ? request.inputs[3].shape.back()
-          : 0;
+  int64_t columns = 0;
+  if (request.inputs.size() > 3)
+    if (const Shape &shape = request.inputs[3].shape; shape.size() >= 2)
+      columns = shape[shape.size() - 2];
   requireInt("lapack.gtsv", {columns});
   for (int i = 0; i < 3; ++i)
     batch.input<T>({n});
-  batch.input<T>({n, columns});
+  batch.input<T>({columns, n});
   for (int i = 0; i < 3; ++i)
     batch.output<T>({n});
-  batch.output<T>({n, columns});
+  batch.output<T>({columns, n});
   batch.output<int32_t>({});
   return batch.finish([=](const MatrixCall &call) {
     for (size_t i = 0; i < 4; ++i)
@@ -263,14 +242,13 @@ LibraryFunction prepareGtsv(const LibraryRequest &request) {
     Int info = n == 0 ? 0
                       : gtsv<T>(Int(n), Int(columns), call.out<T>(0) + 1,
                                 call.out<T>(1), call.out<T>(2), call.out<T>(3),
-                                lead(columns));
+                                lead(n));
     *call.out<int32_t>(4) = checkInfo("lapack.gtsv", info, {4, 5, 6, 7});
   });
 }
 
 } // namespace
 
-WHALE_PREPARE(CholeskyOf, "cholesky")
 WHALE_PREPARE(Potrf, "lapack.potrf")
 WHALE_PREPARE(Getrf, "lapack.getrf")
 WHALE_PREPARE(Geqrf, "lapack.geqrf")
@@ -283,8 +261,7 @@ WHALE_PREPARE(Gtsv, "lapack.gtsv")
 
 std::map<std::string, LibraryFactory> lapackFunctions() {
   std::map<std::string, LibraryFactory> functions = eigenvalueFunctions();
-  functions.insert({{"cholesky", prepareCholeskyOfAny},
-                    {"lapack.potrf", preparePotrfAny},
+  functions.insert({{"lapack.potrf", preparePotrfAny},
                     {"lapack.getrf", prepareGetrfAny},
                     {"lapack.geqrf", prepareGeqrfAny},
                     {"lapack.geqp3", prepareGeqp3Any},

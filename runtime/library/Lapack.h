@@ -26,26 +26,26 @@ namespace whale::runtime {
   template <typename T, typename... Args>                                      \
   static lapack_int NAME(Args... args) {                                       \
     if constexpr (std::is_same_v<T, float>)                                    \
-      return LAPACKE_s##NAME(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_s##NAME(LAPACK_COL_MAJOR, args...);                       \
     else if constexpr (std::is_same_v<T, double>)                              \
-      return LAPACKE_d##NAME(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_d##NAME(LAPACK_COL_MAJOR, args...);                       \
     else if constexpr (std::is_same_v<T, std::complex<float>>)                 \
-      return LAPACKE_c##NAME(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_c##NAME(LAPACK_COL_MAJOR, args...);                       \
     else                                                                       \
-      return LAPACKE_z##NAME(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_z##NAME(LAPACK_COL_MAJOR, args...);                       \
   }
 // Routines with other names for real and for complex matrices.
 #define WHALE_LAPACK_PAIR(NAME, REAL, COMPLEX)                                 \
   template <typename T, typename... Args>                                      \
   static lapack_int NAME(Args... args) {                                       \
     if constexpr (std::is_same_v<T, float>)                                    \
-      return LAPACKE_s##REAL(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_s##REAL(LAPACK_COL_MAJOR, args...);                       \
     else if constexpr (std::is_same_v<T, double>)                              \
-      return LAPACKE_d##REAL(LAPACK_ROW_MAJOR, args...);                       \
+      return LAPACKE_d##REAL(LAPACK_COL_MAJOR, args...);                       \
     else if constexpr (std::is_same_v<T, std::complex<float>>)                 \
-      return LAPACKE_c##COMPLEX(LAPACK_ROW_MAJOR, args...);                    \
+      return LAPACKE_c##COMPLEX(LAPACK_COL_MAJOR, args...);                    \
     else                                                                       \
-      return LAPACKE_z##COMPLEX(LAPACK_ROW_MAJOR, args...);                    \
+      return LAPACKE_z##COMPLEX(LAPACK_COL_MAJOR, args...);                    \
   }
 
 // A factory for each routine, whatever the elements.

@@ -59,7 +59,7 @@ LibraryFunction prepareSort(const LibraryRequest &request);
 LibraryFunction prepareTriangularSolve(const LibraryRequest &request);
 LibraryFunction prepareTrsm(const LibraryRequest &request);
 
-/// "cholesky" and the routines of LAPACK.
+/// The routines of LAPACK.
 std::map<std::string, LibraryFactory> lapackFunctions();
 
 } // namespace whale::runtime

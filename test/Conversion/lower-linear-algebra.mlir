@@ -2,13 +2,36 @@
 
 // CHECK-LABEL: @calls
 // CHECK: whale.library_call "fft"(%arg0) {length = array<i64: 4>, type = "RFFT"}
-// CHECK: whale.library_call "cholesky"(%arg1) {lower = true}
-// CHECK: whale.library_call "lapack.potrf"(%arg1) {uplo = 76 : ui8}
-func.func @calls(%x: tensor<4xf32>, %a: tensor<4x4xf32>) -> (tensor<3xcomplex<f32>>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<i32>) {
+// Inverse transforms are scaled by kernels.
+// CHECK: %[[WAVE:.*]] = whale.library_call "fft"(%{{.*}}) {length = array<i64: 4>, type = "IRFFT"}
+// CHECK: %[[COUNT:.*]] = stablehlo.constant dense<4.000000e+00>
+// CHECK: stablehlo.divide %[[WAVE]], %[[COUNT]]
+// The lower triangle of a matrix is the upper one in column-major order.
+// CHECK: %[[FACTOR:.*]]:2 = whale.library_call "lapack.potrf"(%arg1) {uplo = 85 : ui8}
+// CHECK: %[[NAN:.*]] = stablehlo.constant dense<0x7FC00000>
+// CHECK: %[[RIGHT:.*]] = stablehlo.select %{{.*}}, %[[FACTOR]]#0, %[[NAN]]
+// CHECK: stablehlo.select %{{.*}}, %[[RIGHT]], %{{.*}}
+// CHECK: whale.library_call "lapack.potrf"(%arg1) {uplo = 85 : ui8}
+func.func @calls(%x: tensor<4xf32>, %a: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<i32>) {
   %0 = stablehlo.fft %x, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
-  %1 = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
-  %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>)
-  return %0, %1, %2#0, %2#1 : tensor<3xcomplex<f32>>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<i32>
+  %1 = stablehlo.fft %0, type = IRFFT, length = [4] : (tensor<3xcomplex<f32>>) -> tensor<4xf32>
+  %2 = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
+  %3:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>)
+  return %1, %2, %3#0, %3#1 : tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<i32>
+}
+
+// Matrices are passed in column-major order; a wide one, whose transpose is
+// decomposed, lies so already.
+// CHECK-LABEL: @orders
+// CHECK: %[[A:.*]] = stablehlo.transpose %arg0, dims = [1, 0]
+// CHECK: %[[LU:.*]]:3 = whale.library_call "lapack.getrf"(%[[A]]) : (tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3xi32>, tensor<i32>)
+// CHECK: stablehlo.transpose %[[LU]]#0, dims = [1, 0]
+// CHECK: %[[SVD:.*]]:5 = whale.library_call "lapack.gesdd"(%arg1) {{.*}} -> (tensor<3x5xf32>, tensor<3xf32>, tensor<3x5xf32>, tensor<3x3xf32>, tensor<i32>)
+// CHECK: return %{{.*}}, %[[SVD]]#3, %[[SVD]]#2
+func.func @orders(%tall: tensor<5x3xf32>, %wide: tensor<3x5xf32>) -> (tensor<5x3xf32>, tensor<3x3xf32>, tensor<3x5xf32>) {
+  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%tall) : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<i32>)
+  %1:5 = stablehlo.custom_call @lapack_sgesdd_ffi(%wide) {mhlo.backend_config = {mode = 83 : ui8}} : (tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>, tensor<3x3xf32>, tensor<3x5xf32>, tensor<i32>)
+  return %0#0, %1#2, %1#3 : tensor<5x3xf32>, tensor<3x3xf32>, tensor<3x5xf32>
 }
 
 // Half precision is solved in f32.

@@ -282,8 +282,8 @@ def Whale_LibraryCallOp : Whale_ProgramOp<"library_call"> {
     Example:
 
     ```mlir
-    %0 = whale.library_call "cholesky"(%a) {lower = true}
-       : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %0 = whale.library_call "fft"(%a) {length = array<i64: 4>, type = "FFT"}
+       : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
     ```
   }];
   let arguments = (ins StrAttr:$function, Variadic<AnyRankedTensor>:$inputs);
