@@ -15,7 +15,7 @@
 namespace whale::runtime::cuda {
 
 Gpu::Gpu(const Libraries &libraries, int number)
-    : driver(libraries.driver), blas(libraries.blas) {
+    : libraries(libraries), driver(libraries.driver), blas(libraries.blas) {
   description = "GPU " + std::to_string(number);
   int count = 0;
   call(driver.init, 0u);

@@ -82,6 +82,7 @@ public:
   /// with false when it waits no more; what it throws ends the waiting.
   std::function<void(bool isWaiting)> watch;
 
+  const Libraries &libraries;
   const Driver &driver;
   const BlasLt &blas;
   Stream compute = nullptr, communication = nullptr;

@@ -93,27 +93,64 @@ static std::string whereLooked(bool usesLoader,
   return "in " + (where.empty() ? "any directory" : where);
 }
 
-static void openBlas(int driverVersion, bool usesLoader,
-                     const std::vector<fs::path> &directories, BlasLt &blas) {
+/// A library of the CUDA toolkit: its files for CUDA 13 and CUDA 12, and the
+/// packages that have it, without what says the version.
+struct ToolkitLibrary {
+  const char *name, *file13, *file12, *debian, *python;
+};
+static constexpr ToolkitLibrary blasLtLibrary = {"cuBLAS", "libcublasLt.so.13",
+                                                 "libcublasLt.so.12",
+                                                 "libcublas", "nvidia-cublas"};
+static constexpr ToolkitLibrary blasLibrary = {"cuBLAS", "libcublas.so.13",
+                                               "libcublas.so.12", "libcublas",
+                                               "nvidia-cublas"};
+static constexpr ToolkitLibrary fftLibrary = {
+    "cuFFT", "libcufft.so.12", "libcufft.so.11", "libcufft", "nvidia-cufft"};
+static constexpr ToolkitLibrary solverLibrary = {
+    "cuSOLVER", "libcusolver.so.12", "libcusolver.so.11", "libcusolver",
+    "nvidia-cusolver"};
+
+/// Opens what `who` needs.
+template <typename Table>
+static std::unique_ptr<Table>
+openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
+            bool usesLoader, const std::vector<fs::path> &directories) {
   // Each major version of the libraries needs a driver of its own or a later.
-  std::vector<std::string> names;
-  if (driverVersion >= 13000)
-    names.emplace_back("libcublasLt.so.13");
-  names.emplace_back("libcublasLt.so.12");
-  auto [place, library] = findLibrary(names, usesLoader, directories);
+  bool has13 = driverVersion >= 13000;
+  std::vector<std::string> files;
+  if (has13)
+    files.emplace_back(wanted.file13);
+  files.emplace_back(wanted.file12);
+  auto [place, library] = findLibrary(files, usesLoader, directories);
   if (library) {
-    if (const char *missing = fill(blas, library))
+    auto table = std::make_unique<Table>();
+    if (const char *missing = fill(*table, library))
       throw Error(place + " lacks the function " + missing +
-                  ": install another version of cuBLAS");
-    return;
+                  ": install another version of " + wanted.name);
+    return table;
   }
-  std::string major = driverVersion >= 13000 ? "13" : "12";
-  throw Error("a 'cuda' program needs " + names.front() +
-              (names.size() > 1 ? " (or .12)" : "") + ", which is not " +
+  throw Error(std::string(who) + " needs " + files.front() +
+              (has13 ? " (or " + files.back() + ")" : "") + ", which is not " +
               whereLooked(usesLoader, directories) +
-              ": it comes with CUDA toolkit " + major + " (package libcublas-" +
-              major + "-x) and with the Python package " +
-              (major == "13" ? "nvidia-cublas" : "nvidia-cublas-cu12"));
+              ": it comes with CUDA toolkit " + (has13 ? "13" : "12") +
+              " (package " + wanted.debian + (has13 ? "-13-x" : "-12-x") +
+              ") and with the Python package " + wanted.python +
+              (has13 ? "" : "-cu12"));
+}
+
+/// Opens a library when it is first asked for, unless a test has `given` it.
+template <typename Table>
+static const Table &openLate(const char *who, const ToolkitLibrary &wanted,
+                             const Libraries &libraries, const Table *given) {
+  if (given)
+    return *given;
+  static const std::unique_ptr<Table> table = [&] {
+    int version = 0;
+    libraries.driver.driverGetVersion.function(&version);
+    return openToolkit<Table>(who, wanted, version, /*usesLoader=*/true,
+                              libraryDirectories());
+  }();
+  return *table;
 }
 
 /// "2.14.3" for 21403.
@@ -153,7 +190,8 @@ open(const std::string &driver, bool usesLoader,
      const std::vector<fs::path> &directories) {
   auto libraries = std::make_unique<Libraries>();
   int version = openDriver(driver, libraries->driver);
-  openBlas(version, usesLoader, directories, libraries->blas);
+  libraries->blas = *openToolkit<BlasLt>("a 'cuda' program", blasLtLibrary,
+                                         version, usesLoader, directories);
   return libraries;
 }
 
@@ -179,6 +217,28 @@ const Nccl &openNccl(const Libraries &libraries) {
 
 std::unique_ptr<Nccl> openNcclFrom(const std::vector<fs::path> &directories) {
   return findNccl(/*usesLoader=*/false, directories);
+}
+
+const Blas &openBlas(const Libraries &libraries) {
+  return openLate("a triangular system", blasLibrary, libraries,
+                  libraries.triangles);
+}
+
+static constexpr const char *transform = "a Fourier transform";
+
+const Fft &openFft(const Libraries &libraries) {
+  return openLate(transform, fftLibrary, libraries, libraries.fft);
+}
+
+const Solver &openSolver(const Libraries &libraries) {
+  return openLate("a factorization", solverLibrary, libraries,
+                  libraries.solver);
+}
+
+std::unique_ptr<Fft> openFftFrom(int driverVersion,
+                                 const std::vector<fs::path> &directories) {
+  return openToolkit<Fft>(transform, fftLibrary, driverVersion,
+                          /*usesLoader=*/false, directories);
 }
 
 } // namespace whale::runtime::cuda

@@ -9,8 +9,11 @@
 #ifndef WHALE_RUNTIME_CUDA_LIBRARIES_H
 #define WHALE_RUNTIME_CUDA_LIBRARIES_H
 
+#include "cuda/Blas.h"
 #include "cuda/BlasLt.h"
+#include "cuda/Fft.h"
 #include "cuda/Nccl.h"
+#include "cuda/Solver.h"
 
 #include <filesystem>
 #include <memory>
@@ -22,8 +25,11 @@ namespace whale::runtime::cuda {
 struct Libraries {
   Driver driver;
   BlasLt blas;
-  /// For tests: what stands for NCCL.
+  /// For tests: what stands for those that are opened when needed.
   const Nccl *nccl = nullptr;
+  const Blas *triangles = nullptr;
+  const Fft *fft = nullptr;
+  const Solver *solver = nullptr;
 };
 
 /// The driver and the libraries, opened when first asked for and kept for the
@@ -40,9 +46,17 @@ openLibrariesFrom(const std::string &driver,
 /// NCCL, which only ranks on several GPUs need; as openLibraries.
 const Nccl &openNccl(const Libraries &libraries);
 
+/// What only some programs need; as openLibraries.
+const Blas &openBlas(const Libraries &libraries);
+const Fft &openFft(const Libraries &libraries);
+const Solver &openSolver(const Libraries &libraries);
+
 /// For tests of messages: the same from `directories` alone.
 std::unique_ptr<Nccl>
 openNcclFrom(const std::vector<std::filesystem::path> &directories);
+std::unique_ptr<Fft>
+openFftFrom(int driverVersion,
+            const std::vector<std::filesystem::path> &directories);
 
 /// "12.4" for 12040.
 std::string versionText(int version);

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "library/Matrices.h"
+#include "library/TriangularSystem.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
@@ -21,26 +21,20 @@
 namespace whale::runtime {
 
 namespace {
-enum class Transpose : uint8_t { None, Plain, Adjoint };
-
-struct Triangle {
-  int64_t size;
-  bool lower, unitDiagonal;
-  Transpose transpose;
-
+struct Triangle : TriangularSystem {
   /// Element (row, column) of the matrix as it is applied.
   template <typename T>
   T at(const T *a, int64_t row, int64_t column) const {
-    if (transpose == Transpose::None)
+    if (operation == None)
       return a[row * size + column];
     T value = a[column * size + row];
     if constexpr (isComplexType<T>)
-      if (transpose == Transpose::Adjoint)
+      if (operation == Adjoint)
         value = std::conj(value);
     return value;
   }
   /// Whether the matrix as it is applied is lower triangular.
-  bool appliesLower() const { return lower == (transpose == Transpose::None); }
+  bool appliesLower() const { return isLower == (operation == None); }
 };
 
 /// x = op(a)^-1 x, with `columns` right-hand sides in the rows of x.
@@ -57,7 +51,7 @@ void solveLeft(const Triangle &triangle, const T *a, T *x, int64_t columns) {
       for (int64_t i = 0; i < columns; ++i)
         target[i] -= factor * source[i];
     }
-    if (triangle.unitDiagonal)
+    if (triangle.hasUnitDiagonal)
       continue;
     T diagonal = triangle.at(a, row, row);
     for (int64_t i = 0; i < columns; ++i)
@@ -73,7 +67,7 @@ void solveRight(const Triangle &triangle, const T *a, T *x, int64_t rows) {
     for (int64_t step = 0; step < triangle.size; ++step) {
       bool forward = !triangle.appliesLower();
       int64_t column = forward ? step : triangle.size - 1 - step;
-      if (!triangle.unitDiagonal)
+      if (!triangle.hasUnitDiagonal)
         row[column] /= triangle.at(a, column, column);
       int64_t begin = forward ? column + 1 : 0;
       int64_t end = forward ? triangle.size : column;
@@ -82,65 +76,70 @@ void solveRight(const Triangle &triangle, const T *a, T *x, int64_t rows) {
     }
   }
 }
-
-template <typename T>
-LibraryFunction prepare(MatrixBatch batch, Triangle triangle, bool left,
-                        const Shape &shape) {
-  int64_t n = batch.extent(0);
-  int64_t others = shape.size() < 2 ? 0 : shape[shape.size() - (left ? 1 : 2)];
-  if (n != batch.extent(1))
-    throw Error("triangular_solve takes a square matrix");
-  triangle.size = n;
-  Shape tail = left ? Shape{n, others} : Shape{others, n};
-  batch.input<T>({n, n});
-  batch.input<T>(tail);
-  batch.output<T>(tail);
-  return batch.finish([=](const MatrixCall &call) {
-    std::copy_n(call.in<T>(1), n * others, call.out<T>(0));
-    if (left)
-      solveLeft(triangle, call.in<T>(0), call.out<T>(0), others);
-    else
-      solveRight(triangle, call.in<T>(0), call.out<T>(0), others);
-  });
-}
 } // namespace
 
-static LibraryFunction dispatchSolve(const LibraryRequest &request,
-                                     MatrixBatch batch, Triangle triangle,
-                                     bool left) {
-  const Shape shape =
-      request.inputs.size() > 1 ? request.inputs[1].shape : Shape();
-  return dispatchNumber(request, "triangular_solve", [&]<typename T>() {
-    return prepare<T>(batch, triangle, left, shape);
+static bool isTrsm(const std::string &function) {
+  return function == "lapack.trsm";
+}
+
+TriangularSystem readTriangularSystem(const std::string &function,
+                                      const LibraryRequest &request) {
+  MatrixBatch batch(request, function);
+  TriangularSystem system;
+  if (isTrsm(function)) {
+    system.isLeft = batch.letter("side", "LR") == 'L';
+    system.isLower = batch.letter("uplo", "LU") == 'L';
+    system.hasUnitDiagonal = batch.letter("diag", "UN") == 'U';
+    char letter = batch.letter("trans_x", "NTC");
+    system.operation = letter == 'N'   ? TriangularSystem::None
+                       : letter == 'T' ? TriangularSystem::Transpose
+                                       : TriangularSystem::Adjoint;
+  } else {
+    system.isLeft = batch.flag("left_side");
+    system.isLower = batch.flag("lower");
+    system.hasUnitDiagonal = batch.flag("unit_diagonal");
+    const nlohmann::json operation =
+        request.config.value("transpose_a", nlohmann::json());
+    if (operation == "NO_TRANSPOSE")
+      system.operation = TriangularSystem::None;
+    else if (operation == "TRANSPOSE")
+      system.operation = TriangularSystem::Transpose;
+    else if (operation == "ADJOINT")
+      system.operation = TriangularSystem::Adjoint;
+    else
+      throw Error("triangular_solve: config.transpose_a must be NO_TRANSPOSE, "
+                  "TRANSPOSE or ADJOINT");
+  }
+  system.size = batch.extent(0);
+  if (system.size != batch.extent(1))
+    throw Error(function + " takes a square matrix");
+  if (request.inputs.size() > 1)
+    if (const Shape &shape = request.inputs[1].shape; shape.size() >= 2)
+      system.others = shape[shape.size() - (system.isLeft ? 1 : 2)];
+  return system;
+}
+
+static LibraryFunction prepare(const std::string &function,
+                               const LibraryRequest &request) {
+  Triangle triangle{readTriangularSystem(function, request)};
+  return dispatchNumber(request, function, [&]<typename T>() {
+    return prepareSystem<T>(request, triangle, [=](const MatrixCall &call) {
+      T *x = call.out<T>(0);
+      std::copy_n(call.in<T>(1), triangle.size * triangle.others, x);
+      if (triangle.isLeft)
+        solveLeft(triangle, call.in<T>(0), x, triangle.others);
+      else
+        solveRight(triangle, call.in<T>(0), x, triangle.others);
+    });
   });
 }
 
 LibraryFunction prepareTriangularSolve(const LibraryRequest &request) {
-  MatrixBatch batch(request, "triangular_solve");
-  const nlohmann::json transpose =
-      request.config.value("transpose_a", nlohmann::json());
-  Triangle triangle{0, batch.flag("lower"), batch.flag("unit_diagonal"),
-                    Transpose::None};
-  if (transpose == "TRANSPOSE")
-    triangle.transpose = Transpose::Plain;
-  else if (transpose == "ADJOINT")
-    triangle.transpose = Transpose::Adjoint;
-  else if (transpose != "NO_TRANSPOSE")
-    throw Error("triangular_solve: config.transpose_a must be NO_TRANSPOSE, "
-                "TRANSPOSE or ADJOINT");
-  return dispatchSolve(request, batch, triangle, batch.flag("left_side"));
+  return prepare("triangular_solve", request);
 }
 
 LibraryFunction prepareTrsm(const LibraryRequest &request) {
-  MatrixBatch batch(request, "lapack.trsm");
-  char transpose = batch.letter("trans_x", "NTC");
-  Triangle triangle{0, batch.letter("uplo", "LU") == 'L',
-                    batch.letter("diag", "UN") == 'U',
-                    transpose == 'N'   ? Transpose::None
-                    : transpose == 'T' ? Transpose::Plain
-                                       : Transpose::Adjoint};
-  return dispatchSolve(request, batch, triangle,
-                       batch.letter("side", "LR") == 'L');
+  return prepare("lapack.trsm", request);
 }
 
 } // namespace whale::runtime

@@ -209,8 +209,11 @@ void Binder::bind(const format::Call &call, Instruction &instruction) {
   try {
     Call bound{call.inputs, call.outputs, (*factory)(request)};
     for (const auto *buffers : {&call.inputs, &call.outputs})
-      for (BufferIndex index : *buffers)
+      for (BufferIndex index : *buffers) {
         bound.bytes.push_back(info(index).bytes);
+        bound.tensors.push_back({info(index).dtype, info(index).shape});
+      }
+    bound.given = &call;
     instruction.operation = std::move(bound);
   } catch (const Error &error) {
     fail(error.what());

@@ -47,6 +47,9 @@ struct Call {
   LibraryFunction function;
   /// Of the inputs, then of the outputs.
   std::vector<int64_t> bytes = {};
+  std::vector<LibraryTensor> tensors = {};
+  /// What the program says.
+  const format::Call *given = nullptr;
 };
 
 struct Instruction;

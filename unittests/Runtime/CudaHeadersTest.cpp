@@ -11,8 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "cuda/Blas.h"
 #include "cuda/BlasLt.h"
+#include "cuda/Fft.h"
 #include "cuda/Nccl.h"
+#include "cuda/Solver.h"
 #include "whale/Runtime/NvJitLink.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +23,14 @@
 #if __has_include(<cublasLt.h>) && __has_include(<cuda.h>)
 
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cuda.h>
+#if __has_include(<cufftXt.h>)
+#include <cufftXt.h>
+#endif
+#if __has_include(<cusolverDn.h>)
+#include <cusolverDn.h>
+#endif
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 #endif
@@ -62,12 +72,24 @@ struct Compare<A(As...), B(Bs...)>
                 #symbol " has other parameters");
 WHALE_CUDA_DRIVER_FUNCTIONS(COMPARE_FUNCTION)
 WHALE_CUDA_BLASLT_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_CUDA_BLAS_FUNCTIONS(COMPARE_FUNCTION)
 
 #define COMPARE_VALUE(name, symbol, number)                                    \
   static_assert(static_cast<int>(symbol) == name, #symbol " has another "      \
                                                           "value");
 WHALE_CUDA_DRIVER_VALUES(COMPARE_VALUE)
 WHALE_CUDA_BLASLT_VALUES(COMPARE_VALUE)
+WHALE_CUDA_BLAS_VALUES(COMPARE_VALUE)
+
+#ifdef CUFFT_VERSION
+WHALE_CUDA_FFT_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_CUDA_FFT_VALUES(COMPARE_VALUE)
+#endif
+
+#ifdef CUSOLVER_VERSION
+WHALE_CUDA_SOLVER_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_CUDA_SOLVER_VALUES(COMPARE_VALUE)
+#endif
 
 #ifdef nvJitLink_INCLUDED
 WHALE_NVJITLINK_FUNCTIONS(COMPARE_FUNCTION)

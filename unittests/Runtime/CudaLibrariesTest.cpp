@@ -116,7 +116,8 @@ TEST_F(CudaLibraries, NoGpu) {
 
 TEST_F(CudaLibraries, NoBlas) {
   buildDriver(13000, 1);
-  expect({"libcublasLt.so.13 (or .12)", "toolkit 13", "nvidia-cublas"});
+  expect({"libcublasLt.so.13 (or libcublasLt.so.12)", "toolkit 13",
+          "nvidia-cublas"});
   buildDriver(12080, 1);
   expect({"libcublasLt.so.12, which is not in", "toolkit 12",
           "nvidia-cublas-cu12"});
@@ -131,6 +132,25 @@ TEST_F(CudaLibraries, TheLibrariesThatTheDriverCanRun) {
   expect({"libcublasLt.so.12"});
   build<BlasLt>("libcublasLt.so.12", "", "cublasLtMatmul");
   expect({"libcublasLt.so.12 lacks the function cublasLtMatmul"});
+}
+
+TEST_F(CudaLibraries, NoFft) {
+  auto open = [&](int version) -> std::string {
+    try {
+      openFftFrom(version, {directory});
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  expect(open(13000), {"a Fourier transform needs libcufft.so.12 (or "
+                       "libcufft.so.11), which is not in ",
+                       "package libcufft-13-x", "Python package nvidia-cufft"});
+  expect(open(12080), {"needs libcufft.so.11, which", "nvidia-cufft-cu12"});
+  build<Fft>("libcufft.so.12", "", "cufftXtExec");
+  expect(open(13000), {"libcufft.so.12 lacks the function cufftXtExec"});
+  build<Fft>("libcufft.so.11", "");
+  EXPECT_EQ(open(12080), "");
 }
 
 /// The code of an ncclGetVersion.

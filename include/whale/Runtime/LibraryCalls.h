@@ -30,6 +30,10 @@ void checkLibraryCall(const std::string &function,
                       std::vector<LibraryTensor> outputs,
                       const std::string &config);
 
+/// Whether a library of NVIDIA's computes it on a GPU; others are computed by
+/// the processor, where their operands are copied.
+bool isGpuCall(const std::string &function);
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_LIBRARYCALLS_H

@@ -33,7 +33,12 @@ Machine::Machine(const MachineOptions &options)
   fillDriver(tables.driver);
   fillBlasLt(tables.blas);
   fillNccl(ncclTable);
+  fillFft(fftTable);
+  fillSolver(solverTable, blasTable);
   tables.nccl = &ncclTable;
+  tables.triangles = &blasTable;
+  tables.fft = &fftTable;
+  tables.solver = &solverTable;
 }
 
 Machine::~Machine() {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For tests: GPUs in this process, which fill the tables of the driver, of
-// cuBLASLt and of NCCL. What goes in are the calls of device/cuda, what comes
+// For tests: GPUs in this process, which fill the tables of the driver and of
+// NVIDIA's libraries. What goes in are the calls of device/cuda, what comes
 // out are the results of the program, and a fault for each call that a real GPU
 // would refuse or leave undefined:
 //
@@ -21,9 +21,9 @@
 //    used it: two operations that use a byte, of which one writes, with no
 //    event between them are a fault, in whatever order they happen to run.
 //  - While a stream is captured, what CUDA forbids then is a fault.
-//  - Kernels are functions of the host, or interpreted; products are those of
-//    the processor's library; their parameters are checked as the libraries
-//    document them.
+//  - Kernels are functions of the host, or interpreted; what libraries do is
+//    computed by those of the processor; their parameters are checked as the
+//    libraries document them.
 //
 // A fault is kept (takeFaults), and all later calls fail with it, as after an
 // error of a real GPU. One lock guards it all: ranks compute in turn.
@@ -219,6 +219,9 @@ private:
   Machine *previous = nullptr;
   Libraries tables;
   Nccl ncclTable;
+  Blas blasTable;
+  Fft fftTable;
+  Solver solverTable;
   std::condition_variable_any changed;
   std::mt19937_64 random;
   std::vector<std::string> faults;
@@ -230,6 +233,8 @@ private:
 void fillDriver(Driver &driver);
 void fillBlasLt(BlasLt &blas);
 void fillNccl(Nccl &nccl);
+void fillFft(Fft &fft);
+void fillSolver(Solver &solver, Blas &blas);
 
 /// Which GPU the calling thread has made its own; -1 if none.
 int currentGpu();

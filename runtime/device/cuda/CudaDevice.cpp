@@ -41,7 +41,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
     : gpu(std::move(given)), findKernel(std::move(find)),
       isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
       cpu(createCpuDevice(options.threads)), pool(*gpu), mirrors(gpu, pool),
-      transfers(*gpu, pool, program, transport, rank) {
+      transfers(*gpu, pool, program, transport, rank), calls(*gpu) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));

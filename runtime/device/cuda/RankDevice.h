@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
 #define WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
 
+#include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
 #include "device/cuda/Mirrors.h"
 #include "device/cuda/Products.h"
@@ -74,7 +75,7 @@ public:
   double leastSeconds(double flops, double bytes,
                       std::optional<DType> product) override;
   int64_t scratchBytes() const override {
-    return mirrors.bytes() + 2 * workspaceBytes +
+    return mirrors.bytes() + takenWorkspace +
            (nccl ? nccl->scratchBytes(rank) : 0);
   }
 
@@ -96,7 +97,8 @@ private:
     if (isSynchronous && !isRecording)
       gpu->synchronize(gpu->stream(queue));
   }
-  void *workspace(Queue queue);
+  /// At least so many bytes, for what the queue runs next.
+  void *workspace(Queue queue, int64_t bytes);
   double seconds(const std::function<void()> &put);
 
   std::shared_ptr<const cuda::Gpu> gpu;
@@ -124,8 +126,10 @@ private:
 
   std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
   cuda::BlasHandle blas = nullptr;
-  int64_t workspaceBytes = 0;
-  std::array<std::shared_ptr<Buffer>, 2> workspaces;
+  int64_t workspaceBytes = 0, takenWorkspace = 0;
+  /// By queue, the largest last: graphs may know the others.
+  std::array<std::vector<std::shared_ptr<Buffer>>, 2> workspaces;
+  cuda::Calls calls;
   /// By product and the alignment of its operands; null for those that the
   /// processor does.
   std::map<std::pair<const Matmul *, uint32_t>, std::unique_ptr<cuda::Product>>

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In come products, convolutions and calls with the addresses of their buffers
-// on the GPU; what cuBLASLt has goes there, the rest to the processor. Peaks of
-// the roofline are measured here, too.
+// on the GPU; what NVIDIA's libraries have goes there, the rest to the
+// processor. Peaks of the roofline are measured here, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,13 @@ namespace whale::runtime {
 
 using cuda::PinnedPool;
 
-void *CudaDevice::workspace(Queue queue) {
-  std::shared_ptr<Buffer> &its = workspaces[static_cast<size_t>(queue)];
-  if (!its)
-    its = allocate(MemorySpace::Device, workspaceBytes);
-  return its->data.get();
+void *CudaDevice::workspace(Queue queue, int64_t bytes) {
+  auto &its = workspaces[static_cast<size_t>(queue)];
+  if (its.empty() || its.back()->bytes < bytes) {
+    its.push_back(allocate(MemorySpace::Device, bytes));
+    takenWorkspace += bytes;
+  }
+  return its.back()->data.get();
 }
 
 /// Elements from the first to the last one of a tensor with these strides.
@@ -62,7 +64,8 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
     it->second = std::make_unique<cuda::Product>(*gpu, blas, matmul, alignment,
                                                  workspaceBytes);
   if (it->second) {
-    it->second->run(lhs, rhs, out, workspace(queue), gpu->stream(queue));
+    it->second->run(lhs, rhs, out, workspace(queue, workspaceBytes),
+                    gpu->stream(queue));
     return endOperation(queue);
   }
   int64_t lhsSpan = spanOf({{matmul.m, matmul.mLhs}, {matmul.k, matmul.kLhs}},
@@ -90,6 +93,18 @@ void CudaDevice::convolution(Queue queue, const Convolution &convolution,
 
 void CudaDevice::call(Queue queue, const Call &call, const BufferTable &table) {
   prepare();
+  if (const cuda::GpuCall *ready = calls.find(call)) {
+    hasHostWork |= !ready->isRecordable;
+    auto memoryOf = [&](const std::vector<BufferIndex> &buffers) {
+      std::vector<void *> memory;
+      for (BufferIndex buffer : buffers)
+        memory.push_back(addressesOf(table)[buffer]);
+      return memory;
+    };
+    calls.run(*ready, memoryOf(call.inputs), memoryOf(call.outputs),
+              workspace(queue, ready->workspaceBytes), gpu->stream(queue));
+    return endOperation(queue);
+  }
   std::vector<Operand> operands;
   auto add = [&](const std::vector<BufferIndex> &buffers, bool isWritten) {
     for (BufferIndex buffer : buffers)
@@ -199,7 +214,8 @@ double CudaDevice::leastSeconds(double flops, double bytes,
                 static_cast<double>(side);
     peaks[type] =
         work / seconds([&] {
-          prepared.run(lhs, lhs, out, workspace(Queue::Compute), gpu->compute);
+          prepared.run(lhs, lhs, out, workspace(Queue::Compute, workspaceBytes),
+                       gpu->compute);
         });
   }
   return std::max(flops / peaks[type], bytes / *bandwidth);

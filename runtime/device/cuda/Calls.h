@@ -1,0 +1,83 @@
+//===- Calls.h - Library calls that a GPU computes --------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_CALLS_H
+#define WHALE_RUNTIME_DEVICE_CUDA_CALLS_H
+
+#include "cuda/Gpu.h"
+#include "library/Library.h"
+#include "program/BoundProgram.h"
+
+#include <unordered_map>
+
+namespace whale::runtime::cuda {
+
+/// Where calls run. Handles of libraries are made when first asked for, which
+/// must not be during a capture; they throw Error where a library is missing.
+class CallContext {
+public:
+  explicit CallContext(const Gpu &gpu) : gpu(gpu) {}
+  ~CallContext();
+  CallContext(const CallContext &) = delete;
+  CallContext &operator=(const CallContext &) = delete;
+
+  SolverHandle solver();
+  TriangularHandle triangles();
+
+  /// For statuses of libraries that have no text for them.
+  void check(const char *function, int status) const;
+  template <typename... Parameters, typename... Arguments>
+  void call(const Entry<int(Parameters...)> &entry,
+            Arguments... arguments) const {
+    check(entry.symbol, entry.function(arguments...));
+  }
+
+  const Gpu &gpu;
+  /// Of the call that is being put on the stream.
+  Stream stream = nullptr;
+  void *workspace = nullptr;
+
+private:
+  SolverHandle solverHandle = nullptr;
+  TriangularHandle triangularHandle = nullptr;
+};
+
+/// A call made ready: `run` puts it on the stream of its context.
+struct GpuCall {
+  LibraryFunction run;
+  int64_t workspaceBytes = 0;
+  /// Whether a CUDA graph may hold it.
+  bool isRecordable = true;
+};
+
+// Each is null where the GPU has nothing for these operands.
+GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
+GpuCall prepareGpuSystem(CallContext &context, const std::string &function,
+                         const LibraryRequest &request);
+GpuCall prepareGpuLapack(CallContext &context, const std::string &function,
+                         const LibraryRequest &request);
+
+/// The calls of a rank's program that cuFFT, cuSOLVER and cuBLAS compute.
+class Calls {
+public:
+  explicit Calls(const Gpu &gpu) : context(gpu) {}
+
+  /// Null where the processor computes it. Throws Error where the library is
+  /// missing.
+  const GpuCall *find(const Call &call);
+  void run(const GpuCall &call, std::span<void *const> inputs,
+           std::span<void *const> outputs, void *workspace, Stream stream);
+
+private:
+  CallContext context;
+  std::unordered_map<const Call *, GpuCall> prepared;
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_CALLS_H
