@@ -30,7 +30,19 @@ NoOperation::NoOperation(const char *what) { fail(what); }
 
 std::string productInstructions() { return "no products on the CPU"; }
 
-std::map<std::string, LibraryFactory> lapackFunctions() { return {}; }
+/// Those that a GPU has, which never come here then.
+std::map<std::string, LibraryFactory> lapackFunctions() {
+  std::map<std::string, LibraryFactory> functions;
+  for (const char *routine :
+       {"potrf", "getrf", "geqrf", "orgqr", "ormqr", "syevd", "gesdd"})
+    functions["lapack." + std::string(routine)] =
+        [](const LibraryRequest &) -> LibraryFunction {
+      return [](std::span<void *const>, std::span<void *const>) {
+        fail("linear algebra");
+      };
+    };
+  return functions;
+}
 
 LibraryFunction prepareAttention(const LibraryRequest &) { fail("attention"); }
 

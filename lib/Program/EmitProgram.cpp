@@ -16,6 +16,7 @@
 #include "whale/Cluster/Cluster.h"
 #include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/Runtime/LibraryCalls.h"
 #include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Transforms/Attributes.h"
@@ -278,6 +279,22 @@ LogicalResult ProgramEmitter::gatherBodies() {
   return success();
 }
 
+/// Says what a program for a GPU leaves to the processor.
+static void explainHostWork(ModuleOp module) {
+  auto explain = [](Operation *op, const Twine &what) {
+    op->emitRemark(what) << " is computed by the processor: its operands are "
+                            "copied there and back";
+  };
+  module.walk([&](Operation *op) {
+    if (auto call = dyn_cast<LibraryCallOp>(op)) {
+      if (!runtime::isGpuCall(call.getFunction().str()))
+        explain(op, call.getFunction());
+    } else if (isa<ConvolutionOp>(op)) {
+      explain(op, "a convolution");
+    }
+  });
+}
+
 LogicalResult ProgramEmitter::gather() {
   if (failed(collectClasses()) || failed(gatherRanks()) ||
       failed(gatherParameters()) || failed(gatherBodies()))
@@ -286,6 +303,8 @@ LogicalResult ProgramEmitter::gather() {
   if (failed(channels))
     return failure();
   program.channels = std::move(*channels);
+  if (isForGpu())
+    explainHostWork(module);
   program.target = isForGpu() ? "cuda" : options.target;
   program.name = options.name;
   program.plan = options.plan.empty() ? "{}" : options.plan;

@@ -27,10 +27,6 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
       place(bound.program.ranks.size(), options.job),
       connections(bound, options, place), ranks(bound.program.ranks.size()),
       threads(static_cast<int64_t>(place.local.size())) {
-  isTakenOver.resize(bound.program.arguments.size());
-  for (const Parameter &result : bound.program.results)
-    if (result.alias)
-      isTakenOver[*result.alias] = true;
   // First: others may fail while this process waits for them.
   if (place.job)
     failureListener =
@@ -41,6 +37,10 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
     std::lock_guard lock(errorMutex);
     throw Error(*firstError);
   }
+  isTakenOver.resize(bound.program.arguments.size());
+  for (const Parameter &result : bound.program.results)
+    if (result.alias)
+      isTakenOver[*result.alias] = true;
   std::vector<std::unique_ptr<Device>> devices =
       connections.createDevices(place);
   for (int64_t rank : place.local)
