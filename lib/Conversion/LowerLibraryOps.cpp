@@ -422,7 +422,7 @@ void Contraction::replace() {
       ArrayRef<int64_t>{row.size, row.first, row.second},
       ArrayRef<int64_t>{column.size, column.first, column.second},
       ArrayRef<int64_t>{inner.size, inner.first, inner.second},
-      /*addend=*/Value());
+      mayRoundToTf32(op), /*addend=*/Value());
   if (transposed) {
     rewriter.replaceOp(transposed, matmul);
     rewriter.eraseOp(op);
@@ -499,7 +499,7 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
       numbers.getKernelOutputFeatureDimension(),
       numbers.getKernelSpatialDimensions(), numbers.getOutputBatchDimension(),
       numbers.getOutputFeatureDimension(), numbers.getOutputSpatialDimensions(),
-      op.getFeatureGroupCount(), op.getBatchGroupCount());
+      op.getFeatureGroupCount(), op.getBatchGroupCount(), mayRoundToTf32(op));
   return success();
 }
 

@@ -18,10 +18,34 @@
 #include "LowerLinearAlgebra.h"
 #include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 using namespace mlir;
 using namespace whale;
+
+bool whale::mayRoundToTf32(Operation *op) {
+  bool isFloat = llvm::all_of(op->getOperandTypes(), [](Type type) {
+    return getElementTypeOrSelf(type).isF32();
+  });
+  if (!isFloat)
+    return false;
+  std::optional<ArrayAttr> precision;
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
+    precision = dot.getPrecisionConfig();
+    if (auto algorithm = dot.getAlgorithm())
+      return algorithm->getLhsPrecisionType().isTF32() &&
+             algorithm->getLhsComponentCount() == 1;
+  } else {
+    precision = cast<stablehlo::ConvolutionOp>(op).getPrecisionConfig();
+  }
+  bool isDefault =
+      !precision || llvm::all_of(*precision, [](Attribute attribute) {
+        return cast<stablehlo::PrecisionAttr>(attribute).getValue() ==
+               stablehlo::Precision::DEFAULT;
+      });
+  return isDefault && Config(op->getParentOfType<ModuleOp>()).allowsTf32();
+}
 
 /// The type that a routine computes in: f32 for half precision.
 static Type widen(Type type) {

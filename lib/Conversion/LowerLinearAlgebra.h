@@ -13,6 +13,11 @@
 
 namespace whale {
 
+/// Whether GPUs may round the f32 operands of a dot_general or a convolution to
+/// TF32: its algorithm says so, or the module's configuration does for default
+/// precision.
+bool mayRoundToTf32(mlir::Operation *op);
+
 /// fft, cholesky, triangular_solve and the custom calls `lapack_*_ffi` become
 /// whale.library_call.
 void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);

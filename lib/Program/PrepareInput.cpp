@@ -270,6 +270,8 @@ static LogicalResult checkOperations(ModuleOp module) {
 }
 
 LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
+  if (options.tf32)
+    Config::setTf32(module);
   if (isPartitioned(module)) {
     bool hasOptions = !options.strategy.empty() || options.microBatches != 0 ||
                       !options.batchArgs.empty() || !options.feedback.empty();

@@ -43,6 +43,7 @@ format::Matmul toFormat(MatmulOp op) {
   std::tie(product.n, product.nRhs, product.nOut) = std::tie(n[0], n[1], n[2]);
   std::tie(product.k, product.kLhs, product.kRhs) = std::tie(k[0], k[1], k[2]);
   product.accumulate = op.getAddend() != nullptr;
+  product.tf32 = op.getTf32();
   return product;
 }
 
@@ -70,6 +71,7 @@ format::Convolution toFormat(ConvolutionOp op) {
                                op.getWindowReversal()[i]});
   product.featureGroups = op.getFeatureGroupCount();
   product.batchGroups = op.getBatchGroupCount();
+  product.tf32 = op.getTf32();
   return product;
 }
 

@@ -219,6 +219,8 @@ Matmul InstructionReader::readMatmul(const Field &field) {
     field.fail("the product is too large");
   if (std::optional<Field> accumulate = field.find("accumulate"))
     matmul.accumulate = accumulate->boolean();
+  if (std::optional<Field> tf32 = field.find("tf32"))
+    matmul.tf32 = tf32->boolean();
   return matmul;
 }
 
@@ -229,6 +231,8 @@ Convolution InstructionReader::readConvolution(const Field &field) {
   convolution.lhs = lhs;
   convolution.rhs = rhs;
   convolution.out = out;
+  if (std::optional<Field> tf32 = field.find("tf32"))
+    convolution.tf32 = tf32->boolean();
   return convolution;
 }
 

@@ -158,6 +158,9 @@ Json InstructionWriter::toJson(const std::vector<Instruction> &instructions) {
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
       json["accumulate"] = true;
+    const auto *convolution = std::get_if<Convolution>(&instruction.operation);
+    if ((matmul && matmul->tf32) || (convolution && convolution->tf32))
+      json["tf32"] = true;
     const auto *start = std::get_if<Start>(&instruction.operation);
     auto origin =
         start ? channelOrigins.at(start->channel) : std::optional<int64_t>();

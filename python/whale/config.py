@@ -49,6 +49,7 @@ KEYS: Mapping[str, Key] = {
             and 0 <= value <= MOST_BYTES
         ),
     ),
+    "gpu.tf32": Key("True or False", lambda value: isinstance(value, bool)),
 }
 
 

@@ -89,6 +89,7 @@ struct ProductChoice {
   VALUE(kTypeBF16, CUDA_R_16BF, 14)                                            \
   VALUE(kComputeF32, CUBLAS_COMPUTE_32F, 68)                                   \
   VALUE(kComputeF64, CUBLAS_COMPUTE_64F, 70)                                   \
+  VALUE(kComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32, 77)                        \
   VALUE(kOrderColumns, CUBLASLT_ORDER_COL, 0)                                  \
   VALUE(kOperationNone, CUBLAS_OP_N, 0)                                        \
   VALUE(kOperationTranspose, CUBLAS_OP_T, 1)                                   \

@@ -75,6 +75,10 @@ static cl::opt<std::string> explain("explain", cl::ValueOptional,
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
                                     cl::value_desc("sm_90"), cl::cat(category));
+static cl::opt<bool>
+    tf32("tf32",
+         cl::desc("Let GPUs round f32 operands of default precision to TF32"),
+         cl::cat(category));
 static cl::opt<std::string>
     messages("messages",
              cl::desc("Form of what is said; json is an object a line on "
@@ -199,6 +203,7 @@ int main(int argc, char **argv) {
        options.microBatches < 1))
     return fail("", "--micro-batches: '" + microBatches +
                         "' is no number of at least 1");
+  options.tf32 = tf32;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explain = explain != "off";

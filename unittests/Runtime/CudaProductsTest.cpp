@@ -143,5 +143,39 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
   std::cout << forBlas << " of " << count << " by cuBLASLt\n";
 }
 
+/// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.
+TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
+  Machine machine({});
+  auto device = createCudaDevice(
+      std::make_shared<cuda::Gpu>(machine.libraries(), 0), programOf(1, {}),
+      [](const KernelLaunch &) { return GpuKernel(); }, nullptr, 0, {});
+  device->attachThread();
+  Matmul exact;
+  exact.lhsType = exact.rhsType = exact.outType = DType::F32;
+  exact.m = exact.n = exact.k = 1;
+  exact.lhs = 0, exact.rhs = 1, exact.out = 2;
+  Matmul rounded = exact;
+  rounded.tf32 = true;
+  float number = 1 + 0x1p-12f;
+  for (const auto &[op, expected] :
+       {std::pair(&exact, number * number), std::pair(&rounded, 1.0f)}) {
+    Bytes bytes(sizeof(number));
+    std::memcpy(bytes.data(), &number, sizeof(number));
+    std::shared_ptr<Buffer> buffers[] = {makeBuffer(bytes), makeBuffer(bytes),
+                                         makeBuffer(bytes)};
+    Region regions[] = {{buffers[0].get(), 0, true, false},
+                        {buffers[1].get(), 0, true, false},
+                        {buffers[2].get(), 0}};
+    BufferTable table;
+    device->reset();
+    device->bind(table, regions);
+    device->matmul(Queue::Compute, *op, table);
+    device->finish();
+    device->bind(table, {});
+    EXPECT_EQ(*static_cast<const float *>(buffers[2]->data.get()), expected);
+  }
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
 } // namespace
 } // namespace whale::runtime::test

@@ -47,6 +47,9 @@ struct CompileOptions {
   /// Empty for the lowest of the cluster's kinds, whose PTX all of them take;
   /// sm_90 where no kind has one.
   std::string gpuArch;
+  /// Whether GPUs may round f32 operands of default precision to TF32, whatever
+  /// the text says.
+  bool tf32 = false;
   /// For operations without one: "replicate", "split" or "none"; empty leaves
   /// what the text says.
   std::string strategy;

@@ -40,6 +40,8 @@ struct Matmul {
   int64_t k = 0, kLhs = 0, kRhs = 0;
   /// Whether the product is added to the contents of `out`.
   bool accumulate = false;
+  /// Whether a GPU may round f32 operands to TF32.
+  bool tf32 = false;
   bool operator==(const Matmul &) const = default;
 };
 
@@ -62,6 +64,8 @@ struct Convolution {
   Dimensions lhsDims, rhsDims, outDims;
   std::vector<Window> windows;
   int64_t featureGroups = 1, batchGroups = 1;
+  /// As of a product.
+  bool tf32 = false;
   bool operator==(const Convolution &) const = default;
 };
 

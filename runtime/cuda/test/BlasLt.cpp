@@ -16,6 +16,7 @@
 #include "cuda/test/Machine.h"
 #include "device/cpu/Operations.h"
 
+#include <bit>
 #include <cstring>
 
 namespace whale::runtime::cuda {
@@ -153,8 +154,10 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
     return machine.fault(currentGpu(), "a heuristic during a capture",
                          kBlasNotSupported);
   bool isDouble = d->type == kTypeF64 || d->type == kTypeC128;
+  int compute = isDouble ? kComputeF64 : kComputeF32;
+  bool isTf32 = description->compute == kComputeTf32 && a->type == kTypeF32;
   bool isKnown = typeOf(a->type) && typeOf(d->type) && a->type == b->type &&
-                 description->compute == (isDouble ? kComputeF64 : kComputeF32);
+                 (description->compute == compute || isTf32);
   *count = isKnown;
   if (!isKnown)
     return kBlasNotSupported;
@@ -171,6 +174,16 @@ int64_t spanOf(const MatrixLayout &layout) {
     return 0;
   return int64_t(layout.batches - 1) * layout.batchStride +
          int64_t(layout.columns - 1) * layout.leading + int64_t(layout.rows);
+}
+
+/// With ten bits of fraction, to the nearest.
+std::vector<float> toTf32(const void *data, int64_t count) {
+  std::vector<float> numbers(static_cast<const float *>(data),
+                             static_cast<const float *>(data) + count);
+  for (float &number : numbers)
+    number = std::bit_cast<float>(
+        (std::bit_cast<uint32_t>(number) + (1u << 12)) & ~((1u << 13) - 1));
+  return numbers;
 }
 
 BlasStatus matmul(BlasHandle, ProductDescription *description,
@@ -233,6 +246,8 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   if (dLayout->batches > 1)
     op.batch = {{dLayout->batches, aLayout->batchStride, bLayout->batchStride,
                  dLayout->batchStride}};
+  bool isTf32 = description->compute == kComputeTf32;
+  int64_t aSpan = spanOf(*aLayout), bSpan = spanOf(*bLayout);
   auto access = [&](const void *data, const MatrixLayout &layout, bool writes) {
     return Access{reinterpret_cast<Address>(data),
                   spanOf(layout) * byteSize(*typeOf(layout.type)), writes};
@@ -246,7 +261,14 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   machine.put(*stream->second,
               {"a product", std::move(accesses), [=] {
                  CpuContext context(1);
-                 PreparedMatmul(op, context).run(context, a, b, d);
+                 std::vector<float> left, right;
+                 const void *lhs = a, *rhs = b;
+                 if (isTf32) {
+                   left = toTf32(a, aSpan);
+                   right = toTf32(b, bSpan);
+                   lhs = left.data(), rhs = right.data();
+                 }
+                 PreparedMatmul(op, context).run(context, lhs, rhs, d);
                }});
   return machine.gpus[gpu].error ? kBlasExecutionFailed : 0;
 }

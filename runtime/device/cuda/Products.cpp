@@ -124,7 +124,11 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
   lhsBytes = byteSize(op.lhsType);
   outBytes = byteSize(op.outType);
   int scale = isComplex ? *typeOf(op.outType) : isDouble ? kTypeF64 : kTypeF32;
-  call(blas.descCreate, &description, isDouble ? kComputeF64 : kComputeF32,
+  bool isTf32 = op.tf32 && op.lhsType == DType::F32;
+  call(blas.descCreate, &description,
+       isDouble ? kComputeF64
+       : isTf32 ? kComputeTf32
+                : kComputeF32,
        scale);
   Columns left = *columnsOf(op.m, op.k, op.mLhs, op.kLhs);
   Columns right = *columnsOf(op.k, op.n, op.kRhs, op.nRhs);

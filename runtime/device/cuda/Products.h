@@ -16,7 +16,7 @@ namespace whale::runtime::cuda {
 
 /// Element types and strides that cuBLASLt multiplies, in f32 or wider:
 /// matrices with rows or columns of neighbours, half precision, f32, f64 and
-/// complex numbers. f32 is not rounded to TF32.
+/// complex numbers. f32 is rounded to TF32 only where the product allows it.
 bool isForBlas(const Matmul &matmul);
 
 /// A product made ready: its algorithm is chosen once, for the alignments of

@@ -33,16 +33,27 @@ std::optional<ScheduleKind> Config::getSchedule() const {
   return name ? parseScheduleKind(name) : std::nullopt;
 }
 
-bool Config::allowsUnevenReplicas() const {
-  auto uneven = dyn_cast_or_null<BoolAttr>(get(kUnevenReplicas));
-  return uneven && uneven.getValue();
+bool Config::isSet(StringRef key) const {
+  auto flag = dyn_cast_or_null<BoolAttr>(get(key));
+  return flag && flag.getValue();
+}
+
+static void set(ModuleOp module, StringRef key, Attribute value) {
+  NamedAttrList list(module->getAttrOfType<DictionaryAttr>(Config::kAttr));
+  list.set(key, value);
+  module->setAttr(Config::kAttr, list.getDictionary(module.getContext()));
 }
 
 void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
-  Builder builder(module.getContext());
-  NamedAttrList list(module->getAttrOfType<DictionaryAttr>(kAttr));
-  list.set(kMicroBatches, builder.getI64IntegerAttr(count));
-  module->setAttr(kAttr, list.getDictionary(module.getContext()));
+  set(module, kMicroBatches, Builder(module).getI64IntegerAttr(count));
+}
+
+void Config::setTf32(ModuleOp module) {
+  auto [section, key] = kTf32.split('.');
+  Builder builder(module);
+  set(module, section,
+      builder.getDictionaryAttr(
+          builder.getNamedAttr(key, builder.getBoolAttr(true))));
 }
 
 /// Returns what the value of a key must be, or an empty string if it is valid;
@@ -65,7 +76,7 @@ static std::optional<std::string> findFault(StringRef key, Attribute value) {
       return "";
     return "one of " + llvm::join(scheduleKindNames(), ", ");
   }
-  if (key == Config::kUnevenReplicas)
+  if (key == Config::kUnevenReplicas || key == Config::kTf32)
     return isa<BoolAttr>(value) ? "" : "true or false";
   return std::nullopt;
 }
@@ -74,7 +85,8 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                                    const Twine &prefix) {
   for (NamedAttribute entry : section) {
     std::string key = (prefix + entry.getName().getValue()).str();
-    if (key == "pipeline" || key == "cluster" || key == "communication") {
+    if (llvm::is_contained({"pipeline", "cluster", "communication", "gpu"},
+                           key)) {
       auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
       if (!inner)
         return op->emitError("whale.config: ")
@@ -88,12 +100,12 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
     if (!fault)
       return op->emitError("whale.config: there is no key '")
              << key << "'; the keys are "
-             << llvm::join(ArrayRef<StringRef>{Config::kMicroBatches,
-                                               Config::kTaskGraphs,
-                                               Config::kSchedule,
-                                               Config::kUnevenReplicas,
-                                               Config::kBucketBytes},
-                           ", ");
+             << llvm::join(
+                    ArrayRef<StringRef>{Config::kMicroBatches,
+                                        Config::kTaskGraphs, Config::kSchedule,
+                                        Config::kUnevenReplicas,
+                                        Config::kBucketBytes, Config::kTf32},
+                    ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")
              << key << " is " << entry.getValue() << ", expected " << *fault;

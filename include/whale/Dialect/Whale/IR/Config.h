@@ -27,6 +27,7 @@ public:
       "cluster.uneven_replicas";
   static constexpr llvm::StringLiteral kBucketBytes =
       "communication.bucket_bytes";
+  static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
   /// The maximum of a number of bytes.
@@ -57,16 +58,20 @@ public:
     return getCount(kBucketBytes).value_or(kDefaultBucketBytes);
   }
   /// Whether replicas may have different numbers of devices.
-  bool allowsUnevenReplicas() const;
+  bool allowsUnevenReplicas() const { return isSet(kUnevenReplicas); }
+  /// Whether GPUs may round operands of f32 products to TF32.
+  bool allowsTf32() const { return isSet(kTf32); }
 
   /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);
+  static void setTf32(mlir::ModuleOp module);
 
 private:
   /// Returns the entry with this name, in which a dot separates section and
   /// key. Null if there is none.
   mlir::Attribute get(llvm::StringRef key) const;
   std::optional<int64_t> getCount(llvm::StringRef key) const;
+  bool isSet(llvm::StringRef key) const;
 
   mlir::DictionaryAttr entries;
 };

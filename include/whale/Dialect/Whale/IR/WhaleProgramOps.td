@@ -197,7 +197,7 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
       `k`: size, lhs stride, rhs stride.
 
     If there is an `addend`, a tensor of the result's type, the product is added
-    to it, in its buffer.
+    to it, in its buffer. With `tf32` a GPU may round f32 operands to TF32.
 
     Example: `tensor<4x8xf32>` times the transposed `tensor<16x8xf32>`.
 
@@ -210,6 +210,7 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
                        DenseI64ArrayAttr:$batch, DenseI64ArrayAttr:$m,
                        DenseI64ArrayAttr:$n, DenseI64ArrayAttr:$k,
+                       UnitAttr:$tf32,
                        Optional<AnyRankedTensor>:$addend);
   let results = (outs AnyRankedTensor:$output);
   let assemblyFormat = [{
@@ -228,7 +229,8 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
   let description = [{
     `stablehlo.convolution` with every attribute given explicitly, named as in
     the StableHLO specification. `padding` has low and high of each spatial
-    dimension, one after the other.
+    dimension, one after the other. With `tf32` a GPU may round f32 operands to
+    TF32.
 
     Example:
 
@@ -259,7 +261,8 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
     DenseI64ArrayAttr:$kernel_spatial_dimensions,
     I64Attr:$output_batch_dimension, I64Attr:$output_feature_dimension,
     DenseI64ArrayAttr:$output_spatial_dimensions,
-    I64Attr:$feature_group_count, I64Attr:$batch_group_count);
+    I64Attr:$feature_group_count, I64Attr:$batch_group_count,
+    UnitAttr:$tf32);
   let results = (outs AnyRankedTensor:$output);
   let assemblyFormat = [{
     $lhs `,` $rhs attr-dict
