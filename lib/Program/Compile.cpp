@@ -561,7 +561,7 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   reporter.passOn();
   if (options.leavesMemory) {
     // Still known to what looks for lost memory.
-    static MLIRContext *left;
+    [[maybe_unused]] static MLIRContext *left;
     left = owned.release();
     module.release();
   }
