@@ -121,6 +121,22 @@ static void isolateUpdates(IRRewriter &rewriter, func::FuncOp function) {
 
 namespace {
 
+/// The kernels of a function.
+struct FoundKernels {
+  KernelCache cache;
+  SmallVector<KernelOp> kernels;
+  /// Of the bodies of those that have one of their own.
+  llvm::DenseMap<Operation *, llvm::hash_code> hashes;
+
+  void collect(func::FuncOp function) {
+    function.walk([&](KernelOp kernel) {
+      kernels.push_back(kernel);
+      if (cache.getFirst(kernel) == kernel)
+        hashes.try_emplace(kernel, hashBody(kernel.getBody()));
+    });
+  }
+};
+
 /// The functions of @kernels, one for each different body.
 class KernelTable {
 public:
@@ -134,11 +150,11 @@ public:
   }
 
   void outline(RewriterBase &rewriter, KernelOp kernel,
-               const KernelCache &cache) {
-    KernelOp first = cache.getFirst(kernel);
+               const FoundKernels &found) {
+    KernelOp first = found.cache.getFirst(kernel);
     StringAttr &symbol = symbols[first];
     if (!symbol)
-      symbol = intern(first);
+      symbol = intern(first, found.hashes.at(first));
     rewriter.setInsertionPoint(kernel);
     rewriter.replaceOpWithNewOp<LaunchOp>(
         kernel, kernel.getResultTypes(), FlatSymbolRefAttr::get(symbol),
@@ -146,7 +162,7 @@ public:
   }
 
 private:
-  StringAttr intern(KernelOp kernel) {
+  StringAttr intern(KernelOp kernel, llvm::hash_code hash) {
     OpBuilder b = OpBuilder::atBlockEnd(kernels.getBody());
     Block &body = kernel.getBody().front();
     auto type = b.getFunctionType(body.getArgumentTypes(), {});
@@ -160,7 +176,7 @@ private:
     function.getBody().takeBody(kernel.getBody());
     b.setInsertionPointToEnd(&function.getBody().front());
     func::ReturnOp::create(b, kernel.getLoc());
-    SmallVector<func::FuncOp, 1> &alike = known[hashOf(function)];
+    SmallVector<func::FuncOp, 1> &alike = known[llvm::hash_combine(type, hash)];
     for (func::FuncOp other : alike) {
       function.setSymNameAttr(other.getSymNameAttr());
       if (OperationEquivalence::isEquivalentTo(
@@ -172,13 +188,6 @@ private:
     function.setSymName(("k" + Twine(count++)).str());
     alike.push_back(function);
     return function.getSymNameAttr();
-  }
-
-  /// Equal for functions that differ in their names and in where they come from
-  /// alone.
-  static llvm::hash_code hashOf(func::FuncOp function) {
-    return llvm::hash_combine(function.getFunctionType(),
-                              hashBody(function.getBody()));
   }
 
   ModuleOp kernels;
@@ -193,23 +202,21 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
-    std::vector<KernelCache> caches(functions.size());
+    std::vector<FoundKernels> found(functions.size());
     parallelFor(&getContext(), 0, functions.size(), [&](size_t number) {
       func::FuncOp function = functions[number];
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
-      convertGenerics(rewriter, function, caches[number]);
+      convertGenerics(rewriter, function, found[number].cache);
+      found[number].collect(function);
     });
     IRRewriter rewriter(&getContext());
     KernelTable table(getOperation());
-    for (auto [function, cache] : llvm::zip(functions, caches)) {
-      SmallVector<KernelOp> kernels;
-      function.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
-      for (KernelOp kernel : kernels)
-        table.outline(rewriter, kernel, cache);
-      removeCasts(function);
-    }
+    for (const FoundKernels &one : found)
+      for (KernelOp kernel : one.kernels)
+        table.outline(rewriter, kernel, one);
+    parallelForEach(&getContext(), functions, removeCasts);
   }
 
   /// From the last to the first, so that what fills an initial value is still

@@ -9,6 +9,7 @@
 #include "Segments.h"
 
 #include "FoldEmptyShares.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -286,13 +287,19 @@ static bool areEqual(func::FuncOp a, func::FuncOp b) {
 
 void addSegments(ModuleOp module, ArrayRef<func::FuncOp> rankClasses,
                  ArrayRef<std::vector<func::FuncOp>> segments) {
+  std::vector<std::vector<size_t>> hashes(segments.size());
+  parallelFor(module.getContext(), 0, segments.size(), [&](size_t i) {
+    for (func::FuncOp segment : segments[i])
+      hashes[i].push_back(hashSegment(segment));
+  });
   std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> known;
   unsigned count = 0;
-  for (auto [rankClass, own] : llvm::zip_equal(rankClasses, segments)) {
+  for (auto [i, rankClass] : llvm::enumerate(rankClasses)) {
     llvm::StringMap<StringAttr> names;
-    for (func::FuncOp segment : own) {
+    for (size_t number = 0; number < segments[i].size(); ++number) {
+      func::FuncOp segment = segments[i][number];
       StringRef before = segment.getName();
-      auto &alike = known[hashSegment(segment)];
+      auto &alike = known[hashes[i][number]];
       auto same = llvm::find_if(
           alike, [&](func::FuncOp other) { return areEqual(segment, other); });
       if (same != alike.end()) {
