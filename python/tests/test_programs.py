@@ -16,7 +16,7 @@ import optax
 import pytest
 
 import whale as wh
-from whale.program import expand_lists
+from whale.program import ListExpander
 
 pytest.importorskip("whale._whale")
 
@@ -341,7 +341,7 @@ def test_short_lists_are_read_at_length():
         "elements": [{"start": 7, "dst": 3, "kind": "k1"}, {"wait": True}],
         "rows": [[0], [1], [0, 0, 1], [2, [0, 1]]],
     }
-    assert expand_lists({"list": [short, 5]}) == {
+    assert ListExpander().expand({"list": [short, 5]}) == {
         "list": [
             [
                 {"dst": 3, "kind": "k1", "start": 7},
@@ -353,6 +353,21 @@ def test_short_lists_are_read_at_length():
             5,
         ]
     }
+
+
+def test_short_lists_have_a_limit():
+    # An element of 3 values each time, and one of 9 that is a list of 2.
+    inner = {"elements": [5], "rows": [[2, [0, 1]]]}
+    short = {"elements": [{"a": 1, "b": 2}, inner], "rows": [[4, [0]], [1]]}
+    values = 4 * 3 + 9 + 2
+    assert len(ListExpander(values).expand(short)) == 5
+    with pytest.raises(RuntimeError, match=f"more than {values - 1} values"):
+        ListExpander(values - 1).expand(short)
+    # It holds for all tables of a program together.
+    lists = ListExpander()
+    lists.expand({"elements": [0], "rows": [[0]]})
+    with pytest.raises(RuntimeError, match="more than 33554432 values"):
+        lists.expand({"elements": [0], "rows": [[1 << 25, [0]]]})
 
 
 def test_compile_errors_name_their_cause():

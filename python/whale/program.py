@@ -330,16 +330,17 @@ def read_tables(path: str, manifest: dict[str, Any]) -> None:
 
     They may be in files of their own, and their lists short.
     """
+    lists = ListExpander()
     for name in ("functions", "classes", "channels"):
         table = manifest.get(name)
         if not isinstance(table, dict) or "files" not in table:
             if table is not None:
-                manifest[name] = expand_lists(table)
+                manifest[name] = lists.expand(table)
             continue
         parts = []
         for entry in table["files"]:
             file = os.path.join(path, entry["name"])
-            parts.append(expand_lists(_parse(file, _read(file))))
+            parts.append(lists.expand(_parse(file, _read(file))))
         manifest[name] = (
             {key: value for part in parts for key, value in part.items()}
             if name == "channels"
@@ -364,22 +365,48 @@ def _moved(element: Any, by: Sequence[int]) -> Any:
     return _map_integers(element, lambda old: old + next(steps))
 
 
-def expand_lists(value: Any) -> Any:
-    """A part of a program with the lists that its short lists stand for."""
-    if isinstance(value, list):
-        return [expand_lists(element) for element in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() != {"elements", "rows"}:
-        return {key: expand_lists(entry) for key, entry in value.items()}
-    elements, result = list(value["elements"]), []
-    for entry in value["rows"]:
-        repeated = isinstance(entry[-1], list)
-        times, (form, *by) = entry if repeated else (1, entry)
-        for _ in range(times):
-            elements[form] = _moved(elements[form], by)
-            result.append(expand_lists(elements[form]))
-    return result
+def _count_values(element: Any) -> int:
+    """The JSON values of an element, itself among them."""
+    if isinstance(element, dict):
+        element = list(element.values())
+    if not isinstance(element, list):
+        return 1
+    return 1 + sum(map(_count_values, element))
+
+
+class ListExpander:
+    """Writes the short lists of a program at length."""
+
+    def __init__(self, most: int = 1 << 25) -> None:
+        # A few bytes may stand for more than there is memory for. The same
+        # limit as in Limits.h.
+        self._most = self._left = most
+
+    def expand(self, value: Any) -> Any:
+        """A part of the program with the lists that its short ones stand for.
+
+        Raises RuntimeError where all parts together are too large.
+        """
+        if isinstance(value, list):
+            return [self.expand(element) for element in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() != {"elements", "rows"}:
+            return {key: self.expand(entry) for key, entry in value.items()}
+        elements, result = list(value["elements"]), []
+        sizes = [_count_values(element) for element in elements]
+        for entry in value["rows"]:
+            repeated = isinstance(entry[-1], list)
+            times, (form, *by) = entry if repeated else (1, entry)
+            self._left -= times * sizes[form]
+            if self._left < 0:
+                raise RuntimeError(
+                    f"the short lists stand for more than {self._most} values"
+                )
+            for _ in range(times):
+                elements[form] = _moved(elements[form], by)
+                result.append(self.expand(elements[form]))
+        return result
 
 
 def _share_boxes(manifest: dict[str, Any]) -> None:
