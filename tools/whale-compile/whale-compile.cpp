@@ -30,6 +30,15 @@
 using namespace llvm;
 using whale::CompileMessage;
 
+/// Options of jemalloc. It would make an arena for each new thread: where there
+/// is no memory for it, it dies by a signal instead of failing. The one for all
+/// threads is there from the beginning. That takes less memory, and as long:
+/// few allocations get past the caches of the threads.
+extern "C" {
+extern const char *malloc_conf;
+const char *malloc_conf = "narenas:1";
+}
+
 static cl::OptionCategory category("whale-compile options");
 
 static cl::opt<std::string> input(cl::Positional, cl::desc("FILE.mlir"),
