@@ -548,9 +548,9 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 7;
+  root["version"] = 8;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 7, this Whale reads "
+            file + ": version: the program has version 8, this Whale reads "
                    "version 7: it needs a newer Whale");
   root["version"] = 3;
   EXPECT_EQ(loadError(root),
