@@ -9,6 +9,7 @@
 #include "whale/Program/Compile.h"
 
 #include "ChannelEmitter.h"
+#include "MixedTargets.h"
 #include "PlanSummary.h"
 #include "PrepareInput.h"
 #include "ReadResources.h"
@@ -330,9 +331,17 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
         (failed(checkPieces(module)) ||
          (isGpu() && failed(chooseArchitectures(module)))))
       return failure();
-    bool isOwn = isGpu() && !level.gpuPipeline.empty();
-    if (failed(runPasses(module, level.name,
-                         isOwn ? level.gpuPipeline : level.pipeline)))
+    auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
+      return runPasses(part, level.name,
+                       isForProcessor ? level.pipeline : level.gpuPipeline);
+    };
+    auto clusters = module.getOps<ClusterOp>();
+    bool isMixed = isGpu() && !level.gpuPipeline.empty();
+    if (failed(!isMixed ? runPasses(module, level.name, level.pipeline)
+               : clusters.empty()
+                   ? lowerFor(module, false)
+                   : lowerByTarget(module, (*clusters.begin()).getCluster(),
+                                   lowerFor)))
       return failure();
     if (level.name == "partitioned")
       summary.addCollectives(module);

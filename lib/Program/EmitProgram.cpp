@@ -18,6 +18,7 @@
 #include "whale/ProgramFormat/WriteProgram.h"
 #include "whale/Runtime/LibraryCalls.h"
 #include "whale/Target/CPU/CompileKernels.h"
+#include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Transforms/Attributes.h"
 
@@ -208,6 +209,7 @@ LogicalResult ProgramEmitter::gatherParameters() {
 format::RankClass ProgramEmitter::describeClass(func::FuncOp function) {
   format::RankClass rankClass;
   rankClass.ranks = getRanks(function)->vec();
+  rankClass.isForProcessor = function->hasAttr(kForProcessorAttrName);
   rankClass.arenaBytes =
       function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
   if (auto locals = function->getAttrOfType<DictionaryAttr>("whale.locals"))
@@ -323,6 +325,8 @@ LogicalResult ProgramEmitter::verify() {
 
 LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
                                        ProgramDirectory &directory) {
+  if (kernels.getBody()->empty())
+    return success();
   // Files of all architectures are counted on.
   size_t first = 0;
   auto writeAll = [&](ArrayRef<std::string> contents, StringRef kind,
@@ -347,9 +351,11 @@ LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
     first += ptx->modules.size();
     // How they are launched is the same for all.
     for (auto &[symbol, signature] : *program.kernelSignatures) {
-      const PtxKernel &kernel = ptx->kernels.at(symbol);
-      signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
-                       kernel.shape.threads};
+      if (auto it = ptx->kernels.find(symbol); it != ptx->kernels.end()) {
+        const PtxKernel &kernel = it->second;
+        signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
+                         kernel.shape.threads};
+      }
     }
   }
   return success();
@@ -357,16 +363,20 @@ LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
 
 LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
   auto kernels = module.lookupSymbol<ModuleOp>(kKernelsModuleName);
-  if (isForGpu() && failed(writePtx(kernels, directory)))
+  if (isForGpu() && failed(writePtx(*selectKernels(kernels, false), directory)))
     return failure();
-  if (options.target == "cuda")
-    return success();
+  OwningOpRef<ModuleOp> ofProcessor = selectKernels(kernels, true);
+  if (options.target == "cuda") {
+    if (ofProcessor->getBody()->empty())
+      return success();
+    kernels = *ofProcessor;
+  }
   std::string path = directory.path(kKernelsFile);
   CompileKernelsOptions kernelOptions;
   kernelOptions.cpu = options.cpu;
-  if (failed(options.target == "cpu"
-                 ? compileKernels(kernels, path, kernelOptions)
-                 : compileEmulated(kernels, path)))
+  bool isNative = options.target == "cpu" || options.target == "cuda";
+  if (failed(isNative ? compileKernels(kernels, path, kernelOptions)
+                      : compileEmulated(kernels, path, options.cpu)))
     return failure();
   program.kernelFeatures = findKernelFeatures(options.cpu);
   if (llvm::Error error = directory.add(kKernelsFile))

@@ -82,7 +82,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
-    if (isCpu)
+    if (isCpu || function->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
     need.bytes += need.resultBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())

@@ -191,6 +191,11 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 
 void ProgramReader::readClass(const Field &field, size_t number) {
   RankClass &rankClass = program.classes[number];
+  if (auto target = field.find("target")) {
+    if (program.target != "cuda" || target->text() != "cpu")
+      target->fail("must be 'cpu', in a program for 'cuda'");
+    rankClass.isForProcessor = true;
+  }
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)

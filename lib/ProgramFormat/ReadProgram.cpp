@@ -274,7 +274,8 @@ static GpuLaunch readGpuLaunch(const Field &field, int64_t extent,
 }
 
 static std::map<std::string, KernelSignature>
-readSignatures(const Field &field, const std::vector<GpuCode> &codes) {
+readSignatures(const Field &field, const std::vector<GpuCode> &codes,
+               bool isMixed) {
   std::map<std::string, KernelSignature> result;
   for (const auto &[symbol, entry] : field.members()) {
     std::vector<int64_t> bytes = entry.at("bytes").integers();
@@ -282,7 +283,7 @@ readSignatures(const Field &field, const std::vector<GpuCode> &codes) {
         entry.at("inputs").integer(0, static_cast<int64_t>(bytes.size())));
     KernelSignature &signature = result[symbol];
     signature = {inputs, std::move(bytes), entry.at("extent").integer()};
-    if (!codes.empty())
+    if (!codes.empty() && (!isMixed || entry.find("gpu")))
       signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent,
                                     codes[0].modules.size());
   }
@@ -387,8 +388,12 @@ void ProgramReader::read() {
     program.gpu = readGpuCodes(root, *gpu);
   if (!program.gpu.empty() && program.target != "cuda")
     root.at("gpu").fail("only a program for 'cuda' has it");
+  bool isMixed = std::ranges::any_of(classes, [](const auto &entry) {
+    return entry.second.find("target").has_value();
+  });
   if (auto signatures = root.find("kernel_signatures"))
-    program.kernelSignatures = readSignatures(*signatures, program.gpu);
+    program.kernelSignatures =
+        readSignatures(*signatures, program.gpu, isMixed);
   else if (!program.gpu.empty())
     root.at("kernel_signatures"); // says that it is missing
   readParameters();

@@ -270,6 +270,8 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
   Json instructions = writer.toJson(rankClass.instructions);
   Json json = {{"ranks", rankClass.ranks},
                {"arena_bytes", rankClass.arenaBytes}};
+  if (rankClass.isForProcessor)
+    addMember(json, "target", "cpu");
   Json locals;
   for (const auto &[number, offsets] : rankClass.locals)
     addMember(locals, std::to_string(number), offsets);

@@ -70,31 +70,38 @@ Connections::Connections(const BoundProgram &program,
                 program.program.target + "'");
 }
 
-/// How many ranks the processes before this one have on its host.
-static size_t ranksBefore(const Ranks &place) {
+size_t Connections::ranksBefore(const Ranks &place) const {
   std::vector<std::string> hosts = exchangeOf(place, "hosts")(hostId());
-  return static_cast<size_t>(
-      std::ranges::count_if(place.processOf, [&](int64_t process) {
-        return process < place.process &&
-               hosts[process] == hosts[place.job ? place.process : 0];
-      }));
+  size_t count = 0;
+  for (size_t rank = 0; rank < place.processOf.size(); ++rank) {
+    int64_t process = place.processOf[rank];
+    count += isOnGpu(rank) && process < place.process &&
+             hosts[process] == hosts[place.job ? place.process : 0];
+  }
+  return count;
 }
 
 /// The ranks of a host take its GPUs in turn.
 void Connections::findGpus(const Ranks &place) {
-  const cuda::Libraries &libraries =
-      program.testLibraries ? *program.testLibraries : cuda::openLibraries();
+  static const cuda::Libraries none;
+  const cuda::Libraries *libraries = &none;
   int count = 0;
-  if (libraries.driver.deviceGetCount.function(&count) || count < 1)
-    throw Error("the driver finds no GPU");
+  if (std::ranges::any_of(place.local,
+                          [&](size_t rank) { return isOnGpu(rank); })) {
+    libraries =
+        program.testLibraries ? program.testLibraries : &cuda::openLibraries();
+    if (libraries->driver.deviceGetCount.function(&count) || count < 1)
+      throw Error("the driver finds no GPU");
+  }
   gpus.resize(place.processOf.size());
   size_t next = ranksBefore(place);
-  for (int64_t rank : place.local)
-    gpus[rank] = std::make_shared<cuda::Gpu>(
-        libraries, static_cast<int>(next++ % static_cast<size_t>(count)));
+  for (size_t rank : place.local)
+    if (isOnGpu(rank))
+      gpus[rank] = std::make_shared<cuda::Gpu>(
+          *libraries, static_cast<int>(next++ % static_cast<size_t>(count)));
   if (options.transport.value_or(TransportKind::Nccl) != TransportKind::Nccl)
     return;
-  gpuTransport = createNcclTransport(program.program, gpus, libraries,
+  gpuTransport = createNcclTransport(program.program, gpus, *libraries,
                                      exchangeOf(place, "GPUs"));
   if (std::string why = gpuTransport->refusal();
       options.transport && !why.empty())
@@ -115,7 +122,7 @@ Connections::createDevices(const Ranks &place) {
   devices.resize(place.processOf.size());
   const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
   for (int64_t rank : place.local)
-    if (!gpus.empty())
+    if (!gpus.empty() && gpus[rank])
       devices[rank] =
           createCudaDevice(gpus[rank], program, transport.get(), rank,
                            {.threads = options.threadsPerRank,

@@ -68,11 +68,18 @@ public:
 
 private:
   void findGpus(const Ranks &place);
+  bool isOnGpu(size_t rank) const {
+    return !program.classOf(static_cast<int64_t>(rank)).isForProcessor;
+  }
+  /// How many ranks that are on GPUs processes before this one have on its
+  /// host.
+  size_t ranksBefore(const Ranks &place) const;
 
   const BoundProgram &program;
   const LoadOptions &options;
   std::unique_ptr<Transport> transport;
-  /// By rank; null where it is not here, empty where no rank has one.
+  /// By rank; null where it is not here or on the processor, empty where the
+  /// program is for no GPUs.
   std::vector<std::shared_ptr<cuda::Gpu>> gpus;
   std::unique_ptr<NcclTransport> gpuTransport;
 };

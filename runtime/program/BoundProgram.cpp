@@ -80,6 +80,7 @@ private:
   const std::string &file;
   const KernelLibrary *kernels;
   BoundClass *boundClass = nullptr;
+  bool isForProcessor = false;
   /// The class or function at hand.
   const format::Body *body = nullptr;
   /// The instructions of the class and its functions so far.
@@ -135,6 +136,7 @@ void Binder::addBuffers(BoundFunction &function,
 void Binder::bindClass(size_t number) {
   const format::RankClass &rankClass = program.classes[number];
   boundClass = &bound.classes[number];
+  isForProcessor = rankClass.isForProcessor;
   count = 0;
   starts.clear();
   // What runs refer to is there before them.
@@ -155,11 +157,16 @@ void Binder::bindClass(size_t number) {
 }
 
 void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
-  bool isOnGpu = !program.gpu.empty();
+  bool isOnGpu = !program.gpu.empty() && !isForProcessor;
+  if (!program.gpu.empty() &&
+      program.kernelSignatures->at(kernel.symbol).gpu.has_value() != isOnGpu)
+    fail("a class for " + std::string(isOnGpu ? "GPUs" : "the processor") +
+             " runs the kernel '" + kernel.symbol + "', which is not",
+         ".kernel");
   if (!kernels && !isOnGpu)
     fail("the program has no kernels");
   KernelFunction function = kernels ? kernels->find(kernel.symbol) : nullptr;
-  if (!function && kernels)
+  if (!function && !isOnGpu)
     fail("there is no kernel '" + kernel.symbol + "' in " +
              program.kernels->name,
          ".kernel");

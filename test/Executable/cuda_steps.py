@@ -12,6 +12,7 @@ there is one rank.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -27,8 +28,29 @@ from whale.dtypes import element_name, numpy_dtype
 
 models = gpu_steps.models
 
-# Name of the model: how many ranks run it, and the model; those with whale's
-# annotations are sharded.
+# Two GPUs of different architectures and a processor, for equal shares.
+MIXED = json.dumps(
+    {
+        "kinds": {
+            name: {
+                "flops": {"f32": 1e11},
+                "memory_bytes": 1e10,
+                "memory_bandwidth": 1e10,
+            }
+            | ({"arch": name} if name != "cpu" else {})
+            for name in ("sm_80", "sm_90", "cpu")
+        },
+        "nodes": [
+            {
+                "devices": [
+                    {"kind": name} for name in ("sm_80", "sm_90", "cpu")
+                ]
+            }
+        ],
+    }
+)
+# Name of the model: the cluster or how many ranks run it, and the model; those
+# with whale's annotations are sharded.
 MODELS: dict[str, tuple[str, Any]] = {
     "gpt-bf16": ("1", gpu_steps.MODELS["gpt-bf16"]),
     "lstm": ("1", gpu_steps.MODELS["lstm"]),
@@ -37,9 +59,28 @@ MODELS: dict[str, tuple[str, Any]] = {
     "moe-sharded": ("4", lambda: models.moe(True, 4, 16, 16, 4, 32)),
     "classifier-sharded": ("2", lambda: models.classifier(True, 4, 12, 1000)),
     "gpt-replicated": ("2", lambda: models.gpt(True, **gpu_steps.GPT)),
+    "gpt-mixed": (
+        MIXED,
+        lambda: models.gpt(True, **(gpu_steps.GPT | {"batch": 6})),
+    ),
+    "lstm-replicated": ("2", lambda: models.lstm(True, 4, 6, 12, 16, 10)),
+    "convnet-replicated": ("4", lambda: models.convnet(True, 4, 8)),
+    "rope-replicated": (
+        "2",
+        lambda: models.rope_transformer(
+            True, 1, 32, 4, 2, 48, 64, batch=2, context=16
+        ),
+    ),
 }
 # What they add is in others, too.
-ONLY_FULL = {"convnet", "lstm", "gpt-replicated"}
+ONLY_FULL = {
+    "convnet",
+    "lstm",
+    "gpt-replicated",
+    "lstm-replicated",
+    "convnet-replicated",
+    "rope-replicated",
+}
 STEPS = 4
 VARIABLE = "WHALE_TEST_CUDA"
 

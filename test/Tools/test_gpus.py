@@ -3,6 +3,7 @@ the bits that the host gives, and an end of one process ends all."""
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -38,6 +39,20 @@ def machine(folder: pathlib.Path) -> dict[str, str]:
     }
 
 
+def compare(
+    folder: pathlib.Path, strategy: str, name: str, steps: str, **given: str
+) -> None:
+    """Results are near those of the same step on processors."""
+    found = safetensors.numpy.load_file(folder / f"{name}.safetensors")
+    program = compile_(folder, strategy, n=500, **given)
+    cpu = run(program, "cpu", steps)
+    assert cpu.returncode == 0, cpu.stderr
+    wanted = safetensors.numpy.load_file(folder / "cpu.safetensors")
+    for key, value in wanted.items():
+        apart = np.abs(value - found[key]).max() / np.abs(value).max()
+        assert apart <= 1e-4, (key, apart)
+
+
 @pytest.mark.parametrize("strategy", ["replicate", "split"])
 def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
     # Larger than what all ranks send to all others.
@@ -60,14 +75,63 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
         assert bits(program, "host") == bits(program, "processes")
         entered = list((tmp_path / str(count)).glob("machine/*/rank-*"))
         assert len(entered) % 4 == 0 and entered
-    found = safetensors.numpy.load_file(tmp_path / "host.safetensors")
-    program = compile_(tmp_path, strategy, n=500)
-    cpu = run(program, "cpu", steps)
-    assert cpu.returncode == 0, cpu.stderr
-    wanted = safetensors.numpy.load_file(tmp_path / "cpu.safetensors")
-    for name, value in wanted.items():
-        apart = np.abs(value - found[name]).max() / np.abs(value).max()
-        assert apart <= 1e-4, (name, apart)
+    compare(tmp_path, strategy, "host", steps)
+
+
+MIXED = json.dumps(
+    {
+        "kinds": {
+            kind: {
+                "flops": {"f32": 1e11},
+                "memory_bytes": 1e10,
+                "memory_bandwidth": 1e10,
+                "arch": arch,
+            }
+            for kind, arch in (("old", "sm_80"), ("new", "sm_90"))
+        },
+        "nodes": [
+            {
+                "devices": [
+                    {"kind": "old"},
+                    {"kind": "new"},
+                    {"kind": "cpu", "count": 2},
+                ]
+            }
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "split"])
+def test_gpus_and_processors(tmp_path: pathlib.Path, strategy: str) -> None:
+    """The second of two processes, without GPUs, needs no driver."""
+    program = compile_(
+        tmp_path, strategy, n=500, devices=MIXED, target="cuda-test"
+    )
+    manifest = json.loads((program / "manifest.json").read_text())
+    assert [code["arch"] for code in manifest["gpu"]] == ["sm_80", "sm_90"]
+    capabilities = {"WHALE_TEST_CUDA_CAPABILITIES": "80,90"}
+    one = run(
+        *(program, "threads", "--steps=3"), WHALE_TEST_CUDA="3", **capabilities
+    )
+    assert one.returncode == 0, one.stderr
+    assert "rank 2 is on no GPU" in one.stderr
+    first, second = torchrun(free_port())
+    first |= machine(tmp_path) | capabilities
+    processes = [
+        subprocess.Popen(
+            command(program, "processes", "--steps=3"),
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | variables,
+        )
+        for variables in (first, second)
+    ]
+    for process in processes:
+        _, text = process.communicate(timeout=HANG)
+        assert process.returncode == 0, text
+    assert bits(program, "threads") == bits(program, "processes")
+    compare(tmp_path, strategy, "threads", "--steps=3", devices=MIXED)
 
 
 def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:

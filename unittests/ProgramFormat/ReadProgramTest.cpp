@@ -329,6 +329,15 @@ TEST(ReadProgramTest, KernelsOfAGpu) {
   EXPECT_EQ(error("/kernel_signatures/add",
                   richManifest()["kernel_signatures"]["add"]),
             "file: kernel_signatures.add: has no field 'gpu'");
+  // Kernels of the processor have none, where a class runs there.
+  json mixed = manifest;
+  mixed["classes"][0]["target"] = "cpu";
+  mixed["kernel_signatures"]["add"].erase("gpu");
+  EXPECT_EQ(errorOf(mixed.dump()), "");
+  EXPECT_TRUE(readProgram(mixed.dump(), "file").classes[0].isForProcessor);
+  mixed["classes"][0]["target"] = "cuda";
+  EXPECT_EQ(errorOf(mixed.dump()),
+            "file: classes[0].target: must be 'cpu', in a program for 'cuda'");
   for (const char *arch : {"sm_", "sm_9", "sm_90a", "sm_9000", "90"})
     EXPECT_EQ(error("/gpu/0/arch", arch),
               "file: gpu[0].arch: must be an architecture such as 'sm_90'");

@@ -365,6 +365,10 @@ Program Generator::make() {
       program.gpu.push_back(program.gpu[0]);
       program.gpu[1].arch = "sm_100";
     }
+    if (pick(2)) {
+      program.classes[0].isForProcessor = true;
+      return program;
+    }
     for (auto &[symbol, signature] : *program.kernelSignatures)
       signature.gpu =
           pick(2) ? GpuLaunch{1, 8, 1 + pick(1024)} : GpuLaunch{pick(2), 3, 3};

@@ -20,6 +20,7 @@ TEST(Connections, ARankWaitsInChannelsOfTheHostAlone) {
   // Ranks 0 and 2 share a GPU.
   format::Program program = programOf(3, {makeSend(0, 1), makeSend(0, 2)});
   program.target = "cuda";
+  program.classes.resize(1);
   BoundProgram bound(std::move(program));
   bound.testLibraries = &machine.libraries();
   LoadOptions options;
@@ -33,6 +34,30 @@ TEST(Connections, ARankWaitsInChannelsOfTheHostAlone) {
   EXPECT_EQ(awaited(Wait{0, 0}), std::nullopt);
   EXPECT_EQ(awaited(Wait{0, 1}), 1);
   EXPECT_EQ(awaited(Start{0, 1, {}, {}}), std::nullopt);
+}
+
+TEST(Connections, RanksOnTheProcessorHaveNoGpu) {
+  cuda::test::Machine machine({.gpus = 2});
+  format::Program program = programOf(3, {makeSend(0, 2), makeSend(0, 1)});
+  program.target = "cuda";
+  program.classes.resize(2);
+  program.ranks[1].rankClass = 1;
+  program.classes[1].isForProcessor = true;
+  BoundProgram bound(std::move(program));
+  bound.testLibraries = &machine.libraries();
+  LoadOptions options;
+  options.threadsPerRank = 1;
+  Ranks place(3);
+  Connections connections(bound, options, place);
+  EXPECT_EQ(connections.staged(), "send_recv 1: rank 1 is on no GPU");
+  std::vector<std::unique_ptr<Device>> devices =
+      connections.createDevices(place);
+  for (int64_t rank : {0, 1, 2}) {
+    auto memory = devices[rank]->allocate(MemorySpace::Device, 1024);
+    EXPECT_EQ(machine.memory.contains(cuda::addressOf(
+                  static_cast<const void *>(memory->data.get()))),
+              rank != 1);
+  }
 }
 
 } // namespace

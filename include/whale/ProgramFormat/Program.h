@@ -226,6 +226,8 @@ struct RankClass : Body {
   /// For each function that the class runs, the offsets of its locals in the
   /// arena.
   std::map<int64_t, std::vector<int64_t>> locals;
+  /// Whether a program for GPUs runs it on the processor.
+  bool isForProcessor = false;
   bool operator==(const RankClass &) const = default;
 };
 

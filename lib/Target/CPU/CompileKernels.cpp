@@ -208,19 +208,27 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
 
 } // namespace
 
+void whale::loadForKernels(MLIRContext &context) {
+  registerBuiltinDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+  context.loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect,
+                      func::FuncDialect>();
+}
+
+LogicalResult whale::compileKernelsPart(ModuleOp part, size_t number,
+                                        StringRef object,
+                                        const CompileKernelsOptions &options) {
+  std::string error = compilePart(part, number, object, options);
+  if (error.empty())
+    return success();
+  return part.emitError("cannot compile the kernels: ") << error;
+}
+
 LogicalResult whale::compileKernels(ModuleOp kernels, StringRef path,
                                     const CompileKernelsOptions &options) {
-  MLIRContext *context = kernels.getContext();
-  registerBuiltinDialectTranslation(*context);
-  registerLLVMDialectTranslation(*context);
-  context->loadDialect<LLVM::LLVMDialect, cf::ControlFlowDialect,
-                       func::FuncDialect>();
-  auto compile = [&](ModuleOp part, size_t number,
-                     StringRef object) -> LogicalResult {
-    std::string error = compilePart(part, number, object, options);
-    if (error.empty())
-      return success();
-    return part.emitError("cannot compile the kernels: ") << error;
-  };
-  return compileParts(kernels, path, compile);
+  loadForKernels(*kernels.getContext());
+  return compileParts(
+      kernels, path, [&](ModuleOp part, size_t number, StringRef object) {
+        return compileKernelsPart(part, number, object, options);
+      });
 }

@@ -9,26 +9,50 @@
 #include "whale/Target/CPU/KernelParts.h"
 
 #include "mlir/IR/Threading.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Target/CPU/NativeCode.h"
 #include "llvm/Support/FileUtilities.h"
 
 using namespace mlir;
 using namespace whale;
 
+static SmallVector<Operation *> findKernels(ModuleOp kernels,
+                                            bool isForProcessor) {
+  SmallVector<Operation *> found;
+  for (Operation &function : *kernels.getBody())
+    if (function.hasAttr(kForProcessorAttrName) == isForProcessor)
+      found.push_back(&function);
+  return found;
+}
+
+OwningOpRef<ModuleOp> whale::selectKernels(ModuleOp kernels,
+                                           bool isForProcessor) {
+  OwningOpRef<ModuleOp> selected = ModuleOp::create(kernels.getLoc());
+  for (Operation *function : findKernels(kernels, isForProcessor))
+    selected->push_back(function->clone());
+  return selected;
+}
+
 SmallVector<OwningOpRef<ModuleOp>> whale::divideKernels(ModuleOp kernels) {
   // A part has costs of its own: LLVM's set-up, and copies of what its kernels
   // call.
   constexpr size_t kKernelsOfPart = 4, kMostParts = 8;
-  size_t count = llvm::range_size(*kernels.getBody());
-  size_t parts = std::clamp<size_t>(count / kKernelsOfPart, 1, kMostParts);
   SmallVector<OwningOpRef<ModuleOp>> modules;
-  SmallVector<size_t> weights(parts, 0);
-  for (size_t number = 0; number < parts; ++number)
-    modules.push_back(ModuleOp::create(kernels.getLoc()));
-  for (Operation &function : *kernels.getBody()) {
-    size_t lightest = llvm::min_element(weights) - weights.begin();
-    function.walk([&](Operation *) { ++weights[lightest]; });
-    modules[lightest]->push_back(function.clone());
+  for (bool isForProcessor : {false, true}) {
+    SmallVector<Operation *> alike = findKernels(kernels, isForProcessor);
+    if (alike.empty())
+      continue;
+    size_t parts =
+        std::clamp<size_t>(alike.size() / kKernelsOfPart, 1, kMostParts);
+    SmallVector<size_t> weights(parts, 0);
+    size_t first = modules.size();
+    for (size_t number = 0; number < parts; ++number)
+      modules.push_back(ModuleOp::create(kernels.getLoc()));
+    for (Operation *function : alike) {
+      size_t lightest = llvm::min_element(weights) - weights.begin();
+      function->walk([&](Operation *) { ++weights[lightest]; });
+      modules[first + lightest]->push_back(function->clone());
+    }
   }
   return modules;
 }

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerToNvvm.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CPU/NativeCode.h"
 #include "whale/Target/CUDA/CompileCuda.h"
@@ -43,10 +45,15 @@ static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
   return error.empty() ? success() : fail(error);
 }
 
-LogicalResult whale::compileEmulated(ModuleOp kernels, StringRef path) {
+LogicalResult whale::compileEmulated(ModuleOp kernels, StringRef path,
+                                     StringRef cpu) {
   loadNvvm(*kernels.getContext());
-  return compileParts(kernels, path,
-                      [](ModuleOp part, size_t, StringRef object) {
-                        return compilePart(part, object);
-                      });
+  loadForKernels(*kernels.getContext());
+  return compileParts(
+      kernels, path, [&](ModuleOp part, size_t number, StringRef object) {
+        return part.getBody()->front().hasAttr(kForProcessorAttrName)
+                   ? compileKernelsPart(part, number, object,
+                                        {cpu.str(), /*dumpLLVM=*/""})
+                   : compilePart(part, object);
+      });
 }

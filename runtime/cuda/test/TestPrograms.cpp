@@ -63,6 +63,8 @@ void addTestProgram(const BoundProgram &program,
   std::vector<std::map<std::string, TestKernel>> modules(
       program.gpu.front().texts.size());
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
+    if (!signature.gpu)
+      continue;
     TestKernel &kernel =
         modules.at(static_cast<size_t>(signature.gpu->module))[symbol];
     kernel.function = kernels->find(symbol);

@@ -67,7 +67,8 @@ std::vector<std::string> Communicators::gpuOfRanks() const {
 void Communicators::connect(const Groups &groups) {
   if (groups.empty())
     return;
-  nccl = &cuda::openNccl(libraries);
+  if (std::ranges::any_of(gpus, [](const auto &gpu) { return gpu != nullptr; }))
+    nccl = &cuda::openNccl(libraries);
   std::ostringstream mine;
   size_t count = 0;
   for (const Group &group : groups) {
@@ -86,6 +87,10 @@ void Communicators::connect(const Groups &groups) {
   });
   auto id = ids.begin();
   for (const Group &group : groups) {
+    const cuda::CommunicatorId &own = *id++;
+    if (std::ranges::none_of(
+            group, [&](int64_t rank) { return gpus[rank] != nullptr; }))
+      continue;
     cuda::NcclStatus status = nccl->groupStart.function();
     std::vector<cuda::Communicator *> places;
     for (size_t i = 0; i < group.size(); ++i) {
@@ -96,10 +101,9 @@ void Communicators::connect(const Groups &groups) {
       places.push_back(&place);
       cuda::CommunicatorConfig config;
       keepFirstError(status, nccl->commInitRankConfig.function(
-                                 &place, static_cast<int>(group.size()), *id,
+                                 &place, static_cast<int>(group.size()), own,
                                  static_cast<int>(i), &config));
     }
-    ++id;
     keepFirstError(status, nccl->groupEnd.function());
     check(nccl->commInitRankConfig.symbol, status);
     // None is ready before all have come.

@@ -36,6 +36,13 @@ struct CompileKernelsOptions {
 llvm::LogicalResult compileKernels(mlir::ModuleOp kernels, llvm::StringRef path,
                                    const CompileKernelsOptions &options = {});
 
+/// Compiles a part of kernels, numbered for dumps, which is consumed, to the
+/// file `object`. The context has what `loadForKernels` loads.
+llvm::LogicalResult compileKernelsPart(mlir::ModuleOp part, size_t number,
+                                       llvm::StringRef object,
+                                       const CompileKernelsOptions &options);
+void loadForKernels(mlir::MLIRContext &context);
+
 /// Whether LLVM knows a processor of this name.
 bool isProcessor(llvm::StringRef name);
 

@@ -75,9 +75,11 @@ llvm::FailureOr<Ptx> compilePtx(mlir::ModuleOp kernels, llvm::StringRef arch);
 ///
 ///   void k(void **buffers, int64_t begin, int64_t end);
 ///
-/// of iterations of its extent.
+/// of iterations of its extent. Kernels of ranks on the processor are compiled
+/// as `compileKernels` does, for `cpu`.
 llvm::LogicalResult compileEmulated(mlir::ModuleOp kernels,
-                                    llvm::StringRef path);
+                                    llvm::StringRef path,
+                                    llvm::StringRef cpu = "");
 
 } // namespace whale
 

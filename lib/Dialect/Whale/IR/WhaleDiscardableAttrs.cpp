@@ -296,6 +296,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
     {kRanksAttrName, kOnFunction, findRanksFault},
     {"whale.segment", kOnFunction, findUnitFault},
+    {kForProcessorAttrName, kOnFunction, findUnitFault},
     {"whale.last_use", kOnArgument, findUnitFault},
 
     {kExtentAttrName, kOnFunction, findCountFault},

@@ -45,6 +45,10 @@ inline constexpr llvm::StringLiteral kProductAttrName = "whale.product";
 /// A unit attribute: iterations of the kernel's innermost loops don't depend on
 /// one another through memory.
 inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
+/// A unit attribute, in a program for GPUs, of classes of ranks on the
+/// processor and of their kernels.
+inline constexpr llvm::StringLiteral kForProcessorAttrName =
+    "whale.for_processor";
 
 /// Returns the functions of the rank classes, which have `whale.ranks`.
 llvm::SmallVector<mlir::func::FuncOp> getRankClasses(mlir::ModuleOp module);

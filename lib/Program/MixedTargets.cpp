@@ -1,0 +1,143 @@
+//===- MixedTargets.cpp - Ranks on GPUs and on processors -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a partitioned module whose ranks are of several kinds. Out: the same with
+// kernels, of which each is for GPUs or for the processor. A class whose ranks
+// are on both becomes two. The classes of the processor are lowered in a module
+// of their own, with the segments that they call; what the two modules name
+// alike gets another name when they are joined.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MixedTargets.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/SymbolTable.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
+
+using namespace mlir;
+
+namespace whale {
+
+static constexpr StringRef kSuffix = "_on_cpu";
+
+bool isForProcessor(const Cluster &cluster, size_t device) {
+  auto isCpu = [&](size_t other) {
+    return cluster.kindOf(other).name == "cpu";
+  };
+  return isCpu(device) &&
+         !llvm::all_of(llvm::seq(cluster.devices.size()), isCpu);
+}
+
+/// Marks the classes of the processor, once each class is of one target.
+static void divideClasses(ModuleOp module, const Cluster &cluster) {
+  for (func::FuncOp function : getRankClasses(module)) {
+    OpBuilder b(function);
+    SmallVector<int64_t> onGpus, onCpus;
+    ArrayRef<int64_t> ranks = *getRanks(function);
+    for (int64_t rank : ranks)
+      (isForProcessor(cluster, rank) ? onCpus : onGpus).push_back(rank);
+    if (onCpus.empty())
+      continue;
+    if (!onGpus.empty()) {
+      function->setAttr(kRanksAttrName, b.getDenseI64ArrayAttr(onGpus));
+      b.setInsertionPointAfter(function);
+      func::FuncOp other = cast<func::FuncOp>(b.clone(*function));
+      other.setSymName((function.getSymName() + kSuffix).str());
+      other->setAttr(kRanksAttrName, b.getDenseI64ArrayAttr(onCpus));
+      function = other;
+    }
+    function->setAttr(kForProcessorAttrName, b.getUnitAttr());
+  }
+}
+
+/// Leaves the classes of a target, and the segments that they call.
+static void keep(ModuleOp module, bool isForProcessor) {
+  for (func::FuncOp function : getRankClasses(module))
+    if (function->hasAttr(kForProcessorAttrName) != isForProcessor)
+      function.erase();
+  bool isChanged = true;
+  while (std::exchange(isChanged, false))
+    for (func::FuncOp function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function->hasAttr(kSegmentAttr) &&
+          SymbolTable::symbolKnownUseEmpty(function, module)) {
+        function.erase();
+        isChanged = true;
+      }
+}
+
+/// Gives all functions of a module and its kernels names of their own.
+static void rename(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  llvm::DenseMap<StringAttr, StringAttr> names;
+  module.walk([&](func::FuncOp function) {
+    StringAttr name = function.getSymNameAttr();
+    if (!name.getValue().ends_with(kSuffix))
+      names[name] = StringAttr::get(context, name.getValue() + kSuffix);
+  });
+  // Kernels are named by launches and by attributes of calls.
+  AttrTypeReplacer replacer;
+  replacer.addReplacement(
+      [&](FlatSymbolRefAttr symbol) -> std::optional<Attribute> {
+        auto it = names.find(symbol.getAttr());
+        if (it == names.end())
+          return std::nullopt;
+        return FlatSymbolRefAttr::get(it->second);
+      });
+  module.walk([&](Operation *op) { replacer.replaceElementsIn(op); });
+  module.walk([&](func::FuncOp function) {
+    if (auto it = names.find(function.getSymNameAttr()); it != names.end())
+      function.setSymNameAttr(it->second);
+  });
+}
+
+/// Moves the functions of `other`, which was lowered for the processor, and its
+/// kernels to `module`.
+static void join(ModuleOp module, ModuleOp other) {
+  auto kernelsOf = [](ModuleOp op) {
+    return op.lookupSymbol<ModuleOp>(kKernelsModuleName);
+  };
+  Operation *last = nullptr;
+  for (auto function : module.getOps<func::FuncOp>())
+    last = function;
+  for (func::FuncOp function :
+       llvm::make_early_inc_range(other.getOps<func::FuncOp>())) {
+    function->moveAfter(last);
+    last = function;
+  }
+  ModuleOp kernels = kernelsOf(module);
+  for (func::FuncOp kernel :
+       llvm::make_early_inc_range(kernelsOf(other).getOps<func::FuncOp>())) {
+    kernel->setAttr(kForProcessorAttrName, UnitAttr::get(module.getContext()));
+    kernel->moveBefore(kernels.getBody(), kernels.getBody()->end());
+  }
+}
+
+LogicalResult
+lowerByTarget(ModuleOp module, const Cluster &cluster,
+              llvm::function_ref<LogicalResult(ModuleOp, bool)> lower) {
+  if (llvm::none_of(llvm::seq(cluster.devices.size()), [&](size_t device) {
+        return isForProcessor(cluster, device);
+      }))
+    return lower(module, false);
+  divideClasses(module, cluster);
+  OwningOpRef<ModuleOp> other = module.clone();
+  keep(module, false);
+  keep(*other, true);
+  if (failed(lower(module, false)) || failed(lower(*other, true)))
+    return failure();
+  rename(*other);
+  join(module, *other);
+  return success();
+}
+
+} // namespace whale
