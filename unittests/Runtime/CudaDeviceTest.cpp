@@ -493,15 +493,16 @@ TEST(CudaDevice, ForbiddenCallsDuringACaptureAreFaults) {
 struct Exchange {
   std::vector<int32_t> values;
   std::vector<std::string> faults;
-  std::array<int64_t, 5> counts = {};
-  bool wasRedundant = false;
+  std::array<int64_t, cuda::test::mutations> counts = {};
 };
-Exchange exchange(const MachineOptions &options, bool byNccl) {
-  constexpr int rounds = 8;
+Exchange exchange(const MachineOptions &options, bool byNccl, int rounds) {
   Exchange result;
   std::unique_ptr<NcclTransport> nccl;
+  // In another order, so that each way has a communicator of its own.
+  Collective returning = makeSend(1, 0);
+  returning.groups = {{1, 0}};
   Devices all(onMachine(options, byNccl ? &nccl : nullptr), 2,
-              {makeSend(0, 1), makeSend(1, 0)});
+              {makeSend(0, 1), returning});
   std::vector<Integers> memories;
   for (const auto &device : all.devices) {
     memories.emplace_back(*device, 4, 1);
@@ -523,6 +524,7 @@ Exchange exchange(const MachineOptions &options, bool byNccl) {
   Copy in = {0, 1, 4}, out = {1, 0, 4};
   KernelLaunch there = {addOne, {1, 2}, 1, 1}, back = {addOne, {2, 1}, 1, 1},
                next = {addOne, {3, 4}, 1, 1}, again = {addOne, {4, 1}, 1, 1};
+  all.onEnd = [](int64_t rank) { machine->leave(static_cast<int>(rank)); };
   all.onError = [&] {
     if (nccl)
       nccl->abort();
@@ -552,9 +554,8 @@ Exchange exchange(const MachineOptions &options, bool byNccl) {
   if (outcome == Outcome())
     for (int64_t rank : {0, 1})
       result.values.push_back(*memories[rank].at(0));
-  for (size_t kind = 0; kind < 5; ++kind)
+  for (size_t kind = 0; kind < result.counts.size(); ++kind)
     result.counts[kind] = machine->countOf(static_cast<Mutation>(kind));
-  result.wasRedundant = machine->wasRedundant();
   result.faults = machine->takeFaults();
   return result;
 }
@@ -568,6 +569,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      Mutation::SwapStream,
                                      Mutation::ShiftAddress),
                      testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(CudaSplits, CudaMutations,
+                         testing::Values(std::tuple(Mutation::SwapCommunicator,
+                                                    true)));
 
 /// A change that does nothing (an event that orders what is in order anyway)
 /// is skipped: what it leaves has the right values and no fault in any order
@@ -575,7 +579,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(CudaMutations, AreAllCaught) {
   constexpr uint64_t orders = 6;
   auto [kind, byNccl] = GetParam();
-  Exchange right = exchange({.seed = 5}, byNccl);
+  // A group for each of two channels of two ranks.
+  int rounds = kind == Mutation::SwapCommunicator ? 14 : 8;
+  Exchange right = exchange({.seed = 5}, byNccl, rounds);
   ASSERT_EQ(right.faults, std::vector<std::string>());
   ASSERT_EQ(right.values.size(), 2u);
   int64_t caught = 0, skipped = 0;
@@ -584,7 +590,7 @@ TEST_P(CudaMutations, AreAllCaught) {
     int64_t wrong = 0;
     for (uint64_t order = 0; order < orders && !wrong; ++order) {
       Exchange changed = exchange(
-          {.seed = order, .mutation = kind, .mutated = number}, byNccl);
+          {.seed = order, .mutation = kind, .mutated = number}, byNccl, rounds);
       wrong = !changed.faults.empty() || changed.values != right.values;
     }
     ++(wrong ? caught : skipped);

@@ -28,6 +28,8 @@ Outcome Devices::run(const Job &job) {
     try {
       job(rank, device);
       device.finish();
+      if (onEnd)
+        onEnd(rank);
     } catch (const Error &) {
       if (onError)
         onError();

@@ -39,6 +39,8 @@ public:
 
   /// Called by a rank that fails.
   std::function<void()> onError;
+  /// Called by a rank that has finished.
+  std::function<void(int64_t rank)> onEnd;
 
   using Job = std::function<void(int64_t rank, Device &device)>;
   /// Runs a job on each rank, in one run.

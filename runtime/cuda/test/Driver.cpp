@@ -257,7 +257,7 @@ Status streamQuery(Stream handle) {
                          kCaptureUnsupported);
   machine.runSome(own);
   if (!stream->operations.empty())
-    return kNotReady;
+    return machine.answerNotReady(own);
   machine.gpus[own].host.join(stream->clock);
   return machine.gpus[own].error;
 }
@@ -275,12 +275,8 @@ Status streamWaitEvent(Stream handle, EventHandle event, unsigned) {
   if (stream->captured)
     return machine.fault(own, "a captured stream waits for an event outside",
                          kCaptureInvalidated);
-  if (machine.mutates(Mutation::DropWait)) {
-    Clock known = stream->clock;
-    known.join(machine.gpus[own].host);
-    machine.setRedundant(known.includes(state->clock));
+  if (machine.mutates(Mutation::DropWait))
     return 0;
-  }
   // One that was not recorded is reached.
   if (!state->stream || state->stream == stream)
     return 0;
@@ -378,11 +374,8 @@ Status eventRecord(EventHandle event, Stream handle) {
                               "machine does not know");
   Clock now = stream->clock;
   now.join(machine.gpus[own].host);
-  if (machine.mutates(Mutation::DropRecord)) {
-    machine.setRedundant(state->clock.includes(now) ||
-                         machine.gpus[own].host.includes(now));
+  if (machine.mutates(Mutation::DropRecord))
     return 0;
-  }
   state->stream = stream;
   state->position = stream->put;
   state->clock = now;
@@ -398,7 +391,7 @@ Status eventQuery(EventHandle event) {
     return kInvalidHandle;
   machine.runSome(own);
   if (state->stream && state->stream->done < state->position)
-    return kNotReady;
+    return machine.answerNotReady(own);
   machine.gpus[own].host.join(state->clock);
   return machine.gpus[own].error;
 }

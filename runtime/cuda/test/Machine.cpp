@@ -180,6 +180,29 @@ static bool isReady(const StreamState &stream) {
   return !next.awaited || next.awaited->done >= next.position;
 }
 
+void Machine::leave(int gpu) {
+  std::lock_guard lock(mutex);
+  gpus[gpu].hasLeft = true;
+}
+
+Status Machine::answerNotReady(int gpu) {
+  // Who goes on asks a few times in vain, too.
+  constexpr int64_t patience = 50;
+  GpuState &own = gpus[gpu];
+  if (std::exchange(own.change, changes) != changes)
+    own.asked = 0;
+  ++own.asked;
+  auto waits = [&](const GpuState &state) {
+    return state.hasLeft ||
+           (state.change == changes && state.asked >= patience);
+  };
+  if (!options.sharedDirectory.empty() || !std::ranges::all_of(gpus, waits) ||
+      std::ranges::any_of(
+          streams, [](const auto &entry) { return isReady(*entry.second); }))
+    return kNotReady;
+  return fault(gpu, "the ranks wait for one another", kLaunchFailed);
+}
+
 Status Machine::runUntil(int gpu, const std::function<bool()> &isDone) {
   std::vector<StreamState *> ready, elsewhere;
   while (!isDone()) {

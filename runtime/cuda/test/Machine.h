@@ -53,8 +53,11 @@ enum class Mutation : uint8_t {
   DropRecord,
   DropWait,
   SwapStream,
-  ShiftAddress
+  ShiftAddress,
+  /// A group of sends and receives goes by another communicator of its rank.
+  SwapCommunicator
 };
+inline constexpr size_t mutations = 6;
 
 struct MachineOptions {
   uint64_t seed = 0;
@@ -123,6 +126,9 @@ struct GpuState {
   /// What the host knows to be done.
   Clock host;
   Status error = 0;
+  /// How often its thread has asked, in vain, since the machine's last change.
+  int64_t asked = 0, change = 0;
+  bool hasLeft = false;
 };
 
 class Machine {
@@ -145,14 +151,16 @@ public:
   /// A kernel that is in no module.
   Function addKernel(TestKernel kernel);
 
+  /// The GPU's thread puts nothing more on it. Once they wait for one another,
+  /// those that have not left get a fault; else they wait for ever.
+  void leave(int gpu);
+
   /// What was wrong since this was asked last.
   std::vector<std::string> takeFaults();
-  /// How many calls a mutation could have changed so far, and whether the one
-  /// that it has changed did nothing anyway.
+  /// How many calls a mutation could have changed so far.
   int64_t countOf(Mutation kind) const {
     return counts[static_cast<size_t>(kind)];
   }
-  bool wasRedundant() const { return isRedundant; }
 
   /// Until the thread asks again.
   const char *lastFaultText();
@@ -167,13 +175,14 @@ public:
   /// Keeps a fault of a GPU.
   Status fault(int gpu, const std::string &what, Status status = kInvalidValue);
   bool mutates(Mutation kind);
-  void setRedundant(bool is) { isRedundant = is; }
   void put(StreamState &stream, Operation operation);
   /// Lets operations run until `isDone`. Returns the error of the GPU. Where
   /// all wait for what other threads have yet to put on their GPUs it sleeps,
   /// and leaves the lock, which it expects to be held once.
   Status runUntil(int gpu, const std::function<bool()> &isDone);
   void runSome(int gpu);
+  /// What a question for something that is not done is answered.
+  Status answerNotReady(int gpu);
   /// Whether all bytes are in one live range of the GPU's memory, or of pinned
   /// memory.
   bool isMemory(int gpu, Address address, int64_t bytes) const;
@@ -192,7 +201,10 @@ public:
   /// The live range that all bytes are in, or null.
   const Range *rangeOf(Address address, int64_t bytes) const;
   /// Of something that other threads may wait for.
-  void notify() { changed.notify_all(); }
+  void notify() {
+    ++changes;
+    changed.notify_all();
+  }
   uint64_t draw() { return random(); }
   std::map<Address, Range> memory;
   std::map<Stream, std::unique_ptr<StreamState>> streams;
@@ -226,8 +238,8 @@ private:
   std::mt19937_64 random;
   std::vector<std::string> faults;
   std::string lastFault;
-  std::array<int64_t, 5> counts = {};
-  bool isRedundant = false;
+  std::array<int64_t, mutations> counts = {};
+  int64_t changes = 0;
 };
 
 void fillDriver(Driver &driver);

@@ -348,6 +348,22 @@ NcclStatus putGroup(Machine &machine, const std::shared_ptr<State> &state) {
   return state->delay ? NcclStatus(kNcclInProgress) : 0;
 }
 
+/// By another communicator of the rank, if a mutation says so.
+NcclStatus putOrSwap(Machine &machine, const std::shared_ptr<State> &state) {
+  for (const auto &[handle, other] : communicators) {
+    if (other == state || other->gpu != state->gpu)
+      continue;
+    if (!machine.mutates(Mutation::SwapCommunicator))
+      break;
+    other->calls = std::exchange(state->calls, {});
+    for (const Call &call : other->calls)
+      if (call.peer >= other->ring->ranks)
+        return fail("an unknown peer", kNcclInvalidArgument);
+    return putGroup(machine, other);
+  }
+  return putGroup(machine, state);
+}
+
 NcclStatus groupEnd() {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
@@ -357,7 +373,7 @@ NcclStatus groupEnd() {
     return 0;
   NcclStatus all = 0;
   for (Communicator handle : std::exchange(grouped, {})) {
-    NcclStatus status = with(handle, "ncclGroupEnd", putGroup);
+    NcclStatus status = with(handle, "ncclGroupEnd", putOrSwap);
     if (status && (!all || all == kNcclInProgress))
       all = status;
   }
