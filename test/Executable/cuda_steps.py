@@ -7,19 +7,22 @@ streams, events, products, transfers and graphs. What a step gives must differ
 from what it gives on the processor by at most 1e-4 of each tensor's magnitude
 (2e-2 where the model computes in bf16), and have the same bits in each of
 several steps of the same arguments, of which the later ones are graphs where
-there is one rank.
+there is one rank. Several ranks on GPUs run in as many processes, too.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pathlib
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 import gpu_steps
 import jax
 import numpy as np
+import safetensors.numpy
 from cases import Tensor
 from run import compiled
 
@@ -76,6 +79,7 @@ MODELS: dict[str, tuple[str, Any]] = {
 ONLY_FULL = {
     "convnet",
     "lstm",
+    "classifier-sharded",
     "gpt-replicated",
     "lstm-replicated",
     "convnet-replicated",
@@ -113,6 +117,27 @@ def run(
     return all_results
 
 
+def run_processes(
+    path: str, arguments: Sequence[np.ndarray], count: int
+) -> list[np.ndarray]:
+    """The results of a step of ranks in so many processes."""
+    folder = pathlib.Path(path).parent
+    tensors = {f"arg{i}": value for i, value in enumerate(arguments)}
+    safetensors.numpy.save_file(tensors, folder / "in.safetensors")
+    subprocess.run(
+        [
+            *(gpu_steps.ROOT / "build/bin/whale-run", path),
+            f"--inputs={folder}/in.safetensors",
+            f"--outputs={folder}/out.safetensors",
+            *(f"--nprocs={count}", "--transport=nccl"),
+        ],
+        check=True,
+        env=os.environ | {f"{VARIABLE}_DIRECTORY": str(folder / "machine")},
+    )
+    found = safetensors.numpy.load_file(folder / "out.safetensors")
+    return [found[f"result{i}"] for i in range(len(found))]
+
+
 def check(name: str, seed: int) -> list[str]:
     """What is wrong with the steps of a model."""
     ranks, make = MODELS[name]
@@ -129,9 +154,21 @@ def check(name: str, seed: int) -> list[str]:
     try:
         with compiled(text, ranks, "cuda-test") as path:
             found = run(path, flat, types, STEPS)
+            processes = (
+                [run_processes(path, flat, int(ranks))]
+                if ranks.isdigit() and int(ranks) > 1
+                else []
+            )
     finally:
         del os.environ[VARIABLE]
-    return gpu_steps.compare(name, expected, found, "differs between steps")
+    problems = gpu_steps.compare(
+        name, expected, found, "differs between steps"
+    )
+    for results in processes:
+        problems += gpu_steps.compare(
+            f"{name} in processes", expected, [results], ""
+        )
+    return problems
 
 
 if __name__ == "__main__":
