@@ -332,16 +332,16 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
          (isGpu() && failed(chooseArchitectures(module)))))
       return failure();
     auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
+      bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
       return runPasses(part, level.name,
-                       isForProcessor ? level.pipeline : level.gpuPipeline);
+                       isOwn ? level.gpuPipeline : level.pipeline);
     };
     auto clusters = module.getOps<ClusterOp>();
-    bool isMixed = isGpu() && !level.gpuPipeline.empty();
-    if (failed(!isMixed ? runPasses(module, level.name, level.pipeline)
-               : clusters.empty()
-                   ? lowerFor(module, false)
-                   : lowerByTarget(module, (*clusters.begin()).getCluster(),
-                                   lowerFor)))
+    bool isByTarget = isGpu() && level.name == "kernels" && !clusters.empty();
+    if (failed(isByTarget
+                   ? lowerByTarget(module, (*clusters.begin()).getCluster(),
+                                   lowerFor)
+                   : lowerFor(module, false)))
       return failure();
     if (level.name == "partitioned")
       summary.addCollectives(module);
@@ -376,8 +376,11 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   if (!hasStarts)
     return success();
   std::string lack = describeLack(needs, cluster, *device);
-  if (failed(runPasses(module, "program",
-                       "whale-start-transfers{late=true},whale-plan-buffers")))
+  if (failed(runPasses(
+          module, "program",
+          isGpu() ? "whale-start-transfers{late=true},"
+                    "whale-plan-buffers{alignment=256}"
+                  : "whale-start-transfers{late=true},whale-plan-buffers")))
     return failure();
   --phaseNumber;
   if (failed(dump(module, "program")))

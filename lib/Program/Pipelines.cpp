@@ -55,8 +55,11 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels,"
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads"},
-      {"program", "whale-order-instructions,whale-start-transfers,"
-                  "whale-plan-buffers"},
+      {"program",
+       "whale-order-instructions,whale-start-transfers,"
+       "whale-plan-buffers",
+       "whale-order-instructions,whale-start-transfers,"
+       "whale-plan-buffers{alignment=256}"},
   };
   return levels;
 }

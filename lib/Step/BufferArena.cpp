@@ -156,7 +156,7 @@ constexpr unsigned mostAttempts = 6;
 class Packer {
 public:
   Packer(const std::vector<ArenaRequest> &requests,
-         llvm::ArrayRef<ArenaCalls> segments);
+         llvm::ArrayRef<ArenaCalls> segments, int64_t alignment);
 
   std::vector<int64_t> run(int64_t &size);
 
@@ -189,6 +189,7 @@ private:
 
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
+  const int64_t alignment;
   std::vector<Piece> pieces;
   /// The pairs of pieces that are alive at the same time.
   Pairs conflicts;
@@ -199,14 +200,15 @@ private:
 };
 
 Packer::Packer(const std::vector<ArenaRequest> &requests,
-               llvm::ArrayRef<ArenaCalls> segments)
-    : requests(requests), segments(segments), piecesOf(requests.size()) {
+               llvm::ArrayRef<ArenaCalls> segments, int64_t alignment)
+    : requests(requests), segments(segments), alignment(alignment),
+      piecesOf(requests.size()) {
   for (auto [r, request] : llvm::enumerate(requests)) {
     if (request.bytes == 0 || request.intervals.empty() ||
         (request.segment && segments[*request.segment].begins.empty()))
       continue;
     order.push_back(r);
-    add(r, 0, llvm::alignTo(request.bytes, bufferAlignment), request.intervals);
+    add(r, 0, llvm::alignTo(request.bytes, alignment), request.intervals);
     for (const ArenaRequest::Part &part : request.parts)
       if (part.bytes && !part.intervals.empty())
         add(r, part.offset, part.bytes, part.intervals);
@@ -362,7 +364,7 @@ int64_t Packer::findGap(size_t number, const Packed &packed) const {
       best = top;
       bestGap = gap;
     }
-    top = llvm::alignTo(end, bufferAlignment);
+    top = llvm::alignTo(end, alignment);
   }
   return best < 0 ? top : best;
 }
@@ -386,7 +388,7 @@ int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
   for (auto [begin, end] : taken) {
     if (begin > offset)
       break;
-    offset = std::max(offset, int64_t(llvm::alignTo(end, bufferAlignment)));
+    offset = std::max(offset, int64_t(llvm::alignTo(end, alignment)));
   }
   return offset;
 }
@@ -465,8 +467,8 @@ std::vector<int64_t> Packer::run(int64_t &size) {
 
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
-                               int64_t &size) {
-  return Packer(requests, segments).run(size);
+                               int64_t alignment, int64_t &size) {
+  return Packer(requests, segments, alignment).run(size);
 }
 
 } // namespace whale

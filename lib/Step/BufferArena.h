@@ -34,12 +34,12 @@ struct ArenaCalls {
   llvm::ArrayRef<int64_t> begins;
 };
 
-/// Returns an aligned offset for each request such that requests alive at the
-/// same time don't overlap; sets `size` to the bytes of the arena. No two calls
-/// overlap in time, also of different segments.
+/// Returns an offset for each request, multiples of `alignment`, such that
+/// requests alive at the same time don't overlap; sets `size` to the bytes of
+/// the arena. No two calls overlap in time, also of different segments.
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
-                               int64_t &size);
+                               int64_t alignment, int64_t &size);
 
 } // namespace whale
 

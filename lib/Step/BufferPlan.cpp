@@ -357,7 +357,8 @@ BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
     for (const SegmentPlan::Local &local : segment->locals)
       requests.push_back({local.bytes, local.alive, unsigned(s)});
   }
-  std::vector<int64_t> packed = packArena(requests, calls, plan.arenaBytes);
+  std::vector<int64_t> packed =
+      packArena(requests, calls, function.alignment, plan.arenaBytes);
   llvm::ArrayRef<int64_t> offsets = packed;
   for (unsigned buffer : requestBuffer) {
     plan.buffers[buffer].offset = offsets.front();

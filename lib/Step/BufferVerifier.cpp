@@ -53,7 +53,7 @@ bool BufferVerifier::isInside(const PlannedBuffer &buffer) const {
            buffer.offset + buffer.bytes <= whole.offset + whole.bytes;
   }
   return buffer.space != BufferSpace::Arena || buffer.bytes == 0 ||
-         (buffer.offset >= 0 && buffer.offset % bufferAlignment == 0 &&
+         (buffer.offset >= 0 && buffer.offset % function.alignment == 0 &&
           buffer.offset + buffer.bytes <= plan.arenaBytes);
 }
 

@@ -121,7 +121,7 @@ std::optional<std::string> verifySegmentPlan(const SegmentPlan &segment) {
   std::vector<int64_t> offsets;
   for (const SegmentPlan::Local &local : segment.locals) {
     offsets.push_back(plan.arenaBytes);
-    plan.arenaBytes += llvm::alignTo(local.bytes, bufferAlignment);
+    plan.arenaBytes += llvm::alignTo(local.bytes, segment.function->alignment);
   }
   for (PlannedBuffer &buffer : plan.buffers)
     if (buffer.space == BufferSpace::Arena) {

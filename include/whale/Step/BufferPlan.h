@@ -91,9 +91,14 @@ struct BufferValue {
   unsigned type = 0;
 };
 
+/// Of constants, and of buffers in the arena unless it is said otherwise.
+inline constexpr int64_t bufferAlignment = 64;
+
 /// A function: `body.args` are its arguments, `body.yields` its results,
 /// `segments` the functions that it calls.
 struct BufferFunction {
+  /// Offsets and sizes in the arena are multiples of it.
+  int64_t alignment = bufferAlignment;
   std::vector<BufferValue> values;
   BufferRegion body;
   std::vector<const SegmentPlan *> segments;
@@ -164,9 +169,6 @@ struct SegmentPlan {
   /// copied there first.
   llvm::SmallVector<InPlace, 2> inPlace;
 };
-
-/// Offsets and sizes in the arena are multiples of this.
-inline constexpr int64_t bufferAlignment = 64;
 
 /// A value is in a range of another buffer only if that starts at a multiple of
 /// this: kernels of GPUs load as many bytes at once.

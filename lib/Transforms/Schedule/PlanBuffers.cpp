@@ -44,8 +44,10 @@ using Segments = llvm::DenseMap<StringAttr, const SegmentPlan *>;
 /// One function as the planner sees it: of a rank class, or a segment.
 class FunctionPlanner {
 public:
-  explicit FunctionPlanner(func::FuncOp function)
-      : function(function), isSegment(function->hasAttr(kSegmentAttr)) {}
+  FunctionPlanner(func::FuncOp function, int64_t alignment)
+      : function(function), isSegment(function->hasAttr(kSegmentAttr)) {
+    buffers.alignment = alignment;
+  }
 
   LogicalResult translate(const Segments &segments);
   void planAsSegment();
@@ -375,13 +377,15 @@ SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
 }
 
 struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
+  using PlanBuffersBase::PlanBuffersBase;
+
   void runOnOperation() override {
     std::vector<FunctionPlanner> segments, classes;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(kSegmentAttr))
-        segments.emplace_back(function);
+        segments.emplace_back(function, alignment);
     for (func::FuncOp function : getRankClasses(getOperation()))
-      classes.emplace_back(function);
+      classes.emplace_back(function, alignment);
     Segments plans;
     for (FunctionPlanner &s : segments)
       plans[s.function.getSymNameAttr()] = &s.segment;

@@ -199,6 +199,10 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "64",
+           "Of offsets in the arena, a multiple of 64">
+  ];
 }
 
 #endif // WHALE_TRANSFORMS_SCHEDULE_PASSES_TD
