@@ -291,8 +291,9 @@ static void explainHostWork(ModuleOp module) {
     if (auto call = dyn_cast<LibraryCallOp>(op)) {
       if (!runtime::isGpuCall(call.getFunction().str()))
         explain(op, call.getFunction());
-    } else if (isa<ConvolutionOp>(op)) {
-      explain(op, "a convolution");
+    } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+      if (!runtime::isGpuConvolution(toFormat(convolution)))
+        explain(op, "this convolution");
     }
   });
 }

@@ -185,6 +185,23 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
   return nccl;
 }
 
+static std::unique_ptr<Dnn> findDnn(bool usesLoader,
+                                    const std::vector<fs::path> &directories) {
+  auto [place, library] =
+      findLibrary({"libcudnn.so.9"}, usesLoader, directories);
+  if (!library)
+    throw Error("a convolution needs libcudnn.so.9, which is not " +
+                whereLooked(usesLoader, directories) +
+                ": install cuDNN 9 (package libcudnn9-cuda-13 or "
+                "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu13 or "
+                "nvidia-cudnn-cu12)");
+  auto dnn = std::make_unique<Dnn>();
+  if (const char *missing = fill(*dnn, library))
+    throw Error(place + " lacks the function " + missing +
+                ": install a later cuDNN 9");
+  return dnn;
+}
+
 static std::unique_ptr<Libraries>
 open(const std::string &driver, bool usesLoader,
      const std::vector<fs::path> &directories) {
@@ -222,6 +239,18 @@ std::unique_ptr<Nccl> openNcclFrom(const std::vector<fs::path> &directories) {
 const Blas &openBlas(const Libraries &libraries) {
   return openLate("a triangular system", blasLibrary, libraries,
                   libraries.triangles);
+}
+
+const Dnn &openDnn(const Libraries &libraries) {
+  if (libraries.dnn)
+    return *libraries.dnn;
+  static const std::unique_ptr<Dnn> dnn =
+      findDnn(/*usesLoader=*/true, libraryDirectories());
+  return *dnn;
+}
+
+std::unique_ptr<Dnn> openDnnFrom(const std::vector<fs::path> &directories) {
+  return findDnn(/*usesLoader=*/false, directories);
 }
 
 static constexpr const char *transform = "a Fourier transform";

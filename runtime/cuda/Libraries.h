@@ -11,6 +11,7 @@
 
 #include "cuda/Blas.h"
 #include "cuda/BlasLt.h"
+#include "cuda/Dnn.h"
 #include "cuda/Fft.h"
 #include "cuda/Nccl.h"
 #include "cuda/Solver.h"
@@ -28,6 +29,7 @@ struct Libraries {
   /// For tests: what stands for those that are opened when needed.
   const Nccl *nccl = nullptr;
   const Blas *triangles = nullptr;
+  const Dnn *dnn = nullptr;
   const Fft *fft = nullptr;
   const Solver *solver = nullptr;
 };
@@ -48,12 +50,15 @@ const Nccl &openNccl(const Libraries &libraries);
 
 /// What only some programs need; as openLibraries.
 const Blas &openBlas(const Libraries &libraries);
+const Dnn &openDnn(const Libraries &libraries);
 const Fft &openFft(const Libraries &libraries);
 const Solver &openSolver(const Libraries &libraries);
 
 /// For tests of messages: the same from `directories` alone.
 std::unique_ptr<Nccl>
 openNcclFrom(const std::vector<std::filesystem::path> &directories);
+std::unique_ptr<Dnn>
+openDnnFrom(const std::vector<std::filesystem::path> &directories);
 std::unique_ptr<Fft>
 openFftFrom(int driverVersion,
             const std::vector<std::filesystem::path> &directories);

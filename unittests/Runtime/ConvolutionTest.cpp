@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Products.h"
+#include "RandomConvolution.h"
 
 #include <gtest/gtest.h>
 
@@ -81,14 +82,6 @@ void oracle(const Convolution &op, Tensor &lhs, Tensor &rhs, Tensor &out) {
   });
 }
 
-Convolution::Dimensions randomDims(std::mt19937 &random, size_t rank) {
-  std::vector<int64_t> order;
-  for (size_t i = 0; i < rank; ++i)
-    order.push_back(static_cast<int64_t>(i));
-  std::shuffle(order.begin(), order.end(), random);
-  return {order[0], order[1], {order.begin() + 2, order.end()}};
-}
-
 TEST(ConvolutionTest, RandomConvolutions) {
   std::mt19937 random(9);
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
@@ -97,49 +90,7 @@ TEST(ConvolutionTest, RandomConvolutions) {
   std::deque<Convolution> ops;
   int tried = 0;
   while (tried < 600) {
-    size_t spatial = pick(4), rank = spatial + 2;
-    Convolution op;
-    op.lhsType = op.rhsType = op.outType = DType::F32;
-    op.lhsDims = randomDims(random, rank);
-    op.rhsDims = randomDims(random, rank);
-    op.outDims = randomDims(random, rank);
-    int64_t kind = pick(4);
-    op.featureGroups = kind == 1 ? 1 + pick(3) : 1;
-    op.batchGroups = kind == 2 ? 1 + pick(3) : 1;
-    int64_t batch = op.batchGroups * (1 + pick(3));
-    int64_t features = 1 + pick(4);
-    int64_t outputs = op.featureGroups * op.batchGroups * (1 + pick(4));
-    op.lhsShape = op.rhsShape = op.outShape = Shape(rank);
-    op.lhsShape[op.lhsDims.first] = batch;
-    op.lhsShape[op.lhsDims.second] = features * op.featureGroups;
-    op.rhsShape[op.rhsDims.first] = features;
-    op.rhsShape[op.rhsDims.second] = outputs;
-    op.outShape[op.outDims.first] = batch / op.batchGroups;
-    op.outShape[op.outDims.second] = outputs;
-    bool plain = pick(3) == 0;
-    for (size_t d = 0; d < spatial; ++d) {
-      auto &window = op.windows.emplace_back();
-      // Some windows are about as large as the image, as in the gradient of
-      // a kernel.
-      int64_t extent = pick(8), kernel = 1 + pick(pick(3) ? 3 : 8);
-      window.stride = 1 + pick(3);
-      window.rhsDilation = 1 + pick(2);
-      window.low = pick(3);
-      window.high = pick(3);
-      if (!plain) {
-        window.lhsDilation = 1 + pick(2);
-        window.reversed = pick(2);
-        window.low -= pick(3);
-        window.high -= pick(3);
-      }
-      int64_t input = (extent ? (extent - 1) * window.lhsDilation + 1 : 0) +
-                      window.low + window.high;
-      int64_t reach = (kernel - 1) * window.rhsDilation + 1;
-      op.lhsShape[op.lhsDims.spatial[d]] = extent;
-      op.rhsShape[op.rhsDims.spatial[d]] = kernel;
-      op.outShape[op.outDims.spatial[d]] =
-          input < reach ? 0 : (input - reach) / window.stride + 1;
-    }
+    Convolution op = randomConvolution(random);
     if (elementCount(op.outShape) == 0 && pick(10))
       continue;
     ++tried;

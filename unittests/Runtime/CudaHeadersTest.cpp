@@ -13,6 +13,7 @@
 
 #include "cuda/Blas.h"
 #include "cuda/BlasLt.h"
+#include "cuda/Dnn.h"
 #include "cuda/Fft.h"
 #include "cuda/Nccl.h"
 #include "cuda/Solver.h"
@@ -25,6 +26,9 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
 #if __has_include(<cufftXt.h>)
 #include <cufftXt.h>
 #endif
@@ -80,6 +84,11 @@ WHALE_CUDA_BLAS_FUNCTIONS(COMPARE_FUNCTION)
 WHALE_CUDA_DRIVER_VALUES(COMPARE_VALUE)
 WHALE_CUDA_BLASLT_VALUES(COMPARE_VALUE)
 WHALE_CUDA_BLAS_VALUES(COMPARE_VALUE)
+
+#ifdef CUDNN_VERSION
+WHALE_CUDA_DNN_FUNCTIONS(COMPARE_FUNCTION)
+WHALE_CUDA_DNN_VALUES(COMPARE_VALUE)
+#endif
 
 #ifdef CUFFT_VERSION
 WHALE_CUDA_FFT_FUNCTIONS(COMPARE_FUNCTION)

@@ -153,6 +153,21 @@ TEST_F(CudaLibraries, NoFft) {
   EXPECT_EQ(open(12080), "");
 }
 
+TEST_F(CudaLibraries, NoDnn) {
+  auto open = [&]() -> std::string {
+    try {
+      openDnnFrom({directory});
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  expect(open(), {"a convolution needs libcudnn.so.9, which is not in ",
+                  "package libcudnn9-cuda-13", "nvidia-cudnn-cu12"});
+  build<Dnn>("libcudnn.so.9", "");
+  EXPECT_EQ(open(), "");
+}
+
 /// The code of an ncclGetVersion.
 std::string ncclOf(int version) {
   return "int ncclGetVersion(int *v) { *v = " + std::to_string(version) +

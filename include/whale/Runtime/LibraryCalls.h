@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_LIBRARYCALLS_H
 #define WHALE_RUNTIME_LIBRARYCALLS_H
 
+#include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Types.h"
 
 #include <string>
@@ -30,9 +31,10 @@ void checkLibraryCall(const std::string &function,
                       std::vector<LibraryTensor> outputs,
                       const std::string &config);
 
-/// Whether a library of NVIDIA's computes it on a GPU; others are computed by
-/// the processor, where their operands are copied.
+// Whether a library of NVIDIA's computes it on a GPU; others are computed by
+// the processor, where their operands are copied.
 bool isGpuCall(const std::string &function);
+bool isGpuConvolution(const format::Convolution &convolution);
 
 } // namespace whale::runtime
 

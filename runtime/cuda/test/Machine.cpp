@@ -33,10 +33,12 @@ Machine::Machine(const MachineOptions &options)
   fillDriver(tables.driver);
   fillBlasLt(tables.blas);
   fillNccl(ncclTable);
+  fillDnn(dnnTable);
   fillFft(fftTable);
   fillSolver(solverTable, blasTable);
   tables.nccl = &ncclTable;
   tables.triangles = &blasTable;
+  tables.dnn = &dnnTable;
   tables.fft = &fftTable;
   tables.solver = &solverTable;
 }

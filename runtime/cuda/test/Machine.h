@@ -232,6 +232,7 @@ private:
   Libraries tables;
   Nccl ncclTable;
   Blas blasTable;
+  Dnn dnnTable;
   Fft fftTable;
   Solver solverTable;
   std::condition_variable_any changed;
@@ -245,6 +246,7 @@ private:
 void fillDriver(Driver &driver);
 void fillBlasLt(BlasLt &blas);
 void fillNccl(Nccl &nccl);
+void fillDnn(Dnn &dnn);
 void fillFft(Fft &fft);
 void fillSolver(Solver &solver, Blas &blas);
 

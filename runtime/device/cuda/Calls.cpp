@@ -8,12 +8,18 @@
 
 #include "device/cuda/Calls.h"
 
+#include "device/cuda/Convolutions.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
 
 namespace whale::runtime {
+
+bool isGpuConvolution(const format::Convolution &convolution) {
+  return cuda::describeForDnn(convolution).has_value();
+}
 
 bool isGpuCall(const std::string &function) {
   static const std::set<std::string> functions = {
@@ -28,6 +34,8 @@ namespace cuda {
 CallContext::~CallContext() {
   if (solverHandle)
     openSolver(gpu.libraries).destroy.function(solverHandle);
+  if (dnnHandle)
+    openDnn(gpu.libraries).destroy.function(dnnHandle);
   if (triangularHandle)
     openBlas(gpu.libraries).destroy.function(triangularHandle);
 }
@@ -44,10 +52,40 @@ TriangularHandle CallContext::triangles() {
   return triangularHandle;
 }
 
+DnnHandle CallContext::dnn() {
+  if (!dnnHandle)
+    call(openDnn(gpu.libraries).create, &dnnHandle);
+  return dnnHandle;
+}
+
 void CallContext::check(const char *function, int status) const {
   if (status)
     throw Error(gpu.name() + ": " + function + ": status " +
                 std::to_string(status));
+}
+
+/// Plans of more workspace are passed over.
+static constexpr int64_t mostWorkspace = int64_t(1) << 30;
+
+GpuCall prepareGpuConvolution(CallContext &context,
+                              const Convolution &convolution) {
+  std::optional<DnnConvolution> described = describeForDnn(convolution);
+  if (!described)
+    return {};
+  const Dnn &dnn = openDnn(context.gpu.libraries);
+  DnnHandle handle = context.dnn();
+  std::shared_ptr<const DnnPlan> plan =
+      DnnPlan::find(dnn, *described, handle, "", mostWorkspace);
+  if (!plan)
+    return {};
+  GpuCall call;
+  call.workspaceBytes = plan->workspaceBytes();
+  call.run = [&context, &dnn, handle, plan](std::span<void *const> inputs,
+                                            std::span<void *const> outputs) {
+    context.call(dnn.setStream, handle, context.stream);
+    plan->run(handle, inputs[0], inputs[1], outputs[0], context.workspace);
+  };
+  return call;
 }
 
 static GpuCall prepare(CallContext &context, const Call &call) {
@@ -70,11 +108,18 @@ static GpuCall prepare(CallContext &context, const Call &call) {
   return prepareGpuLapack(context, function, request);
 }
 
-const GpuCall *Calls::find(const Call &call) {
-  auto it = prepared.find(&call);
+template <typename Op, typename Prepare>
+const GpuCall *Calls::find(const Op &op, Prepare prepare) {
+  auto it = prepared.find(&op);
   if (it == prepared.end())
-    it = prepared.emplace(&call, prepare(context, call)).first;
+    it = prepared.emplace(&op, prepare(context, op)).first;
   return it->second.run ? &it->second : nullptr;
+}
+
+const GpuCall *Calls::find(const Call &call) { return find(call, prepare); }
+
+const GpuCall *Calls::find(const Convolution &convolution) {
+  return find(convolution, prepareGpuConvolution);
 }
 
 void Calls::run(const GpuCall &call, std::span<void *const> inputs,

@@ -28,6 +28,7 @@ public:
 
   SolverHandle solver();
   TriangularHandle triangles();
+  DnnHandle dnn();
 
   /// For statuses of libraries that have no text for them.
   void check(const char *function, int status) const;
@@ -45,6 +46,7 @@ public:
 private:
   SolverHandle solverHandle = nullptr;
   TriangularHandle triangularHandle = nullptr;
+  DnnHandle dnnHandle = nullptr;
 };
 
 /// A call made ready: `run` puts it on the stream of its context.
@@ -56,13 +58,16 @@ struct GpuCall {
 };
 
 // Each is null where the GPU has nothing for these operands.
+GpuCall prepareGpuConvolution(CallContext &context,
+                              const Convolution &convolution);
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
 GpuCall prepareGpuSystem(CallContext &context, const std::string &function,
                          const LibraryRequest &request);
 GpuCall prepareGpuLapack(CallContext &context, const std::string &function,
                          const LibraryRequest &request);
 
-/// The calls of a rank's program that cuFFT, cuSOLVER and cuBLAS compute.
+/// The calls and convolutions of a rank's program that cuDNN, cuFFT, cuSOLVER
+/// and cuBLAS compute.
 class Calls {
 public:
   explicit Calls(const Gpu &gpu) : context(gpu) {}
@@ -70,12 +75,16 @@ public:
   /// Null where the processor computes it. Throws Error where the library is
   /// missing.
   const GpuCall *find(const Call &call);
+  const GpuCall *find(const Convolution &convolution);
   void run(const GpuCall &call, std::span<void *const> inputs,
            std::span<void *const> outputs, void *workspace, Stream stream);
 
 private:
   CallContext context;
-  std::unordered_map<const Call *, GpuCall> prepared;
+  template <typename Op, typename Prepare>
+  const GpuCall *find(const Op &op, Prepare prepare);
+  /// By the operation.
+  std::unordered_map<const void *, GpuCall> prepared;
 };
 
 } // namespace whale::runtime::cuda

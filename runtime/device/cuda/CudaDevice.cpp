@@ -6,14 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In come the operations of a rank, out go calls of the driver and of cuBLASLt.
-// Each queue is a stream; events are events of CUDA. The arena and the
+// In come the operations of a rank, out go calls of the driver and of NVIDIA's
+// libraries. Each queue is a stream; events are events of CUDA. The arena and the
 // constants are allocations of their own; arguments and results, which are in
 // the host's memory, have copies on the GPU (Mirrors.h). Transfers between GPUs
 // are put on the communication stream (NcclTransport.h), and only streams wait
-// for them; others go through the host (Transfers.h). So does what cuBLASLt
-// does not have (integers, odd strides), convolutions and calls of the library:
-// their operands are copied to pinned memory, the processor computes, and their
+// for them; others go through the host (Transfers.h). So does what no library
+// has: operands are copied to pinned memory, the processor computes, and the
 // results are copied back; the rank waits meanwhile.
 //
 // A run without such operations, transfers and control flow is recorded when it

@@ -92,6 +92,10 @@ private:
                      std::array<int64_t, 3> bytes, bool readsOut,
                      void (Device::*method)(Queue, const Op &,
                                             const BufferTable &));
+  /// False without a call.
+  bool run(Queue queue, const cuda::GpuCall *call, const BufferTable &table,
+           std::span<const BufferIndex> inputs,
+           std::span<const BufferIndex> outputs);
   void prepare();
   void endOperation(Queue queue) {
     if (isSynchronous && !isRecording)

@@ -80,9 +80,32 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
                 /*readsOut=*/true, &Device::matmul);
 }
 
+bool CudaDevice::run(Queue queue, const cuda::GpuCall *call,
+                     const BufferTable &table,
+                     std::span<const BufferIndex> inputs,
+                     std::span<const BufferIndex> outputs) {
+  if (!call)
+    return false;
+  hasHostWork |= !call->isRecordable;
+  auto memoryOf = [&](std::span<const BufferIndex> buffers) {
+    std::vector<void *> memory;
+    for (BufferIndex buffer : buffers)
+      memory.push_back(addressesOf(table)[buffer]);
+    return memory;
+  };
+  calls.run(*call, memoryOf(inputs), memoryOf(outputs),
+            workspace(queue, call->workspaceBytes), gpu->stream(queue));
+  endOperation(queue);
+  return true;
+}
+
 void CudaDevice::convolution(Queue queue, const Convolution &convolution,
                              const BufferTable &table) {
   prepare();
+  if (run(queue, calls.find(convolution), table,
+          std::array{convolution.lhs, convolution.rhs},
+          std::array{convolution.out}))
+    return;
   computeOnHost(
       queue, convolution, table,
       {elementCount(convolution.lhsShape) * byteSize(convolution.lhsType),
@@ -93,18 +116,8 @@ void CudaDevice::convolution(Queue queue, const Convolution &convolution,
 
 void CudaDevice::call(Queue queue, const Call &call, const BufferTable &table) {
   prepare();
-  if (const cuda::GpuCall *ready = calls.find(call)) {
-    hasHostWork |= !ready->isRecordable;
-    auto memoryOf = [&](const std::vector<BufferIndex> &buffers) {
-      std::vector<void *> memory;
-      for (BufferIndex buffer : buffers)
-        memory.push_back(addressesOf(table)[buffer]);
-      return memory;
-    };
-    calls.run(*ready, memoryOf(call.inputs), memoryOf(call.outputs),
-              workspace(queue, ready->workspaceBytes), gpu->stream(queue));
-    return endOperation(queue);
-  }
+  if (run(queue, calls.find(call), table, call.inputs, call.outputs))
+    return;
   std::vector<Operand> operands;
   auto add = [&](const std::vector<BufferIndex> &buffers, bool isWritten) {
     for (BufferIndex buffer : buffers)

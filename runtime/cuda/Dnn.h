@@ -1,0 +1,138 @@
+//===- Dnn.h - What we use of cuDNN -----------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As Driver.h, for cudnn.h from version 9 on: its graphs, of which everything
+// is a descriptor with attributes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_CUDA_DNN_H
+#define WHALE_RUNTIME_CUDA_DNN_H
+
+#include "cuda/Driver.h"
+
+#include <cstdint>
+
+struct cudnnContext;
+
+namespace whale::runtime::cuda {
+
+/// cudnnStatus_t: 0 if all is well.
+using DnnStatus = int;
+using DnnHandle = cudnnContext *;
+/// cudnnBackendDescriptor_t.
+using DnnDescriptor = void *;
+
+#define WHALE_CUDA_DNN_FUNCTIONS(FUNCTION)                                     \
+  FUNCTION(getVersion, cudnnGetVersion, size_t())                              \
+  FUNCTION(getErrorString, cudnnGetErrorString, const char *(DnnStatus))       \
+  FUNCTION(getLastError, cudnnGetLastErrorString, void(char *, size_t))        \
+  FUNCTION(create, cudnnCreate, DnnStatus(DnnHandle *))                        \
+  FUNCTION(destroy, cudnnDestroy, DnnStatus(DnnHandle))                        \
+  FUNCTION(setStream, cudnnSetStream, DnnStatus(DnnHandle, Stream))            \
+  FUNCTION(createDescriptor, cudnnBackendCreateDescriptor,                     \
+           DnnStatus(int, DnnDescriptor *))                                    \
+  FUNCTION(destroyDescriptor, cudnnBackendDestroyDescriptor,                   \
+           DnnStatus(DnnDescriptor))                                           \
+  FUNCTION(setAttribute, cudnnBackendSetAttribute,                             \
+           DnnStatus(DnnDescriptor, int, int, int64_t, const void *))          \
+  FUNCTION(getAttribute, cudnnBackendGetAttribute,                             \
+           DnnStatus(DnnDescriptor, int, int, int64_t, int64_t *, void *))     \
+  FUNCTION(finalize, cudnnBackendFinalize, DnnStatus(DnnDescriptor))           \
+  FUNCTION(execute, cudnnBackendExecute,                                       \
+           DnnStatus(DnnHandle, DnnDescriptor, DnnDescriptor))
+
+#define WHALE_CUDA_DNN_VALUES(VALUE)                                           \
+  VALUE(kDnnBadParameter, CUDNN_STATUS_BAD_PARAM, 2000)                        \
+  VALUE(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED, 3000)                    \
+  VALUE(kDnnF32, CUDNN_DATA_FLOAT, 0)                                          \
+  VALUE(kDnnF16, CUDNN_DATA_HALF, 2)                                           \
+  VALUE(kDnnBF16, CUDNN_DATA_BFLOAT16, 9)                                      \
+  VALUE(kDnnOfHandle, CUDNN_TYPE_HANDLE, 0)                                    \
+  VALUE(kDnnOfDataType, CUDNN_TYPE_DATA_TYPE, 1)                               \
+  VALUE(kDnnOfInteger, CUDNN_TYPE_INT64, 3)                                    \
+  VALUE(kDnnOfFloat, CUDNN_TYPE_FLOAT, 4)                                      \
+  VALUE(kDnnOfPointer, CUDNN_TYPE_VOID_PTR, 6)                                 \
+  VALUE(kDnnOfMode, CUDNN_TYPE_CONVOLUTION_MODE, 7)                            \
+  VALUE(kDnnOfHeuristic, CUDNN_TYPE_HEUR_MODE, 8)                              \
+  VALUE(kDnnOfNote, CUDNN_TYPE_NUMERICAL_NOTE, 11)                             \
+  VALUE(kDnnOfDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR, 15)                   \
+  VALUE(kDnnOfText, CUDNN_TYPE_CHAR, 24)                                       \
+  VALUE(kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 1)              \
+  VALUE(kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 2)                        \
+  VALUE(kDnnEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 3)               \
+  VALUE(kDnnHeuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 4)                \
+  VALUE(kDnnPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5)                  \
+  VALUE(kDnnForward, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,   \
+        10)                                                                    \
+  VALUE(kDnnFilterGradient,                                                    \
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 11)    \
+  VALUE(kDnnDataGradient,                                                      \
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 12)      \
+  VALUE(kDnnGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                \
+  VALUE(kDnnVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 16)            \
+  VALUE(kDnnTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 17)                       \
+  VALUE(kDnnDeviceProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 38)         \
+  VALUE(kDnnComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, 100)                \
+  VALUE(kDnnConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE, 101)            \
+  VALUE(kDnnDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS, 102)                  \
+  VALUE(kDnnStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 103)               \
+  VALUE(kDnnPaddingAfter, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 104)           \
+  VALUE(kDnnPaddingBefore, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 105)           \
+  VALUE(kDnnSpatialDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 106)             \
+  VALUE(kDnnHeuristicMode, CUDNN_ATTR_ENGINEHEUR_MODE, 200)                    \
+  VALUE(kDnnHeuristicGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)        \
+  VALUE(kDnnHeuristicResults, CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)              \
+  VALUE(kDnnHeuristicDevice, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, 204)            \
+  VALUE(kDnnConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE, 300)                    \
+  VALUE(kDnnPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                 \
+  VALUE(kDnnPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)          \
+  VALUE(kDnnPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)      \
+  VALUE(kDnnPlanDevice, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, 407)             \
+  VALUE(kDnnForwardFirst, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 700) \
+  VALUE(kDnnDataGradientFirst,                                                 \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 706)                  \
+  VALUE(kDnnFilterGradientFirst,                                               \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 712)                \
+  VALUE(kDnnGraphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 800)                \
+  VALUE(kDnnGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS, 801)               \
+  VALUE(kDnnTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 900)            \
+  VALUE(kDnnTensorType, CUDNN_ATTR_TENSOR_DATA_TYPE, 901)                      \
+  VALUE(kDnnTensorSizes, CUDNN_ATTR_TENSOR_DIMENSIONS, 902)                    \
+  VALUE(kDnnTensorStrides, CUDNN_ATTR_TENSOR_STRIDES, 903)                     \
+  VALUE(kDnnTensorNumber, CUDNN_ATTR_TENSOR_UNIQUE_ID, 906)                    \
+  VALUE(kDnnPackNumbers, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)             \
+  VALUE(kDnnPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)         \
+  VALUE(kDnnPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)            \
+  VALUE(kDnnEngineNumber, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1301)                \
+  VALUE(kDnnEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)               \
+  VALUE(kDnnPropertiesText, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)   \
+  VALUE(kDnnTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0)                   \
+  VALUE(kDnnDownConverts, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1)         \
+  VALUE(kDnnReducedSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, 2)  \
+  VALUE(kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 4)        \
+  VALUE(kDnnFlippedWindows, CUDNN_CONVOLUTION, 0)                              \
+  VALUE(kDnnWindows, CUDNN_CROSS_CORRELATION, 1)                               \
+  VALUE(kDnnFallbackHeuristic, CUDNN_HEUR_MODE_FALLBACK, 2)                    \
+  VALUE(kDnnHeuristic, CUDNN_HEUR_MODE_A, 3)
+
+WHALE_CUDA_DNN_VALUES(WHALE_LIBRARY_VALUE)
+
+/// The functions of libcudnn.
+struct Dnn {
+  WHALE_CUDA_DNN_FUNCTIONS(WHALE_LIBRARY_ENTRY)
+
+  template <typename Visit>
+  void forEach(Visit visit) {
+    WHALE_CUDA_DNN_FUNCTIONS(WHALE_LIBRARY_VISIT)
+  }
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_CUDA_DNN_H

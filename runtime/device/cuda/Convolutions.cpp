@@ -1,0 +1,367 @@
+//===- Convolutions.cpp - Convolutions by cuDNN ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In comes a convolution of the program, which says forward ones and gradients
+// in one form; out comes the one of cuDNN's three that computes it, and a plan:
+// a graph of the one operation, for which cuDNN's heuristics name engines, of
+// which the first one is taken that is deterministic, as exact as was asked for
+// and modest in its workspace. A plan takes milliseconds; it is made once,
+// before anything is captured.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/Convolutions.h"
+
+#include <algorithm>
+
+namespace whale::runtime::cuda {
+
+//===----------------------------------------------------------------------===//
+// Which convolution it is
+//===----------------------------------------------------------------------===//
+
+static DnnConvolution::Tensor tensorOf(const Shape &shape,
+                                       const Convolution::Dimensions &dims,
+                                       bool isExchanged) {
+  Shape strides(shape.size(), 1);
+  for (size_t dim = shape.size(); dim-- > 1;)
+    strides[dim - 1] = strides[dim] * shape[dim];
+  DnnConvolution::Tensor tensor;
+  auto add = [&](int64_t dim) {
+    tensor.sizes.push_back(shape[dim]);
+    tensor.strides.push_back(strides[dim]);
+  };
+  add(isExchanged ? dims.second : dims.first);
+  add(isExchanged ? dims.first : dims.second);
+  // cuDNN has two spatial dimensions or three.
+  if (dims.spatial.size() == 1) {
+    tensor.sizes.push_back(1);
+    tensor.strides.push_back(strides[dims.spatial[0]] * shape[dims.spatial[0]]);
+  }
+  for (int64_t dim : dims.spatial)
+    add(dim);
+  return tensor;
+}
+
+static int64_t volumeOf(const Shape &shape, const std::vector<int64_t> &dims) {
+  int64_t volume = 1;
+  for (int64_t dim : dims)
+    volume *= shape[dim];
+  return volume;
+}
+
+/// Finishes with what says where windows lie: `before` of each dimension, and
+/// what is padded behind so that there are as many windows as y has elements.
+static bool setPadding(DnnConvolution &result) {
+  for (size_t i = 0; i < result.before.size(); ++i) {
+    int64_t before = result.before[i];
+    int64_t reach = result.dilations[i] * (result.w.sizes[i + 2] - 1) + 1;
+    int64_t least = (result.y.sizes[i + 2] - 1) * result.strides[i] -
+                    (result.x.sizes[i + 2] + before - reach);
+    int64_t most = least + result.strides[i] - 1;
+    bool isEven = before >= least && before <= most;
+    result.after.push_back(isEven ? before : std::max<int64_t>(least, 0));
+    if (before < 0 || result.after.back() > most)
+      return false;
+  }
+  return true;
+}
+
+std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
+  size_t rank = op.windows.size();
+  DType type = op.lhsType;
+  if ((type != DType::F32 && type != DType::F16 && type != DType::BF16) ||
+      op.rhsType != type || op.outType != type || rank < 1 || rank > 3 ||
+      elementCount(op.lhsShape) * elementCount(op.rhsShape) *
+              elementCount(op.outShape) ==
+          0)
+    return std::nullopt;
+  using Window = Convolution::Window;
+  auto all = [&](auto holds) { return std::ranges::all_of(op.windows, holds); };
+  bool isReversed = all([](const Window &w) { return w.reversed; });
+  if (!isReversed && !all([](const Window &w) { return !w.reversed; }))
+    return std::nullopt;
+  bool dilatesImage = !all([](const Window &w) { return w.lhsDilation == 1; });
+  DnnConvolution result;
+  result.dtype = type;
+  result.tf32 = op.tf32;
+  // A dimension that is not there has one window.
+  if (rank == 1) {
+    result.before = {0};
+    result.strides = result.dilations = {1};
+  }
+  auto addWindow = [&](int64_t before, int64_t stride, int64_t dilation) {
+    result.before.push_back(before);
+    result.strides.push_back(stride);
+    result.dilations.push_back(dilation);
+  };
+  if (dilatesImage) {
+    // The gradient with respect to the image, whose own windows were strided.
+    if (op.featureGroups != 1 || op.batchGroups != 1 ||
+        !all([](const Window &w) { return w.stride == 1; }))
+      return std::nullopt;
+    result.kind = DnnConvolution::DataGradient;
+    result.isFlipped = !isReversed;
+    result.x = tensorOf(op.outShape, op.outDims, false);
+    result.w = tensorOf(op.rhsShape, op.rhsDims, false);
+    result.y = tensorOf(op.lhsShape, op.lhsDims, false);
+    for (size_t i = 0; i < rank; ++i) {
+      const Window &w = op.windows[i];
+      int64_t extent = op.rhsShape[op.rhsDims.spatial[i]];
+      addWindow(w.rhsDilation * (extent - 1) - w.low, w.lhsDilation,
+                w.rhsDilation);
+    }
+  } else if (op.batchGroups > 1 ||
+             (op.featureGroups == 1 && !isReversed &&
+              volumeOf(op.rhsShape, op.rhsDims.spatial) >
+                  volumeOf(op.outShape, op.outDims.spatial))) {
+    // The gradient with respect to the filter: the window is all of y, and
+    // features are what is summed over, the batch.
+    if (isReversed || op.featureGroups != 1)
+      return std::nullopt;
+    result.kind = DnnConvolution::FilterGradient;
+    result.x = tensorOf(op.lhsShape, op.lhsDims, true);
+    result.w = tensorOf(op.outShape, op.outDims, true);
+    result.y = tensorOf(op.rhsShape, op.rhsDims, false);
+    for (const Window &w : op.windows)
+      addWindow(w.low, w.rhsDilation, w.stride);
+  } else {
+    result.isFlipped = isReversed;
+    result.x = tensorOf(op.lhsShape, op.lhsDims, false);
+    result.w = tensorOf(op.rhsShape, op.rhsDims, true);
+    result.y = tensorOf(op.outShape, op.outDims, false);
+    for (const Window &w : op.windows)
+      addWindow(w.low, w.stride, w.rhsDilation);
+  }
+  if (!setPadding(result))
+    return std::nullopt;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Its plan
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Makes descriptors. Throws Error where cuDNN refuses something.
+class Builder {
+public:
+  explicit Builder(const Dnn &dnn) : dnn(dnn) {}
+
+  std::shared_ptr<void> create(int type) const {
+    DnnDescriptor made = nullptr;
+    check(dnn.createDescriptor.symbol,
+          dnn.createDescriptor.function(type, &made));
+    return {made, [destroy = dnn.destroyDescriptor.function](void *descriptor) {
+              if (descriptor)
+                destroy(descriptor);
+            }};
+  }
+  template <typename T>
+  void set(const std::shared_ptr<void> &descriptor, int attribute, int type,
+           const T *values, size_t count) const {
+    check(dnn.setAttribute.symbol,
+          dnn.setAttribute.function(descriptor.get(), attribute, type,
+                                    static_cast<int64_t>(count), values));
+  }
+  template <typename T>
+  void set(const std::shared_ptr<void> &descriptor, int attribute, int type,
+           T value) const {
+    set(descriptor, attribute, type, &value, 1);
+  }
+  void set(const std::shared_ptr<void> &descriptor, int attribute,
+           const std::vector<int64_t> &values) const {
+    set(descriptor, attribute, kDnnOfInteger, values.data(), values.size());
+  }
+  /// How many values there are, of which at most `most` are written.
+  template <typename T>
+  int64_t get(const std::shared_ptr<void> &descriptor, int attribute, int type,
+              T *values, int64_t most) const {
+    int64_t count = 0;
+    check(dnn.getAttribute.symbol,
+          dnn.getAttribute.function(descriptor.get(), attribute, type, most,
+                                    &count, values));
+    return count;
+  }
+  void finalize(const std::shared_ptr<void> &descriptor) const {
+    check(dnn.finalize.symbol, dnn.finalize.function(descriptor.get()));
+  }
+  bool tryFinalize(const std::shared_ptr<void> &descriptor) const {
+    return !dnn.finalize.function(descriptor.get());
+  }
+
+  void check(const char *function, DnnStatus status) const {
+    if (!status)
+      return;
+    char text[512] = {};
+    dnn.getLastError.function(text, sizeof(text));
+    throw Error(std::string("cuDNN: ") + function + ": " +
+                dnn.getErrorString.function(status) + " " + text);
+  }
+
+  const Dnn &dnn;
+};
+} // namespace
+
+/// The numbers of the tensors in the graph.
+static constexpr int64_t xNumber = 1, wNumber = 2, yNumber = 3;
+
+/// The operation, behind what it refers to.
+static std::vector<std::shared_ptr<void>>
+describe(const Builder &build, const DnnConvolution &given) {
+  int dataType = given.dtype == DType::F32   ? kDnnF32
+                 : given.dtype == DType::F16 ? kDnnF16
+                                             : kDnnBF16;
+  auto tensor = [&](const DnnConvolution::Tensor &its, int64_t number) {
+    auto result = build.create(kDnnTensor);
+    build.set(result, kDnnTensorType, kDnnOfDataType, dataType);
+    build.set(result, kDnnTensorSizes, its.sizes);
+    build.set(result, kDnnTensorStrides, its.strides);
+    build.set(result, kDnnTensorNumber, kDnnOfInteger, number);
+    // What a tensor in an arena is aligned to, at the least.
+    build.set(result, kDnnTensorAlignment, kDnnOfInteger, int64_t(16));
+    build.finalize(result);
+    return result;
+  };
+  auto x = tensor(given.x, xNumber), w = tensor(given.w, wNumber),
+       y = tensor(given.y, yNumber);
+  auto windows = build.create(kDnnConvolution);
+  build.set(windows, kDnnComputeType, kDnnOfDataType, int(kDnnF32));
+  build.set(windows, kDnnConvolutionMode, kDnnOfMode,
+            given.isFlipped ? int(kDnnFlippedWindows) : int(kDnnWindows));
+  build.set(windows, kDnnSpatialDims, kDnnOfInteger,
+            static_cast<int64_t>(given.strides.size()));
+  build.set(windows, kDnnDilations, given.dilations);
+  build.set(windows, kDnnStrides, given.strides);
+  build.set(windows, kDnnPaddingAfter, given.after);
+  build.set(windows, kDnnPaddingBefore, given.before);
+  build.finalize(windows);
+  // Attributes come in a row: alpha, beta, windows, w, x and y.
+  int kind = kDnnForward, first = kDnnForwardFirst;
+  std::array<std::shared_ptr<void>, 3> tensors = {w, x, y};
+  if (given.kind == DnnConvolution::DataGradient) {
+    kind = kDnnDataGradient, first = kDnnDataGradientFirst;
+  } else if (given.kind == DnnConvolution::FilterGradient) {
+    kind = kDnnFilterGradient, first = kDnnFilterGradientFirst;
+  }
+  auto operation = build.create(kind);
+  build.set(operation, first, kDnnOfFloat, 1.0f);
+  build.set(operation, first + 1, kDnnOfFloat, 0.0f);
+  build.set(operation, first + 2, kDnnOfDescriptor, windows.get());
+  for (int i = 0; i < 3; ++i)
+    build.set(operation, first + 3 + i, kDnnOfDescriptor, tensors[i].get());
+  build.finalize(operation);
+  return {x, w, y, windows, operation};
+}
+
+/// Whether results are the same in each run, and as exact as is asked for.
+static bool isGood(const Builder &build, const std::shared_ptr<void> &engine,
+                   const DnnConvolution &convolution) {
+  constexpr int64_t most = 32;
+  int notes[most] = {};
+  int64_t count = build.get(engine, kDnnEngineNotes, kDnnOfNote, notes, most);
+  bool isExact = convolution.dtype == DType::F32 && !convolution.tf32;
+  return std::none_of(notes, notes + std::min(count, most), [&](int note) {
+    return note == kDnnNondeterministic || note == kDnnReducedSums ||
+           note == kDnnDownConverts || (isExact && note == kDnnTensorCore);
+  });
+}
+
+std::unique_ptr<DnnPlan> DnnPlan::find(const Dnn &dnn,
+                                       const DnnConvolution &convolution,
+                                       DnnHandle handle,
+                                       const std::string &properties,
+                                       int64_t mostWorkspace) {
+  Builder build(dnn);
+  std::shared_ptr<void> device;
+  if (!handle) {
+    device = build.create(kDnnDeviceProperties);
+    build.set(device, kDnnPropertiesText, kDnnOfText, properties.data(),
+              properties.size());
+    build.finalize(device);
+  }
+  std::vector<std::shared_ptr<void>> kept = describe(build, convolution);
+  auto graph = build.create(kDnnGraph);
+  if (handle)
+    build.set(graph, kDnnGraphHandle, kDnnOfHandle, handle);
+  build.set(graph, kDnnGraphOperations, kDnnOfDescriptor, kept.back().get());
+  if (!build.tryFinalize(graph))
+    return nullptr;
+  for (int mode : {kDnnHeuristic, kDnnFallbackHeuristic}) {
+    auto heuristics = build.create(kDnnHeuristics);
+    build.set(heuristics, kDnnHeuristicGraph, kDnnOfDescriptor, graph.get());
+    build.set(heuristics, kDnnHeuristicMode, kDnnOfHeuristic, mode);
+    if (device)
+      build.set(heuristics, kDnnHeuristicDevice, kDnnOfDescriptor,
+                device.get());
+    if (!build.tryFinalize(heuristics))
+      continue;
+    DnnDescriptor *none = nullptr;
+    int64_t count =
+        build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor, none, 0);
+    std::vector<std::shared_ptr<void>> configs;
+    std::vector<DnnDescriptor> handles;
+    for (int64_t i = 0; i < count; ++i)
+      handles.push_back(
+          configs.emplace_back(build.create(kDnnEngineConfig)).get());
+    count = build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor,
+                      handles.data(), count);
+    configs.resize(static_cast<size_t>(count));
+    for (const auto &config : configs) {
+      auto engine = build.create(kDnnEngine);
+      DnnDescriptor itsHandle = engine.get();
+      build.get(config, kDnnConfigEngine, kDnnOfDescriptor, &itsHandle, 1);
+      if (!isGood(build, engine, convolution))
+        continue;
+      std::unique_ptr<DnnPlan> result(new DnnPlan(dnn));
+      result->plan = build.create(kDnnPlan);
+      if (handle)
+        build.set(result->plan, kDnnPlanHandle, kDnnOfHandle, handle);
+      else
+        build.set(result->plan, kDnnPlanDevice, kDnnOfDescriptor, device.get());
+      build.set(result->plan, kDnnPlanConfig, kDnnOfDescriptor, config.get());
+      if (!build.tryFinalize(result->plan))
+        continue;
+      build.get(result->plan, kDnnPlanWorkspace, kDnnOfInteger, &result->bytes,
+                1);
+      if (result->bytes > mostWorkspace)
+        continue;
+      build.get(engine, kDnnEngineNumber, kDnnOfInteger, &result->number, 1);
+      switch (convolution.kind) {
+      case DnnConvolution::Forward:
+        result->numbers = {xNumber, wNumber, yNumber};
+        break;
+      case DnnConvolution::DataGradient:
+        result->numbers = {yNumber, wNumber, xNumber};
+        break;
+      case DnnConvolution::FilterGradient:
+        result->numbers = {xNumber, yNumber, wNumber};
+        break;
+      }
+      kept.insert(kept.end(), {device, graph, engine, config});
+      result->kept = std::move(kept);
+      return result;
+    }
+  }
+  return nullptr;
+}
+
+void DnnPlan::run(DnnHandle handle, const void *lhs, const void *rhs, void *out,
+                  void *workspace) const {
+  Builder build(dnn);
+  auto pack = build.create(kDnnVariantPack);
+  const void *pointers[] = {lhs, rhs, out};
+  build.set(pack, kDnnPackNumbers, kDnnOfInteger, numbers.data(), 3);
+  build.set(pack, kDnnPackPointers, kDnnOfPointer, pointers, 3);
+  build.set(pack, kDnnPackWorkspace, kDnnOfPointer, workspace);
+  build.finalize(pack);
+  build.check(dnn.execute.symbol,
+              dnn.execute.function(handle, plan.get(), pack.get()));
+}
+
+} // namespace whale::runtime::cuda

@@ -1,0 +1,218 @@
+//===- CudaConvolutionTest.cpp - Convolutions as cuDNN takes them ---------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random convolutions of numbers whose results are exact, on the test machine
+// and on the processor. Where the real cuDNN is, it makes plans of a network's
+// convolutions for a GPU that is not there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomConvolution.h"
+#include "TransportScenario.h"
+#include "cuda/test/Machine.h"
+#include "device/cuda/Convolutions.h"
+#include "device/cuda/CudaDevice.h"
+
+#include <cstring>
+#include <deque>
+#include <gtest/gtest.h>
+#include <iostream>
+
+namespace whale::runtime::test {
+namespace {
+
+using cuda::DnnConvolution;
+using cuda::test::Machine;
+using Floats = std::vector<float>;
+
+std::shared_ptr<Buffer> makeBuffer(const Floats &numbers) {
+  auto buffer =
+      Buffer::allocate(static_cast<int64_t>(numbers.size() * sizeof(float)));
+  std::memcpy(buffer->data.get(), numbers.data(),
+              numbers.size() * sizeof(float));
+  return buffer;
+}
+
+std::unique_ptr<Device> makeGpu(Machine &machine) {
+  auto device = createCudaDevice(
+      std::make_shared<cuda::Gpu>(machine.libraries(), 0), programOf(1, {}),
+      [](const KernelLaunch &) { return GpuKernel(); }, nullptr, 0, {});
+  device->attachThread();
+  return device;
+}
+
+Floats convolve(Device &device, Convolution &op, const Floats &lhs,
+                const Floats &rhs) {
+  op.rhs = 1;
+  op.out = 2;
+  std::shared_ptr<Buffer> buffers[] = {
+      makeBuffer(lhs), makeBuffer(rhs),
+      makeBuffer(Floats(static_cast<size_t>(elementCount(op.outShape)), 7))};
+  Region regions[] = {{buffers[0].get(), 0, true, false},
+                      {buffers[1].get(), 0, true, false},
+                      {buffers[2].get(), 0}};
+  BufferTable table;
+  device.reset();
+  device.bind(table, regions);
+  device.convolution(Queue::Compute, op, table);
+  device.finish();
+  device.bind(table, {});
+  const auto *data = static_cast<const float *>(buffers[2]->data.get());
+  return {data, data + elementCount(op.outShape)};
+}
+
+/// The gradients of a two-dimensional convolution, in the forms in which JAX
+/// writes them: NHWC images, HWIO filters.
+std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
+                                     int64_t stride, int64_t dilation,
+                                     int64_t pad, int64_t channels,
+                                     int64_t outputs, int64_t groups) {
+  int64_t reach = (kernel - 1) * dilation + 1;
+  int64_t windows = (extent + 2 * pad - reach) / stride + 1;
+  int64_t rest = (extent + 2 * pad - reach) % stride;
+  Convolution image, filter;
+  image.lhsType = image.rhsType = image.outType = DType::F32;
+  filter = image;
+  image.lhsShape = {2, windows, windows, outputs};
+  image.rhsShape = {kernel, kernel, channels, outputs};
+  image.outShape = {2, extent, extent, channels};
+  image.lhsDims = image.outDims = {0, 3, {1, 2}};
+  image.rhsDims = {3, 2, {0, 1}};
+  int64_t low = reach - 1 - pad;
+  Convolution::Window window{1, low, low + rest, stride, dilation, true};
+  image.windows = {window, window};
+  filter.lhsShape = {2, extent, extent, channels};
+  filter.rhsShape = {2, windows, windows, outputs};
+  filter.outShape = {kernel, kernel, channels / groups, outputs};
+  filter.lhsDims = {3, 0, {1, 2}};
+  filter.rhsDims = {0, 3, {1, 2}};
+  filter.outDims = {2, 3, {0, 1}};
+  filter.batchGroups = groups;
+  window = {dilation, pad, pad - rest, 1, stride, false};
+  filter.windows = {window, window};
+  if (groups > 1)
+    return {filter};
+  return {image, filter};
+}
+
+TEST(CudaConvolution, AreThoseOfTheProcessor) {
+  Machine machine({});
+  auto gpu = makeGpu(machine), cpu = createCpuDevice(1);
+  cpu->attachThread();
+  std::mt19937 random(4);
+  std::deque<Convolution> ops;
+  for (int i = 0; i < 300; ++i) {
+    Convolution op = randomConvolution(random);
+    if (elementCount(op.outShape) && elementCount(op.lhsShape))
+      ops.push_back(op);
+  }
+  for (int64_t extent : {8, 9})
+    for (int64_t stride : {1, 2, 3})
+      for (int64_t dilation : {1, 2})
+        for (int64_t pad : {0, 1})
+          for (int64_t groups : {1, 2})
+            for (const Convolution &op :
+                 gradientsOf(extent, 3, stride, dilation, pad, 4, 6, groups))
+              ops.push_back(op);
+  int64_t counts[3] = {}, onHost = 0;
+  for (Convolution &op : ops) {
+    SCOPED_TRACE(&op - &ops.front());
+    if (auto described = cuda::describeForDnn(op))
+      ++counts[described->kind];
+    else
+      ++onHost;
+    auto numbers = [&](const Shape &shape) {
+      Floats result(static_cast<size_t>(elementCount(shape)));
+      for (float &number : result)
+        number = static_cast<float>(static_cast<int>(random() % 17) - 8) / 4;
+      return result;
+    };
+    Floats lhs = numbers(op.lhsShape), rhs = numbers(op.rhsShape);
+    Floats expected = convolve(*cpu, op, lhs, rhs);
+    ASSERT_EQ(convolve(*gpu, op, lhs, rhs), expected);
+    ASSERT_EQ(machine.takeFaults(), std::vector<std::string>());
+  }
+  // Gradients that a network has are never left to the processor.
+  for (int64_t stride : {1, 2})
+    for (const Convolution &op : gradientsOf(8, 3, stride, 1, 1, 4, 6, 1))
+      EXPECT_TRUE(cuda::describeForDnn(op));
+  for (int64_t count : counts)
+    EXPECT_GT(count, 10);
+  EXPECT_GT(onHost, 10);
+  std::cout << counts[0] << " forward, " << counts[1] << " of images, "
+            << counts[2] << " of filters, " << onHost << " by the processor\n";
+}
+
+/// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.
+TEST(CudaConvolution, AreInTf32OnlyWhereTheyMayBe) {
+  Machine machine({});
+  auto gpu = makeGpu(machine);
+  Convolution exact;
+  exact.lhsType = exact.rhsType = exact.outType = DType::F32;
+  exact.lhsShape = exact.rhsShape = exact.outShape = {1, 1, 1, 1};
+  exact.lhsDims = exact.rhsDims = exact.outDims = {0, 1, {2, 3}};
+  exact.windows = {{}, {}};
+  Convolution rounded = exact;
+  rounded.tf32 = true;
+  float number = 1 + 0x1p-12f;
+  EXPECT_EQ(convolve(*gpu, exact, {number}, {number}), Floats{number * number});
+  EXPECT_EQ(convolve(*gpu, rounded, {number}, {number}), Floats{1});
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
+/// What cuDNN asks of a device, as an H200 answers.
+constexpr const char *h200 = R"({"maxGridSize": [2147483647, 65535, 65535],
+  "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+  "multiProcessorCount": 132, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+  "maxSharedMemoryPerBlockOptin": 232448, "maxSharedMemoryPerSM": 233472,
+  "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536,
+  "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048,
+  "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1,
+  "totalGlobalMem": 150000000000, "smClockRateKHz": 1980000,
+  "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "cudaDeviceId": 0,
+  "deviceVer": 900, "driverVer": 13000, "deviceName": "NVIDIA H200"})";
+
+/// The convolutions of a ResNet, and their gradients, have deterministic plans
+/// of modest workspace, exact ones in f32 too.
+TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
+  std::unique_ptr<cuda::Dnn> dnn;
+  try {
+    dnn = cuda::openDnnFrom(libraryDirectories());
+  } catch (const Error &error) {
+    GTEST_SKIP() << error.what();
+  }
+  if (dnn->getVersion.function() < 90800)
+    GTEST_SKIP() << "cuDNN makes no plans without a GPU before version 9.8";
+  constexpr int64_t most = int64_t(1) << 30;
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (auto [extent, kernel, stride, channels, outputs] :
+         {std::tuple(224, 7, 2, 3, 64), std::tuple(56, 1, 1, 64, 256),
+          std::tuple(56, 3, 1, 64, 64), std::tuple(56, 1, 2, 256, 512),
+          std::tuple(28, 3, 2, 128, 128), std::tuple(7, 3, 1, 512, 512)}) {
+      std::vector<Convolution> ops = gradientsOf(
+          extent, kernel, stride, 1, kernel / 2, channels, outputs, 1);
+      Convolution forward = ops[0];
+      std::swap(forward.lhsShape, forward.outShape);
+      forward.rhsDims = {2, 3, {0, 1}};
+      Convolution::Window window{stride, kernel / 2, kernel / 2, 1, 1, false};
+      forward.windows = {window, window};
+      ops.push_back(forward);
+      for (Convolution &op : ops) {
+        op.lhsType = op.rhsType = op.outType = dtype;
+        auto described = cuda::describeForDnn(op);
+        ASSERT_TRUE(described);
+        auto plan = cuda::DnnPlan::find(*dnn, *described, nullptr, h200, most);
+        ASSERT_TRUE(plan) << name(dtype) << " " << extent << " " << kernel
+                          << " " << int(described->kind);
+        EXPECT_LE(plan->workspaceBytes(), most);
+      }
+    }
+}
+
+} // namespace
+} // namespace whale::runtime::test

@@ -1,0 +1,78 @@
+//===- RandomConvolution.h - Convolutions of all kinds ----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_UNITTESTS_RUNTIME_RANDOMCONVOLUTION_H
+#define WHALE_UNITTESTS_RUNTIME_RANDOMCONVOLUTION_H
+
+#include "program/Format.h"
+
+#include <algorithm>
+#include <random>
+
+namespace whale::runtime::test {
+
+inline Convolution::Dimensions randomDims(std::mt19937 &random, size_t rank) {
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < rank; ++i)
+    order.push_back(static_cast<int64_t>(i));
+  std::shuffle(order.begin(), order.end(), random);
+  return {order[0], order[1], {order.begin() + 2, order.end()}};
+}
+
+/// Of f32, up to three spatial dimensions in any order, some of no elements.
+inline Convolution randomConvolution(std::mt19937 &random) {
+  auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  size_t spatial = pick(4), rank = spatial + 2;
+  Convolution op;
+  op.lhsType = op.rhsType = op.outType = DType::F32;
+  op.lhsDims = randomDims(random, rank);
+  op.rhsDims = randomDims(random, rank);
+  op.outDims = randomDims(random, rank);
+  int64_t kind = pick(4);
+  op.featureGroups = kind == 1 ? 1 + pick(3) : 1;
+  op.batchGroups = kind == 2 ? 1 + pick(3) : 1;
+  int64_t batch = op.batchGroups * (1 + pick(3));
+  int64_t features = 1 + pick(4);
+  int64_t outputs = op.featureGroups * op.batchGroups * (1 + pick(4));
+  op.lhsShape = op.rhsShape = op.outShape = Shape(rank);
+  op.lhsShape[op.lhsDims.first] = batch;
+  op.lhsShape[op.lhsDims.second] = features * op.featureGroups;
+  op.rhsShape[op.rhsDims.first] = features;
+  op.rhsShape[op.rhsDims.second] = outputs;
+  op.outShape[op.outDims.first] = batch / op.batchGroups;
+  op.outShape[op.outDims.second] = outputs;
+  bool plain = pick(3) == 0;
+  for (size_t d = 0; d < spatial; ++d) {
+    auto &window = op.windows.emplace_back();
+    // Some windows are about as large as the image, as in the gradient of
+    // a kernel.
+    int64_t extent = pick(8), kernel = 1 + pick(pick(3) ? 3 : 8);
+    window.stride = 1 + pick(3);
+    window.rhsDilation = 1 + pick(2);
+    window.low = pick(3);
+    window.high = pick(3);
+    if (!plain) {
+      window.lhsDilation = 1 + pick(2);
+      window.reversed = pick(2);
+      window.low -= pick(3);
+      window.high -= pick(3);
+    }
+    int64_t input = (extent ? (extent - 1) * window.lhsDilation + 1 : 0) +
+                    window.low + window.high;
+    int64_t reach = (kernel - 1) * window.rhsDilation + 1;
+    op.lhsShape[op.lhsDims.spatial[d]] = extent;
+    op.rhsShape[op.rhsDims.spatial[d]] = kernel;
+    op.outShape[op.outDims.spatial[d]] =
+        input < reach ? 0 : (input - reach) / window.stride + 1;
+  }
+  return op;
+}
+
+} // namespace whale::runtime::test
+
+#endif // WHALE_UNITTESTS_RUNTIME_RANDOMCONVOLUTION_H
