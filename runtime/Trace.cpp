@@ -28,6 +28,8 @@ void Trace::add(size_t rank, std::string name, Cost cost, Queue queue,
 static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
   nlohmann::ordered_json json = {{"step", event.step},
                                  {"instruction", event.cost.detail}};
+  if (!event.cost.algorithm.empty())
+    json["algorithm"] = event.cost.algorithm;
   double seconds =
       std::chrono::duration<double>(event.end - event.begin).count();
   auto add = [&](const char *name, const char *rate, double amount) {

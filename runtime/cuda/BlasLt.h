@@ -70,6 +70,9 @@ struct ProductChoice {
            BlasStatus(BlasHandle, ProductDescription *, MatrixLayout *,        \
                       MatrixLayout *, MatrixLayout *, MatrixLayout *,          \
                       ProductPreference *, int, ProductChoice *, int *))       \
+  FUNCTION(                                                                    \
+      algorithmGet, cublasLtMatmulAlgoConfigGetAttribute,                      \
+      BlasStatus(const ProductAlgorithm *, int, void *, size_t, size_t *))     \
   FUNCTION(matmul, cublasLtMatmul,                                             \
            BlasStatus(BlasHandle, ProductDescription *, const void *,          \
                       const void *, MatrixLayout *, const void *,              \
@@ -104,6 +107,10 @@ struct ProductChoice {
   VALUE(kPreferAlignmentB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)      \
   VALUE(kPreferAlignmentC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)      \
   VALUE(kPreferAlignmentD, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)      \
+  VALUE(kAlgorithmNumber, CUBLASLT_ALGO_CONFIG_ID, 0)                          \
+  VALUE(kAlgorithmTile, CUBLASLT_ALGO_CONFIG_TILE_ID, 1)                       \
+  VALUE(kAlgorithmParts, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 2)                   \
+  VALUE(kAlgorithmStages, CUBLASLT_ALGO_CONFIG_STAGES_ID, 6)                   \
   VALUE(kReductionInPlace, CUBLASLT_REDUCTION_SCHEME_INPLACE, 1)               \
   VALUE(kReductionComputeType, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)
 

@@ -156,6 +156,10 @@ public:
   virtual double leastSeconds(double flops, double bytes,
                               std::optional<DType> product) = 0;
 
+  /// Whose algorithm computes an operation that has run, and which, where a
+  /// device has several: "cuBLASLt 66, tile 20".
+  virtual std::string algorithmOf(const Instruction &) const { return ""; }
+
   /// Memory that the device has taken for its own purposes so far.
   virtual int64_t scratchBytes() const = 0;
 

@@ -36,9 +36,10 @@ class Describer {
 public:
   Describer(const Profile &profile, const BoundProgram &program,
             std::optional<double> modelSeconds,
-            const std::function<double(const Instruction &)> &leastSeconds)
+            const std::function<double(const Instruction &)> &leastSeconds,
+            const std::function<std::string(const Instruction &)> &algorithmOf)
       : profile(profile), program(program), modelSeconds(modelSeconds),
-        leastSeconds(leastSeconds),
+        leastSeconds(leastSeconds), algorithmOf(algorithmOf),
         step(profile.stepSeconds / static_cast<double>(profile.steps)) {}
 
   std::string run();
@@ -61,6 +62,7 @@ private:
   const BoundProgram &program;
   std::optional<double> modelSeconds;
   const std::function<double(const Instruction &)> &leastSeconds;
+  const std::function<std::string(const Instruction &)> &algorithmOf;
   /// Seconds of one.
   double step;
   std::map<std::string, Line> lines;
@@ -109,7 +111,8 @@ std::string Describer::kindOf(const Instruction &instruction) const {
     return program.program.channels.at(wait->channel)->kind;
   if (std::holds_alternative<KernelLaunch>(instruction.operation))
     return "kernel";
-  return instruction.detail;
+  std::string algorithm = algorithmOf(instruction);
+  return instruction.detail + (algorithm.empty() ? "" : " by " + algorithm);
 }
 
 /// Milliseconds of a step, and its share of it.
@@ -212,10 +215,12 @@ std::string Describer::run() {
 std::string describeProfile(
     const Profile &profile, const BoundProgram &program,
     std::optional<double> modelSeconds,
-    const std::function<double(const Instruction &)> &leastSeconds) {
+    const std::function<double(const Instruction &)> &leastSeconds,
+    const std::function<std::string(const Instruction &)> &algorithmOf) {
   if (profile.steps == 0)
     return "no step has been run\n";
-  return Describer(profile, program, modelSeconds, leastSeconds).run();
+  return Describer(profile, program, modelSeconds, leastSeconds, algorithmOf)
+      .run();
 }
 
 } // namespace whale::runtime

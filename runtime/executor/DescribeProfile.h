@@ -16,11 +16,13 @@ namespace whale::runtime {
 
 /// See Program::describe. `modelSeconds` is what a step takes by the model of a
 /// step, if it has a time for the program; `leastSeconds` says how long an
-/// instruction takes at the peaks of a device, or 0.
-std::string
-describeProfile(const Profile &profile, const BoundProgram &program,
-                std::optional<double> modelSeconds,
-                const std::function<double(const Instruction &)> &leastSeconds);
+/// instruction takes at the peaks of a device, or 0; `algorithmOf` what a
+/// device has chosen for it, or "".
+std::string describeProfile(
+    const Profile &profile, const BoundProgram &program,
+    std::optional<double> modelSeconds,
+    const std::function<double(const Instruction &)> &leastSeconds,
+    const std::function<std::string(const Instruction &)> &algorithmOf);
 
 } // namespace whale::runtime
 

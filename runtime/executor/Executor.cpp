@@ -252,6 +252,9 @@ std::string Executor::describe(const Profile &profile) {
       profile, program, modelSeconds(profile, program, options.network),
       [&](const Instruction &instruction) {
         return leastSeconds(place.local.front(), instruction);
+      },
+      [&](const Instruction &instruction) {
+        return ranks[place.local.front()].device->algorithmOf(instruction);
       });
 }
 
@@ -435,6 +438,7 @@ double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   Trace::Cost cost;
   cost.detail = instruction.detail;
+  cost.algorithm = ranks[rank].device->algorithmOf(instruction);
   cost.flops = instruction.flops;
   cost.bytes = instruction.bytes;
   cost.leastSeconds = leastSeconds(rank, instruction);

@@ -135,6 +135,10 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
     Floats lhs = numbers(op.lhsShape), rhs = numbers(op.rhsShape);
     Floats expected = convolve(*cpu, op, lhs, rhs);
     ASSERT_EQ(convolve(*gpu, op, lhs, rhs), expected);
+    Instruction instruction;
+    instruction.operation = &std::as_const(op);
+    ASSERT_EQ(gpu->algorithmOf(instruction),
+              cuda::describeForDnn(op) ? "cuDNN engine 3" : "processor");
     ASSERT_EQ(machine.takeFaults(), std::vector<std::string>());
   }
   // Gradients that a network has are never left to the processor.

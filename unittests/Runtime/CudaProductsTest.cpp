@@ -173,6 +173,10 @@ TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
     device->finish();
     device->bind(table, {});
     EXPECT_EQ(*static_cast<const float *>(buffers[2]->data.get()), expected);
+    Instruction instruction;
+    instruction.operation = op;
+    EXPECT_EQ(device->algorithmOf(instruction),
+              "cuBLASLt 10, tile 11, stages 16, 12 parts of the sum");
   }
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }

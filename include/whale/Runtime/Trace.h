@@ -27,6 +27,8 @@ public:
   /// What an instruction did, as far as that is known.
   struct Cost {
     std::string detail; ///< the symbol of a kernel, or the kind of instruction
+    /// What the device has chosen for it, where it had a choice.
+    std::string algorithm = {};
     double flops = 0;
     double bytes = 0;
     /// The least seconds that this work takes at the peaks of the device

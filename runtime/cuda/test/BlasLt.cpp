@@ -169,6 +169,17 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
   return 0;
 }
 
+/// Of its one algorithm: 10 more than the attribute.
+BlasStatus algorithmGet(const ProductAlgorithm *algorithm, int attribute,
+                        void *value, size_t bytes, size_t *written) {
+  int32_t number = attribute + 10;
+  if (algorithm->data[4] != 0x77686c65 || bytes != sizeof(number))
+    return kBlasInvalidValue;
+  std::memcpy(value, &number, bytes);
+  *written = bytes;
+  return 0;
+}
+
 int64_t spanOf(const MatrixLayout &layout) {
   if (layout.rows == 0 || layout.columns == 0)
     return 0;

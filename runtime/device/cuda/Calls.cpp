@@ -79,6 +79,7 @@ GpuCall prepareGpuConvolution(CallContext &context,
   if (!plan)
     return {};
   GpuCall call;
+  call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
   call.workspaceBytes = plan->workspaceBytes();
   call.run = [&context, &dnn, handle, plan](std::span<void *const> inputs,
                                             std::span<void *const> outputs) {

@@ -52,6 +52,8 @@ private:
 /// A call made ready: `run` puts it on the stream of its context.
 struct GpuCall {
   LibraryFunction run;
+  /// Which library, and what it has chosen.
+  std::string algorithm;
   int64_t workspaceBytes = 0;
   /// Whether a CUDA graph may hold it.
   bool isRecordable = true;
@@ -76,6 +78,13 @@ public:
   /// missing.
   const GpuCall *find(const Call &call);
   const GpuCall *find(const Convolution &convolution);
+  /// Of an operation that was found.
+  std::string algorithmOf(const void *op) const {
+    auto it = prepared.find(op);
+    if (it == prepared.end())
+      return "";
+    return it->second.run ? it->second.algorithm : "processor";
+  }
   void run(const GpuCall &call, std::span<void *const> inputs,
            std::span<void *const> outputs, void *workspace, Stream stream);
 

@@ -70,6 +70,7 @@ GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request) {
                       ? kFftInverse
                       : kFftForward;
   GpuCall call;
+  call.algorithm = "cuFFT";
   call.workspaceBytes = workOffset + static_cast<int64_t>(workBytes);
   call.run = [&context, planned, copied, workOffset,
               direction](std::span<void *const> inputs,

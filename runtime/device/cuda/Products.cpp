@@ -197,6 +197,19 @@ Product::~Product() {
     gpu.blas.descDestroy.function(description);
 }
 
+std::string Product::algorithm() const {
+  auto get = [&](int attribute) {
+    int32_t value = 0;
+    size_t written = 0;
+    gpu.blas.algorithmGet.function(&choice.algorithm, attribute, &value,
+                                   sizeof(value), &written);
+    return std::to_string(value);
+  };
+  return "cuBLASLt " + get(kAlgorithmNumber) + ", tile " + get(kAlgorithmTile) +
+         ", stages " + get(kAlgorithmStages) + ", " + get(kAlgorithmParts) +
+         " parts of the sum";
+}
+
 void Product::run(const void *lhs, const void *rhs, void *out, void *workspace,
                   Stream stream) const {
   if (isTransposed)

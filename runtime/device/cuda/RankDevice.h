@@ -74,6 +74,7 @@ public:
 
   double leastSeconds(double flops, double bytes,
                       std::optional<DType> product) override;
+  std::string algorithmOf(const Instruction &instruction) const override;
   int64_t scratchBytes() const override {
     return mirrors.bytes() + takenWorkspace +
            (nccl ? nccl->scratchBytes(rank) : 0);

@@ -181,6 +181,20 @@ void CudaDevice::computeOnHost(
 // Costs
 //===----------------------------------------------------------------------===//
 
+std::string CudaDevice::algorithmOf(const Instruction &instruction) const {
+  if (auto *matmul = std::get_if<const Matmul *>(&instruction.operation)) {
+    auto it = products.lower_bound({*matmul, 0});
+    if (it == products.end() || it->first.first != *matmul)
+      return "";
+    return it->second ? it->second->algorithm() : "processor";
+  }
+  if (auto *op = std::get_if<const Convolution *>(&instruction.operation))
+    return calls.algorithmOf(*op);
+  if (auto *call = std::get_if<Call>(&instruction.operation))
+    return calls.algorithmOf(call);
+  return "";
+}
+
 /// The shortest of a few runs.
 double CudaDevice::seconds(const std::function<void()> &put) {
   using Clock = std::chrono::steady_clock;

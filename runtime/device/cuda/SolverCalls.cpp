@@ -102,6 +102,7 @@ private:
     const Solver *table = &this->table;
     constexpr int64_t infoBytes = 256;
     GpuCall call;
+    call.algorithm = "cuSOLVER";
     call.workspaceBytes = infoBytes + int64_t(count) * int64_t(sizeof(T));
     call.isRecordable = false;
     auto run = batch.finish([context, body](const MatrixCall &matrices) {
@@ -319,6 +320,7 @@ static GpuCall prepareSystemOf(CallContext &context,
   TriangularHandle handle = context.triangles();
   int size = int(system.size), others = int(system.others);
   GpuCall call;
+  call.algorithm = "cuBLAS";
   call.workspaceBytes = workspace;
   auto run = prepareSystem<T>(
       request, system, [=, &table, &context](const MatrixCall &call) {
