@@ -28,6 +28,7 @@
 #include "whale/Program/MemoryNeeds.h"
 #include "whale/Program/Nesting.h"
 #include "whale/ProgramFormat/Printable.h"
+#include "whale/Runtime/LibraryCalls.h"
 #include "whale/Step/MemoryFit.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Target/CUDA/CompileCuda.h"
@@ -202,6 +203,17 @@ private:
     return options.target == "cpu" || options.target == "cuda-emulated";
   }
 
+  /// What a rank on a GPU takes for its products; 0 for other targets.
+  int64_t gpuWorkspace() const {
+    if (!isGpu() || isCpu())
+      return 0;
+    StringRef number = gpuArch;
+    int capability = 90;
+    if (number.consume_front("sm_"))
+      number.consumeInteger(10, capability);
+    return runtime::gpuProductWorkspace(capability);
+  }
+
   StringRef fileName;
   const CompileOptions &options;
   Reporter &reporter;
@@ -366,7 +378,7 @@ void Compiler::restore(ModuleOp module, Snapshot snapshot) {
 /// What devices need: where one lacks memory, with transfers that start as late
 /// as they can.
 LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
-  needs = findMemoryNeeds(module, cluster, isCpu());
+  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace());
   delayed.clear();
   std::optional<int64_t> device = findOverfull(needs, cluster);
   if (!device)
@@ -385,7 +397,7 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   --phaseNumber;
   if (failed(dump(module, "program")))
     return failure();
-  needs = findMemoryNeeds(module, cluster, isCpu());
+  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace());
   delayed = std::move(lack);
   return success();
 }

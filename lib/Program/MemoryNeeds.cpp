@@ -60,8 +60,13 @@ static int64_t countConstants(ArrayRef<func::FuncOp> functions) {
   return bytes;
 }
 
+static bool multiplies(func::FuncOp function) {
+  return function.walk([](MatmulOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
-                                        bool isCpu) {
+                                        bool isCpu, int64_t gpuWorkspace) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
   bool isPlanned = false;
   ScratchNeeds scratch(cluster.devices.size());
@@ -84,6 +89,8 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
     if (isCpu || function->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
+    else if (llvm::any_of(functions, multiplies))
+      need.scratchBytes = gpuWorkspace;
     need.bytes += need.resultBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())

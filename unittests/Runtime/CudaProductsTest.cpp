@@ -181,5 +181,25 @@ TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
+TEST(CudaProducts, TakeTheirWorkspaceWhenAProgramIsLoaded) {
+  auto scratchOf = [](const format::Program &program, int64_t memoryBytes) {
+    Machine machine({.memoryBytes = memoryBytes});
+    auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), 0);
+    auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
+    return createCudaDevice(gpu, program, noKernels, nullptr, 0, {})
+        ->scratchBytes();
+  };
+  constexpr int64_t much = int64_t(1) << 30, little = 16 << 20;
+  format::Program program = programOf(1, {});
+  program.functions.emplace_back().instructions.push_back(
+      {.operation = Matmul()});
+  EXPECT_EQ(scratchOf(program, little), 0);
+  format::Run run;
+  run.function = 0;
+  program.classes[0].instructions.push_back({.operation = run});
+  EXPECT_EQ(scratchOf(program, much), 32 << 20);
+  EXPECT_THROW(scratchOf(program, little), Error);
+}
+
 } // namespace
 } // namespace whale::runtime::test

@@ -331,6 +331,7 @@ Scenario scenarioOf(std::mt19937 &random, Collective channel, bool inPlace) {
 format::Program programOf(int64_t ranks, const std::vector<Collective> &list) {
   format::Program program;
   program.ranks.resize(ranks);
+  program.classes.emplace_back();
   for (size_t i = 0; i < list.size(); ++i)
     program.channels[static_cast<int64_t>(i)] =
         std::make_shared<Collective>(list[i]);

@@ -30,9 +30,11 @@ struct MemoryNeed {
 
 /// The needs of each device after whale-plan-buffers, by its number; empty
 /// where the module has no plan of buffers. On a CPU (`isCpu`) they are what
-/// the runtime allocates on a machine like this one, and else without scratch.
+/// the runtime allocates on a machine like this one; for GPUs scratch is the
+/// workspace of ranks that have products, `gpuWorkspace` bytes.
 std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
-                                        const Cluster &cluster, bool isCpu);
+                                        const Cluster &cluster, bool isCpu,
+                                        int64_t gpuWorkspace);
 
 /// The device that is furthest over its memory, if one is.
 std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,

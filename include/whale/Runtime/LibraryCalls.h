@@ -36,6 +36,10 @@ void checkLibraryCall(const std::string &function,
 bool isGpuCall(const std::string &function);
 bool isGpuConvolution(const format::Convolution &convolution);
 
+/// What a rank on a GPU of this compute capability (90 for sm_90) takes for its
+/// products besides their buffers, in bytes.
+int64_t gpuProductWorkspace(int capability);
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_LIBRARYCALLS_H

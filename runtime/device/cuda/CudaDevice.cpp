@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // In come the operations of a rank, out go calls of the driver and of NVIDIA's
-// libraries. Each queue is a stream; events are events of CUDA. The arena and the
-// constants are allocations of their own; arguments and results, which are in
-// the host's memory, have copies on the GPU (Mirrors.h). Transfers between GPUs
-// are put on the communication stream (NcclTransport.h), and only streams wait
-// for them; others go through the host (Transfers.h). So does what no library
-// has: operands are copied to pinned memory, the processor computes, and the
-// results are copied back; the rank waits meanwhile.
+// libraries. Each queue is a stream; events are events of CUDA. The arena and
+// the constants are allocations of their own; arguments and results, which are
+// in the host's memory, have copies on the GPU (Mirrors.h). Transfers between
+// GPUs are put on the communication stream (NcclTransport.h), and only streams
+// wait for them; others go through the host (Transfers.h). So does what no
+// library has: operands are copied to pinned memory, the processor computes,
+// and the results are copied back; the rank waits meanwhile.
 //
 // A run without such operations, transfers and control flow is recorded when it
 // comes for the second time, and from then on is one launch of a CUDA graph, as
@@ -24,6 +24,7 @@
 #include "device/cuda/RankDevice.h"
 
 #include "device/cuda/Kernels.h"
+#include "whale/Runtime/LibraryCalls.h"
 
 #include <algorithm>
 
@@ -32,6 +33,23 @@ namespace whale::runtime {
 using cuda::addressOf;
 using cuda::Gpu;
 using cuda::PinnedPool;
+
+/// Whether a rank computes products, which are known to need workspace.
+static bool multiplies(const format::Program &program, int64_t rank) {
+  using List = std::vector<format::Instruction>;
+  std::function<bool(const List &)> inList = [&](const List &list) {
+    return std::ranges::any_of(list, [&](const format::Instruction &each) {
+      if (const auto *run = std::get_if<format::Run>(&each.operation))
+        return inList(program.functions[run->function].instructions);
+      if (const auto *loop = std::get_if<format::While>(&each.operation))
+        return inList(loop->cond) || inList(loop->body);
+      if (const auto *choice = std::get_if<format::Case>(&each.operation))
+        return std::ranges::any_of(choice->branches, inList);
+      return std::holds_alternative<Matmul>(each.operation);
+    });
+  };
+  return inList(program.classes[program.ranks[rank].rankClass].instructions);
+}
 
 CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        const format::Program &program, FindGpuKernel find,
@@ -44,7 +62,9 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
-  workspaceBytes = cuda::workspaceBytes(*gpu);
+  workspaceBytes = gpuProductWorkspace(gpu->capability());
+  if (multiplies(program, rank))
+    workspace(Queue::Compute, workspaceBytes);
   broughtThere = gpu->newEvent();
 }
 

@@ -15,6 +15,7 @@
 #include "device/cuda/Products.h"
 
 #include "device/Transpose.h"
+#include "whale/Runtime/LibraryCalls.h"
 
 #include <algorithm>
 #include <bit>
@@ -96,11 +97,6 @@ uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
               static_cast<uint64_t>(dim.rhs * size) |
               static_cast<uint64_t>(dim.out * outSize);
   return uint32_t(1) << std::countr_zero(bits);
-}
-
-/// As NVIDIA recommends.
-int64_t workspaceBytes(const Gpu &gpu) {
-  return int64_t(gpu.capability() >= 90 ? 32 : 4) << 20;
 }
 
 void Product::check(const char *function, BlasStatus status) const {
@@ -245,3 +241,8 @@ void Product::run(const void *lhs, const void *rhs, void *out, void *workspace,
 }
 
 } // namespace whale::runtime::cuda
+
+/// As NVIDIA recommends.
+int64_t whale::runtime::gpuProductWorkspace(int capability) {
+  return int64_t(capability >= 90 ? 32 : 4) << 20;
+}

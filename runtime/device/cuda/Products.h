@@ -56,9 +56,6 @@ private:
 uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
                      const void *out);
 
-/// Of a library with its handle.
-int64_t workspaceBytes(const Gpu &gpu);
-
 } // namespace whale::runtime::cuda
 
 #endif // WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
