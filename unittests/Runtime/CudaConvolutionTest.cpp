@@ -70,11 +70,12 @@ Floats convolve(Device &device, Convolution &op, const Floats &lhs,
 /// writes them: NHWC images, HWIO filters.
 std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
                                      int64_t stride, int64_t dilation,
-                                     int64_t pad, int64_t channels,
-                                     int64_t outputs, int64_t groups) {
+                                     int64_t before, int64_t after,
+                                     int64_t channels, int64_t outputs,
+                                     int64_t groups) {
   int64_t reach = (kernel - 1) * dilation + 1;
-  int64_t windows = (extent + 2 * pad - reach) / stride + 1;
-  int64_t rest = (extent + 2 * pad - reach) % stride;
+  int64_t windows = (extent + before + after - reach) / stride + 1;
+  int64_t spread = (windows - 1) * stride + 1;
   Convolution image, filter;
   image.lhsType = image.rhsType = image.outType = DType::F32;
   filter = image;
@@ -83,8 +84,9 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
   image.outShape = {2, extent, extent, channels};
   image.lhsDims = image.outDims = {0, 3, {1, 2}};
   image.rhsDims = {3, 2, {0, 1}};
-  int64_t low = reach - 1 - pad;
-  Convolution::Window window{1, low, low + rest, stride, dilation, true};
+  int64_t low = reach - 1 - before;
+  Convolution::Window window{1,      low,      extent - spread + before,
+                             stride, dilation, true};
   image.windows = {window, window};
   filter.lhsShape = {2, extent, extent, channels};
   filter.rhsShape = {2, windows, windows, outputs};
@@ -93,7 +95,8 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
   filter.rhsDims = {0, 3, {1, 2}};
   filter.outDims = {2, 3, {0, 1}};
   filter.batchGroups = groups;
-  window = {dilation, pad, pad - rest, 1, stride, false};
+  window = {dilation, before, reach + spread - 1 - extent - before,
+            1,        stride, false};
   filter.windows = {window, window};
   if (groups > 1)
     return {filter};
@@ -117,7 +120,7 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
         for (int64_t pad : {0, 1})
           for (int64_t groups : {1, 2})
             for (const Convolution &op :
-                 gradientsOf(extent, 3, stride, dilation, pad, 4, 6, groups))
+                 gradientsOf(extent, 3, stride, dilation, 1, pad, 4, 6, groups))
               ops.push_back(op);
   int64_t counts[3] = {}, onHost = 0;
   for (Convolution &op : ops) {
@@ -143,7 +146,7 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
   }
   // Gradients that a network has are never left to the processor.
   for (int64_t stride : {1, 2})
-    for (const Convolution &op : gradientsOf(8, 3, stride, 1, 1, 4, 6, 1))
+    for (const Convolution &op : gradientsOf(8, 3, stride, 1, 0, 1, 4, 6, 1))
       EXPECT_TRUE(cuda::describeForDnn(op));
   for (int64_t count : counts)
     EXPECT_GT(count, 10);
@@ -198,12 +201,15 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
          {std::tuple(224, 7, 2, 3, 64), std::tuple(56, 1, 1, 64, 256),
           std::tuple(56, 3, 1, 64, 64), std::tuple(56, 1, 2, 256, 512),
           std::tuple(28, 3, 2, 128, 128), std::tuple(7, 3, 1, 512, 512)}) {
+      // Padded as JAX does for "SAME", unevenly where windows are strided.
+      int64_t padding = std::max(kernel - stride, 0);
+      int64_t before = padding / 2, after = padding - before;
       std::vector<Convolution> ops = gradientsOf(
-          extent, kernel, stride, 1, kernel / 2, channels, outputs, 1);
+          extent, kernel, stride, 1, before, after, channels, outputs, 1);
       Convolution forward = ops[0];
       std::swap(forward.lhsShape, forward.outShape);
       forward.rhsDims = {2, 3, {0, 1}};
-      Convolution::Window window{stride, kernel / 2, kernel / 2, 1, 1, false};
+      Convolution::Window window{stride, before, after, 1, 1, false};
       forward.windows = {window, window};
       ops.push_back(forward);
       for (Convolution &op : ops) {
