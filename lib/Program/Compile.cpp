@@ -203,11 +203,12 @@ private:
     return options.target == "cpu" || options.target == "cuda-emulated";
   }
 
-  /// What a rank on a GPU takes for its products; 0 for other targets.
+  /// What a rank on a GPU takes for its products, on the newest of several
+  /// kinds; 0 for other targets.
   int64_t gpuWorkspace() const {
     if (!isGpu() || isCpu())
       return 0;
-    StringRef number = gpuArch;
+    StringRef number = gpuArchs.back();
     int capability = 90;
     if (number.consume_front("sm_"))
       number.consumeInteger(10, capability);

@@ -281,8 +281,8 @@ void ClassSchedule::joinStarts() {
 /// Reshapes are no instructions: what is sent under another shape is there when
 /// its operand is, and what is received under one is used where that is.
 void ClassSchedule::joinReshapes() {
-  for (auto op :
-       llvm::make_early_inc_range(block->getOps<stablehlo::ReshapeOp>())) {
+  // What moves may come behind what is next: operations are listed first.
+  for (auto op : llvm::to_vector(block->getOps<stablehlo::ReshapeOp>())) {
     bool isSent = llvm::any_of(op->getUsers(), llvm::IsaPred<CollectiveOp>);
     Operation *producer = op.getOperand().getDefiningOp();
     if (isSent && producer && producer->getBlock() == block) {
@@ -306,7 +306,7 @@ void ClassSchedule::moveToFirstUse(Operation *op) {
 /// A pack is there with the last of its parts, an unpack where the first of its
 /// parts is needed.
 void ClassSchedule::joinPacks() {
-  for (auto op : llvm::make_early_inc_range(block->getOps<PackOp>())) {
+  for (auto op : llvm::to_vector(block->getOps<PackOp>())) {
     Operation *last = nullptr;
     for (Value part : op.getParts()) {
       Operation *producer = part.getDefiningOp();
@@ -317,7 +317,7 @@ void ClassSchedule::joinPacks() {
     if (last)
       op->moveAfter(last);
   }
-  for (auto op : llvm::make_early_inc_range(block->getOps<UnpackOp>()))
+  for (auto op : llvm::to_vector(block->getOps<UnpackOp>()))
     moveToFirstUse(op);
 }
 

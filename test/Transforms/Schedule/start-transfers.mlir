@@ -301,3 +301,33 @@ module {
     return %2#0, %3, %other : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+#p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[4] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>,
+                          index, index)
+  }
+  // Two that are read by one instruction keep their order before it.
+  // CHECK-LABEL: func @rank_class_0
+  func.func @rank_class_0(%a: tensor<4xf32>, %b: tensor<4xf32>)
+      -> tensor<2x2xf32> attributes {whale.ranks = array<i64: 0, 1>} {
+    // CHECK: %[[A:.*]] = stablehlo.reshape
+    // CHECK-NEXT: %[[B:.*]] = stablehlo.reshape
+    // CHECK-NEXT: whale.launch @k0(%[[A]], %[[B]])
+    %0 = whale.all_reduce %a channel 0
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.reshape %0 : (tensor<4xf32>) -> tensor<2x2xf32>
+    %2 = whale.all_reduce %b channel 1
+        from #p0 to #p1
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = stablehlo.reshape %2 : (tensor<4xf32>) -> tensor<2x2xf32>
+    %4 = whale.launch @k0(%1, %3)
+        : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    return %4 : tensor<2x2xf32>
+  }
+}
