@@ -72,7 +72,9 @@ static LogicalResult checkAttributes(ModuleOp module) {
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
   Location nowhere = UnknownLoc::get(module.getContext());
   std::string text = option.str(), file;
-  bool isNumber = !option.empty() && llvm::all_of(option, llvm::isDigit);
+  StringRef digits = option;
+  digits.consume_front("-");
+  bool isNumber = !digits.empty() && llvm::all_of(digits, llvm::isDigit);
   if (!isNumber && !option.ltrim().starts_with("{")) {
     auto buffer = readTextFile(option, kMostClusterBytes);
     if (!buffer)

@@ -6,6 +6,7 @@ import operator
 import pathlib
 import pickle
 import warnings
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -270,6 +271,7 @@ def test_it_is_a_jax_array_and_others_are_none_of_it():
     values = results()
     assert all(isinstance(value, jax.Array) for value in values.values())
     assert all(type(value) is wh.Array for value in values.values())
+    assert all(weakref.ref(value)() is value for value in values.values())
     for other in (X, jax.random.key(0), np.ones(3), 1.0, jnp.ones):
         assert not isinstance(other, wh.Array)
     seen = []

@@ -1,6 +1,7 @@
 """Calling, caching, saving and reading, with the extension replaced."""
 
 import collections
+import contextlib
 import functools
 import json
 
@@ -88,6 +89,33 @@ def test_static_arguments_as_in_jax():
     )
     with pytest.raises(TypeError, match=r"kwargs\['mode'\] is a str"):
         wh.jit(step, cluster=1)(X, mode="add", scale=2, y=X)
+
+
+def test_static_arguments_of_other_types_make_other_programs():
+    def double(x, n):
+        return x * n
+
+    ours = wh.jit(double, cluster=1, static_argnums=1)
+    theirs = jax.jit(double, static_argnums=1)
+    x = jnp.arange(4)
+    for n in (2, 2.0, 1, True):
+        assert ours(x, n).dtype == theirs(x, n).dtype
+
+
+def test_settings_of_jax_make_other_programs():
+    def step(x):
+        return jnp.sum(x, dtype=float), jax.random.normal(jax.random.key(0), 4)
+
+    ours, theirs = wh.jit(step, cluster=1), jax.jit(step)
+    for setting in (
+        contextlib.nullcontext(),
+        jax.enable_x64(True),
+        jax.threefry_partitionable(False),
+    ):
+        with setting:
+            mine, expected = ours(X), theirs(X)
+            assert mine[0].dtype == expected[0].dtype
+            same(mine[1], expected[1])
 
 
 def test_programs_leave_static_arguments_out():
@@ -311,6 +339,8 @@ def test_float0_results():
     )
     result = step(3, 2.0)
     assert result.dtype == jax.dtypes.float0
+    tree = {"n": result, "x": X}
+    same(wh.jit(lambda t: t["x"] * 2, cluster=1)(tree), X * 2)
 
 
 def test_programs_without_code(tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
+from jax._src import config as jax_config
 
 from whale import clusters, config, scopes
 from whale.lowering import Argument, Lowered, lower
@@ -169,6 +170,8 @@ class Jit:
         """What a program was compiled for."""
         return (
             *call.key,
+            # What JAX's settings make of a function, such as 64 bits.
+            jax_config.trace_context(),
             scopes.default_strategy(),
             scopes.ambient(),
             scopes.open_settings(),
@@ -377,8 +380,8 @@ class _Call:
         return (
             self.tree,
             tuple((a.shape, a.dtype, a.weak_type) for a in self.avals),
-            tuple(sorted(self.static_args.items())),
-            tuple(sorted(self.static_kwargs.items())),
+            _typed(self.static_args),
+            _typed(self.static_kwargs),
         )
 
     def with_static(
@@ -390,6 +393,13 @@ class _Call:
             tuple(every[p] for p in sorted(every)),
             kwargs | self.static_kwargs,
         )
+
+
+def _typed(values: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Static values with their types: 2 and 2.0 make other programs."""
+    return tuple(
+        (place, type(values[place]), values[place]) for place in sorted(values)
+    )
 
 
 def _check_hashable(what: int | str, value: Any) -> None:

@@ -85,7 +85,14 @@ class Array(jax.Array):
     """
 
     # Calls of steps make hundreds of them, through these slots.
-    __slots__ = ("__dict__", "_gathered", "_handle", "_words", "kind")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_gathered",
+        "_handle",
+        "_words",
+        "kind",
+    )
 
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]

@@ -16,6 +16,7 @@ import numpy as np
 
 from whale import distributed, files, native, steps
 from whale.array import Array, Kind, array_class
+from whale.dtypes import element_name
 from whale.errors import RuntimeError
 from whale.signature import Leaf, Signature, host_value
 
@@ -254,7 +255,9 @@ class Program:
 def host_handle(host: np.ndarray, leaf: Leaf) -> Any:
     """The extension's array for memory of the host, which it reads in place."""
     return native.extension().Array.from_host(
-        host.reshape(-1).view(np.uint8), leaf.dtype, list(leaf.shape)
+        host.reshape(-1).view(np.uint8),
+        element_name(host.dtype),
+        list(leaf.shape),
     )
 
 

@@ -333,6 +333,9 @@ def host_value(value: Any, leaf: Leaf) -> np.ndarray:
     """An argument's value as a dense array of the leaf's type."""
     if leaf.key is not None:
         value = jax.random.key_data(value)
+    if leaf.dtype == "float0":
+        # All there is of it is its shape; programs hold it as booleans.
+        return np.zeros(leaf.shape, np.bool_)
     return np.ascontiguousarray(
         np.asarray(value, dtype=numpy_dtype(leaf.dtype))
     ).reshape(leaf.shape)

@@ -101,7 +101,13 @@ void whale::runtime::addOptions(CLI::App &app, Options &options) {
   app.add_option("--progress-limit", options.progressLimit,
                  "Seconds without progress in a step that end the run; 0 for "
                  "none (default: 20 times the slowest step, at least 10)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check([](const std::string &given) -> std::string {
+        // CLI's own ranges take what is no number.
+        double seconds = 0;
+        bool isGood = CLI::detail::lexical_cast(given, seconds) &&
+                      seconds >= 0 && seconds <= 1e9;
+        return isGood ? "" : given + " is no number from 0 to 1e9";
+      });
   app.footer("For tests: with WHALE_TEST_LATE=SEED in the environment "
              "transfers go on as\nlate, and in as odd an order, as the program "
              "allows; --stats counts them.");
