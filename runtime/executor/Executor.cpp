@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <set>
 
 namespace whale::runtime {
@@ -307,20 +308,33 @@ void Executor::runRank(int64_t rank, const Step &step) {
 
 /// Whether these instructions are the same in each run, and no other rank has
 /// a part in them.
-static bool isStraight(const std::vector<Instruction> &instructions) {
-  return std::ranges::all_of(instructions, [](const Instruction &instruction) {
+/// How many operations a run of them has, in loops that are counted, too;
+/// infinite where that depends on data, or other ranks have a part in it.
+static double countStraight(const std::vector<Instruction> &instructions) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  double count = 0;
+  for (const Instruction &instruction : instructions) {
     const auto &operation = instruction.operation;
-    return !std::holds_alternative<While>(operation) &&
-           !std::holds_alternative<Case>(operation) &&
-           !std::holds_alternative<Start>(operation);
-  });
+    if (const auto *loop = std::get_if<While>(&operation))
+      count += loop->trips ? static_cast<double>(*loop->trips) *
+                                 std::max(countStraight(loop->body), 1.0)
+                           : never;
+    else if (const auto *run = std::get_if<Run>(&operation))
+      count += countStraight(run->function->instructions);
+    else
+      count += std::holds_alternative<Case>(operation) ||
+                       std::holds_alternative<Start>(operation)
+                   ? never
+                   : 1;
+  }
+  return count;
 }
 
+/// Whether a rank does the same in each run, and no more than a device may
+/// record.
 static bool isStraight(const BoundClass &boundClass) {
-  return isStraight(boundClass.instructions) &&
-         std::ranges::all_of(boundClass.functions, [](const auto &function) {
-           return isStraight(function.second.instructions);
-         });
+  constexpr double mostRecorded = 1 << 14;
+  return countStraight(boundClass.instructions) <= mostRecorded;
 }
 
 /// The bytes of a rank's arena and constants.
@@ -584,12 +598,14 @@ void Executor::execute(int64_t rank, const Instruction &instruction,
   } else if (auto *run = std::get_if<Run>(&instruction.operation)) {
     execute(rank, *run);
   } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
-    while (true) {
-      execute(rank, loop->cond, table);
+    for (int64_t trip = 0; !loop->trips || trip < *loop->trips; ++trip) {
+      if (!loop->trips)
+        execute(rank, loop->cond, table);
       // An empty loop would otherwise never see that another rank failed.
       if (connections.aborted())
         throw Aborted();
-      if (!device.readInteger(queue, table, loop->predicate, DType::I1))
+      if (!loop->trips &&
+          !device.readInteger(queue, table, loop->predicate, DType::I1))
         return;
       execute(rank, loop->body, table);
     }

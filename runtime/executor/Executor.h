@@ -80,8 +80,8 @@ private:
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;
     RankStats stats;
-    /// Whether it does the same in each run, and no other rank has a part in
-    /// it.
+    /// Whether it does the same in each run, no other rank has a part in it,
+    /// and it is not too long to be recorded.
     bool isStraight = false;
     /// Of the run that was executed last: what a repeated one does, too.
     double kernelFlops = 0, productFlops = 0;

@@ -260,8 +260,15 @@ void Binder::bind(const format::While &loop, Instruction &instruction) {
   instruction.detail = "while";
   auto cond = inside(".cond", [&] { return bindList(loop.cond); });
   auto body = inside(".body", [&] { return bindList(loop.body); });
+  bool exchanges = std::ranges::any_of(cond, [](const Instruction &each) {
+    return std::holds_alternative<Start>(each.operation) ||
+           std::holds_alternative<Run>(each.operation) ||
+           std::holds_alternative<While>(each.operation) ||
+           std::holds_alternative<Case>(each.operation);
+  });
   instruction.operation =
-      While{std::move(cond), loop.predicate, std::move(body)};
+      While{std::move(cond), loop.predicate, std::move(body),
+            exchanges ? std::nullopt : loop.trips};
 }
 
 void Binder::bind(const format::Case &choice, Instruction &instruction) {

@@ -58,6 +58,9 @@ struct While {
   std::vector<Instruction> cond;
   BufferIndex predicate;
   std::vector<Instruction> body;
+  /// How often the body runs, if that is known and the condition, in which
+  /// nothing is exchanged, need not be computed.
+  std::optional<int64_t> trips = std::nullopt;
 };
 
 struct Case {
