@@ -51,11 +51,20 @@ static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
     return createLocalTransport(program.program,
                                 options.lateSeed ? Network() : options.network);
   }
-  auto create = kind == TransportKind::Ucx ? createUcxMover : createMpiMover;
-  return createMessageTransport(
-      program.program, place.processOf, place.process,
-      create(exchangeOf(place, "addresses of the transport")),
-      options.lateSeed ? Network() : options.network);
+  Exchange exchange = exchangeOf(place, "addresses of the transport");
+  std::unique_ptr<Mover> mover;
+  try {
+    mover = kind == TransportKind::Ucx ? createUcxMover(exchange)
+                                       : createMpiMover(exchange);
+  } catch (const Error &error) {
+    // Where NCCL must carry all, nothing of a step goes this way.
+    if (options.transport != TransportKind::Nccl)
+      throw;
+    mover = createNoMover(error.what());
+  }
+  return createMessageTransport(program.program, place.processOf, place.process,
+                                std::move(mover),
+                                options.lateSeed ? Network() : options.network);
 }
 
 Connections::Connections(const BoundProgram &program,

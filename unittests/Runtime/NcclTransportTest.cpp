@@ -265,6 +265,27 @@ TEST(NcclTransportTest, WaitingForARankThatDoesNotComeIsAborted) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
+TEST(NcclTransportTest, ProcessesOfDifferentHostIdsMayShareAGpu) {
+  auto program = programOf(2, {makeCollective("all_gather", {2, 3})});
+  Machine machine({.gpus = 1});
+  std::vector<std::shared_ptr<cuda::Gpu>> gpus = {
+      std::make_shared<cuda::Gpu>(machine.libraries(), 0), nullptr};
+  auto carries = [&](const char *own, const std::string &other) {
+    setenv("NCCL_HOSTID", own, 1);
+    auto exchange = [&](const std::string &mine) {
+      return std::vector<std::string>{mine, "1 " + std::string(32, '0') + "-" +
+                                                other};
+    };
+    auto transport =
+        createNcclTransport(program, gpus, machine.libraries(), exchange);
+    unsetenv("NCCL_HOSTID");
+    return transport->carries(0);
+  };
+  EXPECT_FALSE(carries("a b", "612062"));
+  EXPECT_TRUE(carries("a b", "62"));
+  EXPECT_FALSE(carries("", ""));
+}
+
 TEST(NcclTransportTest, ALargeAllReduceMovesTheLeastBytes) {
   constexpr int64_t ranks = 3, count = 3 * 64 * 1024;
   Collective sum = makeCollective("all_reduce", {count, 0, 0});

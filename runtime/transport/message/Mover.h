@@ -88,6 +88,8 @@ public:
 std::unique_ptr<Mover> createUcxMover(const Exchange &exchange);
 /// Messages by MPI, whose processes are those of `exchange`. Throws Error.
 std::unique_ptr<Mover> createMpiMover(const Exchange &exchange);
+/// Moves nothing: a message is an Error that says `why`.
+std::unique_ptr<Mover> createNoMover(std::string why);
 
 } // namespace whale::runtime
 

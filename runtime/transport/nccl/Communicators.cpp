@@ -19,13 +19,13 @@
 #include "cuda/Backoff.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <utility>
 
 namespace whale::runtime::nccl {
 
-template <size_t Count>
-static std::string hexOf(const char (&bytes)[Count]) {
+static std::string hexOf(std::span<const char> bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text;
   for (char each : bytes) {
@@ -54,10 +54,16 @@ static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
 }
 
 std::vector<std::string> Communicators::gpuOfRanks() const {
+  // NCCL takes processes that are told different ones for different hosts, so
+  // that they may share a GPU.
+  std::string_view host;
+  if (const char *given = std::getenv("NCCL_HOSTID"))
+    host = given;
   std::ostringstream mine;
   for (size_t rank = 0; rank < gpus.size(); ++rank)
     if (gpus[rank])
-      mine << rank << ' ' << hexOf(gpus[rank]->id().bytes) << '\n';
+      mine << rank << ' ' << hexOf(gpus[rank]->id().bytes) << '-' << hexOf(host)
+           << '\n';
   std::vector<std::string> all(gpus.size());
   forEachLine(exchange(mine.str()),
               [&](size_t rank, const std::string &id) { all.at(rank) = id; });
