@@ -251,4 +251,17 @@ TEST(MessageTransport, LeavesNothingOpen) {
   EXPECT_EQ(openFiles(), before);
 }
 
+TEST(MessageTransport, WithoutALibraryAMessageIsAnError) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport =
+      createMessageTransport(program, {0, 1}, 0, createNoMover("no library"));
+  int32_t value = 1;
+  auto send = [&] {
+    transport->wait(0, transport->start(0, 0, &value, nullptr));
+  };
+  EXPECT_THROW(send(), Error);
+  transport->abort();
+  EXPECT_TRUE(transport->settle());
+}
+
 } // namespace
