@@ -44,11 +44,7 @@ MIXED = json.dumps(
             for name in ("sm_80", "sm_90", "cpu")
         },
         "nodes": [
-            {
-                "devices": [
-                    {"kind": name} for name in ("sm_80", "sm_90", "cpu")
-                ]
-            }
+            {"devices": [{"kind": name} for name in ("sm_80", "sm_90", "cpu")]}
         ],
     }
 )
@@ -161,9 +157,7 @@ def check(name: str, seed: int) -> list[str]:
             )
     finally:
         del os.environ[VARIABLE]
-    problems = gpu_steps.compare(
-        name, expected, found, "differs between steps"
-    )
+    problems = gpu_steps.compare(name, expected, found, "differs between steps")
     for results in processes:
         problems += gpu_steps.compare(
             f"{name} in processes", expected, [results], ""

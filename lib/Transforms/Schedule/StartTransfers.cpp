@@ -561,9 +561,8 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     std::vector<size_t> rank(order->order.size());
     for (auto [position, transfer] : llvm::enumerate(order->order))
       rank[transfer] = position;
-    parallelFor(&getContext(), 0, schedules.size(), [&](size_t i) {
-      schedules[i].write(rank, order->times[i]);
-    });
+    parallelFor(&getContext(), 0, schedules.size(),
+                [&](size_t i) { schedules[i].write(rank, order->times[i]); });
   }
 };
 
