@@ -1,0 +1,192 @@
+//===- Report.cpp - What an executor says of its steps ----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Progress while a step runs, for the job that watches it; afterwards what was
+// computed and moved, and how long it took, for statistics, traces, profiles.
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/DescribeProfile.h"
+#include "executor/Executor.h"
+#include "executor/ModelStep.h"
+
+#include <algorithm>
+
+namespace whale::runtime {
+
+/// "ranks 1, 3 and others".
+static std::string listOf(const std::vector<int64_t> &ranks) {
+  constexpr size_t most = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(most, ranks.size()); ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text + (ranks.size() > most ? " and others" : "");
+}
+
+/// The other ranks that a rank exchanges data with.
+static std::vector<int64_t> peersOf(const format::Collective &collective,
+                                    int64_t rank) {
+  std::vector<int64_t> peers;
+  for (const Group &group : collective.groups)
+    if (std::ranges::count(group, rank))
+      std::ranges::remove_copy(group, std::back_inserter(peers), rank);
+  return peers;
+}
+
+/// The label of the first wait for a channel, also inside loops and cases.
+static const std::string *
+findLabel(const std::vector<Instruction> &instructions, int64_t channel) {
+  auto among =
+      [&](std::initializer_list<const std::vector<Instruction> *> all) {
+        const std::string *found = nullptr;
+        for (const std::vector<Instruction> *list : all)
+          found = found ? found : findLabel(*list, channel);
+        return found;
+      };
+  for (const Instruction &instruction : instructions) {
+    const std::string *found = nullptr;
+    const auto &operation = instruction.operation;
+    if (const auto *wait = std::get_if<Wait>(&operation))
+      found = wait->channel == channel ? &instruction.label : nullptr;
+    else if (const auto *loop = std::get_if<While>(&operation))
+      found = among({&loop->cond, &loop->body});
+    else if (const auto *choice = std::get_if<Case>(&operation))
+      for (const std::vector<Instruction> &branch : choice->branches)
+        found = found ? found : among({&branch});
+    if (found)
+      return found;
+  }
+  return nullptr;
+}
+
+std::string Executor::labelOf(int64_t rank, int64_t channel) const {
+  const std::string *label =
+      findLabel(program.boundClassOf(rank).instructions, channel);
+  return label ? *label : program.program.channels.at(channel)->kind;
+}
+
+Progress Executor::progress() const {
+  Progress result;
+  int64_t first = place.local.front(), last = place.local.back();
+  result.ranks = first == last ? "rank " + std::to_string(first)
+                               : "ranks " + std::to_string(first) + " to " +
+                                     std::to_string(last);
+  result.isInStep = isInStep;
+  result.isInRelayout = isInRelayout;
+  result.steps = steps;
+  result.slowestStep = slowestStep;
+  for (int64_t number : place.local) {
+    const Rank &rank = ranks[number];
+    result.count += rank.executed;
+    const Instruction *current = rank.current;
+    if (!current)
+      continue;
+    std::string where = "rank " + std::to_string(number);
+    std::optional<int64_t> channel = connections.awaited(number, *current);
+    if (channel) {
+      std::vector<int64_t> peers =
+          peersOf(*program.program.channels.at(*channel), number);
+      result.waiting = where + " waits in '" + labelOf(number, *channel) + "'" +
+                       (peers.empty() ? "" : " for " + listOf(peers));
+    } else {
+      result.busy = where + " is in '" + current->label + "'";
+    }
+  }
+  if (isInRelayout)
+    result.waiting = "rank " + std::to_string(first) +
+                     " waits in a relayout, outside of a step";
+  return result;
+}
+
+std::string Executor::describe(const Profile &profile) {
+  threads.wait({});
+  // All devices are equal, and measuring one takes a while.
+  return describeProfile(
+      profile, program, modelSeconds(profile, program, options.network),
+      [&](const Instruction &instruction) {
+        return leastSeconds(place.local.front(), instruction);
+      },
+      [&](const Instruction &instruction) {
+        return ranks[place.local.front()].device->algorithmOf(instruction);
+      });
+}
+
+void Executor::addTo(Profile &profile, double seconds) const {
+  Profile step = {1, seconds, {}};
+  for (const Rank &rank : ranks)
+    step.ranks.push_back(rank.spent);
+  profile.add(step);
+}
+
+int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
+                                const Bindings &results) const {
+  std::vector<std::pair<const void *, int64_t>> memory;
+  for (const Bindings *bindings : {&arguments, &results})
+    for (const auto &shards : *bindings)
+      if (shards[rank])
+        memory.emplace_back(shards[rank]->data.get(), shards[rank]->bytes);
+  std::ranges::sort(memory);
+  int64_t bytes = ranks[rank].fixedBytes;
+  for (size_t i = 0; i < memory.size(); ++i)
+    if (i == 0 || memory[i].first != memory[i - 1].first)
+      bytes += memory[i].second;
+  return bytes;
+}
+
+double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
+  if (instruction.flops <= 0 && instruction.bytes <= 0)
+    return 0;
+  return ranks[rank].device->leastSeconds(instruction.flops, instruction.bytes,
+                                          instruction.product);
+}
+
+Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
+  Trace::Cost cost;
+  cost.detail = instruction.detail;
+  cost.algorithm = ranks[rank].device->algorithmOf(instruction);
+  cost.flops = instruction.flops;
+  cost.bytes = instruction.bytes;
+  cost.leastSeconds = leastSeconds(rank, instruction);
+  cost.lines = *instruction.lines;
+  cost.moment = ranks[rank].moment;
+  if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
+    const format::Collective &collective =
+        *program.program.channels.at(wait->channel);
+    const Transfer &transfer = ranks[rank].transfers[wait->transfer];
+    cost.exchange = {collective.kind,           transfer.traffic.sent,
+                     transfer.traffic.received, transfer.traffic.waitedSeconds,
+                     transfer.totalSeconds,     peersOf(collective, rank)};
+  }
+  return cost;
+}
+
+void Executor::record(int64_t rank, const Instruction &instruction,
+                      Trace::Clock::time_point begin,
+                      Trace::Clock::time_point end) {
+  // A transfer appears by its wait.
+  if (std::holds_alternative<Start>(instruction.operation))
+    return;
+  Rank &self = ranks[rank];
+  const auto *wait = std::get_if<Wait>(&instruction.operation);
+  if (!self.spent.empty()) {
+    Profile::Spent &spent = self.spent[instruction.number];
+    ++spent.count;
+    spent.seconds += std::chrono::duration<double>(end - begin).count();
+    if (wait) {
+      const Transfer &transfer = self.transfers[wait->transfer];
+      spent.seconds += transfer.startSeconds;
+      spent.waitedSeconds += transfer.traffic.waitedSeconds;
+      spent.linkSeconds += transfer.traffic.linkSeconds;
+    }
+  }
+  if (self.trace)
+    self.trace->add(rank, instruction.label, costOf(rank, instruction),
+                    wait ? Queue::Communication : Queue::Compute, begin, end);
+}
+
+} // namespace whale::runtime
