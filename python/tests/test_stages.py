@@ -105,6 +105,37 @@ def test_scan_over_layers(count, cluster, remat):
 
 
 @pytest.mark.parametrize(
+    "count, cluster, micro_batches", [(3, 4, 2), (4, 5, 1)]
+)
+def test_a_shared_weight_in_stages_of_other_sizes(
+    count, cluster, micro_batches
+):
+    """The gradient of a loop's weight goes through stages of 1 and 2 devices.
+
+    What one stage has of it is a term of the next one's sum.
+    """
+    config = {"num_task_graph": count, "num_micro_batch": micro_batches}
+    wh.init(wh.Config(config))
+    keys = jax.random.split(jax.random.key(0), 3)
+    shapes = (6, 6), (5, 6), (12, 5)
+    w, v, x = map(jax.random.normal, keys, shapes)
+
+    def loss(w, v, x):
+        def cell(h, x):
+            h = jnp.tanh(x @ v + h @ w)
+            return h, h
+
+        h, every = jax.lax.scan(
+            cell, jnp.zeros((len(x), 6)), jnp.stack([x, x * 2, x - 1])
+        )
+        return jnp.sum((h + every.mean(0)) ** 2)
+
+    step = jax.value_and_grad(loss, (0, 1))
+    compiled = wh.jit(step, cluster=cluster, batch_argnums=2)
+    close(compiled(w, v, x), jax.jit(step)(w, v, x), 1e-4)
+
+
+@pytest.mark.parametrize(
     "count, strategy, cluster, dtype",
     [
         (4, None, 4, jnp.float32),

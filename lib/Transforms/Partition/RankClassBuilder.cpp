@@ -319,9 +319,10 @@ LogicalResult RankClassBuilder::visitTaskGraph(TaskGraphOp graph) {
   return success();
 }
 
-/// Whether devices have all that they had, or need it no more.
+/// Whether devices have all that they had, or need it no more. Where a value
+/// becomes partial, one replica keeps it and the others get an identity.
 bool RankClassBuilder::isNothing(const Step &step) {
-  return step.kind == StepKind::LocalSlice &&
+  return step.kind == StepKind::LocalSlice && !step.to.isPartial() &&
          llvm::all_of(step.to.devices(), [&](DeviceId device) {
            std::optional<Box> from = step.from.box(device);
            std::optional<Box> to = step.to.box(device);

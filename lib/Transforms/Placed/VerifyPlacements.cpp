@@ -229,11 +229,6 @@ private:
       return reshard.emitOpError("is from ")
              << reshard.getFrom().getValue().str() << ", and its operand is "
              << given.getValue().str();
-    const Placement &wanted = reshard.getTo().getValue();
-    if (wanted.isPartial() && !given.getValue().isPartial())
-      return reshard.emitOpError("is from ")
-             << given.getValue().str() << " to " << wanted.str()
-             << ", and what is whole are no terms";
     return success();
   }
 

@@ -439,16 +439,6 @@ func.func @main(%x: tensor<f32> {whale.placement = #both}) -> tensor<f32> {
 
 // -----
 
-#both = #whale.placement<[8] replicate 2 on [0, 1]>
-#terms = #whale.placement<[8] partial sum 2 on [0, 1]>
-func.func @main(%x: tensor<8xf32> {whale.placement = #both}) -> tensor<8xf32> {
-  // expected-error@+1 {{is from [8] replicate 2 on [0, 1] to [8] partial sum 2 on [0, 1], and what is whole are no terms}}
-  %0 = whale.reshard %x from #both to #terms : tensor<8xf32>
-  return %0 : tensor<8xf32>
-}
-
-// -----
-
 // Every device that goes through a loop knows whether to go on.
 #both = #whale.placement<[8] replicate 2 on [0, 1]>
 #bit = #whale.placement<[] on [0]>
