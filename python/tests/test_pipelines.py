@@ -132,6 +132,34 @@ def test_stages_of_other_kinds_and_degrees() -> None:
     check({"num_micro_batch": 2}, scope, 3)
 
 
+def test_a_stage_computes_again_from_what_it_has_received() -> None:
+    """The last micro-batch has one sample, which one device computes."""
+    wh.init(wh.Config({"num_micro_batch": 4}))
+
+    @jax.checkpoint
+    def layer(x: jax.Array, weight: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ weight)
+
+    def loss(params: list[jax.Array], x: jax.Array, y: jax.Array) -> jax.Array:
+        with wh.split(2):
+            x = jnp.sin(x @ params[0]) @ params[1]
+        with wh.replicate(2):
+            x = layer(layer(x, params[0]), params[1]) @ params[2]
+            return jnp.mean((x - y) ** 2)
+
+    shapes = (5, 6), (6, 5), (5, 3), (7, 5), (7, 3)
+    keys = jax.random.split(jax.random.key(0), len(shapes))
+    *params, x, y = map(jax.random.normal, keys, shapes)
+    step = jax.value_and_grad(loss)
+    program = wh.jit(step, cluster=4, batch_argnums=(1, 2))
+    for one, other in zip(
+        jax.tree.leaves(jax.jit(step)(params, x, y)),
+        jax.tree.leaves(program(params, x, y)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

@@ -292,7 +292,8 @@ bool RankClassBuilder::communicates(Operation *op) const {
   const ResolvedReshard &resolved = reshards.at(reshard);
   if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier))
     return !find(earlier.getResult()) &&
-           !(open && open->contains(earlier.getResult()));
+           !(open && open->contains(earlier.getResult())) &&
+           communicates(earlier);
   return !llvm::all_of(resolved.steps, isNothing);
 }
 
@@ -331,15 +332,18 @@ bool RankClassBuilder::isNothing(const Step &step) {
 }
 
 LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
-  const ResolvedReshard &resolved = reshards.at(op);
-  if (auto earlier = cast_if_present<ReshardOp>(resolved.earlier)) {
+  // Not there if it is yet to be received, or if a segment has made it without
+  // communication and for itself alone.
+  auto earlier = cast_if_present<ReshardOp>(reshards.at(op).earlier);
+  if (earlier) {
     if (!holds(earlier))
       return success();
-    if (!lookup(earlier) && failed(visitReshard(earlier)))
-      return failure();
-    map(op.getResult(), lookup(earlier));
-    return success();
+    if (Value local = lookup(earlier)) {
+      map(op.getResult(), local);
+      return success();
+    }
   }
+  const ResolvedReshard &resolved = reshards.at(earlier ? earlier : op);
   auto type = cast<RankedTensorType>(op.getType());
   Value value = lookup(op.getInput());
   int64_t channel = resolved.firstChannel;
@@ -378,8 +382,11 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   if (value &&
       cast<RankedTensorType>(value.getType()).getShape() != wanted.getShape())
     value = hlo::ReshapeOp::create(builder, op->getLoc(), wanted, value);
-  if (value)
+  if (value) {
     map(op.getResult(), value);
+    if (earlier)
+      map(earlier.getResult(), value);
+  }
   return success();
 }
 

@@ -20,3 +20,51 @@ module {
     return %1 : tensor<8xf32>
   }
 }
+
+// -----
+
+// A task graph drops what a device has of a value, for which nothing moves, and
+// so does a later one of the moment, from what is left of the first.
+
+// CHECK-LABEL: func.func @rank_class_0
+// CHECK: %[[ONE:.*]]:2 = call @segment_0(%arg0)
+// CHECK: %[[ALL:.*]] = whale.broadcast %[[ONE]]#1
+// CHECK: call @segment_1(%[[ONE]]#0, %[[ALL]],
+// CHECK-LABEL: func.func @rank_class_1
+// CHECK-NOT: call
+// CHECK-LABEL: func.func private @segment_0
+// CHECK: %[[TANH:.*]] = stablehlo.tanh
+// CHECK: %[[SINE:.*]] = stablehlo.sine
+// CHECK: return %[[TANH]], %[[SINE]]
+#both = #whale.placement<[4] replicate 2 on [0, 1]>
+#first = #whale.placement<[4] on [0]>
+module {
+  whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0, 1]]
+  func.func @main(%a: tensor<4xf32> {whale.placement = #both})
+      -> (tensor<4xf32> {whale.placement = #first}) {
+    %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
+        attributes {whale.placements = [#first]}
+        : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1:2 = whale.task_graph "one" forward on @vd0
+          -> tensor<4xf32>, tensor<4xf32> {
+        %5 = stablehlo.tanh %x {whale.placements = [#both]} : tensor<4xf32>
+        %6 = whale.reshard %5 from #both to #first : tensor<4xf32>
+        %7 = stablehlo.sine %6 {whale.placements = [#first]} : tensor<4xf32>
+        whale.yield %5, %7 : tensor<4xf32>, tensor<4xf32>
+      }
+      %2 = whale.reshard %1#1 from #first to #both : tensor<4xf32>
+      %3 = whale.reshard %1#0 from #both to #first : tensor<4xf32>
+      %4 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.cosine %2 {whale.placements = [#both]} : tensor<4xf32>
+        %6 = whale.reshard %5 from #both to #first : tensor<4xf32>
+        %7 = stablehlo.multiply %6, %3 {whale.placements = [#first]}
+            : tensor<4xf32>
+        whale.yield %7 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
