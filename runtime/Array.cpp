@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A handle shares a State with its copies; the State holds a Value, the shards
+// and the step that makes them. Donation takes the Value out of the State, for
+// all handles; what runs a step keeps only the Value. Gathering copies each
+// distinct box once. A new layout of the same view is pieced together shard by
+// shard; one of another view goes through the whole tensor, which is gathered
+// unless a rank has all of it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Array.h"
 

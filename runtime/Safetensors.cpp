@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Reading checks the whole header first, and copies nothing: tensors are
+// pointers into the mapped file. Byte ranges are sorted and must follow one
+// another, from the first byte of data to the last. Writing needs memory for
+// one tensor at a time.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Safetensors.h"
 

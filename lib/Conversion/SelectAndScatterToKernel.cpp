@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: select_and_scatter, as the gradient of a max pool has it. Out: one
+// kernel, in one of three forms.
+//
+// Windows of at most 32 elements without overlap or padding: each writes the
+// elements that it holds, in any order. Else on the processor: each window in
+// turn adds to the element that it selects; the time is the source's size times
+// the window's. Else on a GPU: each element of the result looks through the
+// windows that may select it, so that no two threads write to one element; its
+// time is up to the square of the window's size.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The body of a reduction is cloned, and the types of its arguments, results
+// and constants are replaced by wider ones. It keeps its own types where an
+// operation depends on them: where one converts, reads bits, has a region, or
+// uses a value of its surroundings that is no splat constant. Constants from
+// outside are copied into the clone. A body that only chooses among its
+// arguments, as a maximum does, rounds nothing, and is widened to f32 at most.
+//
+//===----------------------------------------------------------------------===//
 
 #include "WideReducer.h"
 #include "ScalarOps.h"

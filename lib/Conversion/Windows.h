@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What the lowerings of windows and reductions to loops share. A window has a
+// size, stride, dilations and padding in each dimension; findPlace computes
+// where one of its elements is in the input, and whether that is inside. The
+// loops are emitted for the processor, where a kernel's range is that of the
+// first dimension, or with `blocks` for a GPU, where it is that of all
+// elements.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_LIB_CONVERSION_WINDOWS_H
 #define WHALE_LIB_CONVERSION_WINDOWS_H

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the text of a StableHLO module. Out: a program directory, or one error.
+// Each level's pipeline runs in turn.
+//
+// What devices need is known once buffers are planned. Where one lacks memory,
+// transfers are started as late as possible; if that is not enough, the module
+// is restored from a copy, and lowered once more with other devices for the
+// stages, or with corrected estimates. Remarks and warnings are held back until
+// then: those about a plan that is dropped are forgotten. Cost: at most two
+// lowerings, and two copies of the module at a time.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Program/Compile.h"
 

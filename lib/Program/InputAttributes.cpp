@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One walk over the module: each discardable attribute is looked up in the
+// table of those that input may have, and compared with where it is (arguments
+// of @main, the outermost module) and with the number of devices. The same for
+// JAX's attributes of donated arguments. The first error ends the walk.
+//
+//===----------------------------------------------------------------------===//
 
 #include "InputAttributes.h"
 

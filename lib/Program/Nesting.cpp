@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One pass over the characters, without a parser: a stack of the brackets that
+// are open, the minus signs in a row, the operators of an expression. Strings
+// and comments are skipped. '<' and '>' may be comparisons, so any other
+// closing bracket closes the '<' that are open inside of it. For each alias its
+// depth and its length, written out, are kept when it is defined, so that a use
+// of it takes constant time.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Program/Nesting.h"
 

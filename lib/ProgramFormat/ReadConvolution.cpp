@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the JSON fields of a convolution, and the buffers that it names. Out: a
+// Convolution whose fields agree with each other and with the buffers, or an
+// error with the path of the field at fault. The shape of the result is
+// computed from the operands and compared with that of its buffer; extents,
+// windows and the number of products are bounded.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Reader.h"
 #include "whale/ProgramFormat/Error.h"

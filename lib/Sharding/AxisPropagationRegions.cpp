@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How layouts pass through operations with regions. A value that a loop carries
+// has one layout before, in and after the loop: candidates are tried until
+// nothing changes. The branches of a case agree on the layout of each result. A
+// sum over micro-batches stays partial where one of them leaves it so, and is
+// reduced once.
+//
+// Cost: each round of a loop visits its body anew, at most six times. In nested
+// loops the rounds multiply, so all loops share a budget of them (see run);
+// when it is used up, a visit takes one round.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -36,13 +48,11 @@ void AxisPropagation::clear(Region &region) {
   });
 }
 
-/// A carried value has one layout before, in and after the loop. It starts
-/// with that of its initial value; where the body makes another one of a value
-/// that starts free (stacked outputs, random bits), whole or zero (an
-/// accumulated gradient, which then stays partial and is reduced once after the
-/// loop), that one is tried, until nothing changes. A partial sum that the body
-/// only adds to stays one. Each round visits the loops inside anew: where loops
-/// are nested so deep that it would take too many, the first round counts.
+/// The layout of a carried value starts with that of its initial value; where
+/// the body makes another one of a value that starts free (stacked outputs,
+/// random bits), whole or zero (an accumulated gradient, which then stays
+/// partial and is reduced once after the loop), that one is tried. A partial
+/// sum that the body only adds to stays one.
 void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
   auto loop = cast<hlo::WhileOp>(op);
   Block &body = loop.getBody().front();

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Values that are one and the same on both sides of a region, or of the step
+// (results that feed arguments), are joined by union-find. Each set of them has
+// one list of cuts for each dimension. A round refines these by the rule of
+// each operation, forward and then backward, since cuts travel both ways. Cuts
+// are only added, and those of a dimension divide one another, so it ends.
+// Cost: a round is linear in the operations.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Factorization.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
@@ -58,8 +67,6 @@ Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds,
     if (rule && !movesUnevenMoment(op))
       rules.push_back({op, *rule});
   });
-  // Cuts only ever grow and are divisors, so this ends; forward and backward
-  // in turn, since cuts travel both ways.
   bool changed = true;
   while (changed) {
     changed = false;

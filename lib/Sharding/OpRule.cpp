@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What is common to all rules: the builder by which the families of operations
+// (elementwise, shapes, reductions, contractions, indexing) write theirs,
+// getOpRule, which asks one family after the other, and the translation between
+// a piece of a dimension and a part of a factor. A dimension without a factor
+// gets one that is blocked. A window over an image of R rows with P positions
+// has one shared factor of gcd(R, P): each part then has whole rows and whole
+// positions.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/OpRule.h"
 #include "OpRuleBuilder.h"

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the region of a reduction, or a value. Out: the reduction that it is, its
+// identity, whether the value is that. A region counts only if it is one
+// commutative operation on its two arguments; on truth values a sum is *or* and
+// a product *and*; of complex numbers none counts. A value is known if it is a
+// splat constant that was only broadcast, reshaped, transposed or sliced.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Reducers.h"
 #include "mlir/IR/Matchers.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a box of a buffer, and the boxes that are copied or reduced into it. Out:
+// launches on a stream. Dimensions that are contiguous in all buffers are
+// merged. A copy that is then one run is a memcpy; all else launches a kernel,
+// with extents and strides as its parameter, and a thread for each element or
+// part of one. The dimensions beyond its six are a launch for each of their
+// points. The PTX is loaded by `prepare`, one module for each kind of element
+// and reduction.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/BoxKernels.h"
 

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a bound program and the shards of its arguments and results. Out: the
+// results, with statistics, a trace or a profile where these are asked for. A
+// rank puts its instructions on its device's compute queue one after the other.
+// A transfer is put on the communication queue, behind what the compute queue
+// has by then; its wait makes the compute queue wait. Loops and branches on
+// data read a scalar back. A rank that does the same in each run, without
+// transfers, is offered to the device to be recorded. The first error stops all
+// ranks.
+//
+//===----------------------------------------------------------------------===//
 
 #include "executor/Executor.h"
 
@@ -199,8 +210,6 @@ void Executor::runRank(int64_t rank, const Step &step) {
       self.stats.argumentBytes += shards[rank]->bytes;
 }
 
-/// Whether these instructions are the same in each run, and no other rank has
-/// a part in them.
 /// How many operations a run of them has, in loops that are counted, too;
 /// infinite where that depends on data, or other ranks have a part in it.
 static double countStraight(const std::vector<Instruction> &instructions) {

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Two collectives: all processes compare what decides the bits of the results,
+// then each tells all others its machine, host and cores. From this list every
+// process computes the same answer, or the same error. Ranks are dealt to
+// processes in consecutive runs, as even as can be. Unless it is given, the
+// number of a rank's threads is the cores of its process, or of its machine,
+// divided by the ranks there: the least of all.
+//
+//===----------------------------------------------------------------------===//
 
 #include "job/Handshake.h"
 

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// TCP over IPv4 and IPv6. On all interfaces one IPv6 socket listens for both,
+// where the kernel has IPv6. Connecting tries every address of the host, and
+// again, after pauses of 20 ms that double up to 500 ms, until the given time:
+// the listener may start later. A host that does not answer is waited for no
+// longer than that.
+//
+//===----------------------------------------------------------------------===//
 
 #include "job/Sockets.h"
 

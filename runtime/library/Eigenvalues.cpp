@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a request with types, shapes and the modes of a LAPACK routine (gesdd,
+// syevd, geev, gees). Out: a function that calls it for each matrix of a batch.
+// Matrices are column-major: a tensor of [n, m] is an m by n matrix. gesdd and
+// syevd are called below LAPACKE's usual interface, to give them at least the
+// workspace of Workspace.h. geev's eigenvectors of real matrices, which come as
+// real and imaginary columns, are joined to complex ones. A matrix with a NaN
+// is not computed; its info says so.
+//
+//===----------------------------------------------------------------------===//
 
 #include "library/Lapack.h"
 #include "library/Workspace.h"

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program as it was read. Out: for each rank class its instructions with
+// the kernels and library functions that they call, found by name, and the
+// labels, lines and costs that traces show. A function is bound once for each
+// class that runs it, since its local buffers lie elsewhere in each. Errors
+// name the path of the field. Cost: linear in the instructions of the classes
+// and of the functions that they run.
+//
+//===----------------------------------------------------------------------===//
 
 #include "program/BoundProgram.h"
 

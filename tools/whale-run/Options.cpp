@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The options of whale-run, and the parsing of those that are lists, addresses
+// or fractions. Ranges are checked here, before anything is loaded, and so is
+// what CLI11's own checks let pass: empty items of a list, text that is no
+// number.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Options.h"
 

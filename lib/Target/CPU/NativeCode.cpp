@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module of LLVM IR and the name of a processor. Out: an object file, and
+// of several object files a shared library. LLVM's O2 pipeline optimizes the
+// module, with loops and straight-line code vectorized. ld.lld links it, as a
+// child process, with libm, libmvec, libgcc and libc, where the dynamic linker
+// finds them on this machine. Every failure, that of a full disk or of a linker
+// that crashes included, is returned as text.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Target/CPU/NativeCode.h"
 #include "whale/ProgramFormat/Processor.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: @main with `num_task_graph`. Out: on each operation its phase, and the
+// strategy of its stage. The forward operations are units in topological order,
+// and a loop that can be split has one for each iteration; the planner
+// (cutStages) says where to cut, from the costs of CutCosts.h. Then each
+// operation takes the stage of its unit, loops that several stages share are
+// split, all else joins a stage as in whale-import-scopes, and what depends on
+// no argument is copied into each stage that uses it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../DeviceRequests.h"
 #include "CutTaskGraphs/CutCosts.h"

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The table of expansions: for each operation of chlo a pattern, most of them a
+// formula of ExpandChlo/Expr.h that is computed in f32, or in f64 for f64. What
+// replaces an operation keeps its strategy and phase. Custom calls are expanded
+// first, since some of them become operations of chlo; comparators that nothing
+// refers to any more are erased. An operation of chlo that is left is an error.
+//
+//===----------------------------------------------------------------------===//
 
 #include "CarryAttributes.h"
 #include "ExpandChlo/Expr.h"

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: @main, all calls inlined, with name paths as locations. Out: a strategy
+// and a phase on each operation. First the path of each operation is read, each
+// location once, and what it says is listed in program order. From the list
+// each TaskGraph gets its number, in order of first use; a backward operation
+// gets that of the forward scope it is paired with (CallPairing.h). Then what
+// no path says is filled in, by the rules of StepAnalysis.h.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ImportScopes/StackedRows.h"
 #include "ImportScopes/StepAnalysis.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Visits the operations of @main in order. An operation outside of
+// micro-batches, and each collective, goes into the rank class's function; what
+// a micro-batch computes between two collectives goes into the segment that is
+// open, and what that lacks becomes its input. A reshard becomes one collective
+// for each step of its resolution in which this device takes part. What a
+// micro-batch receives is received when it is first used. RankClassLoops.cpp
+// has the loops over micro-batches, and repeats turns.
+//
+//===----------------------------------------------------------------------===//
 
 #include "RankClassBuilder.h"
 

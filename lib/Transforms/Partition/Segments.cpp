@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// While a segment is written, its inputs are what it uses. When it is closed,
+// its outputs are the values that an operation outside of it uses; those that
+// are inputs or constants are passed around it. pruneSegments drops dead
+// results, from the last segment on, until nothing changes; each change
+// collects the calls again. addSegments compares functions of equal hash alone;
+// hashes are computed in parallel.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Segments.h"
 

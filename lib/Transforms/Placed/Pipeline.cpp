@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the task graphs of a loop over micro-batches, with their devices. Out:
+// stages and slots, and with costs the problem that the planner schedules.
+// Devices that task graphs share are joined to stages. Forwards take slots in
+// program order: the first one of their stage that is not before those of their
+// producers, or a new one. Backwards take the slots of the forwards of their
+// name, from the last to the first. Costs are those of the loop's first region.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Pipeline.h"
 

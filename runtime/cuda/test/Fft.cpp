@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the calls of cuFFT that device/cuda makes. Out: a transform, as an
+// operation of the stream, that the library functions of the processor compute.
+// A fault for what cuFFT refuses or leaves undefined: a plan that is made
+// during a capture, an execution without a work area, data that is not aligned.
+// The input of a transform to real numbers is overwritten, since cuFFT may.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"
 #include "cuda/test/DriverCalls.h"

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Products of f32 are oneDNN's. Other types, and extents above 32 bits, take
+// blockedGemm, whose bits depend neither on its panels nor on the threads.
+// Strided matrices are copied to dense ones and back, by tiles where they are
+// in memory column by column.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/cpu/Gemm.h"
 

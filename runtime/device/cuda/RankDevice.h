@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The class behind createCudaDevice. RankProducts.cpp implements products,
+// convolutions and library calls, CudaDevice.cpp all else. It keeps what is
+// found or made once: the events of each queue in a ring, kernels and calls by
+// instruction, products by the alignment of their operands, workspaces that
+// only grow, and the recorded graphs by the addresses of their buffers.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
 #define WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H

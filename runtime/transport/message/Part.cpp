@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a collective and a rank. Out: the messages that the rank sends and
+// receives, and what it does with them. In an all-reduce each member reduces
+// one slice and sends that to all others; in a small one each reduces
+// everything. In all other kinds a rank has one message for each peer. A
+// message goes directly from or to the buffer if it is one run there, and is no
+// term of a sum; else through staging memory. Cost: linear in the cells of all
+// receivers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "transport/message/Part.h"
 

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// An index in the body is followed to factor * iteration + offset, through sums
+// and differences of the counter and constants. Where iteration after iteration
+// reads, or fills, the next or the previous row of an array, and all of it, a
+// piece of the loop takes only its own rows, and the index is shifted. All
+// other carried values pass from one piece to the next. The body is cloned once
+// for each piece.
+//
+//===----------------------------------------------------------------------===//
 
 #include "SplitLoop.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

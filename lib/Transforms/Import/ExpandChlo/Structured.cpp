@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// top_k is a stable sort of the whole dimension with its indices, and a slice
+// of both: it costs the sort, whatever k is. mulhi is a product in twice the
+// bits. ragged_dot is one dot_general over a copy of the left operand for each
+// group, zero outside of the group's rows: it does the work of a dense product
+// for each group.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Structured.h"
 #include "whale/Dialect/CHLO/IR/CHLOOps.h"

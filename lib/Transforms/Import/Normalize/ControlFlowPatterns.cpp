@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What these patterns leave of control flow: loops whose carried values change,
+// and `case` with an index that is not constant. `if` becomes `case`, a
+// constant index or predicate its branch; carried values that no iteration
+// changes become values from outside, all those of a loop in one rewrite;
+// barriers are dropped.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

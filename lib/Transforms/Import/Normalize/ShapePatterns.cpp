@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Pairs of broadcasts, reshapes or transposes become one; those that change
+// nothing go. Constants are folded where that makes nothing larger: splats
+// through all, others through reshape and transpose only, in time linear in
+// their elements. A conversion of a splat to a float type is folded, rounded to
+// the nearest; one that overflows is left to the target. `dot` becomes
+// `dot_general`.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The strategies become seeds and options of AxisPropagation, which runs once
+// for each axis: first everything follows the mini-batch, which is the layout
+// along the repetitions of groups; then inside a group, where parameters of
+// split TaskGraphs are seeded as split. Which of their pieces is chosen by
+// trials (chooseSplits): each propagates over the whole function and gives the
+// seconds of a step. Trials run in parallel, at most as many as mostTrials
+// says. A mesh that the program names is seeded by its shardings instead.
+//
+//===----------------------------------------------------------------------===//
 
 #include "StepLayouts.h"
 

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the meshes, and the layout of every value along each of their axes. Out:
+// placements, in attributes of arguments and operations. A result has the
+// placement in which it is made, an operand the one in which it is wanted:
+// where the two differ, whale-insert-reshards moves the value. Task graphs get
+// none (their operations have them), nor do the bodies of reductions.
+//
+//===----------------------------------------------------------------------===//
 
 #include "WritePlacements.h"
 
