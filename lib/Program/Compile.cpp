@@ -25,6 +25,7 @@
 #include "PlanSummary.h"
 #include "PrepareInput.h"
 #include "ReadResources.h"
+#include "Reporter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -59,109 +60,6 @@ using namespace mlir;
 
 namespace whale {
 namespace {
-
-std::string describe(FileLineColLoc position) {
-  if (position.getLine() == 0)
-    return position.getFilename().str();
-  return (Twine(position.getFilename().getValue()) + ":" +
-          Twine(position.getLine()) + ":" + Twine(position.getColumn()))
-      .str();
-}
-
-std::string describe(Location loc) {
-  if (std::optional<FileLineColLoc> position = findPosition(loc))
-    return describe(*position);
-  std::string name;
-  loc->walk([&](Location part) {
-    if (auto named = dyn_cast<NameLoc>(part))
-      name = named.getName().str();
-    return name.empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return name;
-}
-
-/// Passes diagnostics on: the first error, and remarks if they are wanted.
-/// Whatever isn't an error is held back until it is known that it stays true.
-class Reporter {
-public:
-  Reporter(CompileHandler handler, bool remarks, StringRef source)
-      : handler(handler), remarks(remarks), source(source) {}
-
-  void report(Diagnostic &diagnostic) {
-    std::string text = diagnostic.str();
-    if (StringRef(text).contains("unregistered dialect"))
-      text = explainUnknown(diagnostic.getLocation());
-    std::string location = describe(diagnostic.getLocation());
-    if (std::optional<FileLineColLoc> caller =
-            findCaller(diagnostic.getLocation()))
-      text += "; called from " + describe(*caller);
-    for (Diagnostic &note : diagnostic.getNotes()) {
-      std::string place = describe(note.getLocation());
-      text += "; ";
-      if (!place.empty() && place != location)
-        text += place + ": ";
-      text += note.str();
-    }
-    std::lock_guard<std::mutex> lock(mutex);
-    switch (diagnostic.getSeverity()) {
-    case DiagnosticSeverity::Error:
-      error(location, text);
-      break;
-    case DiagnosticSeverity::Remark:
-      if (remarks)
-        hold(CompileMessage::Remark, location, text);
-      break;
-    default:
-      hold(CompileMessage::Warning, location, text);
-    }
-  }
-
-  void error(const std::string &location, const std::string &text) {
-    passOn();
-    if (!failed)
-      handler({CompileMessage::Error, format::diagnosticLine(location),
-               format::diagnosticLine(text)});
-    failed = true;
-  }
-
-  /// What is held back: how much of it, all but the first `count` forgotten,
-  /// and all handed over.
-  size_t getNumHeld() const { return held.size(); }
-  void forget(size_t count) { held.resize(std::min(count, held.size())); }
-  void passOn() {
-    for (const CompileMessage &message : held)
-      handler(message);
-    held.clear();
-  }
-
-  bool failed = false;
-
-private:
-  void hold(CompileMessage::Severity severity, StringRef location,
-            StringRef text) {
-    held.push_back(
-        {severity, format::escaped(location), format::escaped(text)});
-  }
-
-  // MLIR's message names neither the operation nor an option of ours.
-  std::string explainUnknown(Location loc) {
-    StringRef rest = source;
-    std::optional<FileLineColLoc> position = findPosition(loc);
-    for (unsigned line = 1; position && line < position->getLine(); ++line)
-      rest = rest.split('\n').second;
-    rest = rest.split('\n').first;
-    if (position)
-      rest = rest.substr(0, position->getColumn());
-    StringRef name = rest.rsplit('"').first.rsplit('"').second;
-    return ("operation '" + name + "' is of an unknown dialect").str();
-  }
-
-  CompileHandler handler;
-  bool remarks;
-  StringRef source;
-  std::vector<CompileMessage> held;
-  std::mutex mutex;
-};
 
 /// Tells of each pass that begins. MLIR makes one call at a time.
 class PassTeller : public PassInstrumentation {
@@ -602,7 +500,7 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
     left = owned.release();
     module.release();
   }
-  return failure(failed(result) || reporter.failed);
+  return failure(failed(result) || reporter.hasFailed());
 }
 
 } // namespace whale
