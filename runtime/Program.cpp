@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What a program is in memory: State holds what was read of its directory, and
+// is shared by all handles; Engine holds the executor and the queue of steps of
+// this process, and is made anew in a forked child.
+//
+// A step takes a place in the queue, shares its arguments' contents, and gives
+// arrays that are filled later. The queue's thread then brings arguments into
+// the layouts of the program, provides memory for results (for some, that of
+// the argument that they replace), and runs the executor. An error goes to the
+// step, and through the job to the other processes.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Program.h"
 

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Other processes may write or clean up the same target at any time. So a name
+// changes by a single call of the file system, which is tried again where the
+// target has changed meanwhile; a lock counts only if its file is still the one
+// that has its name.
+//
+// A mutex guards the renames: a signal's thread takes it for good before it
+// removes what this process has staged. Only what replaces something is brought
+// to the disk before, one fsync for each file.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Staging.h"
 

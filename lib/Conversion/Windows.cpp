@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What the kernels of reduce_window, select_and_scatter and convolutions share.
+// All but getBlockLoops and getExtent emit code into a kernel.
+//
+// Padding is not in memory: findPlace gives the position of a window's element
+// in the input and a condition, whether there is such an element. A dimension
+// without padding, stride or dilation whose window has size 1 needs no
+// condition.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Windows.h"
 #include "SumOrder.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module with a function for each rank class, whose buffers are planned,
+// their segments, and a module of kernels. Out: a program directory.
+//
+// First all of the program but its kernels is gathered in memory and, if asked
+// for, checked. Then the files are written: kernels, constants, the manifest
+// and its tables. The directory appears at the end. Segments and classes are
+// translated in parallel, each on its own; what they share (origins, constants,
+// signatures of kernels) is numbered afterwards, in their order.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Program/EmitProgram.h"
 
@@ -238,7 +249,6 @@ static void renumber(std::vector<format::Instruction> &instructions,
   }
 }
 
-/// Each segment and class on its own, after what they share in their order.
 LogicalResult ProgramEmitter::gatherBodies() {
   SmallVector<func::FuncOp> functions(segments);
   llvm::append_range(functions, classes);

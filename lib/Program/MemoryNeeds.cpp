@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module whose buffers are planned, and the cluster. Out: the bytes that
+// each device needs, and messages about them.
+//
+// All ranks of a class need the same: arguments, the arena, results that have
+// buffers of their own, constants, and scratch. A constant counts once in a
+// class, however many of its segments have it. Cost: a few walks over each
+// class with the segments that it calls.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Program/MemoryNeeds.h"
 

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the module as it was parsed, and the compiler's options. Out: the module
+// with the options that say what it computes where: the cluster as an
+// operation; strategy, micro-batches, batch arguments and feedback as
+// attributes.
+//
+// An option stands in for what the text doesn't say; it can't say otherwise.
+// What passes take for granted is checked here: static shapes, sizes that can
+// be counted, and no operations that only the compiler writes. For a text that
+// is partitioned already these four are refused.
+//
+//===----------------------------------------------------------------------===//
 
 #include "PrepareInput.h"
 #include "InputAttributes.h"
@@ -136,7 +148,6 @@ static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
   return checkSizes(module);
 }
 
-/// An option stands in for what the text doesn't say; it can't say otherwise.
 static LogicalResult emitContradiction(MLIRContext *context, StringRef option,
                                        const Twine &given, const Twine &said) {
   return emitError(UnknownLoc::get(context))

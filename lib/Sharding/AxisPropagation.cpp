@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The walk over the function, and the choice of a layout for one operation.
+// Demands, regions and split parameters are in the files beside.
+//
+// Candidates for an operation are splits that its rule carries over from an
+// operand, a partial sum where it is linear in one, and the whole. Each has the
+// seconds of its computation, of bringing operands into place, and an outlook
+// on its results; of the cheapest the first is taken. Cost: a few candidates
+// for each visit of an operation; bodies of loops are visited several times,
+// within a limit for the function.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/AxisPropagation.h"
 #include "mlir/Transforms/RegionUtils.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a matrix product, convolution, attention, Fourier transform, or operation
+// of linear algebra. Out: its factors (OpRule.h).
+//
+// Contracted dimensions are factors of kind Reduction: split along one, a
+// product gives partial sums. A product is linear in each operand alone. Of
+// transforms and linear algebra only the batch can be split. What no rule
+// mentions is blocked.
+//
+//===----------------------------------------------------------------------===//
 
 #include "OpRuleBuilder.h"
 #include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"

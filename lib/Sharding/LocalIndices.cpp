@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A dimension that is looked up may be several dimensions of the placement's
+// view. A position in it is taken apart into a coordinate for each of them, by
+// division and remainder. Of a split one, the offset of the shard is
+// subtracted; the position is in the shard if every coordinate is within the
+// shard's size. The coordinates are then put together by these sizes.
+//
+// Offsets are operations (whale.shard_offset): the code is the same on all
+// ranks of a class. Cost: elementwise operations on the indices alone.
+//
+//===----------------------------------------------------------------------===//
 
 #include "LocalIndices.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A placement is made in two steps: the shape is cut into a view in which every
+// split piece is a dimension, then a node of the tree is made for each axis,
+// from the outermost inward. What outer axes have left of a dimension is handed
+// on, so that an inner axis can split the same piece further.
+//
+// The sizes are shares of the planner (LoadBalance.h), with devices whose
+// memory has room for a part of the units. Shares and placements are kept by
+// what they were asked for: programs ask for the same few again and again.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/Mesh.h"
 #include "whale/Planner/LoadBalance.h"

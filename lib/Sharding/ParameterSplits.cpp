@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A parameter is followed through the operations that pass it on to those that
+// compute with it; pieces of fewer grains than devices are left out if there
+// are others. Arguments of one type whose names differ in numbers alone are a
+// group, if they have the same pieces.
+//
+// The choice is a local search: it changes one group at a time, then two at a
+// time where there are at most 64 pairs of groups, as long as that is cheaper.
+// Cost: the estimates, which the caller makes. A search asks for none twice,
+// and ends when it has asked for so many.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

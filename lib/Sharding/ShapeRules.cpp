@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: an operation that moves elements, or makes constants or iotas. Out: its
+// factors (OpRule.h).
+//
+// Dimensions that go over as they are share a factor. Of one that is cut or
+// extended (slice, concatenate, pad), operand and result share a minor factor,
+// the largest block that divides all its boundaries. A reshape has a factor for
+// each piece that both shapes have. What moves elements is linear in them, so
+// that partial sums pass.
+//
+//===----------------------------------------------------------------------===//
 
 #include "OpRuleBuilder.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Opens the driver, the libraries of the CUDA toolkit, cuDNN and NCCL, and
+// fills their tables of functions. A library is opened when it is first asked
+// for, by its file's name, in the loader's path, then in the directories of
+// LateLibrary.h. The version of the driver decides which major versions of the
+// toolkit's libraries are tried, the latest first.
+//
+// What is missing, too old or lacks a function is an Error that says what to
+// install.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/Libraries.h"
 

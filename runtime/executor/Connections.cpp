@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the program, the options, and which ranks run in which process. Out: the
+// transports, and a device for each rank of this process.
+//
+// Between all ranks there is one transport through the hosts' memory, by
+// default `local` in one process and UCX between several. Ranks on GPUs have
+// NCCL besides, unless another transport was asked for; where it refuses, data
+// is staged through the host, or it is an Error if NCCL was asked for. The
+// ranks of a host take its GPUs in turn.
+//
+//===----------------------------------------------------------------------===//
 
 #include "executor/Connections.h"
 
@@ -90,7 +101,6 @@ size_t Connections::ranksBefore(const Ranks &place) const {
   return count;
 }
 
-/// The ranks of a host take its GPUs in turn.
 void Connections::findGpus(const Ranks &place) {
   static const cuda::Libraries none;
   const cuda::Libraries *libraries = &none;

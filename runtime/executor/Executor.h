@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program and, for each step, the shards of its arguments and buffers for
+// its results. Out: the results, with statistics and a profile of the step.
+//
+// Arenas and constants are allocated once for each rank; a step binds arguments
+// and results to the buffers that instructions name. A rank whose instructions
+// are the same in each run, without other ranks, is recorded by its device and
+// repeated. The first error, of any rank or process, stops all ranks, and is
+// thrown when they have stopped.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
 #define WHALE_RUNTIME_EXECUTOR_EXECUTOR_H

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How a process finds its job, and how a host starts processes.
+//
+// fromEnvironment reads WHALE_PROCESSES and the like, asks PMIx, or reads the
+// variables of srun or torchrun, in this order. runProcesses forks, runs this
+// same program again with variables set, and watches: once a process has failed
+// or a signal has come, the others have some seconds to end by themselves
+// before they are killed. The socket on which the first process listens is
+// opened before any is started and handed on, so that no port is guessed.
+//
+//===----------------------------------------------------------------------===//
 
 #include "job/Pmix.h"
 #include "job/Secret.h"

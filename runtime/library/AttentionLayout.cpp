@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the request of a call of attention or its gradient: tensors, and their
+// letters in the configuration. Out: a stride for each letter, 0 for those that
+// a tensor hasn't, and the extents; or an Error that says what is wrong.
+//
+// A matrix of one head is used where it is if it is f32 and its columns are
+// neighbours, else it is copied to dense f32 scratch, and back.
+//
+//===----------------------------------------------------------------------===//
 
 #include "library/AttentionLayout.h"
 

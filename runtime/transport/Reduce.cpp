@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Elements are combined in the order of their sources, in the type that they
+// are computed in, and rounded once: the order of the sources alone decides the
+// result. It is done in blocks, so that the accumulators stay in cache and each
+// source is read in long runs. A box is reduced in runs along the trailing
+// dimensions that are whole in all buffers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "transport/Reduce.h"
 
@@ -113,8 +121,6 @@ struct OrOp {
 };
 } // namespace
 
-/// In blocks, so that the accumulators stay in cache and each source is read
-/// in long runs.
 template <typename Storage, typename Op>
 static void reduceRun(Storage *dst, std::span<const void *const> sources,
                       int64_t count, Op op) {

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a file of tensors that are arguments, and one of batch arguments with a
+// leading dimension of batches. Out: the arguments of each step, which takes
+// the next batch, and the first again after the last.
+//
+// All is checked at the start: names, types, shapes, and for types narrower
+// than their bytes every element. The files are mapped; several ranks copy
+// their shards out of them, a single one gets a copy.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Inputs.h"
 

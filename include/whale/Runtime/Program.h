@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program directory that the compiler has written, and arrays for its
+// arguments. Out: arrays of its results, and what each step has cost.
+//
+// A step is handed over and runs on the ranks' threads while the caller goes
+// on; who reads one of its results waits for it. Where several processes run
+// the program, each has a share of the ranks, and loading, submitting and
+// gathering are collective.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_PROGRAM_H
 #define WHALE_RUNTIME_PROGRAM_H

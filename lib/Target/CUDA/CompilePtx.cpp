@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module of kernels and an architecture. Out: texts of PTX, for each a
+// cubin where nvJitLink is found, and how each kernel is launched.
+//
+// The kernels are divided into modules, each of which is compiled on its own,
+// in parallel: to LLVM IR, at -O3, to PTX. Multiplications and additions are
+// fused only where the IR says so. The texts are then linked to cubins, in
+// parallel, too. Without cubins the driver compiles the PTX when the program is
+// loaded.
+//
+//===----------------------------------------------------------------------===//
 
 #include "LinkCubin.h"
 #include "LowerToNvvm.h"

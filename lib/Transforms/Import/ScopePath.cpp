@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A path is searched for components by their beginning (`whale:`, `jvp(`,
+// `transpose(`), at its start, behind a `/` or inside of a parenthesis; it is
+// not parsed as a whole. The last component `whale:` is the innermost scope.
+// The path of a location is put together from the names in it, of an inlined
+// call the caller's before the callee's.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Transforms/ScopePath.h"
 

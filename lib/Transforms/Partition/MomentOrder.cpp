@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the lists of steps of a loop's order, one for each set of devices. Out:
+// one order of task graphs and moments for all devices.
+//
+// A step is taken when it is next on all lists that have a part of it, and what
+// it needs has been computed. Where all lists wait for one another, the first
+// goes on, and what its step needs is computed before it. The items of a device
+// are its own in this order; behind each item come the exchanges of what that
+// makes, before the first one of a moment those of what enters it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "MomentOrder.h"
 

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The part of RankClassBuilder that writes segments and loops over
+// micro-batches: opens and closes segments, calls them, and writes or repeats
+// the turns of each moment.
+//
+// A sum over moments is carried from call to call: a segment takes the sum so
+// far as an operand and adds the term that is there by then. Where a sum is
+// reduced over devices behind the loop, segments end behind about every bucket
+// of such terms, in about 8 parts at most, so that the first reductions can
+// begin before the last terms are there.
+//
+//===----------------------------------------------------------------------===//
 
 #include "RankClassBuilder.h"
 

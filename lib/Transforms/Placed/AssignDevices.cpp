@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module with a cluster, and task graphs in @main. Out: a
+// whale.virtual_device for each name of task graphs with a strategy, which they
+// refer to; a remark says its devices.
+//
+// The names are listed in the order of their first use, with the devices they
+// ask for; the planner divides the cluster among them (DeviceRequests.h).
+// Scopes in loops and branches ask, too, but must get the devices of the task
+// graph around them, else they are an error; the default strategy gives way.
+//
+//===----------------------------------------------------------------------===//
 
 #include "../DeviceRequests.h"
 #include "mlir/IR/SymbolTable.h"

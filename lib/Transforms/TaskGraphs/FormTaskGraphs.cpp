@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: @main, with a strategy and a phase for each operation. Out: the same as a
+// sequence of whale.task_graph.
+//
+// The operations of a block are ordered so that those of one strategy and phase
+// are in few runs (FormTaskGraphs/Schedule.h), and each run is moved into a
+// task graph, which yields what others use. Loops over micro-batches are formed
+// inside, and nothing moves across them. Before, constants and iotas are copied
+// for each strategy and phase that uses them.
+//
+//===----------------------------------------------------------------------===//
 
 #include "FormTaskGraphs/Schedule.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"

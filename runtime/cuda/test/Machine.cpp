@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Memory, streams and faults of the machine; the functions of the tables are in
+// the files beside.
+//
+// put() checks that what an operation uses is live memory and, unless it is
+// captured, ordered by events with all other uses; it runs later, when the host
+// waits, in an order drawn from the seed. Streams that can't go on are a fault
+// at once. The GPUs' threads wait for one another if all have asked many times,
+// in vain, since the last change, and no operation can run: a fault, too.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"
 

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One of three ways is chosen when an instruction is prepared: oneDNN's sgemm,
+// its primitives, or, for types and layouts that it does not take, copies to
+// dense matrices and a product of our own (Gemm.h). A result whose rows are
+// adjacent is computed as the transpose.
+//
+// Long sums of f32 are computed by oneDNN in blocks of terms, each added to the
+// result, so that rounding errors grow less. Scratch: the three dense matrices
+// (four with accumulation), or what oneDNN asks for.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/Transpose.h"
 #include "device/cpu/Gemm.h"

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The verifiers of whale.attention and whale.attention_gradient, and what both
+// are asked: letters, extents, FLOPs.
+//
+// Each dimension of a tensor has a letter, and dimensions of one letter one
+// extent. The query is checked first: its letters besides q, d and 1 are the
+// heads, and no other tensor may have further ones. FLOPs count pairs of a row
+// and a key; with `causal` they are counted row by row.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/Attention.h"
 

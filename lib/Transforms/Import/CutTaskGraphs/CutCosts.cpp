@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the step with the phase of each operation, its units, and the virtual
+// device of each stage. Out: the problem that the planner's stage cut solves:
+// time and memory of each unit, bytes that go from unit to unit, and links.
+//
+// Seconds are those of the roofline model, for one device of each kind and
+// slowdown. Of a loop whose iterations are units, each has its part: of time,
+// of what the backward needs, and of parameters that it reads by rows. Cost:
+// linear in operations and uses, times the iterations of such loops.
+//
+//===----------------------------------------------------------------------===//
 
 #include "CutCosts.h"
 #include "../DivideStacks/FindStacks.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A cut is read off the slices of rows of one value: ranges that do not
+// overlap, those of each stage side by side. From all values with this cut the
+// stack grows to the operations that use or make them, and on to their other
+// operands and results, as long as rows are a factor of the operation's
+// sharding rule that can be computed in parts. In the end it loses again what
+// its stage could not compute alone, until nothing changes.
+//
+// Cost: growing looks at each use once; each round of pruning at all of the
+// stack.
+//
+//===----------------------------------------------------------------------===//
 
 #include "FindStacks.h"
 

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// erf, erfc and the inverse of erf as formulas of elementwise operations, in
+// f32 or f64: the caller has converted narrower floats.
+//
+// They are made of polynomials and quotients of them (erfc with an exponential,
+// the inverse with a logarithm), with other coefficients in each range of the
+// argument. There are no branches: each element is computed for all ranges, or
+// with selected coefficients, and a select takes the result.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Expr.h"
 

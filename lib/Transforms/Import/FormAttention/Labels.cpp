@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Labels go backward from a result to its operand, or forward, through
+// operations that only move or convert elements; any other operation ends the
+// path. Dimensions of one element all have the same label, so that a reshape
+// that adds or drops some of them can be followed: the others keep their order.
+//
+// Constants are evaluated in f64, through at most 6 operations.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Labels.h"
 

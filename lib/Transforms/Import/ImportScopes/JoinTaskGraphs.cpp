@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the operations of @main with their phases, and the strategies of those in
+// scopes. Out: a strategy for the others.
+//
+// Each rule is a pass over the operations in their order, so that a chain of
+// them takes over the strategy that it begins with; what has no producer with
+// one then takes that of its first user, in reverse order. Updates are followed
+// from a parameter's next value back, through operations of its shape.
+// Constants follow their users. Cost: each pass is linear in the operations and
+// their uses.
+//
+//===----------------------------------------------------------------------===//
 
 #include "StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The moments are a mesh of equal devices; batch arguments are split along it.
+// Partial sums are kept: only behind a loop are they complete.
+//
+// A value that a loop needs of all moments, if it depends on batch arguments
+// alone, is computed again from the whole of them, and all is propagated anew,
+// until no such value is left. Then each operation gets the first loop in which
+// what it needs is there. A forward operation in a later loop is an error,
+// which names what mixes samples. Cost: a propagation over the step for each
+// round.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TimeAxis.h"
 

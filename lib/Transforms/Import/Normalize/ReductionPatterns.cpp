@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Rewrites reductions so that they can be computed in parts: what goes into a
+// reduction besides its terms (an initial value, what is scattered into) is
+// combined with its result instead, or each device's partial result would have
+// it. A sum over windows that have one element each becomes a broadcast, whose
+// dimensions can be split. Reductions by a single operation with a known
+// identity are matched; others stay.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the loads of each mesh by speed class (StepLoads), and the memory of
+// devices. Out: the balance of each mesh, from which it computes its shares.
+//
+// Speeds come first, then the part of all units that each device has memory
+// for, given what the shares of the other meshes leave. Then repetitions of a
+// pipeline get equal shares on all stages. At last shares may rotate from one
+// micro-batch to the next: every period up to 9 is tried, then each about a
+// quarter longer. Cost: the shares of all micro-batches for each period tried.
+//
+//===----------------------------------------------------------------------===//
 
 #include "BalanceMeshes.h"
 

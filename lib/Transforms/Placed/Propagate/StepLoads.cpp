@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the step, with the layouts along both axes of its meshes. Out: for each
+// mesh, seconds by speed class, and bytes that begin and end at positions in
+// the step.
+//
+// Positions are in the order in which the program will run operations. A value
+// is held from where it is made to its last use (of a use in a loop, the loop's
+// end); what will be fused into its user's kernel is not held, but keeps what
+// it reads. Cost: linear in operations and uses, times the speed classes.
+//
+//===----------------------------------------------------------------------===//
 
 #include "StepLoads.h"
 
