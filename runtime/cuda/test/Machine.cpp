@@ -183,7 +183,7 @@ void Machine::run(StreamState &stream) {
     fault(stream.gpu, *what, kLaunchFailed);
 }
 
-/// Lets one operation run, if there is one that can.
+/// Whether its next operation can run.
 static bool isReady(const StreamState &stream) {
   if (stream.operations.empty())
     return false;
