@@ -220,6 +220,19 @@ Program Program::load(const std::filesystem::path &path,
                      });
 }
 
+static format::ReadFile tableReader(const CheckedFiles &files) {
+  return [&](const std::string &name) {
+    return std::string(files.open(name)->text());
+  };
+}
+
+std::string readTables(const std::filesystem::path &directory) {
+  CheckedFiles files(directory);
+  return format::readTables(files.open("manifest.json")->text(),
+                            (directory / "manifest.json").string(),
+                            tableReader(files));
+}
+
 std::shared_ptr<Program::State>
 Program::State::load(const std::filesystem::path &directory,
                      const LoadOptions &options) {
@@ -230,10 +243,8 @@ Program::State::load(const std::filesystem::path &directory,
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
   std::string file = (directory / "manifest.json").string();
-  auto readTable = [&](const std::string &name) {
-    return std::string(files.open(name)->text());
-  };
-  format::Program program = format::readProgram(text->text(), file, readTable);
+  format::Program program =
+      format::readProgram(text->text(), file, tableReader(files));
   checkTarget(program, file);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);

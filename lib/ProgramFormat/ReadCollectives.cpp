@@ -258,7 +258,7 @@ Collective ProgramReader::readCollective(const Field &field) const {
 
 void ProgramReader::readChannels() {
   Field list = root.at("channels");
-  for (const auto &[key, field] : readTable(list, /*isList=*/false)) {
+  for (const auto &[key, field] : readTable("channels")) {
     auto number = parseDecimal(key);
     if (!number)
       list.fail("'" + key + "' is not the number of a channel");

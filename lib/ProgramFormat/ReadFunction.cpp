@@ -82,10 +82,9 @@ void ProgramReader::readFunction(const Field &field, size_t number) {
 }
 
 void ProgramReader::readFunctions() {
-  auto field = root.find("functions");
-  if (!field)
+  if (!root.find("functions"))
     return;
-  Table functions = readTable(*field, /*isList=*/true);
+  const Table &functions = readTable("functions");
   program.functions.resize(functions.size());
   needs.resize(functions.size());
   for (size_t i = 0; i < functions.size(); ++i)

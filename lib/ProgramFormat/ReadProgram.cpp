@@ -166,6 +166,7 @@ void ProgramReader::readParameters() {
 
 void ProgramReader::readRanks() {
   Field ranks = root.at("ranks");
+  const Table &classes = tables.at("classes");
   if (ranks.size() == 0)
     ranks.fail("must not be empty");
   program.classes.resize(classes.size());
@@ -377,7 +378,7 @@ void ProgramReader::read() {
       shortLists.expand(document, document.root[table]);
   program.target = root.at("target").text();
   program.name = root.at("name").text();
-  classes = readTable(root.at("classes"), /*isList=*/true);
+  const Table &classes = readTable("classes");
   readRanks();
   program.kernels = readFile(root, "kernels");
   if (auto features = root.find("kernel_features"))
@@ -431,10 +432,14 @@ static std::string beside(const std::string &file, const std::string &name) {
   return file.substr(0, file.rfind('/') + 1) + name;
 }
 
-ProgramReader::Table ProgramReader::readTable(const Field &field, bool isList) {
-  Table table;
+/// Of "channels" an object, of others a list.
+static bool isList(const std::string &table) { return table != "channels"; }
+
+const ProgramReader::Table &ProgramReader::readTable(const std::string &name) {
+  Field field = root.at(name);
+  Table &table = tables[name];
   auto add = [&](const Field &part) {
-    if (isList)
+    if (isList(name))
       for (size_t i = 0; i < part.size(); ++i)
         table.emplace_back("", part[i]);
     else
@@ -448,11 +453,11 @@ ProgramReader::Table ProgramReader::readTable(const Field &field, bool isList) {
   if (!openFile)
     files.fail("there are no other files");
   for (size_t i = 0; i < files.size(); ++i) {
-    std::string name = readFileName(files[i].at("name"));
-    std::string text = openFile(name);
-    std::string path = beside(document.file, name);
+    std::string file = readFileName(files[i].at("name"));
+    std::string text = openFile(file);
+    std::string path = beside(document.file, file);
     if (auto hashes = root.find("hashes");
-        hashes && hashes->at(name).text() != Checksum::of(text))
+        hashes && hashes->at(file).text() != Checksum::of(text))
       throw Error(path + ": differs from its hash in manifest.json: it was "
                          "damaged, or is another program's");
     documents.push_back(parse(text, path));
@@ -462,22 +467,51 @@ ProgramReader::Table ProgramReader::readTable(const Field &field, bool isList) {
     add(part);
     if (auto count = files[i].at("count");
         count.integer() != static_cast<int64_t>(table.size() - before))
-      count.fail(name + " has " + std::to_string(table.size() - before) +
+      count.fail(file + " has " + std::to_string(table.size() - before) +
                  " elements");
   }
   return table;
 }
 
-Program readProgram(std::string_view text, const std::string &file,
-                    const ReadFile &readFile) {
+nlohmann::json ProgramReader::tablesAtLength() const {
+  nlohmann::json all = nlohmann::json::object();
+  for (const auto &[name, table] : tables) {
+    nlohmann::json &whole = all[name] =
+        isList(name) ? nlohmann::json::array() : nlohmann::json::object();
+    for (const auto &[key, field] : table)
+      if (isList(name))
+        whole.push_back(field.json());
+      else
+        whole[key] = field.json();
+  }
+  return all;
+}
+
+static Program read(std::string_view text, const std::string &file,
+                    const ReadFile &readFile, nlohmann::json *tables) {
   Document document = parse(text, file);
   Program program;
-  ProgramReader(document, readFile, program).read();
+  ProgramReader reader(document, readFile, program);
+  reader.read();
   if (std::string plan = findMember(text, "plan"); !plan.empty())
     program.plan = std::move(plan);
   if (auto fault = checkTransfers(program))
     throw Error(file + ": " + fault->path + ": " + fault->what);
+  if (tables)
+    *tables = reader.tablesAtLength();
   return program;
+}
+
+Program readProgram(std::string_view text, const std::string &file,
+                    const ReadFile &readFile) {
+  return read(text, file, readFile, nullptr);
+}
+
+std::string readTables(std::string_view text, const std::string &file,
+                       const ReadFile &readFile) {
+  nlohmann::json tables;
+  read(text, file, readFile, &tables);
+  return tables.dump();
 }
 
 } // namespace whale::format

@@ -36,6 +36,8 @@ public:
         program(program) {}
 
   void read();
+  /// What has been read of the tables, one object of all of them.
+  nlohmann::json tablesAtLength() const;
 
 private:
   friend class InstructionReader;
@@ -43,7 +45,7 @@ private:
   /// The elements of a table, in the manifest or in a file, with their names
   /// (empty in a list).
   using Table = std::vector<std::pair<std::string, Field>>;
-  Table readTable(const Field &field, bool isList);
+  const Table &readTable(const std::string &name);
   void readRanks();
   void readOrigins();
   void readCommunicators();
@@ -118,7 +120,8 @@ private:
   ListExpander shortLists;
   /// The files that contain tables.
   std::deque<Document> documents;
-  Table classes;
+  /// By name, as far as they have been read.
+  std::map<std::string, Table> tables;
   std::vector<Group> communicators;
   std::map<int64_t, Channel> channels;
   /// By function number.

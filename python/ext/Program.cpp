@@ -89,6 +89,14 @@ static std::string describe(const Program &program, const Profile &profile) {
 }
 
 void whale::python::bindProgram(nb::module_ &module) {
+  module.def(
+      "read_tables",
+      [](const std::string &path) {
+        nb::gil_scoped_release release;
+        return readTables(path);
+      },
+      nb::arg("path"),
+      "The tables of a program directory, at length, as JSON.");
   nb::class_<Profile>(module, "Profile", "The times of a step's instructions.");
   nb::class_<PythonStep>(module, "Step", "A step that may still run.")
       .def_prop_ro(

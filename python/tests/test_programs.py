@@ -16,7 +16,6 @@ import optax
 import pytest
 
 import whale as wh
-from whale.program import ListExpander
 
 pytest.importorskip("whale._whale")
 
@@ -292,6 +291,15 @@ def saved_program(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def planned_program(tmp_path_factory):
+    """One without code."""
+    path = tmp_path_factory.mktemp("planned") / "p.whale"
+    step = wh.jit(lambda x: x + 1, cluster=1, target="none")
+    step.lower(jnp.ones(2)).compile().save(path)
+    return path
+
+
 def test_damaged_programs(tmp_path):
     program = wh.jit(lambda x: x + 1, cluster=1).lower(1.0).compile()
     program.save(tmp_path / "p.whale")
@@ -326,6 +334,29 @@ def test_damaged_signatures(saved_program, tmp_path, kind, field, value):
         wh.load(tmp_path / "p.whale")
 
 
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ({"elements": [1], "rows": [[10**12, [0]]]}, r"rows\[0\]\[1\]: .*more"),
+        ({"elements": [1], "rows": [[7]]}, r"rows\[0\]\[0\]: must be"),
+        (
+            {"files": [{"name": "../../etc/passwd", "count": 1}]},
+            r"files\[0\]\.name: .*without folders",
+        ),
+    ],
+)
+def test_damaged_plans(planned_program, tmp_path, classes, message):
+    shutil.copytree(planned_program, tmp_path / "p.whale")
+    path = tmp_path / "p.whale" / "manifest.json"
+    manifest = json.loads(path.read_text()) | {"classes": classes}
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(wh.RuntimeError, match="differs from its checksum"):
+        wh.load(tmp_path / "p.whale")
+    (tmp_path / "p.whale" / "checksums.txt").unlink()
+    with pytest.raises(wh.RuntimeError, match=rf"json: classes\.{message}"):
+        wh.load(tmp_path / "p.whale")
+
+
 @pytest.mark.parametrize("file", ["python.json", "manifest.json"])
 @pytest.mark.parametrize("text", ["", "3", "[]", "{}", "\0", "[" * 100_000])
 def test_damaged_files(saved_program, tmp_path, file, text):
@@ -333,41 +364,6 @@ def test_damaged_files(saved_program, tmp_path, file, text):
     (tmp_path / "p.whale" / file).write_text(text)
     with pytest.raises(wh.RuntimeError, match=file):
         wh.load(tmp_path / "p.whale")
-
-
-def test_short_lists_are_read_at_length():
-    # As docs/program-format.md says: `dst` comes before `start`.
-    short = {
-        "elements": [{"start": 7, "dst": 3, "kind": "k1"}, {"wait": True}],
-        "rows": [[0], [1], [0, 0, 1], [2, [0, 1]]],
-    }
-    assert ListExpander().expand({"list": [short, 5]}) == {
-        "list": [
-            [
-                {"dst": 3, "kind": "k1", "start": 7},
-                {"wait": True},
-                {"dst": 3, "kind": "k1", "start": 8},
-                {"dst": 4, "kind": "k1", "start": 8},
-                {"dst": 5, "kind": "k1", "start": 8},
-            ],
-            5,
-        ]
-    }
-
-
-def test_short_lists_have_a_limit():
-    # An element of 3 values each time, and one of 9 that is a list of 2.
-    inner = {"elements": [5], "rows": [[2, [0, 1]]]}
-    short = {"elements": [{"a": 1, "b": 2}, inner], "rows": [[4, [0]], [1]]}
-    values = 4 * 3 + 9 + 2
-    assert len(ListExpander(values).expand(short)) == 5
-    with pytest.raises(RuntimeError, match=f"more than {values - 1} values"):
-        ListExpander(values - 1).expand(short)
-    # It holds for all tables of a program together.
-    lists = ListExpander()
-    lists.expand({"elements": [0], "rows": [[0]]})
-    with pytest.raises(RuntimeError, match="more than 33554432 values"):
-        lists.expand({"elements": [0], "rows": [[1 << 25, [0]]]})
 
 
 def test_compile_errors_name_their_cause():

@@ -125,6 +125,12 @@ def pack_program(directory: str) -> bytes:
 def unpack_program(packed: bytes, directory: str) -> None:
     """Makes the directory of a program of such bytes."""
 
+def read_tables(path: str) -> str:
+    """The tables of a program directory, at length, as JSON.
+
+    Raises RuntimeError where the program is damaged.
+    """
+
 def may_hold_program(path: str) -> bool:
     """Whether `path` is a program, an empty directory, or nothing."""
 

@@ -29,6 +29,11 @@ def load(path: str, job: Any) -> Any:
     return guarded(extension().Program, path, job)
 
 
+def read_tables(path: str) -> str:
+    """The tables of a program directory, which is checked, as JSON."""
+    return guarded(extension().read_tables, path)
+
+
 def guarded(call: Any, *arguments: Any) -> Any:
     """Calls into the runtime; its failures become `whale.RuntimeError`."""
     try:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import jax
@@ -46,6 +44,12 @@ class Program:
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
         except (KeyError, TypeError) as error:
             raise RuntimeError(f"{path}/manifest.json: no {error}") from None
+        # A program without code is for the simulator.
+        self._native: Any = None
+        if target == "none":
+            native.read_tables(path)
+        else:
+            self._native = native.load(path, distributed.job())
         expected = [len(signature.arguments), len(signature.results)]
         if counts != expected:
             raise RuntimeError(
@@ -57,10 +61,6 @@ class Program:
             for leaf, entry in zip(leaves, self._manifest[kind]):
                 _check_leaf(path, leaf, entry)
         _share_boxes(self._manifest)
-        # A program without code is for the simulator.
-        self._native = (
-            None if target == "none" else native.load(path, distributed.job())
-        )
 
     @property
     def native(self) -> Any:
@@ -332,84 +332,12 @@ def read_tables(path: str, manifest: dict[str, Any]) -> None:
     """Puts tables into their manifest as if they were written in it at length.
 
     They may be in files of their own, and their lists short.
+
+    Raises:
+        RuntimeError: naming the file and field at fault where the program at
+            `path` is damaged.
     """
-    lists = ListExpander()
-    for name in ("functions", "classes", "channels"):
-        table = manifest.get(name)
-        if not isinstance(table, dict) or "files" not in table:
-            if table is not None:
-                manifest[name] = lists.expand(table)
-            continue
-        parts = []
-        for entry in table["files"]:
-            file = os.path.join(path, entry["name"])
-            parts.append(lists.expand(_parse(file, _read(file))))
-        manifest[name] = (
-            {key: value for part in parts for key, value in part.items()}
-            if name == "channels"
-            else [element for part in parts for element in part]
-        )
-
-
-def _map_integers(value: Any, number: Callable[[int], int]) -> Any:
-    """The value with each integer replaced, objects by the names of fields."""
-    if isinstance(value, dict):
-        return {key: _map_integers(value[key], number) for key in sorted(value)}
-    if isinstance(value, list):
-        return [_map_integers(element, number) for element in value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return number(value)
-    return value
-
-
-def _moved(element: Any, by: Sequence[int]) -> Any:
-    """The element with its first integers moved by so much."""
-    steps = itertools.chain(by, itertools.repeat(0))
-    return _map_integers(element, lambda old: old + next(steps))
-
-
-def _count_values(element: Any) -> int:
-    """The JSON values of an element, itself among them."""
-    if isinstance(element, dict):
-        element = list(element.values())
-    if not isinstance(element, list):
-        return 1
-    return 1 + sum(map(_count_values, element))
-
-
-class ListExpander:
-    """Writes the short lists of a program at length."""
-
-    def __init__(self, most: int = 1 << 25) -> None:
-        # A few bytes may stand for more than there is memory for. The same
-        # limit as in Limits.h.
-        self._most = self._left = most
-
-    def expand(self, value: Any) -> Any:
-        """A part of the program with the lists that its short ones stand for.
-
-        Raises RuntimeError where all parts together are too large.
-        """
-        if isinstance(value, list):
-            return [self.expand(element) for element in value]
-        if not isinstance(value, dict):
-            return value
-        if value.keys() != {"elements", "rows"}:
-            return {key: self.expand(entry) for key, entry in value.items()}
-        elements, result = list(value["elements"]), []
-        sizes = [_count_values(element) for element in elements]
-        for entry in value["rows"]:
-            repeated = isinstance(entry[-1], list)
-            times, (form, *by) = entry if repeated else (1, entry)
-            self._left -= times * sizes[form]
-            if self._left < 0:
-                raise RuntimeError(
-                    f"the short lists stand for more than {self._most} values"
-                )
-            for _ in range(times):
-                elements[form] = _moved(elements[form], by)
-                result.append(self.expand(elements[form]))
-        return result
+    manifest.update(json.loads(native.read_tables(path)))
 
 
 def _share_boxes(manifest: dict[str, Any]) -> None:

@@ -184,7 +184,7 @@ TEST(ReadProgramTest, TransfersAreWaitedForOnceInTheirList) {
 }
 
 TEST(ReadProgramTest, TablesMayStandInFiles) {
-  json manifest = richManifest();
+  json manifest = richManifest(), whole = manifest;
   manifest.erase("kernels");
   manifest.erase("constants");
   std::map<std::string, std::string> files = {
@@ -195,13 +195,13 @@ TEST(ReadProgramTest, TablesMayStandInFiles) {
     return {{"name", name}, {"count", count}};
   };
   json list = {entry("one.json", 1), entry("two.json", 1)};
+  auto open = [&](const std::string &name) { return files.at(name); };
   auto read = [&](const json &classes, const json &channels) -> std::string {
     manifest["classes"] = {{"files", classes}};
     manifest["channels"] = {{"files", channels}};
     try {
       Program program =
-          readProgram(manifest.dump(), "p.whale/manifest.json",
-                      [&](const std::string &name) { return files.at(name); });
+          readProgram(manifest.dump(), "p.whale/manifest.json", open);
       EXPECT_EQ(program.classes.size(), 2u);
       EXPECT_EQ(program.channels.size(), 2u);
       return "";
@@ -211,6 +211,10 @@ TEST(ReadProgramTest, TablesMayStandInFiles) {
   };
   json channels = json::array({entry("channels", 2)});
   EXPECT_EQ(read(list, channels), "");
+  json tables = json::parse(readTables(manifest.dump(), "file", open));
+  EXPECT_EQ(tables, json({{"functions", whole["functions"]},
+                          {"classes", whole["classes"]},
+                          {"channels", whole["channels"]}}));
   EXPECT_EQ(read({list[0], entry("two.json", 2)}, channels),
             "p.whale/manifest.json: classes.files[1].count: two.json has 1 "
             "elements");
@@ -265,6 +269,8 @@ TEST(ReadProgramTest, ListsMayBeShort) {
     (*root)["classes"][1]["instructions"] = json::array();
   EXPECT_EQ(readProgram(manifest.dump(), "short"),
             readProgram(other.dump(), "long"));
+  EXPECT_EQ(readTables(manifest.dump(), "short"),
+            readTables(other.dump(), "long"));
 
   auto errorWith = [&](const json &row) {
     list["rows"] = json::array({row});

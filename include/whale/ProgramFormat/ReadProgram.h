@@ -30,6 +30,12 @@ using ReadFile = std::function<std::string(const std::string &name)>;
 Program readProgram(std::string_view text, const std::string &file,
                     const ReadFile &readFile = {});
 
+/// Checks a program in the same way. Returns a JSON object of its tables,
+/// "functions", "classes" and "channels", as they would be if all of them were
+/// in the manifest and no list was short.
+std::string readTables(std::string_view text, const std::string &file,
+                       const ReadFile &readFile = {});
+
 } // namespace whale::format
 
 #endif // WHALE_PROGRAMFORMAT_READPROGRAM_H

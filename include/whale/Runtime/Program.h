@@ -182,6 +182,12 @@ private:
   std::shared_ptr<State> state;
 };
 
+/// Validates a program directory as Program::load does, apart from kernels and
+/// constants, of which a program that is planned only has none. Returns its
+/// tables at length (format::readTables). Throws Error naming the file and
+/// field at fault.
+std::string readTables(const std::filesystem::path &directory);
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_PROGRAM_H
