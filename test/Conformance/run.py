@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -39,6 +39,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from cases import BadCase, Case, Tensor, read_cases  # noqa: E402
 
 from whale import compiler, native  # noqa: E402
+from whale.array import array_class  # noqa: E402
 from whale.dtypes import element_name, numpy_dtype  # noqa: E402
 
 # Relative to the number, and a hundredth of it to the largest of the tensor.
@@ -61,24 +62,38 @@ def compiled(text: str, cluster: str, target: str = "cpu") -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_compiled(
-    path: str, arguments: list[np.ndarray], types: list[Tensor]
-) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """The results of @main, and statistics. Raises what the runtime says."""
-    extension = native.extension()
-    handles = [
-        extension.Array.from_host(
+def run_step(
+    program: Any, arguments: Sequence[np.ndarray], types: Sequence[Tensor]
+) -> tuple[list[np.ndarray], Any]:
+    """The results of a step of the extension's program, and the step."""
+
+    def to_handle(_: int, value: np.ndarray) -> Any:
+        return native.extension().Array.from_host(
             value.reshape(-1).view(np.uint8),
             element_name(value.dtype),
             list(value.shape),
         )
-        for value in arguments
-    ]
-    results, step = extension.Program(path).submit(handles, True)
+
+    # Nothing here asks the results for their kinds.
+    results, step = program.submit(
+        array_class(), list(arguments), to_handle, list(types), True
+    )
     return [
-        result.to_host(True).view(numpy_dtype(type_.dtype)).reshape(type_.shape)
+        result.handle()
+        .to_host(True)
+        .view(numpy_dtype(type_.dtype))
+        .reshape(type_.shape)
         for result, type_ in zip(results, types)
-    ], json.loads(step.stats(True))
+    ], step
+
+
+def run_compiled(
+    path: str, arguments: list[np.ndarray], types: list[Tensor]
+) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """The results of @main, and statistics. Raises what the runtime says."""
+    program = native.extension().Program(path)
+    results, step = run_step(program, arguments, types)
+    return results, json.loads(step.stats(True))
 
 
 def run_program(

@@ -24,10 +24,10 @@ import jax
 import numpy as np
 import safetensors.numpy
 from cases import Tensor
-from run import compiled
+from run import compiled, run_step
 
 from whale import native
-from whale.dtypes import element_name, numpy_dtype
+from whale.dtypes import element_name
 
 models = gpu_steps.models
 
@@ -89,28 +89,8 @@ def run(
     path: str, arguments: Sequence[np.ndarray], types: list[Tensor], steps: int
 ) -> list[list[np.ndarray]]:
     """The results of several steps, each of the same arguments."""
-    extension = native.extension()
-    program = extension.Program(path)
-    all_results = []
-    for _ in range(steps):
-        handles = [
-            extension.Array.from_host(
-                value.reshape(-1).view(np.uint8),
-                element_name(value.dtype),
-                list(value.shape),
-            )
-            for value in arguments
-        ]
-        results, _step = program.submit(handles, True)
-        all_results.append(
-            [
-                result.to_host(True)
-                .view(numpy_dtype(type_.dtype))
-                .reshape(type_.shape)
-                for result, type_ in zip(results, types)
-            ]
-        )
-    return all_results
+    program = native.extension().Program(path)
+    return [run_step(program, arguments, types)[0] for _ in range(steps)]
 
 
 def run_processes(
