@@ -58,7 +58,9 @@ def call(
         raise Failure(f"{what}: no end after {timeout} s") from None
     if done.returncode != 0:
         message = (done.stderr or done.stdout).strip().splitlines()
-        shown = message[0] if message else "no message"
+        # Libraries may print warnings before.
+        errors = [line for line in message if "error: " in line]
+        shown = (errors or message or ["no message"])[0]
         raise Failure(f"{what} (status {done.returncode}): {shown}")
 
 

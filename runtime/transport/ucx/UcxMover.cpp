@@ -281,6 +281,8 @@ void UcxMover::connect(const Exchange &exchange) {
     }
     check(status, "cannot connect to another process");
   }
+  // One that only sends may have ended before others have its memory.
+  exchange("");
 }
 
 void UcxMover::destroy() {
