@@ -118,11 +118,7 @@ private:
   int64_t gpuWorkspace() const {
     if (!isGpu() || isCpu())
       return 0;
-    StringRef number = gpuArchs.back();
-    int capability = 90;
-    if (number.consume_front("sm_"))
-      number.consumeInteger(10, capability);
-    return runtime::gpuProductWorkspace(capability);
+    return runtime::gpuProductWorkspace(format::capabilityOf(gpuArchs.back()));
   }
 
   StringRef fileName;
@@ -175,7 +171,7 @@ LogicalResult Compiler::chooseArchitectures(ModuleOp module) {
   for (size_t device = 0; device < cluster.devices.size(); ++device) {
     const DeviceKind &kind = cluster.kindOf(device);
     if (!kind.arch.empty())
-      kinds.emplace(std::stoi(kind.arch.substr(strlen("sm_"))), &kind);
+      kinds.emplace(format::capabilityOf(kind.arch), &kind);
   }
   for (const auto &[number, kind] : kinds)
     if (!isGpuArchitecture(kind->arch))
@@ -299,14 +295,14 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   if (!hasStarts)
     return success();
   std::string lack = describeLack(needs, cluster, *device);
-  if (failed(runPasses(
-          module, "program",
-          isGpu() ? "whale-start-transfers{late=true},"
-                    "whale-plan-buffers{alignment=256}"
-                  : "whale-start-transfers{late=true},whale-plan-buffers")))
+  const Level &last = getLevels().back();
+  StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
+  plan = plan.substr(plan.find("whale-plan-buffers"));
+  if (failed(runPasses(module, last.name,
+                       "whale-start-transfers{late=true}," + plan.str())))
     return failure();
   --phaseNumber;
-  if (failed(dump(module, "program")))
+  if (failed(dump(module, last.name)))
     return failure();
   needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace());
   delayed = std::move(lack);

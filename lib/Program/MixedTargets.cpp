@@ -22,6 +22,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 
@@ -29,22 +30,25 @@ namespace whale {
 
 static constexpr StringRef kSuffix = "_on_cpu";
 
-bool isForProcessor(const Cluster &cluster, size_t device) {
-  auto isCpu = [&](size_t other) {
-    return cluster.kindOf(other).name == "cpu";
-  };
-  return isCpu(device) &&
-         !llvm::all_of(llvm::seq(cluster.devices.size()), isCpu);
+/// The devices whose ranks are on the processor: none where all are alike.
+static llvm::BitVector findProcessors(const Cluster &cluster) {
+  llvm::BitVector processors(cluster.devices.size());
+  for (size_t device = 0; device < cluster.devices.size(); ++device)
+    if (cluster.kindOf(device).name == "cpu")
+      processors.set(device);
+  if (processors.all())
+    processors.reset();
+  return processors;
 }
 
 /// Marks the classes of the processor, once each class is of one target.
-static void divideClasses(ModuleOp module, const Cluster &cluster) {
+static void divideClasses(ModuleOp module, const llvm::BitVector &processors) {
   for (func::FuncOp function : getRankClasses(module)) {
     OpBuilder b(function);
     SmallVector<int64_t> onGpus, onCpus;
     ArrayRef<int64_t> ranks = *getRanks(function);
     for (int64_t rank : ranks)
-      (isForProcessor(cluster, rank) ? onCpus : onGpus).push_back(rank);
+      (processors[rank] ? onCpus : onGpus).push_back(rank);
     if (onCpus.empty())
       continue;
     if (!onGpus.empty()) {
@@ -125,11 +129,10 @@ static void join(ModuleOp module, ModuleOp other) {
 LogicalResult
 lowerByTarget(ModuleOp module, const Cluster &cluster,
               llvm::function_ref<LogicalResult(ModuleOp, bool)> lower) {
-  if (llvm::none_of(llvm::seq(cluster.devices.size()), [&](size_t device) {
-        return isForProcessor(cluster, device);
-      }))
+  llvm::BitVector processors = findProcessors(cluster);
+  if (processors.none())
     return lower(module, false);
-  divideClasses(module, cluster);
+  divideClasses(module, processors);
   OwningOpRef<ModuleOp> other = module.clone();
   keep(module, false);
   keep(*other, true);

@@ -14,13 +14,10 @@
 
 namespace whale {
 
-/// Whether a program for GPUs runs a device's rank on the processor: it is of
-/// kind `cpu`, and others are not.
-bool isForProcessor(const Cluster &cluster, size_t device);
-
 /// Calls `lower`, which makes kernels of a partitioned module, with the classes
 /// of ranks on GPUs, then, where there are some, with those of ranks on the
-/// processor. These, and their kernels, get `whale.for_processor`.
+/// processor: their devices are of kind `cpu`, and others are not. These, and
+/// their kernels, get `whale.for_processor`.
 llvm::LogicalResult
 lowerByTarget(mlir::ModuleOp module, const Cluster &cluster,
               llvm::function_ref<llvm::LogicalResult(mlir::ModuleOp module,

@@ -13,7 +13,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <optional>
 #include <vector>
 
 namespace whale::python {

@@ -149,19 +149,25 @@ openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
               (has13 ? "" : "-cu12"));
 }
 
-/// Opens a library when it is first asked for, unless a test has `given` it.
+/// The one table of a kind in this process, which `open` makes when it is first
+/// asked for, unless a test has `given` it.
+template <typename Table, typename Open>
+static const Table &openOnce(const Table *given, Open open) {
+  if (given)
+    return *given;
+  static const std::unique_ptr<Table> table = open();
+  return *table;
+}
+
 template <typename Table>
 static const Table &openLate(const char *who, const ToolkitLibrary &wanted,
                              const Libraries &libraries, const Table *given) {
-  if (given)
-    return *given;
-  static const std::unique_ptr<Table> table = [&] {
+  return openOnce(given, [&] {
     int version = 0;
     libraries.driver.driverGetVersion.function(&version);
     return openToolkit<Table>(who, wanted, version, /*usesLoader=*/true,
                               libraryDirectories());
-  }();
-  return *table;
+  });
 }
 
 /// "2.14.3" for 21403.
@@ -236,11 +242,9 @@ openLibrariesFrom(const std::string &driver,
 }
 
 const Nccl &openNccl(const Libraries &libraries) {
-  if (libraries.nccl)
-    return *libraries.nccl;
-  static const std::unique_ptr<Nccl> nccl =
-      findNccl(/*usesLoader=*/true, libraryDirectories());
-  return *nccl;
+  return openOnce(libraries.nccl, [] {
+    return findNccl(/*usesLoader=*/true, libraryDirectories());
+  });
 }
 
 std::unique_ptr<Nccl> openNcclFrom(const std::vector<fs::path> &directories) {
@@ -253,11 +257,9 @@ const Blas &openBlas(const Libraries &libraries) {
 }
 
 const Dnn &openDnn(const Libraries &libraries) {
-  if (libraries.dnn)
-    return *libraries.dnn;
-  static const std::unique_ptr<Dnn> dnn =
-      findDnn(/*usesLoader=*/true, libraryDirectories());
-  return *dnn;
+  return openOnce(libraries.dnn, [] {
+    return findDnn(/*usesLoader=*/true, libraryDirectories());
+  });
 }
 
 std::unique_ptr<Dnn> openDnnFrom(const std::vector<fs::path> &directories) {

@@ -95,6 +95,24 @@ std::shared_ptr<Buffer> makeBuffer(const Bytes &bytes) {
   return buffer;
 }
 
+/// What a device makes of `out`.
+Bytes multiply(Device &device, const Matmul &op, const Bytes &lhs,
+               const Bytes &rhs, const Bytes &out) {
+  std::shared_ptr<Buffer> buffers[] = {makeBuffer(lhs), makeBuffer(rhs),
+                                       makeBuffer(out)};
+  Region regions[] = {{buffers[0].get(), 0, true, false},
+                      {buffers[1].get(), 0, true, false},
+                      {buffers[2].get(), 0}};
+  BufferTable table;
+  device.reset();
+  device.bind(table, regions);
+  device.matmul(Queue::Compute, op, table);
+  device.finish();
+  device.bind(table, {});
+  auto *data = static_cast<uint8_t *>(buffers[2]->data.get());
+  return Bytes(data, data + buffers[2]->bytes);
+}
+
 TEST(CudaProducts, AreThoseOfTheProcessor) {
   Machine machine({});
   format::Program program = programOf(1, {});
@@ -120,21 +138,8 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
           rhs = randomElements(random, op.rhsType, each.rhsElements),
           out = randomElements(random, op.outType, each.outElements);
     std::vector<Bytes> results;
-    for (Device *device : {cpu.get(), gpu.get()}) {
-      std::shared_ptr<Buffer> buffers[] = {makeBuffer(lhs), makeBuffer(rhs),
-                                           makeBuffer(out)};
-      Region regions[] = {{buffers[0].get(), 0, true, false},
-                          {buffers[1].get(), 0, true, false},
-                          {buffers[2].get(), 0}};
-      BufferTable table;
-      device->reset();
-      device->bind(table, regions);
-      device->matmul(Queue::Compute, op, table);
-      device->finish();
-      device->bind(table, {});
-      auto *data = static_cast<uint8_t *>(buffers[2]->data.get());
-      results.emplace_back(data, data + buffers[2]->bytes);
-    }
+    for (Device *device : {cpu.get(), gpu.get()})
+      results.push_back(multiply(*device, op, lhs, rhs, out));
     ASSERT_EQ(machine.takeFaults(), std::vector<std::string>());
     ASSERT_EQ(results[0], results[1]);
   }
@@ -161,18 +166,11 @@ TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
        {std::pair(&exact, number * number), std::pair(&rounded, 1.0f)}) {
     Bytes bytes(sizeof(number));
     std::memcpy(bytes.data(), &number, sizeof(number));
-    std::shared_ptr<Buffer> buffers[] = {makeBuffer(bytes), makeBuffer(bytes),
-                                         makeBuffer(bytes)};
-    Region regions[] = {{buffers[0].get(), 0, true, false},
-                        {buffers[1].get(), 0, true, false},
-                        {buffers[2].get(), 0}};
-    BufferTable table;
-    device->reset();
-    device->bind(table, regions);
-    device->matmul(Queue::Compute, *op, table);
-    device->finish();
-    device->bind(table, {});
-    EXPECT_EQ(*static_cast<const float *>(buffers[2]->data.get()), expected);
+    Bytes result = multiply(*device, *op, bytes, bytes, bytes);
+    float found = 0;
+    ASSERT_EQ(result.size(), sizeof(found));
+    std::memcpy(&found, result.data(), sizeof(found));
+    EXPECT_EQ(found, expected);
     Instruction instruction;
     instruction.operation = op;
     EXPECT_EQ(device->algorithmOf(instruction),
@@ -197,6 +195,7 @@ TEST(CudaProducts, TakeTheirWorkspaceWhenAProgramIsLoaded) {
   format::Run run;
   run.function = 0;
   program.classes[0].instructions.push_back({.operation = run});
+  program.classes[0].locals[run.function] = {};
   EXPECT_EQ(scratchOf(program, much), 32 << 20);
   EXPECT_THROW(scratchOf(program, little), Error);
 }

@@ -312,12 +312,16 @@ struct File {
   bool operator==(const File &) const = default;
 };
 
+/// The compute capability of an architecture: 90 for "sm_90".
+inline int capabilityOf(const std::string &arch) {
+  return std::stoi(arch.substr(3));
+}
+
 /// Kernels for GPUs of an architecture.
 struct GpuCode {
   /// What they are compiled for, as "sm_90"; GPUs of later ones run them too.
   std::string arch;
-  /// 90 for sm_90.
-  int capability() const { return std::stoi(arch.substr(3)); }
+  int capability() const { return capabilityOf(arch); }
   /// Texts of PTX.
   std::vector<File> modules;
   /// The same for GPUs of exactly `arch`: one for each text, or none.

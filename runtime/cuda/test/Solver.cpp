@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In come routines on column-major matrices, out goes an operation of a stream
 // for each, which LAPACK computes. Sizes of workspace, leading dimensions and

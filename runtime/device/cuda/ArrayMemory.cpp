@@ -10,7 +10,6 @@
 
 namespace whale::runtime::cuda {
 
-/// Copied at a time.
 ArrayMemory::ArrayMemory(std::shared_ptr<const Gpu> given)
     : gpu(std::move(given)), pool(*gpu) {
   gpu->attach();

@@ -39,8 +39,6 @@ static bool multiplies(const format::Program &program, int64_t rank) {
   using List = std::vector<format::Instruction>;
   std::function<bool(const List &)> inList = [&](const List &list) {
     return std::ranges::any_of(list, [&](const format::Instruction &each) {
-      if (const auto *run = std::get_if<format::Run>(&each.operation))
-        return inList(program.functions[run->function].instructions);
       if (const auto *loop = std::get_if<format::While>(&each.operation))
         return inList(loop->cond) || inList(loop->body);
       if (const auto *choice = std::get_if<format::Case>(&each.operation))
@@ -48,7 +46,12 @@ static bool multiplies(const format::Program &program, int64_t rank) {
       return std::holds_alternative<Matmul>(each.operation);
     });
   };
-  return inList(program.classes[program.ranks[rank].rankClass].instructions);
+  const format::RankClass &own = program.classes[program.ranks[rank].rankClass];
+  // Each function that it runs is looked at once, however often it is run.
+  return inList(own.instructions) ||
+         std::ranges::any_of(own.locals, [&](const auto &function) {
+           return inList(program.functions[function.first].instructions);
+         });
 }
 
 CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In come the calls of LAPACK and of triangular systems, out go calls of
 // cuSOLVER and cuBLAS, one for each matrix of a batch. Matrices are in
