@@ -226,11 +226,20 @@ static format::ReadFile tableReader(const CheckedFiles &files) {
   };
 }
 
-std::string readTables(const std::filesystem::path &directory) {
+/// Calls `read` with what a reader of the format takes.
+template <typename Read>
+static auto readPlan(const std::filesystem::path &directory, Read read) {
   CheckedFiles files(directory);
-  return format::readTables(files.open("manifest.json")->text(),
-                            (directory / "manifest.json").string(),
-                            tableReader(files));
+  return read(files.open("manifest.json")->text(),
+              (directory / "manifest.json").string(), tableReader(files));
+}
+
+void checkPlan(const std::filesystem::path &directory) {
+  readPlan(directory, format::readProgram);
+}
+
+std::string readTables(const std::filesystem::path &directory) {
+  return readPlan(directory, format::readTables);
 }
 
 std::shared_ptr<Program::State>

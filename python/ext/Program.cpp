@@ -90,6 +90,13 @@ static std::string describe(const Program &program, const Profile &profile) {
 
 void whale::python::bindProgram(nb::module_ &module) {
   module.def(
+      "check_plan",
+      [](const std::string &path) {
+        nb::gil_scoped_release release;
+        checkPlan(path);
+      },
+      nb::arg("path"), "Checks a program directory that has no code.");
+  module.def(
       "read_tables",
       [](const std::string &path) {
         nb::gil_scoped_release release;

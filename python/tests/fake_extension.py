@@ -94,6 +94,10 @@ def may_hold_program(path: str) -> bool:
     return not os.path.exists(path) or os.path.isfile(manifest)
 
 
+def check_plan(path: str) -> None:
+    pass
+
+
 def read_tables(path: str) -> str:
     return "{}"
 

@@ -125,6 +125,12 @@ def pack_program(directory: str) -> bytes:
 def unpack_program(packed: bytes, directory: str) -> None:
     """Makes the directory of a program of such bytes."""
 
+def check_plan(path: str) -> None:
+    """Checks a program directory that has no code.
+
+    Raises RuntimeError where the program is damaged.
+    """
+
 def read_tables(path: str) -> str:
     """The tables of a program directory, at length, as JSON.
 

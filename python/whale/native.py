@@ -29,6 +29,11 @@ def load(path: str, job: Any) -> Any:
     return guarded(extension().Program, path, job)
 
 
+def check_plan(path: str) -> None:
+    """Checks the directory of a program without code."""
+    guarded(extension().check_plan, path)
+
+
 def read_tables(path: str) -> str:
     """The tables of a program directory, which is checked, as JSON."""
     return guarded(extension().read_tables, path)

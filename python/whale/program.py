@@ -47,7 +47,7 @@ class Program:
         # A program without code is for the simulator.
         self._native: Any = None
         if target == "none":
-            native.read_tables(path)
+            native.check_plan(path)
         else:
             self._native = native.load(path, distributed.job())
         expected = [len(signature.arguments), len(signature.results)]

@@ -183,9 +183,11 @@ private:
 };
 
 /// Validates a program directory as Program::load does, apart from kernels and
-/// constants, of which a program that is planned only has none. Returns its
-/// tables at length (format::readTables). Throws Error naming the file and
-/// field at fault.
+/// constants, of which a program that is planned only has none. Throws Error
+/// naming the file and field at fault.
+void checkPlan(const std::filesystem::path &directory);
+
+/// The same. Returns the program's tables at length (format::readTables).
 std::string readTables(const std::filesystem::path &directory);
 
 } // namespace whale::runtime
