@@ -137,7 +137,8 @@ struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
   void check(func::FuncOp kernel) {
     int64_t bytes = 0;
     for (memref::AllocaOp array : findSharedMemory(kernel))
-      bytes = add(bytes, getTensorBytes(array.getType()));
+      bytes = add(llvm::alignTo(bytes, kSharedAlignment),
+                  getTensorBytes(array.getType()));
     if (bytes > kMaxSharedBytes) {
       kernel.emitError("a block of the GPU would need ")
           << bytes << " bytes of shared memory for this one: more than "

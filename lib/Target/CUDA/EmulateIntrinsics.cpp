@@ -210,7 +210,8 @@ uint64_t placeShared(Function &body, ArrayRef<GlobalVariable *> shared,
           users.push_back(instruction);
     if (users.empty())
       continue;
-    size = alignTo(size, 16);
+    size = alignTo(size, layout.getValueOrABITypeAlignment(
+                             array->getAlign(), array->getValueType()));
     IRBuilder<> b(&body.getEntryBlock(), body.getEntryBlock().begin());
     Value *memory = loadField(b, body.getArg(0), kSharedMemory);
     Value *place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), memory, size);

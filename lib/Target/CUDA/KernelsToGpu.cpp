@@ -147,10 +147,14 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
     next.getDefiningOp()->erase();
     one->erase();
   }
-  for (auto [array, memory] : llvm::zip_equal(
-           findSharedMemory(kernel), kernel.getWorkgroupAttributions())) {
-    array.replaceAllUsesWith(memory);
+  for (auto [number, array] : llvm::enumerate(findSharedMemory(kernel))) {
+    array.replaceAllUsesWith(kernel.getWorkgroupAttributions()[number]);
     array.erase();
+    // LLVM makes wide accesses, as it takes for granted that it may align an
+    // array as it likes; what it writes is the type's alignment, unless told.
+    kernel.setWorkgroupAttributionAttr(number,
+                                       LLVM::LLVMDialect::getAlignAttrName(),
+                                       b.getI64IntegerAttr(kSharedAlignment));
   }
 }
 

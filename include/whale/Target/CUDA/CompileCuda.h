@@ -47,6 +47,8 @@ LaunchShape getLaunchShape(mlir::func::FuncOp kernel);
 /// What it allocates in shared memory, which its block has once.
 llvm::SmallVector<mlir::memref::AllocaOp>
 findSharedMemory(mlir::Operation *kernel);
+/// Of each array there, in bytes: the widest access.
+inline constexpr int64_t kSharedAlignment = 16;
 
 struct PtxKernel {
   /// Which of the texts has it.
