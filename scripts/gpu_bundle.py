@@ -41,7 +41,7 @@ MOST_BYTES = 48 << 20
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
 LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
 models = gpu_steps.models
-STEPS = ("gpt", "gpt-bf16", "lstm", "moe", "rope")
+STEPS = ("gpt", "gpt-bf16", "lstm", "convnet", "moe", "rope", "classifier")
 MODELS: dict[str, tuple[str, int, Any]] = {
     # name: kind, ranks, model
     **{name: ("step", 1, gpu_steps.MODELS[name]) for name in STEPS},
@@ -53,11 +53,11 @@ MODELS: dict[str, tuple[str, int, Any]] = {
 }
 
 
-def kernels() -> str:
-    """The text of a program with many kernels of all kinds."""
+def write_text(name: str) -> str:
+    """The text of a program that a script of that name writes."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "kernels.mlir")
-        script = ROOT / "test/Inputs/gpu_kernels.py"
+        path = pathlib.Path(folder, "text.mlir")
+        script = ROOT / f"test/Inputs/gpu_{name}.py"
         subprocess.run([sys.executable, script, path], check=True)
         return path.read_text()
 
@@ -86,7 +86,7 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
     """Puts a case into the bundle; returns what is known of it."""
     kind, ranks, _ = MODELS.get(name, ("kernels", 1, None))
     if kind == "kernels":
-        text = kernels()
+        text = write_text(name)
     else:
         lowered = lower(name)
         text = lowered.as_text(debug_info=True)
@@ -134,7 +134,7 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
 
 def main() -> None:
     """Builds, compiles, and packs."""
-    names = ["kernels", *MODELS]
+    names = ["kernels", "libraries", *MODELS]
     parser = argparse.ArgumentParser(
         prog="gpu-bundle",
         description=__doc__,
