@@ -41,35 +41,61 @@ def factorizations(x):
     yield (u * s) @ v
 
 
-def convolutions(image, kernel):
-    def convolve(image, kernel):
-        return jax.lax.conv_general_dilated(
-            image,
-            kernel,
-            (2, 2),
-            "SAME",
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+# Of images and filters: shapes, order of dimensions, strides, padding, the
+# dilation of windows, groups.
+CONVOLUTIONS = [
+    ((4, 17, 17, 8), (3, 3, 8, 16), "NHWC HWIO", (2, 2), "SAME", (1, 1), 1),
+    ((4, 18, 18, 8), (3, 3, 8, 16), "NHWC HWIO", (2, 2), "SAME", (1, 1), 1),
+    ((2, 28, 28, 3), (7, 7, 3, 16), "NHWC HWIO", (2, 2), "SAME", (1, 1), 1),
+    ((4, 9, 9, 16), (1, 1, 16, 32), "NHWC HWIO", (1, 1), "SAME", (1, 1), 1),
+    ((4, 12, 10, 8), (3, 3, 8, 8), "NHWC HWIO", (1, 1), "VALID", (2, 2), 1),
+    ((4, 12, 10, 16), (3, 3, 4, 16), "NHWC HWIO", (1, 1), "SAME", (1, 1), 4),
+    ((4, 8, 12, 10), (16, 8, 3, 3), "NCHW OIHW", (1, 1), "SAME", (1, 1), 1),
+    ((4, 20, 8), (5, 8, 16), "NWC WIO", (1,), "SAME", (1,), 1),
+    ((2, 8, 9, 7, 8), (3, 3, 3, 8, 16), "NDHWC DHWIO", (1,) * 3, "SAME",
+     (1,) * 3, 1),
+]  # fmt: skip
+
+
+def convolutions(dtype, images, filters):
+    for image, window, parameters in zip(images, filters, CONVOLUTIONS):
+        _, _, order, strides, padding, dilation, groups = parameters
+        image_order, filter_order = order.split()
+
+        def convolve(image, window):
+            return jax.lax.conv_general_dilated(
+                image,
+                window,
+                strides,
+                padding,
+                rhs_dilation=dilation,
+                dimension_numbers=(image_order, filter_order, image_order),
+                feature_group_count=groups,
+            )
+
+        result, back = jax.vjp(
+            convolve, image.astype(dtype), window.astype(dtype)
         )
-
-    result, back = jax.vjp(convolve, image, kernel)
-    yield result
-    yield back(result)
+        yield result
+        yield back(result)
 
 
-def program(matrix, image, kernel):
-    half = jnp.bfloat16
+def program(matrix, images, filters):
     return (
         list(transforms(matrix)),
         list(factorizations(matrix)),
-        list(convolutions(image, kernel)),
-        list(convolutions(image.astype(half), kernel.astype(half))),
+        list(convolutions(jnp.float32, images, filters)),
+        list(convolutions(jnp.bfloat16, images, filters)),
     )
 
 
 def main():
-    shapes = [(24, 24), (4, 17, 17, 8), (3, 3, 8, 16)]
-    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    text = jax.jit(program).lower(*arguments).as_text()
+    def of(shape):
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    images = [of(image) for image, *_ in CONVOLUTIONS]
+    filters = [of(window) for _, window, *_ in CONVOLUTIONS]
+    text = jax.jit(program).lower(of((24, 24)), images, filters).as_text()
     with open(sys.argv[1], "w") as file:
         file.write(text)
 

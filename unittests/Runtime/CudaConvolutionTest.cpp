@@ -66,8 +66,31 @@ Floats convolve(Device &device, Convolution &op, const Floats &lhs,
   return {data, data + elementCount(op.outShape)};
 }
 
-/// The gradients of a two-dimensional convolution, in the forms in which JAX
-/// writes them: NHWC images, HWIO filters.
+/// With each operand's and the result's dimensions in the order in which cuDNN
+/// reads them.
+Convolution inOrder(Convolution op) {
+  format::ConvolutionOrder order = format::channelsLastOrder(op);
+  auto move = [](Shape &shape, Convolution::Dimensions &dims,
+                 const std::vector<int64_t> &order) {
+    Shape before = shape;
+    std::vector<int64_t> places(order.size());
+    for (size_t to = 0; to < order.size(); ++to) {
+      shape[to] = before[order[to]];
+      places[order[to]] = static_cast<int64_t>(to);
+    }
+    dims.first = places[dims.first];
+    dims.second = places[dims.second];
+    for (int64_t &dim : dims.spatial)
+      dim = places[dim];
+  };
+  move(op.lhsShape, op.lhsDims, order.lhs);
+  move(op.rhsShape, op.rhsDims, order.rhs);
+  move(op.outShape, op.outDims, order.out);
+  return op;
+}
+
+/// The gradients of a two-dimensional convolution, as JAX writes them but for
+/// the order of dimensions.
 std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
                                      int64_t stride, int64_t dilation,
                                      int64_t before, int64_t after,
@@ -99,8 +122,8 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
             1,        stride, false};
   filter.windows = {window, window};
   if (groups > 1)
-    return {filter};
-  return {image, filter};
+    return {inOrder(filter)};
+  return {inOrder(image), inOrder(filter)};
 }
 
 TEST(CudaConvolution, AreThoseOfTheProcessor) {
@@ -112,7 +135,7 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
   for (int i = 0; i < 300; ++i) {
     Convolution op = randomConvolution(random);
     if (elementCount(op.outShape) && elementCount(op.lhsShape))
-      ops.push_back(op);
+      ops.push_back(random() % 4 ? inOrder(op) : op);
   }
   for (int64_t extent : {8, 9})
     for (int64_t stride : {1, 2, 3})
@@ -126,7 +149,7 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
   for (Convolution &op : ops) {
     SCOPED_TRACE(&op - &ops.front());
     if (auto described = cuda::describeForDnn(op))
-      ++counts[described->kind];
+      ++counts[static_cast<int>(described->kind)];
     else
       ++onHost;
     auto numbers = [&](const Shape &shape) {
@@ -208,7 +231,8 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
           extent, kernel, stride, 1, before, after, channels, outputs, 1);
       Convolution forward = ops[0];
       std::swap(forward.lhsShape, forward.outShape);
-      forward.rhsDims = {2, 3, {0, 1}};
+      forward.rhsShape = {outputs, kernel, kernel, channels};
+      forward.rhsDims = {3, 0, {1, 2}};
       Convolution::Window window{stride, before, after, 1, 1, false};
       forward.windows = {window, window};
       ops.push_back(forward);

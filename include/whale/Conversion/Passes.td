@@ -11,6 +11,42 @@
 
 include "mlir/Pass/PassBase.td"
 
+def OrderConvolutions
+    : Pass<"whale-order-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "Puts the dimensions of convolutions in a GPU library's order";
+  let description = [{
+    cuDNN reads images and filters with channels last (NHWC and OHWI), or all of
+    them with channels behind the batch. Of a convolution in another order what
+    differs is transposed before it, or behind it. JAX's filters are HWIO: their
+    transposition becomes part of the kernel that makes them, if there is one.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<2x8x8x3xf32>, %w: tensor<3x3x3x4xf32>)
+        -> tensor<2x6x6x4xf32> {
+      %0 = stablehlo.convolution(%x, %w)
+          dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x6x6x4xf32>
+      return %0 : tensor<2x6x6x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<2x8x8x3xf32>, %arg1: tensor<3x3x3x4xf32>)
+        -> tensor<2x6x6x4xf32> {
+      %0 = stablehlo.transpose %arg1, dims = [3, 0, 1, 2]
+          : (tensor<3x3x3x4xf32>) -> tensor<4x3x3x3xf32>
+      %1 = stablehlo.convolution(%arg0, %0)
+          dim_numbers = [b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f], window = {}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<2x6x6x4xf32>
+      return %1 : tensor<2x6x6x4xf32>
+    }
+    ```
+  }];
+}
+
 def LowerLibraryOps
     : Pass<"whale-lower-library-ops", "::mlir::func::FuncOp"> {
   let summary = "Makes library calls of contractions and convolutions";

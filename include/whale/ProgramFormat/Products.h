@@ -69,6 +69,20 @@ struct Convolution {
   bool operator==(const Convolution &) const = default;
 };
 
+/// What a library for GPUs computes a convolution as, if it has it at all. A
+/// program says all three alike.
+enum class ConvolutionForm { Forward, ImageGradient, FilterGradient };
+ConvolutionForm formOf(const Convolution &op);
+
+/// For each dimension of an operand or the result, the one that goes there if
+/// such a library is to read it with channels last: images as NHWC, filters as
+/// OHWI, each in the place that it has in the form. (It takes other orders of a
+/// filter, and computes something else.)
+struct ConvolutionOrder {
+  std::vector<int64_t> lhs, rhs, out;
+};
+ConvolutionOrder channelsLastOrder(const Convolution &op);
+
 } // namespace whale::format
 
 #endif // WHALE_PROGRAMFORMAT_PRODUCTS_H

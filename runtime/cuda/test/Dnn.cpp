@@ -195,6 +195,15 @@ struct Place {
         data(memory.at(descriptor.one<int64_t>(kDnnTensorNumber))) {}
 
   int64_t bytes() const { return type == kDnnF32 ? 4 : 2; }
+  /// Whether the dimensions lie in this order, from the outermost to the
+  /// innermost.
+  bool isIn(const std::vector<size_t> &order) const {
+    int64_t stride = 1;
+    for (size_t i = order.size(); i-- > 0; stride *= sizes[order[i]])
+      if (sizes[order[i]] > 1 && strides[order[i]] != stride)
+        return false;
+    return true;
+  }
   int64_t span() const {
     int64_t last = 0;
     for (size_t i = 0; i < sizes.size(); ++i)
@@ -314,22 +323,22 @@ DnnStatus execute(DnnHandle handle, DnnDescriptor givenPlan,
   const Descriptor &operation = plan.descriptor(kDnnPlanConfig)
                                     .descriptor(kDnnHeuristicGraph)
                                     .descriptor(kDnnGraphOperations);
-  int first = operation.type == kDnnForward        ? kDnnForwardFirst
+  int alpha = operation.type == kDnnForward        ? kDnnForwardFirst
               : operation.type == kDnnDataGradient ? kDnnDataGradientFirst
                                                    : kDnnFilterGradientFirst;
-  const Descriptor &windows = operation.descriptor(first + 2);
+  const Descriptor &windows = operation.descriptor(alpha + 2);
   auto place = [&](int attribute) {
     return Place(operation.descriptor(attribute), memory);
   };
   Work work{operation.type,
-            place(first + 4),
-            place(first + 3),
-            place(first + 5),
+            place(alpha + 4),
+            place(alpha + 3),
+            place(alpha + 5),
             windows.all<int64_t>(kDnnPaddingBefore),
             windows.all<int64_t>(kDnnStrides),
             windows.all<int64_t>(kDnnDilations),
             windows.one<int>(kDnnConvolutionMode) == kDnnFlippedWindows,
-            plan.engine == Rounding && place(first + 3).type == kDnnF32};
+            plan.engine == Rounding && place(alpha + 3).type == kDnnF32};
   auto after = windows.all<int64_t>(kDnnPaddingAfter);
   for (size_t i = 0; i < after.size(); ++i) {
     int64_t padded = work.x.sizes[i + 2] + work.before[i] + after[i];
@@ -338,6 +347,16 @@ DnnStatus execute(DnnHandle handle, DnnDescriptor givenPlan,
         (padded - reach) / work.strides[i] + 1 != work.y.sizes[i + 2])
       return fail("the extents of a convolution don't match");
   }
+  // The real one takes filters in other orders, and their results are wrong.
+  std::vector<size_t> first(work.x.sizes.size());
+  std::iota(first.begin(), first.end(), 0);
+  std::vector<size_t> last = first;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  auto areIn = [&](const std::vector<size_t> &order) {
+    return work.x.isIn(order) && work.w.isIn(order) && work.y.isIn(order);
+  };
+  if (!areIn(first) && !areIn(last))
+    return fail("the channels of a convolution are neither last nor first");
   std::vector<Access> accesses;
   for (const Place *each : {&work.x, &work.w, &work.y}) {
     if (addressOf(each->data) % 16)

@@ -21,6 +21,8 @@
 
 namespace whale::runtime::cuda {
 
+using Form = format::ConvolutionForm;
+
 //===----------------------------------------------------------------------===//
 // Which convolution it is
 //===----------------------------------------------------------------------===//
@@ -48,11 +50,22 @@ static DnnConvolution::Tensor tensorOf(const Shape &shape,
   return tensor;
 }
 
-static int64_t volumeOf(const Shape &shape, const std::vector<int64_t> &dims) {
-  int64_t volume = 1;
-  for (int64_t dim : dims)
-    volume *= shape[dim];
-  return volume;
+/// Whether the elements lie one behind the other with channels last, or first
+/// but for the batch.
+static bool isInOrder(const DnnConvolution::Tensor &tensor, bool isLast) {
+  size_t rank = tensor.sizes.size();
+  std::vector<size_t> order = {0};
+  for (size_t dim = 2; dim < rank; ++dim)
+    order.push_back(dim);
+  order.insert(isLast ? order.end() : order.begin() + 1, 1);
+  int64_t stride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    size_t dim = order[i];
+    if (tensor.sizes[dim] != 1 && tensor.strides[dim] != stride)
+      return false;
+    stride *= tensor.sizes[dim];
+  }
+  return true;
 }
 
 /// Finishes with what says where windows lie: `before` of each dimension, and
@@ -86,8 +99,8 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
   bool isReversed = all([](const Window &w) { return w.reversed; });
   if (!isReversed && !all([](const Window &w) { return !w.reversed; }))
     return std::nullopt;
-  bool dilatesImage = !all([](const Window &w) { return w.lhsDilation == 1; });
   DnnConvolution result;
+  result.kind = format::formOf(op);
   result.dtype = type;
   result.tf32 = op.tf32;
   // A dimension that is not there has one window.
@@ -100,12 +113,11 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
     result.strides.push_back(stride);
     result.dilations.push_back(dilation);
   };
-  if (dilatesImage) {
-    // The gradient with respect to the image, whose own windows were strided.
+  switch (result.kind) {
+  case Form::ImageGradient:
     if (op.featureGroups != 1 || op.batchGroups != 1 ||
         !all([](const Window &w) { return w.stride == 1; }))
       return std::nullopt;
-    result.kind = DnnConvolution::DataGradient;
     result.isFlipped = !isReversed;
     result.x = tensorOf(op.outShape, op.outDims, false);
     result.w = tensorOf(op.rhsShape, op.rhsDims, false);
@@ -116,29 +128,31 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
       addWindow(w.rhsDilation * (extent - 1) - w.low, w.lhsDilation,
                 w.rhsDilation);
     }
-  } else if (op.batchGroups > 1 ||
-             (op.featureGroups == 1 && !isReversed &&
-              volumeOf(op.rhsShape, op.rhsDims.spatial) >
-                  volumeOf(op.outShape, op.outDims.spatial))) {
-    // The gradient with respect to the filter: the window is all of y, and
-    // features are what is summed over, the batch.
+    break;
+  case Form::FilterGradient:
+    // The window is all of y, and features are what is summed over, the batch.
     if (isReversed || op.featureGroups != 1)
       return std::nullopt;
-    result.kind = DnnConvolution::FilterGradient;
     result.x = tensorOf(op.lhsShape, op.lhsDims, true);
     result.w = tensorOf(op.outShape, op.outDims, true);
     result.y = tensorOf(op.rhsShape, op.rhsDims, false);
     for (const Window &w : op.windows)
       addWindow(w.low, w.rhsDilation, w.stride);
-  } else {
+    break;
+  case Form::Forward:
     result.isFlipped = isReversed;
     result.x = tensorOf(op.lhsShape, op.lhsDims, false);
     result.w = tensorOf(op.rhsShape, op.rhsDims, true);
     result.y = tensorOf(op.outShape, op.outDims, false);
     for (const Window &w : op.windows)
       addWindow(w.low, w.stride, w.rhsDilation);
+    break;
   }
-  if (!setPadding(result))
+  auto areInOrder = [&](bool isLast) {
+    return isInOrder(result.x, isLast) && isInOrder(result.w, isLast) &&
+           isInOrder(result.y, isLast);
+  };
+  if (!(areInOrder(true) || areInOrder(false)) || !setPadding(result))
     return std::nullopt;
   return result;
 }
@@ -244,9 +258,9 @@ describe(const Builder &build, const DnnConvolution &given) {
   // Attributes come in a row: alpha, beta, windows, w, x and y.
   int kind = kDnnForward, first = kDnnForwardFirst;
   std::array<std::shared_ptr<void>, 3> tensors = {w, x, y};
-  if (given.kind == DnnConvolution::DataGradient) {
+  if (given.kind == Form::ImageGradient) {
     kind = kDnnDataGradient, first = kDnnDataGradientFirst;
-  } else if (given.kind == DnnConvolution::FilterGradient) {
+  } else if (given.kind == Form::FilterGradient) {
     kind = kDnnFilterGradient, first = kDnnFilterGradientFirst;
   }
   auto operation = build.create(kind);
@@ -333,13 +347,13 @@ std::unique_ptr<DnnPlan> DnnPlan::find(const Dnn &dnn,
         continue;
       build.get(engine, kDnnEngineNumber, kDnnOfInteger, &result->number, 1);
       switch (convolution.kind) {
-      case DnnConvolution::Forward:
+      case Form::Forward:
         result->numbers = {xNumber, wNumber, yNumber};
         break;
-      case DnnConvolution::DataGradient:
+      case Form::ImageGradient:
         result->numbers = {yNumber, wNumber, xNumber};
         break;
-      case DnnConvolution::FilterGradient:
+      case Form::FilterGradient:
         result->numbers = {xNumber, yNumber, wNumber};
         break;
       }

@@ -21,7 +21,7 @@ namespace whale::runtime::cuda {
 /// x[n, c, p * stride + q * dilation - before] w[k, c, q], or one of the
 /// gradients of that. Groups follow from the channels.
 struct DnnConvolution {
-  enum Kind : uint8_t { Forward, DataGradient, FilterGradient } kind = Forward;
+  format::ConvolutionForm kind = format::ConvolutionForm::Forward;
   /// Sizes and strides in elements of batch, features and then the spatial
   /// dimensions, of w outputs, inputs and its extents.
   struct Tensor {
@@ -37,7 +37,8 @@ struct DnnConvolution {
 };
 
 /// Nothing where cuDNN has no such one: of other types than f32 and half
-/// precision, or with windows that no attribute of it describes.
+/// precision, with windows that no attribute of it describes, or with
+/// dimensions in another order than channels last or channels first.
 std::optional<DnnConvolution> describeForDnn(const Convolution &op);
 
 /// A deterministic plan whose workspace is at most `mostWorkspace` bytes, the

@@ -1,0 +1,143 @@
+//===- OrderConvolutions.cpp - whale-order-convolutions -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Conversion/Passes.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/ProgramFormat/Products.h"
+
+#include <numeric>
+
+namespace whale {
+#define GEN_PASS_DEF_ORDERCONVOLUTIONS
+#include "whale/Conversion/Passes.h.inc"
+} // namespace whale
+
+using namespace mlir;
+using namespace whale;
+
+using Order = std::vector<int64_t>;
+
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// What its form and the order of dimensions follow from.
+static format::Convolution describe(stablehlo::ConvolutionOp op) {
+  format::Convolution result;
+  auto numbers = op.getDimensionNumbers();
+  result.lhsShape = getShape(op.getLhs()).vec();
+  result.rhsShape = getShape(op.getRhs()).vec();
+  result.outShape = getShape(op.getResult()).vec();
+  result.lhsDims = {numbers.getInputBatchDimension(),
+                    numbers.getInputFeatureDimension(),
+                    numbers.getInputSpatialDimensions().vec()};
+  result.rhsDims = {numbers.getKernelInputFeatureDimension(),
+                    numbers.getKernelOutputFeatureDimension(),
+                    numbers.getKernelSpatialDimensions().vec()};
+  result.outDims = {numbers.getOutputBatchDimension(),
+                    numbers.getOutputFeatureDimension(),
+                    numbers.getOutputSpatialDimensions().vec()};
+  result.windows.resize(result.lhsDims.spatial.size());
+  for (auto [i, window] : llvm::enumerate(result.windows)) {
+    if (auto dilation = op.getLhsDilation())
+      window.lhsDilation = (*dilation)[i];
+    if (auto reversal = op.getWindowReversal())
+      window.reversed = (*reversal)[i];
+  }
+  result.featureGroups = op.getFeatureGroupCount();
+  result.batchGroups = op.getBatchGroupCount();
+  return result;
+}
+
+static bool isIdentity(const Order &order) { return llvm::is_sorted(order); }
+
+static Order invert(const Order &order) {
+  Order result(order.size());
+  for (auto [to, from] : llvm::enumerate(order))
+    result[from] = static_cast<int64_t>(to);
+  return result;
+}
+
+/// Whether the spatial dimensions of the order, which has channels last, are
+/// behind the others: channels come first.
+static bool isChannelsFirst(const Order &order) {
+  Order first = order;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  return isIdentity(first);
+}
+
+static void reorder(IRRewriter &rewriter, stablehlo::ConvolutionOp op) {
+  format::Convolution described = describe(op);
+  auto [lhs, rhs, out] = format::channelsLastOrder(described);
+  bool isRead =
+      (isIdentity(lhs) && isIdentity(rhs) && isIdentity(out)) ||
+      (isChannelsFirst(lhs) && isChannelsFirst(rhs) && isChannelsFirst(out));
+  if (isRead)
+    return;
+  rewriter.setInsertionPointAfter(op);
+  auto move = [&](Value value, const Order &order) -> Value {
+    if (isIdentity(order))
+      return value;
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape;
+    for (int64_t dim : order)
+      shape.push_back(type.getDimSize(dim));
+    return stablehlo::TransposeOp::create(rewriter, op.getLoc(),
+                                          type.clone(shape), value, order);
+  };
+  // Where each logical dimension is afterwards.
+  auto renumber = [](format::Convolution::Dimensions dims, const Order &order) {
+    Order places = invert(order);
+    dims.first = places[dims.first];
+    dims.second = places[dims.second];
+    for (int64_t &dim : dims.spatial)
+      dim = places[dim];
+    return dims;
+  };
+  auto input = renumber(described.lhsDims, lhs),
+       kernel = renumber(described.rhsDims, rhs),
+       output = renumber(described.outDims, out);
+  auto type = cast<RankedTensorType>(op.getType());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : out)
+    shape.push_back(type.getDimSize(dim));
+  auto moved = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));
+  rewriter.moveOpAfter(moved, op);
+  rewriter.setInsertionPoint(moved);
+  moved.getLhsMutable().assign(move(op.getLhs(), lhs));
+  moved.getRhsMutable().assign(move(op.getRhs(), rhs));
+  moved.getResult().setType(type.clone(shape));
+  moved.setDimensionNumbersAttr(stablehlo::ConvDimensionNumbersAttr::get(
+      op.getContext(), input.first, input.second, input.spatial, kernel.first,
+      kernel.second, kernel.spatial, output.first, output.second,
+      output.spatial));
+  rewriter.setInsertionPointAfter(moved);
+  rewriter.replaceOp(op, move(moved.getResult(), invert(out)));
+}
+
+namespace {
+
+struct OrderConvolutions
+    : whale::impl::OrderConvolutionsBase<OrderConvolutions> {
+  void runOnOperation() override {
+    SmallVector<stablehlo::ConvolutionOp> found;
+    getOperation().walk(
+        [&](stablehlo::ConvolutionOp op) { found.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (stablehlo::ConvolutionOp op : found) {
+      // Libraries have windows of one to three dimensions.
+      auto numbers = op.getDimensionNumbers();
+      size_t rank = numbers.getInputSpatialDimensions().size();
+      if (rank >= 1 && rank <= 3)
+        reorder(rewriter, op);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,57 @@
+//===- ConvolutionForm.cpp - Convolutions as GPU libraries say them -------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/Products.h"
+
+#include <algorithm>
+
+namespace whale::format {
+
+static int64_t volumeOf(const Shape &shape, const std::vector<int64_t> &dims) {
+  int64_t volume = 1;
+  for (int64_t dim : dims)
+    volume *= shape[static_cast<size_t>(dim)];
+  return volume;
+}
+
+ConvolutionForm formOf(const Convolution &op) {
+  using Window = Convolution::Window;
+  // An image is spread where the windows of which this is the gradient were
+  // strided.
+  if (std::ranges::any_of(op.windows,
+                          [](const Window &w) { return w.lhsDilation != 1; }))
+    return ConvolutionForm::ImageGradient;
+  // The windows of a filter's gradient are all of an image.
+  if (op.batchGroups > 1 ||
+      (op.featureGroups == 1 &&
+       std::ranges::none_of(op.windows,
+                            [](const Window &w) { return w.reversed; }) &&
+       volumeOf(op.rhsShape, op.rhsDims.spatial) >
+           volumeOf(op.outShape, op.outDims.spatial)))
+    return ConvolutionForm::FilterGradient;
+  return ConvolutionForm::Forward;
+}
+
+/// `outer`, the spatial dimensions, and then the channels.
+static std::vector<int64_t> orderOf(const Convolution::Dimensions &dims,
+                                    bool isExchanged) {
+  std::vector<int64_t> order = {isExchanged ? dims.second : dims.first};
+  order.insert(order.end(), dims.spatial.begin(), dims.spatial.end());
+  order.push_back(isExchanged ? dims.first : dims.second);
+  return order;
+}
+
+ConvolutionOrder channelsLastOrder(const Convolution &op) {
+  ConvolutionForm form = formOf(op);
+  bool isFilterGradient = form == ConvolutionForm::FilterGradient;
+  return {orderOf(op.lhsDims, isFilterGradient),
+          orderOf(op.rhsDims, form == ConvolutionForm::Forward),
+          orderOf(op.outDims, isFilterGradient)};
+}
+
+} // namespace whale::format
