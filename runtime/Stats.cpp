@@ -34,6 +34,7 @@ std::string Stats::json() const {
       list.back()["moved_transfers"] = *ranks[rank].movedTransfers;
   }
   nlohmann::ordered_json root = {{"step_time_s", stepSeconds},
+                                 {"step_ends_s", stepEnds},
                                  {"ranks", std::move(list)}};
   return root.dump(2) + "\n";
 }

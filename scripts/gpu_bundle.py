@@ -30,6 +30,7 @@ FOLDERS = ("python", "test/Executable", "test/Inputs", "scripts")
 sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
 
 import gpu_cases  # noqa: E402
+import gpu_models  # noqa: E402
 import gpu_steps  # noqa: E402
 import tensor_files  # noqa: E402
 
@@ -39,18 +40,20 @@ import whale as wh  # noqa: E402
 MOST_BYTES = 48 << 20
 # Every machine has them, or they come with the driver.
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
-LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
 models = gpu_steps.models
 STEPS = ("gpt", "gpt-bf16", "lstm", "convnet", "moe", "rope", "classifier")
 MODELS: dict[str, tuple[str, int, Any]] = {
     # name: kind, ranks, model
     **{name: ("step", 1, gpu_steps.MODELS[name]) for name in STEPS},
     "gpt-2": ("ranks", 2, lambda: models.gpt(True, **gpu_steps.GPT)),
-    "gpt-large-bf16": (
-        *("speed", 1),
-        lambda: models.gpt(False, **LARGE, dtype="bfloat16"),
-    ),
 }
+TIMED = gpu_models.TIMED | gpu_models.SMALL
+# What JAX needs for its side of what is timed.
+SOURCES = (
+    "benchmarks/models.py",
+    *(f"examples/gpt/{name}" for name in ("alice.txt", "data.py", "model.py")),
+    *(f"scripts/gpu_{name}.py" for name in ("cases", "jax", "models")),
+)
 
 
 def write_text(name: str) -> str:
@@ -64,11 +67,32 @@ def write_text(name: str) -> str:
 
 def lower(name: str) -> jax.stages.Lowered:
     """A training step of a model."""
-    _, ranks, make = MODELS[name]
     wh.init()
+    if name in TIMED:
+        model = gpu_models.workload(TIMED[name])
+        step = jax.jit(model.train_step(), keep_unused=True)
+        return step.lower(*gpu_models.abstract_state(model), model.batch)
+    _, ranks, make = MODELS[name]
     if ranks > 1:
         wh.set_default_strategy(wh.replicate())
     return gpu_steps.lower(make(), is_abstract=True)[0]
+
+
+def of_timed(timed: gpu_models.Timed) -> dict[str, Any]:
+    """What gpu-check must know of a step that it times: which arguments are
+    the optimizer's state, which result is the loss, FLOPs."""
+    model = gpu_models.workload(timed)
+    params, state = map(
+        lambda tree: len(jax.tree.leaves(tree)),
+        gpu_models.abstract_state(model),
+    )
+    return {
+        "state": [params, params + state],
+        "loss": params + state,
+        "flops": gpu_models.flops(model),
+        "products": timed.products,
+        "others": timed.others,
+    }
 
 
 def compile(text: str, path: pathlib.Path, *options: str) -> dict[str, Any]:
@@ -85,11 +109,13 @@ def compile(text: str, path: pathlib.Path, *options: str) -> dict[str, Any]:
 def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
     """Puts a case into the bundle; returns what is known of it."""
     kind, ranks, _ = MODELS.get(name, ("kernels", 1, None))
+    known = {}
+    if name in TIMED:
+        kind, known = "speed", of_timed(TIMED[name])
     if kind == "kernels":
         text = write_text(name)
     else:
-        lowered = lower(name)
-        text = lowered.as_text(debug_info=True)
+        text = lower(name).as_text(debug_info=True)
     cluster = f"--cluster={ranks}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
@@ -97,9 +123,7 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
         if options.target == "cuda":
             flags.append(f"--gpu-arch={options.gpu_arch}")
         if kind == "speed":
-            # Results are the arguments of the next step, and the loss.
-            count = len(jax.tree.leaves(lowered.out_info)) - 1
-            pairs = ",".join(f"arg{i}:result{i}" for i in range(count))
+            pairs = ",".join(f"arg{i}:result{i}" for i in range(known["loss"]))
             flags.append(f"--feedback={pairs}")
         program = bundle / f"programs/{name}.whale"
         manifest = compile(text, program, *flags)
@@ -110,6 +134,7 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
                 [tensor_files.file_type(entry["dtype"]), entry["shape"]]
                 for entry in manifest["arguments"]
             ],
+            **known,
         }
         if kind != "speed":
             compile(text, folder / "cpu.whale", cluster, "--target=cpu")
@@ -128,13 +153,17 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
     for library in re.findall(r"=> (/\S+)", linked.stdout):
         if not SYSTEM.search(pathlib.Path(library).name):
             shutil.copy(library, bundle / "lib")
-    for script in ("gpu-check", "gpu_cases.py"):
+    for script in ("gpu-check", "gpu_cases.py", "gpu_speed.py"):
         shutil.copy(ROOT / "scripts" / script, bundle)
+    for source in SOURCES:
+        path = bundle / "source" / source
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, path)
 
 
 def main() -> None:
     """Builds, compiles, and packs."""
-    names = ["kernels", "libraries", *MODELS]
+    names = ["kernels", "libraries", *MODELS, *gpu_models.TIMED]
     parser = argparse.ArgumentParser(
         prog="gpu-bundle",
         description=__doc__,

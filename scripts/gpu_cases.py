@@ -34,13 +34,18 @@ _BLOCK = 1 << 20
 Tensors = dict[str, tuple[str, list[int], bytes]]
 
 
-def random_elements(dtype: str, count: int, seed: str) -> bytes:
+def random_elements(
+    dtype: str, count: int, seed: str, is_positive: bool = False
+) -> bytes:
     """The same elements on all machines.
 
     Args:
         dtype: as safetensors has it.
+        is_positive: whether floats have no sign.
     """
     size, mask, base = _BITS[dtype]
+    if is_positive:
+        mask &= (1 << (8 * size - 1)) - 1
     source = random.Random(seed)
     parts = []
     for begin in range(0, count, _BLOCK):
@@ -55,11 +60,14 @@ def random_elements(dtype: str, count: int, seed: str) -> bytes:
 
 
 def write_inputs(path: pathlib.Path, case: dict[str, Any]) -> None:
-    """Makes the file of inputs of a case: of each, its dtype and shape."""
+    """Makes the file of inputs of a case: of each, its dtype and shape. Those
+    of `state` are positive, as an optimizer's squares are."""
+    state = range(*case.get("state", (0, 0)))
     tensors: Tensors = {}
     for number, (dtype, shape) in enumerate(case["inputs"]):
         seed = f"{case['name']} {number}"
-        data = random_elements(dtype, math.prod(shape), seed)
+        count, is_positive = math.prod(shape), number in state
+        data = random_elements(dtype, count, seed, is_positive)
         tensors[f"arg{number}"] = dtype, shape, data
     write(path, tensors)
 
@@ -95,7 +103,8 @@ def read(path: pathlib.Path) -> Tensors:
     }
 
 
-def _numbers(dtype: str, data: bytes) -> Any:
+def numbers(dtype: str, data: bytes) -> Any:
+    """The floats of a tensor."""
     if dtype == "BF16":
         wide = bytearray(2 * len(data))
         wide[2::4], wide[3::4] = data[::2], data[1::2]
@@ -117,7 +126,7 @@ def difference(expected: Tensors, found: Tensors) -> list[str]:
             if data != right:
                 problems.append(f"{name} ({dtype}{shape}): other elements")
             continue
-        pairs = list(zip(_numbers(dtype, right), _numbers(dtype, data)))
+        pairs = list(zip(numbers(dtype, right), numbers(dtype, data)))
         finite = [(a, b) for a, b in pairs if math.isfinite(a)]
         rest = [(a, b) for a, b in pairs if not math.isfinite(a)]
         most = max((abs(a) for a, _ in finite), default=0.0)

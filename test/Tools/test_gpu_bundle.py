@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -25,10 +26,12 @@ ON_TEST_MACHINE = [
 ]
 
 
-def check(bundle: pathlib.Path) -> subprocess.CompletedProcess[str]:
+def check(
+    bundle: pathlib.Path, *options: str
+) -> subprocess.CompletedProcess[str]:
     report = bundle.parent / "report.txt"
     return subprocess.run(
-        [sys.executable, bundle / "gpu-check", f"--report={report}"],
+        [sys.executable, bundle / "gpu-check", f"--report={report}", *options],
         capture_output=True,
         text=True,
         env=os.environ
@@ -37,32 +40,60 @@ def check(bundle: pathlib.Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.skipif(not has_libdevice(), reason="there is no libdevice")
-def test_bundle_is_checked(tmp_path: pathlib.Path) -> None:
-    archive = tmp_path / "bundle.tar.gz"
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    if not has_libdevice():
+        pytest.skip("there is no libdevice")
+    place = tmp_path_factory.mktemp("bundle")
+    archive = place / "bundle.tar.gz"
     script = ROOT / "scripts/gpu_bundle.py"
-    cases = "--cases=lstm,gpt-2"
-    subprocess.run(
-        [sys.executable, script, archive, cases, *ON_TEST_MACHINE], check=True
-    )
+    options = "--cases=lstm,gpt-2,gpt-small-bf16", *ON_TEST_MACHINE
+    subprocess.run([sys.executable, script, archive, *options], check=True)
     with tarfile.open(archive) as files:
-        files.extractall(tmp_path, filter="data")
-    bundle = tmp_path / "whale-gpu"
-    result = check(bundle)
+        files.extractall(place, filter="data")
+    return place / "whale-gpu"
+
+
+def test_bundle_is_checked(bundle: pathlib.Path) -> None:
+    checked = "--only=machine,kernels,steps,ranks,nccl,sanitizer"
+    result = check(bundle, checked)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "right  lstm: " in result.stdout
     # Through the host, and by NCCL.
     assert result.stdout.count("right  gpt-2: ") == 2
-    assert "\n0 wrong, " in (tmp_path / "report.txt").read_text()
+    report = bundle.parent / "report.txt"
+    assert "\n0 wrong, " in report.read_text()
 
     # The last number of what is expected is another, far away.
     with (bundle / "expected/lstm").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7e")
-    result = check(bundle)
+    result = check(bundle, "--only=steps")
     assert result.returncode == 1
     assert "WRONG  lstm: result" in result.stdout
-    assert "\n1 wrong, " in (tmp_path / "report.txt").read_text()
+    assert "\n1 wrong, " in report.read_text()
+
+
+def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
+    result = check(bundle, "--only=speed", "--rounds=1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    # cuDNN has no CPU; the others go on.
+    for line in (
+        r"JAX [\d.]+ \(xla\) on cpu, ready after .* s; loss ([\d.]+), JAX's \1",
+        r"no JAX \(cudnn\): \w+Error: .*",
+        r"products of bf16 on both sides, 1.45e-06 TFLOP a step",
+        r"Whale [\d.]+ ms a step \([\d.]+ to [\d.]+\)",
+        r"JAX \(default\) [\d.]+ ms a step \(.*\), [\d.]+ x Whale's",
+        r"JAX \(xla\) [\d.]+ ms a step \(.*\), [\d.]+ x Whale's",
+    ):
+        assert re.search(f"^gpt-small-bf16: {line}$", result.stdout, re.M), line
+
+    (bundle / "source/scripts/jax.py").write_text("raise ImportError('gone')")
+    result = check(bundle, "--only=speed", "--rounds=1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("no JAX") == 3
+    assert "gpt-small-bf16: Whale " in result.stdout
+    assert "not compared with JAX: absolute times" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@
 
 #include "RunSteps.h"
 
+#include <chrono>
+
 using namespace whale::runtime;
 
 void whale::runtime::checkFeedback(const Program &program,
@@ -38,10 +40,17 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
                                             Measured &measured) {
   std::vector<Array> arguments(program.arguments().size()), results;
   Submission running;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  std::vector<double> ends;
+  auto end = [&] {
+    ends.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  };
   auto finish = [&] {
     if (!running.step)
       return;
     running.step->wait();
+    end();
     measured.stats = running.costs->stats;
     if (!running.costs->profile.ranks.empty())
       measured.profile.add(running.costs->profile);
@@ -62,6 +71,7 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
       runOptions.trace = &measured.trace;
       runOptions.profile = runOptions.isProfiled ? &measured.profile : nullptr;
       results = program.run(arguments, runOptions);
+      end();
     } else {
       Submission next = program.submit(arguments, runOptions);
       finish();
@@ -74,6 +84,7 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
     }
   }
   finish();
+  measured.stats.stepEnds = std::move(ends);
   return results;
 }
 

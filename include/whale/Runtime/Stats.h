@@ -51,13 +51,16 @@ struct RankStats {
 /// Filled anew by each run that is given one.
 struct Stats {
   double stepSeconds = 0;
+  /// Of several steps, from the first one's start to the end of each; left to
+  /// whoever runs them.
+  std::vector<double> stepEnds;
   std::vector<RankStats> ranks;
 
-  /// {"step_time_s": s, "ranks": [{"rank": 0, "peak_bytes": n,
-  /// "argument_bytes": n, "flops": {"products": n, "kernels": n}, "compute_s":
-  /// s, "communication_s": s, "waiting_s": s, "collectives": {"all_reduce":
-  /// {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on late devices
-  /// also "moved_transfers": n.
+  /// {"step_time_s": s, "step_ends_s": [s], "ranks": [{"rank": 0, "peak_bytes":
+  /// n, "argument_bytes": n, "flops": {"products": n, "kernels": n},
+  /// "compute_s": s, "communication_s": s, "waiting_s": s, "collectives":
+  /// {"all_reduce": {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on
+  /// late devices also "moved_transfers": n.
   std::string json() const;
 
   /// Takes some of the ranks from what another process has written.

@@ -1,0 +1,116 @@
+"""The models whose steps are timed on a GPU, by Whale and by JAX.
+
+Where a bundle is made and where it is checked; there `whale` may be missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import math
+import pathlib
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+if not importlib.util.find_spec("whale"):
+    # The models ask it for strategies alone, and only where they have one.
+    sys.modules["whale"] = types.ModuleType("whale")
+
+import models  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed:
+    """A training step of `model`, a function of models.py.
+
+    `products` says of which precision products are; f32 ones are exact on both
+    sides. JAX is timed with its own attention and with the `others`, of
+    `jax.nn.dot_product_attention`.
+    """
+
+    model: str
+    options: dict[str, Any]
+    products: str
+    others: tuple[str, ...] = ()
+
+
+_GPT = {"dtype": "bfloat16"}
+_LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
+TIMED = {
+    "gpt-large-bf16": Timed("gpt", _GPT | _LARGE, "bf16", ("cudnn",)),
+}
+# Tests time them, on machines without a GPU.
+SMALL = {
+    "gpt-small-bf16": Timed(
+        "gpt",
+        _GPT | {"layers": 1, "width": 32, "heads": 2, "batch": 2, "context": 8},
+        "bf16",
+        ("xla", "cudnn"),
+    ),
+}
+
+
+def workload(timed: Timed) -> models.Workload:
+    """The model and its mini-batch."""
+    made: models.Workload = getattr(models, timed.model)(False, **timed.options)
+    return made
+
+
+def abstract_state(model: models.Workload) -> tuple[Any, Any]:
+    """The types of the parameters and of the optimizer's state."""
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    return params, jax.eval_shape(model.optimizer.init, params)
+
+
+def use_attention(implementation: str) -> None:
+    """Gives the GPT JAX's fused attention in the place of einsums."""
+
+    def attention(params: Any, x: jax.Array) -> jax.Array:
+        query, key, value = jax.numpy.einsum(
+            "btd,dnhk->nbthk", x, params["qkv"]
+        )
+        mixed = jax.nn.dot_product_attention(
+            *(query, key, value), is_causal=True, implementation=implementation
+        )
+        return jax.numpy.einsum("bthk,hkd->btd", mixed, params["out"])
+
+    models.gpt_model._attention = attention
+
+
+def flops(model: models.Workload) -> float:
+    """What a step's products and convolutions take as they are written, two a
+    product of numbers: three times those of the forward pass."""
+    params, _ = abstract_state(model)
+    forward = jax.make_jaxpr(model.loss)(params, model.batch)
+    return 3.0 * _flops(forward.jaxpr)
+
+
+def _flops(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        shapes = [value.aval.shape for value in equation.invars]
+        size = math.prod(equation.outvars[0].aval.shape)
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            size *= math.prod(shapes[0][at] for at in contracted)
+            total += 2 * size
+        elif equation.primitive.name == "conv_general_dilated":
+            features = equation.params["dimension_numbers"].rhs_spec[0]
+            total += 2 * size * math.prod(shapes[1]) // shapes[1][features]
+        times = equation.params.get("length", 1)
+        total += times * sum(map(_flops, _inner(equation.params)))
+    return total
+
+
+def _inner(params: dict[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for one in value if isinstance(value, tuple | list) else [value]:
+            one = getattr(one, "jaxpr", one)
+            if hasattr(one, "eqns"):
+                yield one

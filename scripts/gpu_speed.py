@@ -1,0 +1,191 @@
+"""The section of gpu-check that times steps, beside JAX where it is found.
+
+JAX keeps its process, its compiled step and its state; Whale's is started for
+each measurement. They take turns, so that all meet the same clocks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import selectors
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import gpu_cases
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Steps that are timed; those before fill caches and record graphs.
+FIRST, TIMED = 5, 20
+# How far the loss may be from JAX's, of its magnitude.
+LOSS = {"f32": 1e-4, "bf16": 2e-2}
+# Dense bf16 products a second, two operations each, from NVIDIA's data sheets.
+# The first that a GPU's name contains counts.
+PEAKS = {
+    **{"H100 PCIe": 756e12, "H100 NVL": 835e12},
+    **{"H100": 989e12, "H200": 989e12, "A100": 312e12},
+}
+
+
+class Jax:
+    """A process that runs steps by JAX when it is asked. An answer that does
+    not come is an OSError."""
+
+    def __init__(self, case: dict[str, Any], inputs: pathlib.Path, how: str):
+        self.how = how
+        self.times: list[float] = []
+        self.errors = tempfile.TemporaryFile("w+")
+        script = HERE / "source/scripts/gpu_jax.py"
+        self.process = subprocess.Popen(
+            [sys.executable, script, case["name"], inputs, how],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=os.environ | {"JAX_TRACEBACK_FILTERING": "off"},
+        )
+
+    def answer(self, patience: float) -> dict[str, Any]:
+        """What it says next."""
+        assert self.process.stdout
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            if not selector.select(max(patience, 0)):
+                raise OSError(f"no answer after {patience:.0f} s")
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            lines = self.errors.read().strip().splitlines()
+            said = [line for line in lines if re.match(r"[\w.]+: ", line)]
+            raise OSError((said or lines or ["it ended"])[-1])
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, steps: int, patience: float) -> None:
+        """Adds the seconds of a step, the mean of so many."""
+        assert self.process.stdin
+        self.process.stdin.write(f"{steps}\n".encode())
+        self.process.stdin.flush()
+        self.times.append(self.answer(patience)["seconds"] / steps)
+
+    def end(self) -> None:
+        """Gives back its memory."""
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()
+
+
+def peak(gpu: str) -> float | None:
+    """Dense bf16 operations a second of a GPU, if its name is known."""
+    return next((PEAKS[name] for name in PEAKS if name in gpu), None)
+
+
+class Race:
+    """One case, timed by Whale and by JAX.
+
+    Args:
+        check: runs programs and has the report.
+    """
+
+    def __init__(self, check: Any, case: dict[str, Any]) -> None:
+        self.check = check
+        self.case = case
+        self.times: list[float] = []
+        self.others: list[Jax] = []
+
+    def patience(self) -> float:
+        """Seconds that are left."""
+        return float(self.check.end - time.monotonic())
+
+    def give_up(self, jax: Jax, error: Exception) -> None:
+        """Goes on without a way to run JAX."""
+        name = self.case["name"]
+        self.check.report.say(f"{name}: no JAX ({jax.how}): {error}")
+        self.others.remove(jax)
+        jax.end()
+
+    def start(self) -> bool:
+        """Compiles everything, and compares the losses of the first step;
+        whether Whale can be timed."""
+        inputs = self.check.inputs(self.case)
+        found = self.check.run(self.case)
+        if not found:
+            return False
+        last = found[f"result{self.case['loss']}"]
+        loss = gpu_cases.numbers(last[0], last[2])[0]
+        # One after the other: they try what is quickest on the GPU.
+        for how in ("default", *self.case["others"]):
+            jax = Jax(self.case, inputs, how)
+            self.others.append(jax)
+            try:
+                said = jax.answer(self.patience())
+            except OSError as error:
+                self.give_up(jax, error)
+                continue
+            self.check.report.say(
+                f"{self.case['name']}: JAX {said['version']} ({jax.how}) on "
+                f"{said['device']}, ready after {said['seconds']:.1f} s; "
+                f"loss {loss:.5g}, JAX's {said['loss']:.5g}"
+            )
+            most = LOSS[self.case["products"]] * abs(said["loss"])
+            if not abs(loss - said["loss"]) <= most:
+                self.check.report.fail(f"{self.case['name']}: another loss")
+        return True
+
+    def run(self) -> bool:
+        """One measurement of everyone; whether Whale's went well."""
+        stats = self.check.folder / "stats.json"
+        options = f"--steps={FIRST + TIMED}", f"--stats={stats}"
+        if not self.check.execute(self.case, "/dev/null", *options):
+            return False
+        ends = json.loads(stats.read_text())["step_ends_s"]
+        self.times.append((ends[-1] - ends[FIRST - 1]) / TIMED)
+        for jax in list(self.others):
+            try:
+                jax.run(TIMED, self.patience())
+            except OSError as error:
+                self.give_up(jax, error)
+        return True
+
+    def say(self, who: str, times: list[float], own: float) -> None:
+        """A line with a median, its range, and its share of the peak."""
+        seconds = statistics.median(times)
+        line = f"{self.case['name']}: {who} {seconds * 1e3:.2f} ms a step"
+        line += f" ({min(times) * 1e3:.2f} to {max(times) * 1e3:.2f})"
+        most = peak(self.check.gpu())
+        if most:
+            share = self.case["flops"] / seconds / most
+            line += f", {share:.1%} of {most / 1e12:.0f} TFLOP/s"
+        if times is not self.times:
+            line += f", {seconds / own:.2f} x Whale's"
+        self.check.report.say(line)
+
+    def hold(self, rounds: int) -> None:
+        """Times everything so often and reports it."""
+        try:
+            if not self.start():
+                return
+            for _ in range(rounds):
+                # What was measured counts if time is short.
+                if self.times and self.patience() < 30 or not self.run():
+                    break
+        finally:
+            for jax in self.others:
+                jax.end()
+        if not self.times:
+            return
+        own = statistics.median(self.times)
+        self.check.report.say(
+            f"{self.case['name']}: products of {self.case['products']} on both "
+            f"sides, {self.case['flops'] / 1e12:.3g} TFLOP a step"
+        )
+        self.say("Whale", self.times, own)
+        for jax in self.others:
+            self.say(f"JAX ({jax.how})", jax.times, own)
+        if not self.others:
+            self.check.report.say("not compared with JAX: absolute times")
