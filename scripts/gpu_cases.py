@@ -28,8 +28,9 @@ _BITS = {
 }  # fmt: skip
 # How far a result may be from the processor's, of the tensor's magnitude.
 TOLERANCES = {"F64": 1e-9, "F32": 1e-4, "F16": 2e-2, "BF16": 2e-2}
-# Numbers that are made at a time: whole numbers of Python hold them all.
-_BLOCK = 1 << 20
+# Larger tensors repeat so many numbers, as making them takes time. It is prime,
+# so that no two rows are the same.
+_BLOCK = 65521
 
 Tensors = dict[str, tuple[str, list[int], bytes]]
 
@@ -46,17 +47,15 @@ def random_elements(
     size, mask, base = _BITS[dtype]
     if is_positive:
         mask &= (1 << (8 * size - 1)) - 1
-    source = random.Random(seed)
-    parts = []
-    for begin in range(0, count, _BLOCK):
-        here = min(_BLOCK, count - begin)
-        masks, bases = (
-            int.from_bytes(bits.to_bytes(size, "little") * here, "little")
-            for bits in (mask, base)
-        )
-        drawn = int.from_bytes(source.randbytes(size * here), "little")
-        parts.append((drawn & masks | bases).to_bytes(size * here, "little"))
-    return b"".join(parts)
+    here = min(count, _BLOCK)
+    masks, bases = (
+        int.from_bytes(bits.to_bytes(size, "little") * here, "little")
+        for bits in (mask, base)
+    )
+    drawn = random.Random(seed).randbytes(size * here)
+    numbers = int.from_bytes(drawn, "little") & masks | bases
+    block = numbers.to_bytes(size * here, "little")
+    return (block * -(-count // _BLOCK))[: size * count]
 
 
 def write_inputs(path: pathlib.Path, case: dict[str, Any]) -> None:
