@@ -177,6 +177,30 @@ def convnet(annotate: bool, batch: int = 128, image: int = 32) -> Workload:
     return Workload(init, loss, rows)
 
 
+def route(gates: jax.Array, capacity: int) -> jax.Array:
+    """Weights of the two likeliest experts of each token, by its place there:
+    [batch, tokens, experts] to [batch, tokens, experts, capacity]. Each
+    sequence has its own places, as in GShard."""
+    experts = gates.shape[-1]
+    weights, chosen = jax.lax.top_k(gates, 2)
+    weights /= weights.sum(-1, keepdims=True)
+    combine = jnp.zeros((*gates.shape, capacity))
+    taken = jnp.zeros((gates.shape[0], 1, experts))
+    for rank in range(2):
+        mask = jax.nn.one_hot(chosen[..., rank], experts)
+        place = jnp.cumsum(mask, axis=1) - mask + taken
+        taken += mask.sum(1, keepdims=True)
+        place = (place * mask).sum(-1).astype(jnp.int32)
+        # A place beyond the capacity is a row of zeros.
+        where = jax.nn.one_hot(place, capacity)
+        combine += (
+            weights[..., rank, None, None]
+            * mask[..., None]
+            * where[..., None, :]
+        )
+    return combine
+
+
 def moe(
     annotate: bool,
     batch: int = 16,
@@ -185,9 +209,8 @@ def moe(
     experts: int = 8,
     hidden: int = 1024,
 ) -> Workload:
-    """A top-2 mixture of experts that fits a vector to each token. Each
-    sequence has its own places at the experts, as in GShard; the experts are
-    split over the devices."""
+    """A top-2 mixture of experts that fits a vector to each token; the experts
+    are split over the devices."""
     capacity = context * 2 // experts * 5 // 4
 
     def init(key: jax.Array) -> Params:
@@ -198,30 +221,9 @@ def moe(
             "down": jax.random.normal(keys[2], (experts, hidden, width)) * 0.05,
         }
 
-    def route(gates: jax.Array) -> jax.Array:
-        """Weights by token, expert and place: [batch, context, experts,
-        capacity]."""
-        weights, chosen = jax.lax.top_k(gates, 2)
-        weights /= weights.sum(-1, keepdims=True)
-        combine = jnp.zeros((*gates.shape, capacity))
-        taken = jnp.zeros((gates.shape[0], 1, experts))
-        for rank in range(2):
-            mask = jax.nn.one_hot(chosen[..., rank], experts)
-            place = jnp.cumsum(mask, axis=1) - mask + taken
-            taken += mask.sum(1, keepdims=True)
-            place = (place * mask).sum(-1).astype(jnp.int32)
-            # A place beyond the capacity is a row of zeros.
-            where = jax.nn.one_hot(place, capacity)
-            combine += (
-                weights[..., rank, None, None]
-                * mask[..., None]
-                * where[..., None, :]
-            )
-        return combine
-
     def loss(params: Params, rows: Any) -> jax.Array:
         x, wanted = rows
-        combine = route(jax.nn.softmax(x @ params["gate"]))
+        combine = route(jax.nn.softmax(x @ params["gate"]), capacity)
         dispatch = (combine > 0).astype(x.dtype)
         sent = jnp.einsum("btec,btd->becd", dispatch, x)
         with wh.split(name="experts") if annotate else contextlib.nullcontext():
@@ -397,3 +399,142 @@ def classifier(
         random.integers(0, classes, batch, np.int32),
     )
     return Workload(init, loss, rows, optax.sgd(1e-2, momentum=0.9))
+
+
+def resnet(
+    annotate: bool,
+    blocks: tuple[int, ...] = (3, 4, 6, 3),
+    width: int = 64,
+    batch: int = 128,
+    image: int = 224,
+    classes: int = 1000,
+    dtype: str = "float32",
+) -> Workload:
+    """A ResNet with bottlenecks, by default ResNet-50, with the strides in the
+    3 x 3 convolutions. Convolutions compute in `dtype`; parameters and
+    statistics are in f32."""
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, 2 + 4 * sum(blocks)))
+
+        def layer(size: int, fan: int, out: int) -> Params:
+            shape = (size, size, fan, out)
+            scale = np.sqrt(2 / (size * size * fan))
+            return {
+                "kernel": jax.random.normal(next(keys), shape) * scale,
+                "scale": jnp.ones(out),
+                "bias": jnp.zeros(out),
+            }
+
+        params = {"stem": layer(7, 3, width), "blocks": []}
+        fan = width
+        for stage, count in enumerate(blocks):
+            inner = width << stage
+            for number in range(count):
+                block = {
+                    "reduce": layer(1, fan, inner),
+                    "inner": layer(3, inner, inner),
+                    "expand": layer(1, inner, 4 * inner),
+                }
+                if number == 0:
+                    block["shortcut"] = layer(1, fan, 4 * inner)
+                params["blocks"].append(block)
+                fan = 4 * inner
+        head = jax.random.normal(next(keys), (fan, classes)) * 0.01
+        return params | {"head": head}
+
+    def layer(params: Params, x: jax.Array, stride: int = 1) -> jax.Array:
+        """A convolution and batch norm."""
+        x = convolve(x, params["kernel"].astype(dtype), stride)
+        wide = x.astype(jnp.float32)
+        mean = wide.mean((0, 1, 2))
+        variance = jnp.square(wide).mean((0, 1, 2)) - jnp.square(mean)
+        scale = params["scale"] * jax.lax.rsqrt(variance + 1e-5)
+        return ((wide - mean) * scale + params["bias"]).astype(dtype)
+
+    def bottleneck(params: Params, x: jax.Array, stride: int) -> jax.Array:
+        inner = jax.nn.relu(layer(params["reduce"], x))
+        inner = jax.nn.relu(layer(params["inner"], inner, stride))
+        inner = layer(params["expand"], inner)
+        if "shortcut" in params:
+            x = layer(params["shortcut"], x, stride)
+        return jax.nn.relu(x + inner)
+
+    def loss(params: Params, rows: Any) -> jax.Array:
+        x, labels = rows
+        x = jax.nn.relu(layer(params["stem"], x.astype(dtype), 2))
+        window, strides = (1, 3, 3, 1), (1, 2, 2, 1)
+        x = jax.lax.reduce_window(
+            x, -jnp.inf, jax.lax.max, window, strides, "SAME"
+        )
+        each = iter(params["blocks"])
+        for stage, count in enumerate(blocks):
+            for number in range(count):
+                is_smaller = stage > 0 and number == 0
+                x = bottleneck(next(each), x, 2 if is_smaller else 1)
+        logits = x.astype(jnp.float32).mean((1, 2)) @ params["head"]
+        return mean_loss(logits, labels)
+
+    random = np.random.default_rng(0)
+    rows = (
+        random.standard_normal((batch, image, image, 3), np.float32),
+        random.integers(0, classes, batch, np.int32),
+    )
+    return Workload(init, loss, rows, optax.sgd(0.1, momentum=0.9))
+
+
+def moe_transformer(
+    annotate: bool,
+    layers: int = 4,
+    width: int = 1024,
+    heads: int = 16,
+    experts: int = 8,
+    hidden: int = 2048,
+    vocabulary: int = 4096,
+    batch: int = 16,
+    context: int = 1024,
+    dtype: str = "float32",
+) -> Workload:
+    """A transformer whose feed-forward layers are top-2 mixtures of experts.
+    Products are in `dtype`; parameters and the weights of experts in f32."""
+    capacity = context * 2 // experts * 5 // 4
+    config = gpt_model.Config(vocabulary, layers, width, heads, context)
+
+    def init(key: jax.Array) -> Params:
+        base, *keys = jax.random.split(key, 1 + 3 * layers)
+        params = gpt_model.init_params(config, base)
+
+        def weight(*shape: int) -> jax.Array:
+            return jax.random.normal(keys.pop(), shape) * 0.02
+
+        for block in params["blocks"]:
+            block["gate"] = weight(width, experts)
+            block["up"] = weight(experts, width, hidden)
+            block["down"] = weight(experts, hidden, width)
+        return params
+
+    def mix(block: Params, x: jax.Array) -> jax.Array:
+        """What its two experts make of each token."""
+        wide = x.astype(jnp.float32)
+        gates = jax.nn.softmax(wide @ block["gate"].astype(jnp.float32))
+        combine = route(gates, capacity).astype(x.dtype)
+        dispatch = (combine > 0).astype(x.dtype)
+        sent = jnp.einsum("btec,btd->becd", dispatch, x)
+        inner = jax.nn.gelu(jnp.einsum("becd,edh->bech", sent, block["up"]))
+        outcome = jnp.einsum("bech,ehd->becd", inner, block["down"])
+        return jnp.einsum("btec,becd->btd", combine, outcome)
+
+    def loss(params: Params, rows: jax.Array) -> jax.Array:
+        params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
+        inputs, targets = rows[:, :-1], rows[:, 1:]
+        x = params["tokens"][inputs] + params["positions"]
+        for block in params["blocks"]:
+            now = gpt_model.norm(block["norm1"], x)
+            x = x + gpt_model.attention(block, now)
+            x = x + mix(block, gpt_model.norm(block["norm2"], x))
+        logits = gpt_model.norm(params["norm"], x) @ params["head"]
+        return mean_loss(logits, targets).astype(jnp.float32)
+
+    random = np.random.default_rng(0)
+    rows = random.integers(0, vocabulary, (batch, context + 1), np.int32)
+    return Workload(init, loss, rows)

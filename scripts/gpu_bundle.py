@@ -41,7 +41,10 @@ MOST_BYTES = 48 << 20
 # Every machine has them, or they come with the driver.
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
 models = gpu_steps.models
-STEPS = ("gpt", "gpt-bf16", "lstm", "convnet", "moe", "rope", "classifier")
+STEPS = (
+    *("gpt", "gpt-bf16", "lstm", "moe", "rope", "convnet"),
+    *("classifier", "resnet-bf16", "experts-bf16"),
+)
 MODELS: dict[str, tuple[str, int, Any]] = {
     # name: kind, ranks, model
     **{name: ("step", 1, gpu_steps.MODELS[name]) for name in STEPS},

@@ -44,6 +44,11 @@ _GPT = {"dtype": "bfloat16"}
 _LARGE = {"layers": 12, "width": 1024, "heads": 16, "batch": 8, "context": 1024}
 TIMED = {
     "gpt-large-bf16": Timed("gpt", _GPT | _LARGE, "bf16", ("cudnn",)),
+    "resnet50-bf16": Timed("resnet", {"dtype": "bfloat16"}, "bf16"),
+    "resnet50-f32": Timed("resnet", {"batch": 64}, "f32"),
+    "moe-large-bf16": Timed(
+        "moe_transformer", {"dtype": "bfloat16"}, "bf16", ("cudnn",)
+    ),
 }
 # Tests time them, on machines without a GPU.
 SMALL = {
@@ -80,7 +85,7 @@ def use_attention(implementation: str) -> None:
         )
         return jax.numpy.einsum("bthk,hkd->btd", mixed, params["out"])
 
-    models.gpt_model._attention = attention
+    models.gpt_model.attention = attention
 
 
 def flops(model: models.Workload) -> float:

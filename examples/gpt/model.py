@@ -64,14 +64,16 @@ def init_params(config: Config, key: jax.Array) -> Params:
     }
 
 
-def _norm(params: Params, x: jax.Array) -> jax.Array:
+def norm(params: Params, x: jax.Array) -> jax.Array:
+    """Layer norm over the last dimension."""
     mean = x.mean(-1, keepdims=True)
     variance = jnp.square(x - mean).mean(-1, keepdims=True)
     x = (x - mean) * jax.lax.rsqrt(variance + 1e-5)
     return x * params["scale"] + params["bias"]
 
 
-def _attention(params: Params, x: jax.Array) -> jax.Array:
+def attention(params: Params, x: jax.Array) -> jax.Array:
+    """Causal attention of [batch, time, width]."""
     q, k, v = jnp.einsum("btd,dnhk->nbhtk", x, params["qkv"])
     scores = jnp.einsum("bhqk,bhtk->bhqt", q, k) / jnp.sqrt(q.shape[-1])
     time = x.shape[1]
@@ -82,8 +84,8 @@ def _attention(params: Params, x: jax.Array) -> jax.Array:
 
 
 def _block(params: Params, x: jax.Array) -> jax.Array:
-    x = x + _attention(params, _norm(params["norm1"], x))
-    hidden = jax.nn.gelu(_norm(params["norm2"], x) @ params["up"])
+    x = x + attention(params, norm(params["norm1"], x))
+    hidden = jax.nn.gelu(norm(params["norm2"], x) @ params["up"])
     return x + hidden @ params["down"]
 
 
@@ -93,7 +95,7 @@ def loss_fn(params: Params, tokens: jax.Array, annotate: bool) -> jax.Array:
     x = params["tokens"][inputs] + params["positions"]
     for block in params["blocks"]:
         x = _block(block, x)
-    x = _norm(params["norm"], x)
+    x = norm(params["norm"], x)
     # The output layer has a column for each token: shard it. All else, under
     # the default strategy, is replicated and shares out the batch.
     with wh.split(name="head") if annotate else contextlib.nullcontext():

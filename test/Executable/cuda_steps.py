@@ -55,6 +55,8 @@ MODELS: dict[str, tuple[str, Any]] = {
     "lstm": ("1", gpu_steps.MODELS["lstm"]),
     "convnet": ("1", gpu_steps.MODELS["convnet"]),
     "moe": ("1", gpu_steps.MODELS["moe"]),
+    "resnet-bf16": ("1", gpu_steps.MODELS["resnet-bf16"]),
+    "experts-bf16": ("1", gpu_steps.MODELS["experts-bf16"]),
     "moe-sharded": ("4", lambda: models.moe(True, 4, 16, 16, 4, 32)),
     "classifier-sharded": ("2", lambda: models.classifier(True, 4, 12, 1000)),
     "gpt-replicated": ("2", lambda: models.gpt(True, **gpu_steps.GPT)),
@@ -75,6 +77,8 @@ MODELS: dict[str, tuple[str, Any]] = {
 ONLY_FULL = {
     "convnet",
     "lstm",
+    "resnet-bf16",
+    "experts-bf16",
     "classifier-sharded",
     "gpt-replicated",
     "lstm-replicated",

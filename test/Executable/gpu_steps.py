@@ -43,10 +43,19 @@ MODELS: dict[str, Any] = {
     "rope": lambda: models.rope_transformer(
         False, 1, 32, 4, 2, 48, 64, batch=2, context=16
     ),
+    "resnet-bf16": lambda: models.resnet(
+        False, (1, 1), 4, batch=2, image=16, classes=10, dtype="bfloat16"
+    ),
+    "experts-bf16": lambda: models.moe_transformer(
+        *(False, 1, 32, 2, 4, 32, 50),
+        batch=2,
+        context=16,
+        dtype="bfloat16",
+    ),
     "classifier": lambda: models.classifier(False, 4, 12, 1000),
 }
 # Their families have another model that has all that they have.
-ONLY_FULL = {"gpt", "rope", "convnet"}
+ONLY_FULL = {"gpt", "rope", "convnet", "moe", "classifier"}
 SEEDS = ("0", "29")
 Results = Sequence[np.ndarray]
 
@@ -60,10 +69,17 @@ def lower(
     optimizer = models.optax.sgd(0.1, momentum=0.9)
     workload = dataclasses.replace(workload, optimizer=optimizer)
 
+    # Their own initial numbers would have to be computed by compiled programs.
+    random = np.random.default_rng(0)
+
     def make(function: Callable[..., Any], argument: Any) -> Any:
+        types = jax.eval_shape(function, argument)
         if is_abstract:
-            return jax.eval_shape(function, argument)
-        return function(argument)
+            return types
+        return jax.tree.map(
+            lambda leaf: random.normal(0, 0.1, leaf.shape).astype(leaf.dtype),
+            types,
+        )
 
     params = make(workload.init, jax.random.key(0))
     arguments = (params, make(optimizer.init, params), workload.batch)

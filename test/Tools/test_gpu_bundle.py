@@ -68,7 +68,7 @@ def test_bundle_is_checked(bundle: pathlib.Path) -> None:
     with (bundle / "expected/lstm").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7e")
-    result = check(bundle, "--only=steps")
+    result = check(bundle, "--only=steps", "--cases=lstm")
     assert result.returncode == 1
     assert "WRONG  lstm: result" in result.stdout
     assert "\n1 wrong, " in report.read_text()
