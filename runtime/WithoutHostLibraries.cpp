@@ -44,10 +44,14 @@ std::map<std::string, LibraryFactory> lapackFunctions() {
   return functions;
 }
 
-LibraryFunction prepareAttention(const LibraryRequest &) { fail("attention"); }
+/// A GPU may have it.
+LibraryFunction prepareAttention(const LibraryRequest &) {
+  return
+      [](std::span<void *const>, std::span<void *const>) { fail("attention"); };
+}
 
-LibraryFunction prepareAttentionGradient(const LibraryRequest &) {
-  fail("the gradient of attention");
+LibraryFunction prepareAttentionGradient(const LibraryRequest &request) {
+  return prepareAttention(request);
 }
 
 const EmulatorFunctions &emulatorFunctions() { fail("emulated kernels"); }

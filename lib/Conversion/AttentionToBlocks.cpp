@@ -245,24 +245,6 @@ LogicalResult Attention::run() {
 
 namespace {
 
-/// Writes the result as its only user, if that transposes it, has it.
-void absorbTranspose(PatternRewriter &rewriter, AttentionOp op) {
-  if (!op->hasOneUse())
-    return;
-  auto user = dyn_cast<stablehlo::TransposeOp>(*op->user_begin());
-  if (!user)
-    return;
-  std::string letters;
-  for (int64_t dim : user.getPermutation())
-    letters += op.getResultDims()[dim];
-  rewriter.modifyOpInPlace(op, [&] {
-    op.setResultDims(letters);
-    op.getResult().setType(cast<RankedTensorType>(user.getType()));
-  });
-  // Nothing uses it any more: the pass erases it in the end.
-  rewriter.replaceAllUsesWith(user.getResult(), op.getResult());
-}
-
 /// Pattern: attention whose tiles fit becomes kernels.
 struct AttentionToBlocks : RewritePattern {
   explicit AttentionToBlocks(MLIRContext *context)

@@ -573,6 +573,8 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     populateAttentionPatterns(patterns);
     if (blocks)
       populateAttentionBlockPatterns(patterns);
+    if (capability > 0)
+      populateFusedAttentionPatterns(patterns, capability);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     SmallVector<stablehlo::TransposeOp> transposes;
     getOperation().walk(

@@ -10,6 +10,7 @@
 #define WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H
 
 #include "mlir/IR/PatternMatch.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 
 namespace whale {
 
@@ -25,8 +26,16 @@ void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);
 /// Adds patterns that make library calls of attention and its gradient.
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Adds patterns that make calls of cuDNN of what it computes on GPUs of this
+/// compute capability (90 for sm_90) and later.
+void populateFusedAttentionPatterns(mlir::RewritePatternSet &patterns,
+                                    int capability);
+
 /// Adds patterns that make kernels for a GPU of those whose tiles fit.
 void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
+
+/// Writes the result as its only user, if that transposes it, has it.
+void absorbTranspose(mlir::PatternRewriter &rewriter, AttentionOp op);
 
 } // namespace whale
 

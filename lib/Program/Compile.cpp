@@ -107,6 +107,7 @@ private:
   void findStageDevices(ModuleOp module);
   SmallVector<int64_t> findStageBytes(ModuleOp module, const Cluster &cluster);
   LogicalResult dump(ModuleOp module, StringRef phase);
+  std::string forArchitectures(StringRef pipeline) const;
   bool isGpu() const { return StringRef(options.target).starts_with("cuda"); }
   /// Whether it runs on the processor.
   bool isCpu() const {
@@ -228,6 +229,20 @@ LogicalResult Compiler::runPasses(ModuleOp module, StringRef name,
   return failure(failed(manager.run(module)) || failed(verify(module)));
 }
 
+/// The pipeline with cuDNN's calls for the lowest architecture; the emulator
+/// has none.
+std::string Compiler::forArchitectures(StringRef pipeline) const {
+  constexpr StringLiteral pass = "whale-lower-library-ops{";
+  size_t at = pipeline.find(pass);
+  if (at == StringRef::npos || isCpu())
+    return pipeline.str();
+  at += pass.size();
+  std::string option =
+      "capability=" + std::to_string(format::capabilityOf(gpuArchs.front()));
+  return (pipeline.take_front(at) + option + " " + pipeline.drop_front(at))
+      .str();
+}
+
 LogicalResult Compiler::lower(ModuleOp module, StringRef first,
                               PlanSummary &summary) {
   bool skip = true;
@@ -253,7 +268,8 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
       bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
       return runPasses(part, level.name,
-                       isOwn ? level.gpuPipeline : level.pipeline);
+                       isOwn ? forArchitectures(level.gpuPipeline)
+                             : level.pipeline.str());
     };
     auto clusters = module.getOps<ClusterOp>();
     bool isByTarget = isGpu() && level.name == "kernels" && !clusters.empty();

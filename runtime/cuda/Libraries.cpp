@@ -207,7 +207,7 @@ static std::unique_ptr<Dnn> findDnn(bool usesLoader,
   auto [place, library] =
       findLibrary({"libcudnn.so.9"}, usesLoader, directories);
   if (!library)
-    throw Error("a convolution needs libcudnn.so.9, which is not " +
+    throw Error("convolutions and attention need libcudnn.so.9, which is not " +
                 whereLooked(usesLoader, directories) +
                 ": install cuDNN 9 (package libcudnn9-cuda-13 or "
                 "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu13 or "

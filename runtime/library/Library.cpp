@@ -21,6 +21,8 @@ struct Registry {
   Registry() {
     functions["attention"] = prepareAttention;
     functions["attention_gradient"] = prepareAttentionGradient;
+    functions["fused_attention"] = prepareAttention;
+    functions["fused_attention_gradient"] = prepareAttentionGradient;
     functions["fft"] = prepareFft;
     functions["sort"] = prepareSort;
     functions["triangular_solve"] = prepareTriangularSolve;

@@ -51,7 +51,13 @@ MIXED = json.dumps(
 # Name of the model: the cluster or how many ranks run it, and the model; those
 # with whale's annotations are sharded.
 MODELS: dict[str, tuple[str, Any]] = {
-    "gpt-bf16": ("1", gpu_steps.MODELS["gpt-bf16"]),
+    # As many keys as cuDNN has gradients for.
+    "gpt-bf16": (
+        "1",
+        lambda: models.gpt(
+            False, **(gpu_steps.GPT | {"context": 128}), dtype="bfloat16"
+        ),
+    ),
     "lstm": ("1", gpu_steps.MODELS["lstm"]),
     "convnet": ("1", gpu_steps.MODELS["convnet"]),
     "moe": ("1", gpu_steps.MODELS["moe"]),

@@ -240,7 +240,8 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
         op.lhsType = op.rhsType = op.outType = dtype;
         auto described = cuda::describeForDnn(op);
         ASSERT_TRUE(described);
-        auto plan = cuda::DnnPlan::find(*dnn, *described, nullptr, h200, most);
+        auto plan =
+            cuda::findConvolutionPlan(*dnn, *described, {nullptr, h200}, most);
         ASSERT_TRUE(plan) << name(dtype) << " " << extent << " " << kernel
                           << " " << int(described->kind);
         EXPECT_LE(plan->workspaceBytes(), most);

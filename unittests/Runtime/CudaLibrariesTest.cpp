@@ -162,8 +162,9 @@ TEST_F(CudaLibraries, NoDnn) {
     }
     return "";
   };
-  expect(open(), {"a convolution needs libcudnn.so.9, which is not in ",
-                  "package libcudnn9-cuda-13", "nvidia-cudnn-cu12"});
+  expect(open(),
+         {"convolutions and attention need libcudnn.so.9, which is not in ",
+          "package libcudnn9-cuda-13", "nvidia-cudnn-cu12"});
   build<Dnn>("libcudnn.so.9", "");
   EXPECT_EQ(open(), "");
 }

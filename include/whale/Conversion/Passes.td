@@ -62,7 +62,10 @@ def LowerLibraryOps
 
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
-    fit into shared memory, it stays a call, and a remark says so.
+    fit into shared memory, it stays a call, and a remark says so. With
+    `capability`, what cuDNN computes on such a GPU becomes a call of
+    `fused_attention` or `fused_attention_gradient`; a remark says why others
+    do not.
 
     Products with vectors and those of few elements stay: as loops they are as
     quick, and their sums more exact.
@@ -94,6 +97,9 @@ def LowerLibraryOps
            "stays for loops">,
     Option<"blocks", "blocks", "bool", "false",
            "Make kernels of blocks of threads, for a GPU, of attention">,
+    Option<"capability", "capability", "int", "0",
+           "Compute capability of the GPUs (90 for sm_90) on which cuDNN "
+           "computes attention; 0 if it does not">,
   ];
   let dependentDialects = [
     "::whale::WhaleDialect", "::mlir::arith::ArithDialect",

@@ -8,17 +8,21 @@
 //
 // In come descriptors, which keep what is set; out goes an operation of a
 // stream for each plan that is executed, computed by the definition: one loop
-// nest for the convolution and both of its gradients. Heuristics name four
-// engines: one that is not deterministic, one that rounds f32 to TF32, one that
-// wants more workspace than there is, and one that is as it should be.
+// nest for the convolution and both of its gradients; DnnGraph.h has
+// other graphs. Heuristics name four engines: one that is not deterministic,
+// one that rounds f32 to TF32, one that wants more workspace than there is, and
+// one that is as it should be.
 //
 //===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"
+#include "cuda/test/DnnGraph.h"
 #include "cuda/test/DriverCalls.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
+#include <numeric>
+#include <stdexcept>
 
 // What the library keeps to itself.
 struct cudnnContext {
@@ -29,32 +33,6 @@ namespace whale::runtime::cuda::test {
 namespace {
 
 enum Engine : int64_t { Unstable, Rounding, Greedy, Exact };
-
-struct Descriptor {
-  int type = 0;
-  bool isFinal = false;
-  /// Elements as bytes.
-  std::map<int, std::vector<uint8_t>> attributes;
-  int64_t engine = 0;
-
-  template <typename T>
-  std::vector<T> all(int attribute) const {
-    auto it = attributes.find(attribute);
-    if (it == attributes.end())
-      return {};
-    std::vector<T> values(it->second.size() / sizeof(T));
-    std::memcpy(values.data(), it->second.data(), it->second.size());
-    return values;
-  }
-  template <typename T>
-  T one(int attribute) const {
-    std::vector<T> values = all<T>(attribute);
-    return values.empty() ? T() : values.front();
-  }
-  const Descriptor &descriptor(int attribute) const {
-    return *one<const Descriptor *>(attribute);
-  }
-};
 
 DnnStatus fail(const std::string &what) {
   Machine &machine = Machine::get();
@@ -93,6 +71,7 @@ DnnStatus destroyDescriptor(DnnDescriptor descriptor) {
 size_t bytesOf(int type) {
   switch (type) {
   case kDnnOfText:
+  case kDnnOfBoolean:
     return 1;
   case kDnnOfHandle:
   case kDnnOfInteger:
@@ -186,56 +165,6 @@ DnnStatus finalize(DnnDescriptor given) {
   return 0;
 }
 
-/// A tensor of the graph, and where it is.
-struct Place {
-  Place(const Descriptor &descriptor, const std::map<int64_t, void *> &memory)
-      : type(descriptor.one<int>(kDnnTensorType)),
-        sizes(descriptor.all<int64_t>(kDnnTensorSizes)),
-        strides(descriptor.all<int64_t>(kDnnTensorStrides)),
-        data(memory.at(descriptor.one<int64_t>(kDnnTensorNumber))) {}
-
-  int64_t bytes() const { return type == kDnnF32 ? 4 : 2; }
-  /// Whether the dimensions lie in this order, from the outermost to the
-  /// innermost.
-  bool isIn(const std::vector<size_t> &order) const {
-    int64_t stride = 1;
-    for (size_t i = order.size(); i-- > 0; stride *= sizes[order[i]])
-      if (sizes[order[i]] > 1 && strides[order[i]] != stride)
-        return false;
-    return true;
-  }
-  int64_t span() const {
-    int64_t last = 0;
-    for (size_t i = 0; i < sizes.size(); ++i)
-      last += (sizes[i] - 1) * strides[i];
-    return last + 1;
-  }
-  double read(int64_t at) const {
-    if (type == kDnnF32)
-      return static_cast<const float *>(data)[at];
-    if (type == kDnnF16)
-      return static_cast<double>(static_cast<const _Float16 *>(data)[at]);
-    uint32_t bits = static_cast<const uint16_t *>(data)[at];
-    return std::bit_cast<float>(bits << 16);
-  }
-  void write(int64_t at, double value) const {
-    auto number = static_cast<float>(value);
-    if (type == kDnnF32) {
-      static_cast<float *>(data)[at] = number;
-    } else if (type == kDnnF16) {
-      static_cast<_Float16 *>(data)[at] = static_cast<_Float16>(number);
-    } else {
-      auto bits = std::bit_cast<uint32_t>(number);
-      bits += 0x7fff + ((bits >> 16) & 1);
-      static_cast<uint16_t *>(data)[at] = static_cast<uint16_t>(bits >> 16);
-    }
-  }
-
-  int type;
-  std::vector<int64_t> sizes, strides;
-  void *data;
-};
-
 /// With ten bits of fraction, to the nearest.
 double toTf32(double value) {
   auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
@@ -245,7 +174,7 @@ double toTf32(double value) {
 struct Work {
   int kind;
   Place x, w, y;
-  std::vector<int64_t> before, strides, dilations;
+  std::vector<int64_t> before, after, strides, dilations;
   bool isFlipped, isRounded;
 
   const Place &result() const {
@@ -283,6 +212,30 @@ struct Work {
       }
   }
 
+  /// Whether there are as many windows as y has elements.
+  bool isConsistent() const {
+    for (size_t i = 0; i < after.size(); ++i) {
+      int64_t padded = x.sizes[i + 2] + before[i] + after[i];
+      int64_t reach = (w.sizes[i + 2] - 1) * dilations[i] + 1;
+      if (padded < reach || (padded - reach) / strides[i] + 1 != y.sizes[i + 2])
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether channels are last, or first. The real library takes filters in
+  /// other orders, too, and their results are wrong.
+  bool isInOrder() const {
+    std::vector<size_t> first(x.sizes.size());
+    std::iota(first.begin(), first.end(), 0);
+    std::vector<size_t> last = first;
+    std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+    auto areIn = [&](const std::vector<size_t> &order) {
+      return x.isIn(order) && w.isIn(order) && y.isIn(order);
+    };
+    return areIn(first) || areIn(last);
+  }
+
   void run() const {
     const Place &out = result();
     std::vector<double> sums(static_cast<size_t>(out.span()));
@@ -302,6 +255,27 @@ struct Work {
   }
 };
 
+Work describe(const Descriptor &operation,
+              const std::map<int64_t, void *> &memory, bool isRounded) {
+  int first = operation.type == kDnnForward        ? kDnnForwardFirst
+              : operation.type == kDnnDataGradient ? kDnnDataGradientFirst
+                                                   : kDnnFilterGradientFirst;
+  const Descriptor &windows = operation.descriptor(first + 2);
+  auto place = [&](int attribute) {
+    return Place(operation.descriptor(attribute), memory);
+  };
+  return {operation.type,
+          place(first + 4),
+          place(first + 3),
+          place(first + 5),
+          windows.all<int64_t>(kDnnPaddingBefore),
+          windows.all<int64_t>(kDnnPaddingAfter),
+          windows.all<int64_t>(kDnnStrides),
+          windows.all<int64_t>(kDnnDilations),
+          windows.one<int>(kDnnConvolutionMode) == kDnnFlippedWindows,
+          isRounded && place(first + 3).type == kDnnF32};
+}
+
 DnnStatus execute(DnnHandle handle, DnnDescriptor givenPlan,
                   DnnDescriptor givenPack) {
   Machine &machine = Machine::get();
@@ -320,55 +294,41 @@ DnnStatus execute(DnnHandle handle, DnnDescriptor givenPlan,
   auto pointers = pack.all<void *>(kDnnPackPointers);
   for (size_t i = 0; i < numbers.size(); ++i)
     memory[numbers[i]] = pointers.at(i);
-  const Descriptor &operation = plan.descriptor(kDnnPlanConfig)
-                                    .descriptor(kDnnHeuristicGraph)
-                                    .descriptor(kDnnGraphOperations);
-  int alpha = operation.type == kDnnForward        ? kDnnForwardFirst
-              : operation.type == kDnnDataGradient ? kDnnDataGradientFirst
-                                                   : kDnnFilterGradientFirst;
-  const Descriptor &windows = operation.descriptor(alpha + 2);
-  auto place = [&](int attribute) {
-    return Place(operation.descriptor(attribute), memory);
+  auto operations = plan.descriptor(kDnnPlanConfig)
+                        .descriptor(kDnnHeuristicGraph)
+                        .all<const Descriptor *>(kDnnGraphOperations);
+  auto put = [&](const char *what, const auto &places,
+                 std::function<void()> run) {
+    std::vector<Access> accesses;
+    for (auto [each, isWritten] : places) {
+      if (addressOf(each->data) % 16)
+        return fail("a tensor is not aligned as was promised");
+      accesses.push_back(
+          {addressOf(each->data), each->span() * each->bytes(), isWritten});
+    }
+    accesses.push_back(
+        {addressOf(pack.one<void *>(kDnnPackWorkspace)), 512, true});
+    machine.put(*stream->second, {what, std::move(accesses), std::move(run)});
+    return machine.gpus[currentGpu()].error ? DnnStatus(kDnnBadParameter) : 0;
   };
-  Work work{operation.type,
-            place(alpha + 4),
-            place(alpha + 3),
-            place(alpha + 5),
-            windows.all<int64_t>(kDnnPaddingBefore),
-            windows.all<int64_t>(kDnnStrides),
-            windows.all<int64_t>(kDnnDilations),
-            windows.one<int>(kDnnConvolutionMode) == kDnnFlippedWindows,
-            plan.engine == Rounding && place(alpha + 3).type == kDnnF32};
-  auto after = windows.all<int64_t>(kDnnPaddingAfter);
-  for (size_t i = 0; i < after.size(); ++i) {
-    int64_t padded = work.x.sizes[i + 2] + work.before[i] + after[i];
-    int64_t reach = (work.w.sizes[i + 2] - 1) * work.dilations[i] + 1;
-    if (padded < reach ||
-        (padded - reach) / work.strides[i] + 1 != work.y.sizes[i + 2])
+  try {
+    if (operations.size() > 1) {
+      auto work = std::make_shared<const GraphWork>(operations, memory);
+      return put("a graph of cuDNN", work->places(), [work] { work->run(); });
+    }
+    auto work = std::make_shared<const Work>(
+        describe(*operations.front(), memory, plan.engine == Rounding));
+    if (!work->isConsistent())
       return fail("the extents of a convolution don't match");
+    if (!work->isInOrder())
+      return fail("the channels of a convolution are neither last nor first");
+    std::vector<std::pair<const Place *, bool>> places;
+    for (const Place *each : {&work->x, &work->w, &work->y})
+      places.emplace_back(each, each == &work->result());
+    return put("a convolution", places, [work] { work->run(); });
+  } catch (const std::out_of_range &) {
+    return fail("a tensor of the graph has no memory");
   }
-  // The real one takes filters in other orders, and their results are wrong.
-  std::vector<size_t> first(work.x.sizes.size());
-  std::iota(first.begin(), first.end(), 0);
-  std::vector<size_t> last = first;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  auto areIn = [&](const std::vector<size_t> &order) {
-    return work.x.isIn(order) && work.w.isIn(order) && work.y.isIn(order);
-  };
-  if (!areIn(first) && !areIn(last))
-    return fail("the channels of a convolution are neither last nor first");
-  std::vector<Access> accesses;
-  for (const Place *each : {&work.x, &work.w, &work.y}) {
-    if (addressOf(each->data) % 16)
-      return fail("a tensor is not aligned as was promised");
-    accesses.push_back({addressOf(each->data), each->span() * each->bytes(),
-                        each == &work.result()});
-  }
-  accesses.push_back(
-      {addressOf(pack.one<void *>(kDnnPackWorkspace)), 512, true});
-  machine.put(*stream->second,
-              {"a convolution", std::move(accesses), [work] { work.run(); }});
-  return machine.gpus[currentGpu()].error ? kDnnBadParameter : 0;
 }
 
 } // namespace

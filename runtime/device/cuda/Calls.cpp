@@ -22,10 +22,18 @@ bool isGpuConvolution(const format::Convolution &convolution) {
 }
 
 bool isGpuCall(const std::string &function) {
-  static const std::set<std::string> functions = {
-      "fft",          "triangular_solve", "lapack.trsm",  "lapack.potrf",
-      "lapack.getrf", "lapack.geqrf",     "lapack.orgqr", "lapack.ormqr",
-      "lapack.syevd", "lapack.gesdd"};
+  static const std::set<std::string> functions = {"fused_attention",
+                                                  "fused_attention_gradient",
+                                                  "fft",
+                                                  "triangular_solve",
+                                                  "lapack.trsm",
+                                                  "lapack.potrf",
+                                                  "lapack.getrf",
+                                                  "lapack.geqrf",
+                                                  "lapack.orgqr",
+                                                  "lapack.ormqr",
+                                                  "lapack.syevd",
+                                                  "lapack.gesdd"};
   return functions.contains(function);
 }
 
@@ -75,16 +83,18 @@ GpuCall prepareGpuConvolution(CallContext &context,
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
   std::shared_ptr<const DnnPlan> plan =
-      DnnPlan::find(dnn, *described, handle, "", mostWorkspace);
+      findConvolutionPlan(dnn, *described, {handle}, mostWorkspace);
   if (!plan)
     return {};
   GpuCall call;
   call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
   call.workspaceBytes = plan->workspaceBytes();
-  call.run = [&context, &dnn, handle, plan](std::span<void *const> inputs,
-                                            std::span<void *const> outputs) {
+  auto [lhs, rhs, out] = tensorNumbers(*described);
+  call.run = [=, &context, &dnn](std::span<void *const> inputs,
+                                 std::span<void *const> outputs) {
     context.call(dnn.setStream, handle, context.stream);
-    plan->run(handle, inputs[0], inputs[1], outputs[0], context.workspace);
+    plan->run(handle, {{lhs, inputs[0]}, {rhs, inputs[1]}, {out, outputs[0]}},
+              context.workspace);
   };
   return call;
 }
@@ -102,6 +112,9 @@ static GpuCall prepare(CallContext &context, const Call &call) {
                          {outputs, call.tensors.end()},
                          config,
                          {}};
+  if (function.starts_with("fused_attention"))
+    return prepareGpuAttention(context, request, mostWorkspace,
+                               function == "fused_attention_gradient");
   if (function == "fft")
     return prepareGpuFft(context, request);
   if (function == "triangular_solve" || function == "lapack.trsm")

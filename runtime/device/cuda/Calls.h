@@ -62,6 +62,8 @@ struct GpuCall {
 // Each is null where the GPU has nothing for these operands.
 GpuCall prepareGpuConvolution(CallContext &context,
                               const Convolution &convolution);
+GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
+                            int64_t mostWorkspace, bool isGradient);
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
 GpuCall prepareGpuSystem(CallContext &context, const std::string &function,
                          const LibraryRequest &request);

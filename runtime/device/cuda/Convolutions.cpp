@@ -7,11 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In comes a convolution of the program, which says forward ones and gradients
-// in one form; out comes the one of cuDNN's three that computes it, and a plan:
-// a graph of the one operation, for which cuDNN's heuristics name engines, of
-// which the first one is taken that is deterministic, as exact as was asked for
-// and modest in its workspace. A plan takes milliseconds; it is made once,
-// before anything is captured.
+// in one form; out comes the one of cuDNN's three that computes it, and a plan
+// for a graph of the one operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,86 +158,17 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
 // Its plan
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Makes descriptors. Throws Error where cuDNN refuses something.
-class Builder {
-public:
-  explicit Builder(const Dnn &dnn) : dnn(dnn) {}
-
-  std::shared_ptr<void> create(int type) const {
-    DnnDescriptor made = nullptr;
-    check(dnn.createDescriptor.symbol,
-          dnn.createDescriptor.function(type, &made));
-    return {made, [destroy = dnn.destroyDescriptor.function](void *descriptor) {
-              if (descriptor)
-                destroy(descriptor);
-            }};
-  }
-  template <typename T>
-  void set(const std::shared_ptr<void> &descriptor, int attribute, int type,
-           const T *values, size_t count) const {
-    check(dnn.setAttribute.symbol,
-          dnn.setAttribute.function(descriptor.get(), attribute, type,
-                                    static_cast<int64_t>(count), values));
-  }
-  template <typename T>
-  void set(const std::shared_ptr<void> &descriptor, int attribute, int type,
-           T value) const {
-    set(descriptor, attribute, type, &value, 1);
-  }
-  void set(const std::shared_ptr<void> &descriptor, int attribute,
-           const std::vector<int64_t> &values) const {
-    set(descriptor, attribute, kDnnOfInteger, values.data(), values.size());
-  }
-  /// How many values there are, of which at most `most` are written.
-  template <typename T>
-  int64_t get(const std::shared_ptr<void> &descriptor, int attribute, int type,
-              T *values, int64_t most) const {
-    int64_t count = 0;
-    check(dnn.getAttribute.symbol,
-          dnn.getAttribute.function(descriptor.get(), attribute, type, most,
-                                    &count, values));
-    return count;
-  }
-  void finalize(const std::shared_ptr<void> &descriptor) const {
-    check(dnn.finalize.symbol, dnn.finalize.function(descriptor.get()));
-  }
-  bool tryFinalize(const std::shared_ptr<void> &descriptor) const {
-    return !dnn.finalize.function(descriptor.get());
-  }
-
-  void check(const char *function, DnnStatus status) const {
-    if (!status)
-      return;
-    char text[512] = {};
-    dnn.getLastError.function(text, sizeof(text));
-    throw Error(std::string("cuDNN: ") + function + ": " +
-                dnn.getErrorString.function(status) + " " + text);
-  }
-
-  const Dnn &dnn;
-};
-} // namespace
-
 /// The numbers of the tensors in the graph.
 static constexpr int64_t xNumber = 1, wNumber = 2, yNumber = 3;
 
-/// The operation, behind what it refers to.
-static std::vector<std::shared_ptr<void>>
-describe(const Builder &build, const DnnConvolution &given) {
+/// The graph of the one operation.
+static DnnGraph describe(const Dnn &dnn, const DnnConvolution &given) {
+  DnnGraph build(dnn);
   int dataType = given.dtype == DType::F32   ? kDnnF32
                  : given.dtype == DType::F16 ? kDnnF16
                                              : kDnnBF16;
   auto tensor = [&](const DnnConvolution::Tensor &its, int64_t number) {
-    auto result = build.create(kDnnTensor);
-    build.set(result, kDnnTensorType, kDnnOfDataType, dataType);
-    build.set(result, kDnnTensorSizes, its.sizes);
-    build.set(result, kDnnTensorStrides, its.strides);
-    build.set(result, kDnnTensorNumber, kDnnOfInteger, number);
-    // What a tensor in an arena is aligned to, at the least.
-    build.set(result, kDnnTensorAlignment, kDnnOfInteger, int64_t(16));
-    build.finalize(result);
-    return result;
+    return build.tensor({dataType, its.sizes, its.strides, number});
   };
   auto x = tensor(given.x, xNumber), w = tensor(given.w, wNumber),
        y = tensor(given.y, yNumber);
@@ -269,113 +197,29 @@ describe(const Builder &build, const DnnConvolution &given) {
   build.set(operation, first + 2, kDnnOfDescriptor, windows.get());
   for (int i = 0; i < 3; ++i)
     build.set(operation, first + 3 + i, kDnnOfDescriptor, tensors[i].get());
-  build.finalize(operation);
-  return {x, w, y, windows, operation};
+  build.add(operation);
+  return build;
 }
 
-/// Whether results are the same in each run, and as exact as is asked for.
-static bool isGood(const Builder &build, const std::shared_ptr<void> &engine,
-                   const DnnConvolution &convolution) {
-  constexpr int64_t most = 32;
-  int notes[most] = {};
-  int64_t count = build.get(engine, kDnnEngineNotes, kDnnOfNote, notes, most);
+std::unique_ptr<DnnPlan> findConvolutionPlan(const Dnn &dnn,
+                                             const DnnConvolution &convolution,
+                                             const DnnWhere &where,
+                                             int64_t mostWorkspace) {
   bool isExact = convolution.dtype == DType::F32 && !convolution.tf32;
-  return std::none_of(notes, notes + std::min(count, most), [&](int note) {
-    return note == kDnnNondeterministic || note == kDnnReducedSums ||
-           note == kDnnDownConverts || (isExact && note == kDnnTensorCore);
-  });
+  return DnnPlan::find(describe(dnn, convolution), where, mostWorkspace,
+                       isExact);
 }
 
-std::unique_ptr<DnnPlan> DnnPlan::find(const Dnn &dnn,
-                                       const DnnConvolution &convolution,
-                                       DnnHandle handle,
-                                       const std::string &properties,
-                                       int64_t mostWorkspace) {
-  Builder build(dnn);
-  std::shared_ptr<void> device;
-  if (!handle) {
-    device = build.create(kDnnDeviceProperties);
-    build.set(device, kDnnPropertiesText, kDnnOfText, properties.data(),
-              properties.size());
-    build.finalize(device);
+std::array<int64_t, 3> tensorNumbers(const DnnConvolution &convolution) {
+  switch (convolution.kind) {
+  case Form::Forward:
+    return {xNumber, wNumber, yNumber};
+  case Form::ImageGradient:
+    return {yNumber, wNumber, xNumber};
+  case Form::FilterGradient:
+    return {xNumber, yNumber, wNumber};
   }
-  std::vector<std::shared_ptr<void>> kept = describe(build, convolution);
-  auto graph = build.create(kDnnGraph);
-  if (handle)
-    build.set(graph, kDnnGraphHandle, kDnnOfHandle, handle);
-  build.set(graph, kDnnGraphOperations, kDnnOfDescriptor, kept.back().get());
-  if (!build.tryFinalize(graph))
-    return nullptr;
-  for (int mode : {kDnnHeuristic, kDnnFallbackHeuristic}) {
-    auto heuristics = build.create(kDnnHeuristics);
-    build.set(heuristics, kDnnHeuristicGraph, kDnnOfDescriptor, graph.get());
-    build.set(heuristics, kDnnHeuristicMode, kDnnOfHeuristic, mode);
-    if (device)
-      build.set(heuristics, kDnnHeuristicDevice, kDnnOfDescriptor,
-                device.get());
-    if (!build.tryFinalize(heuristics))
-      continue;
-    DnnDescriptor *none = nullptr;
-    int64_t count =
-        build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor, none, 0);
-    std::vector<std::shared_ptr<void>> configs;
-    std::vector<DnnDescriptor> handles;
-    for (int64_t i = 0; i < count; ++i)
-      handles.push_back(
-          configs.emplace_back(build.create(kDnnEngineConfig)).get());
-    count = build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor,
-                      handles.data(), count);
-    configs.resize(static_cast<size_t>(count));
-    for (const auto &config : configs) {
-      auto engine = build.create(kDnnEngine);
-      DnnDescriptor itsHandle = engine.get();
-      build.get(config, kDnnConfigEngine, kDnnOfDescriptor, &itsHandle, 1);
-      if (!isGood(build, engine, convolution))
-        continue;
-      std::unique_ptr<DnnPlan> result(new DnnPlan(dnn));
-      result->plan = build.create(kDnnPlan);
-      if (handle)
-        build.set(result->plan, kDnnPlanHandle, kDnnOfHandle, handle);
-      else
-        build.set(result->plan, kDnnPlanDevice, kDnnOfDescriptor, device.get());
-      build.set(result->plan, kDnnPlanConfig, kDnnOfDescriptor, config.get());
-      if (!build.tryFinalize(result->plan))
-        continue;
-      build.get(result->plan, kDnnPlanWorkspace, kDnnOfInteger, &result->bytes,
-                1);
-      if (result->bytes > mostWorkspace)
-        continue;
-      build.get(engine, kDnnEngineNumber, kDnnOfInteger, &result->number, 1);
-      switch (convolution.kind) {
-      case Form::Forward:
-        result->numbers = {xNumber, wNumber, yNumber};
-        break;
-      case Form::ImageGradient:
-        result->numbers = {yNumber, wNumber, xNumber};
-        break;
-      case Form::FilterGradient:
-        result->numbers = {xNumber, yNumber, wNumber};
-        break;
-      }
-      kept.insert(kept.end(), {device, graph, engine, config});
-      result->kept = std::move(kept);
-      return result;
-    }
-  }
-  return nullptr;
-}
-
-void DnnPlan::run(DnnHandle handle, const void *lhs, const void *rhs, void *out,
-                  void *workspace) const {
-  Builder build(dnn);
-  auto pack = build.create(kDnnVariantPack);
-  const void *pointers[] = {lhs, rhs, out};
-  build.set(pack, kDnnPackNumbers, kDnnOfInteger, numbers.data(), 3);
-  build.set(pack, kDnnPackPointers, kDnnOfPointer, pointers, 3);
-  build.set(pack, kDnnPackWorkspace, kDnnOfPointer, workspace);
-  build.finalize(pack);
-  build.check(dnn.execute.symbol,
-              dnn.execute.function(handle, plan.get(), pack.get()));
+  return {};
 }
 
 } // namespace whale::runtime::cuda

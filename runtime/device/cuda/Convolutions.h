@@ -9,11 +9,10 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_CONVOLUTIONS_H
 #define WHALE_RUNTIME_DEVICE_CUDA_CONVOLUTIONS_H
 
-#include "cuda/Dnn.h"
+#include "device/cuda/DnnPlans.h"
 #include "program/Format.h"
 
 #include <array>
-#include <memory>
 
 namespace whale::runtime::cuda {
 
@@ -41,35 +40,14 @@ struct DnnConvolution {
 /// dimensions in another order than channels last or channels first.
 std::optional<DnnConvolution> describeForDnn(const Convolution &op);
 
-/// A deterministic plan whose workspace is at most `mostWorkspace` bytes, the
-/// first one that cuDNN's heuristics name.
-class DnnPlan {
-public:
-  /// For the device of the handle; without one, for the device whose
-  /// `properties` are given as JSON (cuDNN 9.8 or later), which needs no GPU.
-  /// Null if there is no such plan.
-  static std::unique_ptr<DnnPlan>
-  find(const Dnn &dnn, const DnnConvolution &convolution, DnnHandle handle,
-       const std::string &properties, int64_t mostWorkspace);
+/// A deterministic plan for it, as exact as it must be; null if there is none.
+std::unique_ptr<DnnPlan> findConvolutionPlan(const Dnn &dnn,
+                                             const DnnConvolution &convolution,
+                                             const DnnWhere &where,
+                                             int64_t mostWorkspace);
 
-  int64_t workspaceBytes() const { return bytes; }
-  int64_t engine() const { return number; }
-  /// Puts it on the handle's stream.
-  void run(DnnHandle handle, const void *lhs, const void *rhs, void *out,
-           void *workspace) const;
-
-private:
-  using Descriptor = std::shared_ptr<void>;
-  explicit DnnPlan(const Dnn &dnn) : dnn(dnn) {}
-
-  const Dnn &dnn;
-  Descriptor plan;
-  /// What the plan refers to.
-  std::vector<Descriptor> kept;
-  int64_t bytes = 0, number = 0;
-  /// Of lhs, rhs and out among the tensors of the graph.
-  std::array<int64_t, 3> numbers = {};
-};
+/// Of lhs, rhs and out among the tensors of its graph.
+std::array<int64_t, 3> tensorNumbers(const DnnConvolution &convolution);
 
 } // namespace whale::runtime::cuda
 

@@ -1,0 +1,232 @@
+//===- FusedAttention.cpp - Attention that cuDNN has ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: tensors with a letter for each dimension. Out: tensors of four
+// dimensions (sample, head, row or key, feature) at the same places, or a
+// reason. Letters of heads whose elements follow one another in all tensors,
+// as those of one number would, become one; two must remain, samples and
+// heads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/ProgramFormat/FusedAttention.h"
+
+#include "whale/ProgramFormat/Layout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace whale::format {
+
+namespace {
+
+/// Some letters of heads as one number.
+struct Axis {
+  int64_t extent;
+  /// By tensor; nothing in those that share it.
+  std::vector<std::optional<int64_t>> strides;
+};
+
+/// A tensor's stride of each letter.
+std::map<char, int64_t> stridesOf(const AttentionCall::Tensor &tensor) {
+  std::map<char, int64_t> strides;
+  int64_t stride = 1;
+  for (size_t dim = tensor.shape.size(); dim-- > 0;) {
+    strides[tensor.letters[dim]] = stride;
+    stride *= tensor.shape[dim];
+  }
+  return strides;
+}
+
+/// Whether `inner` counts within each element of `outer` in all tensors.
+bool canMerge(const Axis &outer, const Axis &inner) {
+  for (size_t i = 0; i < outer.strides.size(); ++i)
+    if (outer.strides[i].has_value() != inner.strides[i].has_value() ||
+        (outer.strides[i] &&
+         *outer.strides[i] != *inner.strides[i] * inner.extent))
+      return false;
+  return true;
+}
+
+void mergeAll(std::vector<Axis> &axes) {
+  for (size_t i = 0; i < axes.size(); ++i)
+    for (size_t j = 0; j < axes.size(); ++j)
+      if (i != j && canMerge(axes[i], axes[j])) {
+        axes[j].extent *= axes[i].extent;
+        axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
+        return mergeAll(axes);
+      }
+}
+
+/// Samples, heads of keys, and heads of queries that share one of these.
+struct Axes {
+  Axis samples, keyHeads, sharing;
+};
+
+std::optional<Axes> divide(std::vector<Axis> axes, size_t tensors) {
+  mergeAll(axes);
+  auto isShared = [](const Axis &axis) { return !axis.strides[1]; };
+  auto firstShared =
+      std::stable_partition(axes.begin(), axes.end(),
+                            [&](const Axis &axis) { return !isShared(axis); });
+  std::vector<Axis> shared(firstShared, axes.end());
+  axes.erase(firstShared, axes.end());
+  if (axes.size() > 2 || shared.size() > 1)
+    return std::nullopt;
+  Axis one{1, std::vector<std::optional<int64_t>>(tensors, 0)};
+  // The larger stride is that of the samples.
+  std::ranges::sort(axes, [](const Axis &a, const Axis &b) {
+    return a.strides[0] > b.strides[0];
+  });
+  Axes result{one, one, one};
+  if (shared.empty()) {
+    if (!axes.empty())
+      result.keyHeads = axes.back();
+    if (axes.size() == 2)
+      result.samples = axes.front();
+    return result;
+  }
+  result.sharing = shared.front();
+  if (axes.size() == 1)
+    result.samples = axes.front();
+  if (axes.size() < 2)
+    return result;
+  // Neighbouring heads of queries share one of the keys.
+  auto follows = [&](const Axis &outer) {
+    for (size_t i = 0; i < tensors; ++i)
+      if (const auto &inner = result.sharing.strides[i];
+          inner && *outer.strides[i] != *inner * result.sharing.extent)
+        return false;
+    return true;
+  };
+  if (!follows(axes[1]))
+    std::swap(axes[0], axes[1]);
+  if (!follows(axes[1]))
+    return std::nullopt;
+  result.samples = axes[0];
+  result.keyHeads = axes[1];
+  return result;
+}
+
+} // namespace
+
+/// What the numbers of a call have that cuDNN has not; empty if nothing.
+static std::string findLack(const AttentionCall &call, int capability,
+                            const FusedAttention &sizes, int64_t values) {
+  auto text = [](int64_t number) { return std::to_string(number); };
+  if (capability < 80)
+    return "cuDNN's attention is for sm_80 and later";
+  if (call.hasMask || call.hasBias)
+    return "it has a mask or a bias that is a tensor";
+  bool isHopper = capability >= 90 && capability < 100;
+  int64_t most = isHopper || !call.isGradient ? 256 : 128;
+  if (sizes.features != values || sizes.features % 8 != 0 ||
+      sizes.features > most)
+    return "its heads have " + text(sizes.features) + " and " + text(values) +
+           " features: cuDNN has the same number of both, a multiple of 8, at "
+           "most " +
+           text(most);
+  if (sizes.rows < 2 || sizes.keys < 2)
+    return "it has one row or one key";
+  if (call.isGradient && sizes.keys % 128 != 0)
+    return "gradients of " + text(sizes.keys) +
+           " keys, no multiple of 128, are wrong in cuDNN up to 9.15";
+  if (call.causal && *call.causal != 0)
+    return "its causal mask is shifted";
+  // A row's own score is far above, whatever is masked.
+  constexpr double highestFill = -1e8;
+  if (call.causal && call.fill && *call.fill > highestFill)
+    return "what is masked may count";
+  return "";
+}
+
+std::optional<FusedAttention> describeFused(const AttentionCall &call,
+                                            int capability, std::string &why) {
+  std::vector<const AttentionCall::Tensor *> tensors;
+  for (const auto &tensor : call.inputs)
+    tensors.push_back(&tensor);
+  for (const auto &tensor : call.results)
+    tensors.push_back(&tensor);
+  std::map<char, int64_t> extents;
+  std::vector<std::map<char, int64_t>> strides;
+  for (const auto *tensor : tensors) {
+    if (tensor->dtype != DType::BF16) {
+      why = "it is not of bf16";
+      return std::nullopt;
+    }
+    for (size_t dim = 0; dim < tensor->shape.size(); ++dim)
+      extents[tensor->letters[dim]] = tensor->shape[dim];
+    strides.push_back(stridesOf(*tensor));
+  }
+  FusedAttention result;
+  result.rows = extents['q'];
+  result.keys = extents['k'];
+  result.features = extents['d'];
+  result.scale = call.scale;
+  result.isCausal = call.causal.has_value();
+  result.isGradient = call.isGradient;
+  why = findLack(call, capability, result, extents['e']);
+  if (!why.empty())
+    return std::nullopt;
+
+  std::vector<Axis> axes;
+  bool isEmpty = false;
+  for (const auto &[letter, extent] : extents) {
+    isEmpty |= extent == 0;
+    if (extent <= 1 ||
+        std::string_view("qkde1").find(letter) != std::string_view::npos)
+      continue;
+    Axis axis{extent, {}};
+    for (const auto &own : strides) {
+      auto it = own.find(letter);
+      axis.strides.push_back(it == own.end() ? std::optional<int64_t>()
+                                             : it->second);
+    }
+    if (axis.strides[1].has_value() != axis.strides[2].has_value()) {
+      why = "keys and values are not shared by the same heads";
+      return std::nullopt;
+    }
+    if (call.isGradient && !axis.strides[1]) {
+      why = "the gradients of shared keys have all heads";
+      return std::nullopt;
+    }
+    axes.push_back(std::move(axis));
+  }
+  std::optional<Axes> divided = divide(std::move(axes), tensors.size());
+  if (isEmpty || !divided) {
+    why = isEmpty ? "it has no elements"
+                  : "its heads are not two dimensions in all of its tensors";
+    return std::nullopt;
+  }
+  result.samples = divided->samples.extent;
+  result.keyHeads = divided->keyHeads.extent;
+  result.heads = result.keyHeads * divided->sharing.extent;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto strideOf = [&](std::initializer_list<char> letters) {
+      for (char letter : letters)
+        if (auto it = strides[i].find(letter); it != strides[i].end())
+          return it->second;
+      return int64_t(0);
+    };
+    if (strideOf({'d', 'e'}) != 1) {
+      why = "features are not neighbours";
+      return std::nullopt;
+    }
+    bool isShared = divided->sharing.extent > 1 && divided->sharing.strides[i];
+    const Axis &heads = isShared ? divided->sharing : divided->keyHeads;
+    // Of one sample or head any stride will do that keeps the alignment.
+    int64_t all = elementCount(tensors[i]->shape);
+    FusedAttention::Strides own = {
+        result.samples > 1 ? *divided->samples.strides[i] : all,
+        heads.extent > 1 ? *heads.strides[i] : all, strideOf({'q', 'k'})};
+    (i < call.inputs.size() ? result.inputs : result.results).push_back(own);
+  }
+  return result;
+}
+
+} // namespace whale::format

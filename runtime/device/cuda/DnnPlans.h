@@ -1,0 +1,124 @@
+//===- DnnPlans.h - Graphs of cuDNN and their plans -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_DEVICE_CUDA_DNNPLANS_H
+#define WHALE_RUNTIME_DEVICE_CUDA_DNNPLANS_H
+
+#include "cuda/Dnn.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace whale::runtime::cuda {
+
+/// A descriptor, destroyed with the last who knows it.
+using DnnObject = std::shared_ptr<void>;
+
+/// Operations over tensors that have numbers. Its functions throw Error where
+/// cuDNN refuses something.
+class DnnGraph {
+public:
+  struct Tensor {
+    int dataType = kDnnF32;
+    /// Strides in elements.
+    std::vector<int64_t> sizes, strides;
+    int64_t number = 0;
+    /// Whether it has no memory.
+    bool isVirtual = false;
+    /// Whether its one element is in the host's memory.
+    bool isByValue = false;
+  };
+
+  explicit DnnGraph(const Dnn &dnn) : dnn(&dnn) {}
+
+  /// A descriptor that is not finalized yet.
+  DnnObject create(int type);
+  template <typename T>
+  void set(const DnnObject &descriptor, int attribute, int type,
+           const T *values, size_t count) const {
+    check(dnn->setAttribute.symbol,
+          dnn->setAttribute.function(descriptor.get(), attribute, type,
+                                     static_cast<int64_t>(count), values));
+  }
+  template <typename T>
+  void set(const DnnObject &descriptor, int attribute, int type,
+           T value) const {
+    set(descriptor, attribute, type, &value, 1);
+  }
+  void set(const DnnObject &descriptor, int attribute,
+           const std::vector<int64_t> &values) const {
+    set(descriptor, attribute, kDnnOfInteger, values.data(), values.size());
+  }
+  /// How many values there are, of which at most `most` are written.
+  template <typename T>
+  int64_t get(const DnnObject &descriptor, int attribute, int type, T *values,
+              int64_t most) const {
+    int64_t count = 0;
+    check(dnn->getAttribute.symbol,
+          dnn->getAttribute.function(descriptor.get(), attribute, type, most,
+                                     &count, values));
+    return count;
+  }
+  void finalize(const DnnObject &descriptor) const {
+    check(dnn->finalize.symbol, dnn->finalize.function(descriptor.get()));
+  }
+  bool tryFinalize(const DnnObject &descriptor) const {
+    return !dnn->finalize.function(descriptor.get());
+  }
+
+  /// Memory is aligned to 16 bytes, as a tensor in an arena is at the least.
+  DnnObject tensor(const Tensor &tensor);
+  /// Finalizes an operation, which is the next one.
+  void add(const DnnObject &operation);
+
+  void check(const char *function, DnnStatus status) const;
+
+  const Dnn *dnn;
+  std::vector<DnnObject> operations;
+
+private:
+  /// All descriptors: others refer to them.
+  std::vector<DnnObject> kept;
+};
+
+/// The device that plans are for: that of the handle; without one, that whose
+/// `properties` are given as JSON (cuDNN 9.8 or later), which needs no GPU.
+struct DnnWhere {
+  DnnHandle handle = nullptr;
+  std::string properties = {};
+};
+
+/// How an engine of cuDNN computes a graph.
+class DnnPlan {
+public:
+  /// The first deterministic one that cuDNN's heuristics name whose workspace
+  /// is at most `mostWorkspace` bytes, with `isExact` without tensor cores.
+  /// Null if there is none.
+  static std::unique_ptr<DnnPlan> find(DnnGraph graph, const DnnWhere &where,
+                                       int64_t mostWorkspace, bool isExact);
+
+  int64_t workspaceBytes() const { return bytes; }
+  int64_t engine() const { return number; }
+  /// Puts it on the handle's stream, with the memory of its tensors by their
+  /// numbers.
+  void run(DnnHandle handle, const std::map<int64_t, const void *> &memory,
+           void *workspace) const;
+
+private:
+  explicit DnnPlan(DnnGraph graph) : graph(std::move(graph)) {}
+
+  DnnGraph graph;
+  DnnObject plan;
+  int64_t bytes = 0, number = 0;
+};
+
+} // namespace whale::runtime::cuda
+
+#endif // WHALE_RUNTIME_DEVICE_CUDA_DNNPLANS_H

@@ -1,0 +1,113 @@
+// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=90" \
+// RUN:   2>/dev/null | FileCheck %s
+// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=90" 2>&1 \
+// RUN:   >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=75" \
+// RUN:   2>/dev/null | FileCheck %s --check-prefix=OLD
+
+// What cuDNN computes is a call, the rest a kernel, and a remark says why.
+
+// OLD-NOT: fused_attention
+
+// CHECK-LABEL: func.func @forward
+// CHECK: whale.library_call "fused_attention"(
+// CHECK-SAME: causal = 0
+// CHECK-SAME: key = "bkhd"
+// CHECK-SAME: query = "bqhd"
+// CHECK-SAME: result = "bqhe"
+func.func @forward(%q: tensor<2x100x4x64xbf16>, %k: tensor<2x77x4x64xbf16>,
+                   %v: tensor<2x77x4x64xbf16>) -> tensor<2x100x4x64xbf16> {
+  %0 = whale.attention query "bqhd" %q key "bkhd" %k value "bkhe" %v
+      to "bqhe" scale 0.125 {causal = 0 : i64, fill = -1.0e9 : f64}
+      : (tensor<2x100x4x64xbf16>, tensor<2x77x4x64xbf16>,
+         tensor<2x77x4x64xbf16>) -> tensor<2x100x4x64xbf16>
+  return %0 : tensor<2x100x4x64xbf16>
+}
+
+// Heads of queries that share a head of the keys are neighbours, or samples.
+// CHECK-LABEL: func.func @grouped
+// CHECK: whale.library_call "fused_attention"(
+// CHECK: whale.library_call "fused_attention"(
+// REMARK: attention is not cuDNN's: its heads are not two dimensions
+func.func @grouped(%q: tensor<2x32x2x3x64xbf16>, %k: tensor<2x32x2x64xbf16>,
+                   %one: tensor<2x32x64xbf16>, %3: tensor<2x32x3x64xbf16>)
+    -> (tensor<2x32x2x3x64xbf16>, tensor<2x32x2x3x64xbf16>,
+        tensor<2x2x3x32x64xbf16>) {
+  %0 = whale.attention query "bqngd" %q key "bknd" %k value "bkne" %k
+      to "bqnge" scale 1.0
+      : (tensor<2x32x2x3x64xbf16>, tensor<2x32x2x64xbf16>,
+         tensor<2x32x2x64xbf16>) -> tensor<2x32x2x3x64xbf16>
+  %1 = whale.attention query "bqngd" %q key "bkd" %one value "bke" %one
+      to "bqnge" scale 1.0
+      : (tensor<2x32x2x3x64xbf16>, tensor<2x32x64xbf16>,
+         tensor<2x32x64xbf16>) -> tensor<2x32x2x3x64xbf16>
+  %2 = whale.attention query "bqngd" %q key "bkgd" %3 value "bkge" %3
+      to "bngqe" scale 1.0
+      : (tensor<2x32x2x3x64xbf16>, tensor<2x32x3x64xbf16>,
+         tensor<2x32x3x64xbf16>) -> tensor<2x2x3x32x64xbf16>
+  return %0, %1, %2 : tensor<2x32x2x3x64xbf16>, tensor<2x32x2x3x64xbf16>,
+      tensor<2x2x3x32x64xbf16>
+}
+
+// CHECK-LABEL: func.func @gradient
+// CHECK: whale.library_call "fused_attention_gradient"(
+// CHECK-SAME: cotangent = "bhqe"
+// CHECK-SAME: key_result = "bkhd"
+func.func @gradient(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x4x128x64xbf16>)
+    -> (tensor<2x100x4x64xbf16>, tensor<2x128x4x64xbf16>,
+        tensor<2x4x128x64xbf16>) {
+  %0:3 = whale.attention_gradient query "bhqd" %q key "bhkd" %k
+      value "bhke" %k cotangent "bhqe" %q to "bqhd", "bkhd", "bhke" scale 1.0
+      : (tensor<2x4x100x64xbf16>, tensor<2x4x128x64xbf16>,
+         tensor<2x4x128x64xbf16>, tensor<2x4x100x64xbf16>)
+      -> (tensor<2x100x4x64xbf16>, tensor<2x128x4x64xbf16>,
+          tensor<2x4x128x64xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<2x100x4x64xbf16>, tensor<2x128x4x64xbf16>,
+      tensor<2x4x128x64xbf16>
+}
+
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: fused_attention
+// REMARK: attention is not cuDNN's: it is not of bf16
+// REMARK: attention is not cuDNN's: its heads have 20 and 20 features
+// REMARK: attention is not cuDNN's: it has a mask or a bias
+// REMARK: attention is not cuDNN's: what is masked may count
+// REMARK: attention is not cuDNN's: its causal mask is shifted
+// REMARK: attention is not cuDNN's: features are not neighbours
+// REMARK: attention is not cuDNN's: gradients of 77 keys
+func.func @others(%f: tensor<2x32x64xf32>, %n: tensor<2x32x20xbf16>,
+                  %x: tensor<2x32x64xbf16>, %m: tensor<32x32xi1>,
+                  %t: tensor<2x64x32xbf16>, %y: tensor<2x77x64xbf16>)
+    -> (tensor<2x32x64xf32>, tensor<2x32x20xbf16>, tensor<2x32x64xbf16>,
+        tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>,
+        tensor<2x77x64xbf16>) {
+  %0 = whale.attention query "hqd" %f key "hkd" %f value "hke" %f to "hqe"
+      scale 1.0 : (tensor<2x32x64xf32>, tensor<2x32x64xf32>,
+                   tensor<2x32x64xf32>) -> tensor<2x32x64xf32>
+  %1 = whale.attention query "hqd" %n key "hkd" %n value "hke" %n to "hqe"
+      scale 1.0 : (tensor<2x32x20xbf16>, tensor<2x32x20xbf16>,
+                   tensor<2x32x20xbf16>) -> tensor<2x32x20xbf16>
+  %2 = whale.attention query "hqd" %x key "hkd" %x value "hke" %x mask "qk" %m
+      to "hqe" scale 1.0
+      : (tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>,
+         tensor<32x32xi1>) -> tensor<2x32x64xbf16>
+  %3 = whale.attention query "hqd" %x key "hkd" %x value "hke" %x to "hqe"
+      scale 1.0 {causal = 0 : i64, fill = -1.0e4 : f64}
+      : (tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>)
+      -> tensor<2x32x64xbf16>
+  %4 = whale.attention query "hqd" %x key "hkd" %x value "hke" %x to "hqe"
+      scale 1.0 {causal = 1 : i64}
+      : (tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>)
+      -> tensor<2x32x64xbf16>
+  %5 = whale.attention query "hdq" %t key "hkd" %x value "hke" %x to "hqe"
+      scale 1.0 : (tensor<2x64x32xbf16>, tensor<2x32x64xbf16>,
+                   tensor<2x32x64xbf16>) -> tensor<2x32x64xbf16>
+  %6:3 = whale.attention_gradient query "hqd" %y key "hkd" %y value "hke" %y
+      cotangent "hqe" %y to "hqd", "hkd", "hke" scale 1.0
+      : (tensor<2x77x64xbf16>, tensor<2x77x64xbf16>, tensor<2x77x64xbf16>,
+         tensor<2x77x64xbf16>) -> (tensor<2x77x64xbf16>, tensor<2x77x64xbf16>,
+         tensor<2x77x64xbf16>)
+  return %0, %1, %2, %3, %4, %5, %6#0 : tensor<2x32x64xf32>,
+      tensor<2x32x20xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>,
+      tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x77x64xbf16>
+}
