@@ -37,6 +37,41 @@ ConvolutionForm formOf(const Convolution &op) {
   return ConvolutionForm::Forward;
 }
 
+ConvolutionWindow windowOf(const Convolution &op, size_t spatialDim) {
+  const Convolution::Window &window = op.windows[spatialDim];
+  auto extent = [&](const Shape &shape, const Convolution::Dimensions &dims) {
+    return shape[static_cast<size_t>(dims.spatial[spatialDim])];
+  };
+  int64_t lhs = extent(op.lhsShape, op.lhsDims),
+          rhs = extent(op.rhsShape, op.rhsDims),
+          out = extent(op.outShape, op.outDims);
+  switch (formOf(op)) {
+  case ConvolutionForm::Forward:
+    return {lhs, rhs, out, window.low, window.stride, window.rhsDilation};
+  case ConvolutionForm::FilterGradient:
+    return {lhs, out, rhs, window.low, window.rhsDilation, window.stride};
+  case ConvolutionForm::ImageGradient:
+    return {out,
+            rhs,
+            lhs,
+            window.rhsDilation * (rhs - 1) - window.low,
+            window.lhsDilation,
+            window.rhsDilation};
+  }
+  return {};
+}
+
+ConvolutionZeros zerosForEvenPadding(const ConvolutionWindow &window) {
+  // With this much behind, and up to a stride less one more, there are as many
+  // windows as y has elements.
+  int64_t reach = window.dilation * (window.w - 1) + 1;
+  int64_t least =
+      (window.y - 1) * window.stride + reach - (window.x + window.before);
+  int64_t most = least + window.stride - 1;
+  return {std::max<int64_t>(window.before - std::max<int64_t>(most, 0), 0),
+          std::max<int64_t>(least - std::max<int64_t>(window.before, 0), 0)};
+}
+
 /// `outer`, the spatial dimensions, and then the channels.
 static std::vector<int64_t> orderOf(const Convolution::Dimensions &dims,
                                     bool isExchanged) {

@@ -169,7 +169,7 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
   }
   // Gradients that a network has are never left to the processor.
   for (int64_t stride : {1, 2})
-    for (const Convolution &op : gradientsOf(8, 3, stride, 1, 0, 1, 4, 6, 1))
+    for (const Convolution &op : gradientsOf(9, 3, stride, 1, 1, 1, 4, 6, 1))
       EXPECT_TRUE(cuda::describeForDnn(op));
   for (int64_t count : counts)
     EXPECT_GT(count, 10);
@@ -224,16 +224,16 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
          {std::tuple(224, 7, 2, 3, 64), std::tuple(56, 1, 1, 64, 256),
           std::tuple(56, 3, 1, 64, 64), std::tuple(56, 1, 2, 256, 512),
           std::tuple(28, 3, 2, 128, 128), std::tuple(7, 3, 1, 512, 512)}) {
-      // Padded as JAX does for "SAME", unevenly where windows are strided.
-      int64_t padding = std::max(kernel - stride, 0);
-      int64_t before = padding / 2, after = padding - before;
-      std::vector<Convolution> ops = gradientsOf(
-          extent, kernel, stride, 1, before, after, channels, outputs, 1);
+      // Padded as JAX does for "SAME"; what is uneven is part of the image.
+      int64_t padding = std::max(kernel - stride, 0), before = padding / 2;
+      std::vector<Convolution> ops =
+          gradientsOf(extent + padding % 2, kernel, stride, 1, before, before,
+                      channels, outputs, 1);
       Convolution forward = ops[0];
       std::swap(forward.lhsShape, forward.outShape);
       forward.rhsShape = {outputs, kernel, kernel, channels};
       forward.rhsDims = {3, 0, {1, 2}};
-      Convolution::Window window{stride, before, after, 1, 1, false};
+      Convolution::Window window{stride, before, before, 1, 1, false};
       forward.windows = {window, window};
       ops.push_back(forward);
       for (Convolution &op : ops) {

@@ -11,14 +11,17 @@
 
 include "mlir/Pass/PassBase.td"
 
-def OrderConvolutions
-    : Pass<"whale-order-convolutions", "::mlir::func::FuncOp"> {
-  let summary = "Puts the dimensions of convolutions in a GPU library's order";
+def NormalizeConvolutions
+    : Pass<"whale-normalize-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "Puts convolutions into the form that a GPU library has";
   let description = [{
     cuDNN reads images and filters with channels last (NHWC and OHWI), or all of
     them with channels behind the batch. Of a convolution in another order what
     differs is transposed before it, or behind it. JAX's filters are HWIO: their
     transposition becomes part of the kernel that makes them, if there is one.
+    And it pads both sides alike. Where that makes too many windows or too few,
+    as of a strided "SAME" one, the image gets the zeros that are missing, or
+    the gradient of an image loses the rows that are too many.
 
     Example:
     ```mlir

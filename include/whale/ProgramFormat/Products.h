@@ -74,6 +74,21 @@ struct Convolution {
 enum class ConvolutionForm { Forward, ImageGradient, FilterGradient };
 ConvolutionForm formOf(const Convolution &op);
 
+/// A spatial dimension of a convolution in its form: y[p] is the sum over q of
+/// x[p * stride + q * dilation - before] w[q], or a gradient of that. `x`, `w`
+/// and `y` are extents.
+struct ConvolutionWindow {
+  int64_t x, w, y, before, stride, dilation;
+};
+ConvolutionWindow windowOf(const Convolution &op, size_t spatialDim);
+/// How many zeros x needs in front and behind so that what is padded on both
+/// sides can be equal: a library may take other paddings, and compute something
+/// else.
+struct ConvolutionZeros {
+  int64_t inFront = 0, behind = 0;
+};
+ConvolutionZeros zerosForEvenPadding(const ConvolutionWindow &window);
+
 /// For each dimension of an operand or the result, the one that goes there if
 /// such a library is to read it with channels last: images as NHWC, filters as
 /// OHWI, each in the place that it has in the form. (It takes other orders of a

@@ -65,23 +65,6 @@ static bool isInOrder(const DnnConvolution::Tensor &tensor, bool isLast) {
   return true;
 }
 
-/// Finishes with what says where windows lie: `before` of each dimension, and
-/// what is padded behind so that there are as many windows as y has elements.
-static bool setPadding(DnnConvolution &result) {
-  for (size_t i = 0; i < result.before.size(); ++i) {
-    int64_t before = result.before[i];
-    int64_t reach = result.dilations[i] * (result.w.sizes[i + 2] - 1) + 1;
-    int64_t least = (result.y.sizes[i + 2] - 1) * result.strides[i] -
-                    (result.x.sizes[i + 2] + before - reach);
-    int64_t most = least + result.strides[i] - 1;
-    bool isEven = before >= least && before <= most;
-    result.after.push_back(isEven ? before : std::max<int64_t>(least, 0));
-    if (before < 0 || result.after.back() > most)
-      return false;
-  }
-  return true;
-}
-
 std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
   size_t rank = op.windows.size();
   DType type = op.lhsType;
@@ -102,14 +85,20 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
   result.tf32 = op.tf32;
   // A dimension that is not there has one window.
   if (rank == 1) {
-    result.before = {0};
+    result.padding = {0};
     result.strides = result.dilations = {1};
   }
-  auto addWindow = [&](int64_t before, int64_t stride, int64_t dilation) {
-    result.before.push_back(before);
-    result.strides.push_back(stride);
-    result.dilations.push_back(dilation);
-  };
+  for (size_t i = 0; i < rank; ++i) {
+    format::ConvolutionWindow window = format::windowOf(op, i);
+    int64_t padded = window.x + 2 * window.before;
+    int64_t reach = window.dilation * (window.w - 1) + 1;
+    if (window.before < 0 || padded < reach ||
+        (padded - reach) / window.stride + 1 != window.y)
+      return std::nullopt;
+    result.padding.push_back(window.before);
+    result.strides.push_back(window.stride);
+    result.dilations.push_back(window.dilation);
+  }
   switch (result.kind) {
   case Form::ImageGradient:
     if (op.featureGroups != 1 || op.batchGroups != 1 ||
@@ -119,12 +108,6 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
     result.x = tensorOf(op.outShape, op.outDims, false);
     result.w = tensorOf(op.rhsShape, op.rhsDims, false);
     result.y = tensorOf(op.lhsShape, op.lhsDims, false);
-    for (size_t i = 0; i < rank; ++i) {
-      const Window &w = op.windows[i];
-      int64_t extent = op.rhsShape[op.rhsDims.spatial[i]];
-      addWindow(w.rhsDilation * (extent - 1) - w.low, w.lhsDilation,
-                w.rhsDilation);
-    }
     break;
   case Form::FilterGradient:
     // The window is all of y, and features are what is summed over, the batch.
@@ -133,23 +116,19 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
     result.x = tensorOf(op.lhsShape, op.lhsDims, true);
     result.w = tensorOf(op.outShape, op.outDims, true);
     result.y = tensorOf(op.rhsShape, op.rhsDims, false);
-    for (const Window &w : op.windows)
-      addWindow(w.low, w.rhsDilation, w.stride);
     break;
   case Form::Forward:
     result.isFlipped = isReversed;
     result.x = tensorOf(op.lhsShape, op.lhsDims, false);
     result.w = tensorOf(op.rhsShape, op.rhsDims, true);
     result.y = tensorOf(op.outShape, op.outDims, false);
-    for (const Window &w : op.windows)
-      addWindow(w.low, w.stride, w.rhsDilation);
     break;
   }
   auto areInOrder = [&](bool isLast) {
     return isInOrder(result.x, isLast) && isInOrder(result.w, isLast) &&
            isInOrder(result.y, isLast);
   };
-  if (!(areInOrder(true) || areInOrder(false)) || !setPadding(result))
+  if (!areInOrder(true) && !areInOrder(false))
     return std::nullopt;
   return result;
 }
@@ -180,8 +159,8 @@ static DnnGraph describe(const Dnn &dnn, const DnnConvolution &given) {
             static_cast<int64_t>(given.strides.size()));
   build.set(windows, kDnnDilations, given.dilations);
   build.set(windows, kDnnStrides, given.strides);
-  build.set(windows, kDnnPaddingAfter, given.after);
-  build.set(windows, kDnnPaddingBefore, given.before);
+  build.set(windows, kDnnPaddingAfter, given.padding);
+  build.set(windows, kDnnPaddingBefore, given.padding);
   build.finalize(windows);
   // Attributes come in a row: alpha, beta, windows, w, x and y.
   int kind = kDnnForward, first = kDnnForwardFirst;

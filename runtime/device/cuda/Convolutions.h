@@ -17,7 +17,7 @@
 namespace whale::runtime::cuda {
 
 /// A convolution as cuDNN says it: y[n, k, p] is the sum over c and q of
-/// x[n, c, p * stride + q * dilation - before] w[k, c, q], or one of the
+/// x[n, c, p * stride + q * dilation - padding] w[k, c, q], or one of the
 /// gradients of that. Groups follow from the channels.
 struct DnnConvolution {
   format::ConvolutionForm kind = format::ConvolutionForm::Forward;
@@ -27,7 +27,8 @@ struct DnnConvolution {
     std::vector<int64_t> sizes, strides;
   };
   Tensor x, w, y;
-  std::vector<int64_t> before, after, strides, dilations;
+  /// What is padded on either side, and the others, by spatial dimension.
+  std::vector<int64_t> padding, strides, dilations;
   /// Whether windows are read from their end.
   bool isFlipped = false;
   DType dtype = DType::F32;

@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-order-convolutions -split-input-file | FileCheck %s
+// RUN: whale-opt %s -whale-normalize-convolutions -split-input-file | FileCheck %s
 
 // The gradients of a filter and of an image, as JAX writes them.
 
@@ -58,4 +58,34 @@ func.func @first(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>)
       {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
       : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x6x6x4xf32>
   return %0, %1 : tensor<2x4x6x6xf32>, tensor<2x6x6x4xf32>
+}
+
+// -----
+
+// What is padded unevenly: an image, and the gradient of one.
+
+// CHECK-LABEL: @uneven
+func.func @uneven(%x: tensor<2x8x8x3xf32>, %y: tensor<2x4x4x8xf32>,
+                  %w: tensor<8x3x3x3xf32>)
+    -> (tensor<2x4x4x8xf32>, tensor<2x8x8x3xf32>) {
+  // CHECK: %[[X:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0, 0, 0, 0],
+  // CHECK-SAME: high = [0, 1, 1, 0]
+  // CHECK: stablehlo.convolution(%[[X]], %arg2)
+  // CHECK-SAME: pad = {{\[}}[0, 0], [0, 0]]
+  %0 = stablehlo.convolution(%x, %w)
+      dim_numbers = [b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f],
+      window = {stride = [2, 2], pad = [[0, 1], [0, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x8x8x3xf32>, tensor<8x3x3x3xf32>) -> tensor<2x4x4x8xf32>
+  // CHECK: %[[G:.*]] = stablehlo.convolution(%arg1, %arg2)
+  // CHECK-SAME: pad = {{\[}}[2, 2], [2, 2]]
+  // CHECK-SAME: -> tensor<2x9x9x3xf32>
+  // CHECK: stablehlo.slice %[[G]] [0:2, 0:8, 0:8, 0:3]
+  %1 = stablehlo.convolution(%y, %w)
+      dim_numbers = [b, 0, 1, f]x[i, 0, 1, o]->[b, 0, 1, f],
+      window = {pad = [[2, 1], [2, 1]], lhs_dilate = [2, 2],
+                reverse = [true, true]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<2x4x4x8xf32>, tensor<8x3x3x3xf32>) -> tensor<2x8x8x3xf32>
+  return %0, %1 : tensor<2x4x4x8xf32>, tensor<2x8x8x3xf32>
 }

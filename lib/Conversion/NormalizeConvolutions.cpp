@@ -1,4 +1,5 @@
-//===- OrderConvolutions.cpp - whale-order-convolutions -------------------===//
+//===- NormalizeConvolutions.cpp - whale-normalize-convolutions
+//-------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,15 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/ProgramFormat/Products.h"
 
 #include <numeric>
 
 namespace whale {
-#define GEN_PASS_DEF_ORDERCONVOLUTIONS
+#define GEN_PASS_DEF_NORMALIZECONVOLUTIONS
 #include "whale/Conversion/Passes.h.inc"
 } // namespace whale
 
@@ -27,7 +30,15 @@ static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// What its form and the order of dimensions follow from.
+/// In front of and behind each spatial dimension.
+static SmallVector<int64_t> getPadding(stablehlo::ConvolutionOp op) {
+  if (auto attribute = op.getPadding())
+    return llvm::to_vector(attribute->getValues<int64_t>());
+  auto numbers = op.getDimensionNumbers();
+  return SmallVector<int64_t>(2 * numbers.getInputSpatialDimensions().size());
+}
+
+/// What its form follows from.
 static format::Convolution describe(stablehlo::ConvolutionOp op) {
   format::Convolution result;
   auto numbers = op.getDimensionNumbers();
@@ -44,9 +55,16 @@ static format::Convolution describe(stablehlo::ConvolutionOp op) {
                     numbers.getOutputFeatureDimension(),
                     numbers.getOutputSpatialDimensions().vec()};
   result.windows.resize(result.lhsDims.spatial.size());
+  SmallVector<int64_t> padding = getPadding(op);
   for (auto [i, window] : llvm::enumerate(result.windows)) {
+    window.low = padding[2 * i];
+    window.high = padding[2 * i + 1];
+    if (auto strides = op.getWindowStrides())
+      window.stride = (*strides)[i];
     if (auto dilation = op.getLhsDilation())
       window.lhsDilation = (*dilation)[i];
+    if (auto dilation = op.getRhsDilation())
+      window.rhsDilation = (*dilation)[i];
     if (auto reversal = op.getWindowReversal())
       window.reversed = (*reversal)[i];
   }
@@ -70,6 +88,62 @@ static bool isChannelsFirst(const Order &order) {
   Order first = order;
   std::rotate(first.begin() + 1, first.end() - 1, first.end());
   return isIdentity(first);
+}
+
+/// Pattern: conv(x) padded by 2 and 3 -> conv(pad(x) behind) padded by 2 and 2
+/// or, where x is the result, slice(conv).
+static stablehlo::ConvolutionOp padEvenly(IRRewriter &rewriter,
+                                          stablehlo::ConvolutionOp op) {
+  format::Convolution described = describe(op);
+  bool isOfResult =
+      format::formOf(described) == format::ConvolutionForm::ImageGradient;
+  ArrayRef<int64_t> spatial =
+      isOfResult ? described.outDims.spatial : described.lhsDims.spatial;
+  Value image = isOfResult ? op.getResult() : op.getLhs();
+  auto type = cast<RankedTensorType>(image.getType());
+  SmallVector<int64_t> low(type.getRank()), high(type.getRank());
+  SmallVector<int64_t> padding = getPadding(op), shape(type.getShape());
+  // A gradient has more windows where the result has more elements.
+  int64_t sign = isOfResult ? 1 : -1;
+  bool isEven = true;
+  for (auto [i, dim] : llvm::enumerate(spatial)) {
+    auto [inFront, behind] =
+        format::zerosForEvenPadding(format::windowOf(described, i));
+    low[dim] = inFront;
+    high[dim] = behind;
+    shape[dim] += inFront + behind;
+    padding[2 * i] += sign * inFront;
+    padding[2 * i + 1] += sign * behind;
+    isEven = isEven && !inFront && !behind;
+  }
+  if (isEven)
+    return op;
+  rewriter.setInsertionPoint(op);
+  auto padded = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));
+  auto paddingType = RankedTensorType::get(
+      {static_cast<int64_t>(padding.size()) / 2, 2}, rewriter.getI64Type());
+  padded.setPaddingAttr(DenseIntElementsAttr::get(paddingType, padding));
+  SmallVector<int64_t> steps(type.getRank(), 1);
+  if (isOfResult) {
+    padded.getResult().setType(type.clone(shape));
+    SmallVector<int64_t> end(low);
+    for (auto [limit, extent] : llvm::zip_equal(end, type.getShape()))
+      limit += extent;
+    rewriter.replaceOpWithNewOp<stablehlo::SliceOp>(op, type, padded, low, end,
+                                                    steps);
+    return padded;
+  }
+  rewriter.setInsertionPoint(padded);
+  Value zero = stablehlo::ConstantOp::create(
+      rewriter, op.getLoc(),
+      makeZeros(RankedTensorType::get({}, type.getElementType())));
+  SmallVector<int64_t> interior(type.getRank(), 0);
+  Value larger =
+      stablehlo::PadOp::create(rewriter, op.getLoc(), type.clone(shape), image,
+                               zero, low, high, interior);
+  padded.getLhsMutable().assign(larger);
+  rewriter.replaceOp(op, padded);
+  return padded;
 }
 
 static void reorder(IRRewriter &rewriter, stablehlo::ConvolutionOp op) {
@@ -123,8 +197,8 @@ static void reorder(IRRewriter &rewriter, stablehlo::ConvolutionOp op) {
 
 namespace {
 
-struct OrderConvolutions
-    : whale::impl::OrderConvolutionsBase<OrderConvolutions> {
+struct NormalizeConvolutions
+    : whale::impl::NormalizeConvolutionsBase<NormalizeConvolutions> {
   void runOnOperation() override {
     SmallVector<stablehlo::ConvolutionOp> found;
     getOperation().walk(
@@ -135,7 +209,7 @@ struct OrderConvolutions
       auto numbers = op.getDimensionNumbers();
       size_t rank = numbers.getInputSpatialDimensions().size();
       if (rank >= 1 && rank <= 3)
-        reorder(rewriter, op);
+        reorder(rewriter, padEvenly(rewriter, op));
     }
   }
 };
