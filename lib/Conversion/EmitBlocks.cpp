@@ -53,10 +53,9 @@ static constexpr int64_t kRun = 32;
 /// multiprocessors): then terms are dealt out to several blocks.
 static constexpr int64_t kFewBlocks = 128;
 static constexpr int64_t kMaxChunks = 1024;
-/// The widest access of a thread, and how many operations may be unrolled for
-/// it; below so many elements there are fewer threads than an H100 has room
-/// for, 132 * 2,048.
-static constexpr int64_t kVectorBytes = 16, kMaxUnrolled = 256;
+/// Operations that may be unrolled for a wide access; below so many elements
+/// there are fewer threads than an H100 has room for, 132 * 2,048.
+static constexpr int64_t kMaxUnrolled = 256;
 static constexpr int64_t kFullGpu = 132 * 2048;
 
 static int64_t getPowerOf2(int64_t value) {
@@ -193,23 +192,45 @@ int64_t LoopNest::findVectorWidth() {
   return width;
 }
 
+/// The `width` neighbours from where the counters are.
+SmallVector<Value> LoopNest::loadVector(OpBuilder &b, const Access &access,
+                                        int64_t width, Type element) {
+  auto buffer = cast<MemRefType>(flat[access.buffer].getType());
+  Value vector = vector::LoadOp::create(
+      b, loc, VectorType::get({width}, buffer.getElementType()),
+      flat[access.buffer], ValueRange{emitAddress(b, access, loops.size())},
+      /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
+  SmallVector<Value> elements;
+  for (int64_t place = 0; place < width; ++place)
+    elements.push_back(asElement(
+        b, vector::ExtractOp::create(b, loc, vector, place), element));
+  return elements;
+}
+
+void LoopNest::storeVector(OpBuilder &b, const Access &access,
+                           ArrayRef<Value> elements) {
+  auto buffer = cast<MemRefType>(flat[access.buffer].getType());
+  SmallVector<Value> stored(elements);
+  for (Value &value : stored)
+    if (value.getType().isInteger(1))
+      value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
+  int64_t width = stored.size();
+  Value vector = vector::FromElementsOp::create(
+      b, loc, VectorType::get({width}, buffer.getElementType()), stored);
+  vector::StoreOp::create(b, loc, vector, flat[access.buffer],
+                          ValueRange{emitAddress(b, access, loops.size())},
+                          /*nontemporal=*/false,
+                          llvm::MaybeAlign(width * getBytes(buffer)));
+}
+
 /// Computes `width` elements from where the counters are.
 void LoopNest::emitElements(OpBuilder &b, int64_t width) {
   unsigned depth = loops.size();
-  auto vectorOf = [&](const Access &access) {
-    auto buffer = cast<MemRefType>(flat[access.buffer].getType());
-    return std::pair(VectorType::get({width}, buffer.getElementType()),
-                     llvm::MaybeAlign(width * getBytes(buffer)));
-  };
-  SmallVector<Value> vectors(reads.size());
+  SmallVector<SmallVector<Value>> vectors(reads.size());
   for (auto [number, read] : llvm::enumerate(reads))
-    if (isVector(read, width)) {
-      auto [type, alignment] = vectorOf(read);
+    if (isVector(read, width))
       vectors[number] =
-          vector::LoadOp::create(b, loc, type, flat[read.buffer],
-                                 ValueRange{emitAddress(b, read, depth)},
-                                 /*nontemporal=*/false, alignment);
-    }
+          loadVector(b, read, width, op.getRegionInputArgs()[number].getType());
   SmallVector<SmallVector<Value>> results(writes.size());
   Value first = counters.back();
   SmallVector<Value> saved(loaded);
@@ -218,10 +239,8 @@ void LoopNest::emitElements(OpBuilder &b, int64_t width) {
         arith::AddIOp::create(b, loc, first, constantIndex(b, loc, element));
     loaded = saved;
     for (auto [number, vector] : llvm::enumerate(vectors))
-      if (vector)
-        loaded[number] =
-            asElement(b, vector::ExtractOp::create(b, loc, vector, element),
-                      op.getRegionInputArgs()[number].getType());
+      if (!vector.empty())
+        loaded[number] = vector[element];
     hoistLoads(b, depth);
     SmallVector<Value> arguments(loaded);
     arguments.resize(reads.size() + writes.size());
@@ -234,19 +253,9 @@ void LoopNest::emitElements(OpBuilder &b, int64_t width) {
   }
   loaded = saved;
   counters.back() = first;
-  for (auto [number, values] : llvm::enumerate(results)) {
-    if (values.empty())
-      continue;
-    const Access &write = writes[number];
-    for (Value &value : values)
-      if (value.getType().isInteger(1))
-        value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
-    auto [type, alignment] = vectorOf(write);
-    Value vector = vector::FromElementsOp::create(b, loc, type, values);
-    vector::StoreOp::create(b, loc, vector, flat[write.buffer],
-                            ValueRange{emitAddress(b, write, depth)},
-                            /*nontemporal=*/false, alignment);
-  }
+  for (auto [write, values] : llvm::zip_equal(writes, results))
+    if (!values.empty())
+      storeVector(b, write, values);
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,8 @@
 // combine a row's terms as EmitBlocks.cpp says, or the first thread of a row
 // computes the row's one value. What only these nests need is in shared memory,
 // for the rows of the block; elements that several nests read come from the
-// first-level cache.
+// first-level cache. Where it can be, rows are in registers instead, as
+// EmitRowRegisters.cpp says.
 //
 // Sums are formed in an order that follows from the length of a row alone.
 //
@@ -34,8 +35,10 @@ using linalg::GenericOp;
 /// Elements of a row for each thread, as far as the limits of threads allow.
 static constexpr int64_t kRowElements = 4;
 static constexpr int64_t kMinRowThreads = 32, kMaxRowThreads = 512;
-/// Threads of a block with several rows.
-static constexpr int64_t kBlockThreads = 256;
+/// Threads of a block with several rows; where each has many registers, the
+/// blocks of a multiprocessor are not as many. And blocks that keep a GPU busy.
+static constexpr int64_t kBlockThreads = 256, kFewThreads = 128,
+                         kEnoughBlocks = 256;
 
 /// Shared memory in which the threads of a block combine their parts of a sum.
 static int64_t countSumBytes(Type type) {
@@ -63,12 +66,17 @@ void RowKernel::findThreads() {
   int64_t count = countRows(rows), points = 1;
   for (LoopNest &nest : nests)
     points = std::max(points, nest.blocks.results / count * nest.blocks.terms);
-  auto wanted = llvm::PowerOf2Ceil(llvm::divideCeil(points, kRowElements));
-  rowThreads = std::clamp<int64_t>(wanted, kMinRowThreads, kMaxRowThreads);
-  // All blocks are full.
-  while (2 * blockRows * rowThreads <= kBlockThreads &&
-         count % (2 * blockRows) == 0 &&
-         countSharedBytes(members, rows, 2 * blockRows) <= kMaxSharedBytes)
+  if (!findRegisters(points)) {
+    auto wanted = llvm::PowerOf2Ceil(llvm::divideCeil(points, kRowElements));
+    rowThreads = std::clamp<int64_t>(wanted, kMinRowThreads, kMaxRowThreads);
+  }
+  // All blocks are full warps, and there are some for each multiprocessor.
+  int64_t most = isInRegisters() ? kFewThreads : kBlockThreads;
+  while (2 * blockRows * rowThreads <= most && count % (2 * blockRows) == 0 &&
+         (blockRows * rowThreads < kMinRowThreads ||
+          count / (2 * blockRows) >= kEnoughBlocks) &&
+         (isInRegisters() ||
+          countSharedBytes(members, rows, 2 * blockRows) <= kMaxSharedBytes))
     blockRows *= 2;
   for (LoopNest &nest : nests) {
     nest.blocks.rows = rowThreads;
@@ -168,6 +176,10 @@ void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,
     row = arith::AddIOp::create(
         b, loc, place,
         arith::MulIOp::create(b, loc, row, constantIndex(b, loc, blockRows)));
+  }
+  if (isInRegisters()) {
+    emitRegisters(b, row, place, thread);
+    return;
   }
   // All threads are done with the nests before it.
   unsigned last = 0;

@@ -124,6 +124,8 @@ bool RowKernel::canOverwrite(unsigned member, unsigned number, Value tensor) {
         !readsRowAligned(nest.op, tensor, *findRowDims(nest.op, rows)))
       return false;
   }
+  if (isInRegisters() && !readsLinesAlone(tensor))
+    return false;
   LoopNest &own = nests[member];
   if (own.inputs.contains(tensor))
     return llvm::any_of(own.reads, [&](const Access &read) {
@@ -243,7 +245,10 @@ void RowKernel::emit(KernelOp kernel) {
     buffers[value] = block->addArgument(getBufferType(value.getType()), loc);
   Value begin = block->addArgument(b.getIndexType(), loc);
   Value end = block->addArgument(b.getIndexType(), loc);
-  for (Value value : locals) {
+  SmallVector<Value> stored;
+  if (!isInRegisters())
+    llvm::append_range(stored, locals);
+  for (Value value : stored) {
     MemRefType type = getBufferType(value.getType());
     int64_t count = type.getNumElements() / countRows(rows) * blockRows;
     buffers[value] =
@@ -252,7 +257,7 @@ void RowKernel::emit(KernelOp kernel) {
                         b, loc, MemRefType::get({count}, type.getElementType()),
                         b.getI64IntegerAttr(64));
   }
-  for (Value value : llvm::concat<const Value>(inputs, results, locals))
+  for (Value value : llvm::concat<const Value>(inputs, results, stored))
     flat[value] = flatten(b, loc, buffers[value]);
   for (LoopNest &nest : nests) {
     auto add = [&](Value value) {

@@ -59,6 +59,9 @@ inline bool isShuffled(mlir::Type type) {
   return type.isF32() || type.isInteger(32);
 }
 
+/// The widest access of a thread of a GPU.
+constexpr int64_t kVectorBytes = 16;
+
 /// Memory for `count` values that the threads of a block share.
 mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
                            int64_t count, mlir::Type type);
@@ -184,6 +187,11 @@ private:
   int64_t findVectorWidth();
   int64_t countBlocks() const;
   void emitBlocks(mlir::OpBuilder &b);
+  llvm::SmallVector<mlir::Value> loadVector(mlir::OpBuilder &b,
+                                            const Access &access, int64_t width,
+                                            mlir::Type element);
+  void storeVector(mlir::OpBuilder &b, const Access &access,
+                   llvm::ArrayRef<mlir::Value> elements);
   void emitElements(mlir::OpBuilder &b, int64_t width);
   void emitBlock(mlir::OpBuilder &b, mlir::Value block);
   llvm::SmallVector<mlir::Value>

@@ -17,7 +17,7 @@
 namespace whale {
 
 /// One kernel in the making: the nests of its members, as EmitRows.cpp says,
-/// or for a GPU, as EmitRowBlocks.cpp says.
+/// or for a GPU, as EmitRowBlocks.cpp and EmitRowRegisters.cpp say.
 class RowKernel {
 public:
   RowKernel(mlir::RewriterBase &rewriter,
@@ -63,6 +63,37 @@ private:
   void emitThread(mlir::OpBuilder &b, LoopNest &nest, mlir::Value row,
                   mlir::Value place, mlir::Value thread);
 
+  /// A row, or a part of it, as a thread has it.
+  struct Line {
+    mlir::Value tensor;
+    llvm::SmallVector<int64_t> strides; // From row to row.
+    llvm::SmallVector<mlir::Value> elements;
+  };
+  bool isInRegisters() const { return width > 0; }
+  bool walksRow(const LoopNest &nest) const {
+    return nest.loops.size() > numRowLoops;
+  }
+  bool isLine(const LoopNest &nest, const Access &access) const;
+  llvm::SmallVector<int64_t> getStrides(const LoopNest &nest,
+                                        const Access &access) const;
+  bool isLoadedLine(const LoopNest &nest, const Access &read) const;
+  bool readsLinesAlone(mlir::Value tensor) const;
+  bool canBeInRegisters(LoopNest &nest);
+  void addLines(LoopNest &nest, int64_t &bytes, int64_t &widest);
+  bool findRegisters(int64_t points);
+  Line *findLine(const LoopNest &nest, const Access &access);
+  void setElement(mlir::OpBuilder &b, LoopNest &nest, mlir::Value thread,
+                  int64_t element);
+  void loadLines(mlir::OpBuilder &b, LoopNest &nest, mlir::Value thread);
+  void setRowValue(mlir::OpBuilder &b, LoopNest &nest, unsigned number,
+                   mlir::Value value, mlir::Value thread);
+  llvm::SmallVector<mlir::Value> emitPoint(mlir::OpBuilder &b, LoopNest &nest,
+                                           llvm::ArrayRef<mlir::Value> carried);
+  void emitLines(mlir::OpBuilder &b, LoopNest &nest, mlir::Value place,
+                 mlir::Value thread);
+  void emitRegisters(mlir::OpBuilder &b, mlir::Value row, mlir::Value place,
+                     mlir::Value thread);
+
   mlir::RewriterBase &rewriter;
   llvm::ArrayRef<mlir::linalg::GenericOp> members;
   llvm::ArrayRef<int64_t> rows;
@@ -72,6 +103,11 @@ private:
   /// Of a block of rows: on a GPU of a block of threads, which has `rowThreads`
   /// for each row.
   int64_t blockRows = 1, rowThreads = 1;
+  /// With rows in registers, as EmitRowRegisters.cpp says: how many neighbours
+  /// a thread reads at once, and how many elements of a row it has.
+  int64_t width = 0, rowElements = 0;
+  llvm::SmallVector<Line> lines;
+  llvm::DenseMap<mlir::Value, mlir::Value> rowValues;
   llvm::SetVector<mlir::Value> inputs, results; // Of the kernel.
   llvm::SetVector<mlir::Value> locals;          // Needed by members alone.
 };

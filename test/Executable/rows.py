@@ -70,6 +70,8 @@ def gradient(function: Function) -> Function:
 FUNCTIONS = [layer_norm, rms_norm, masked_softmax, cross_entropy]
 # Blocks of rows that end early, tails of lanes, several row dimensions.
 CASES = [("f32", (3, 37, 100)), ("f32", (2, 3, 16, 129)), ("bf16", (40, 256))]
+# For a GPU: several rows in a warp and in a block, several warps in a row.
+BLOCK_CASES = [("f32", (2048, 64)), ("bf16", (4, 2, 1536))]
 
 
 def run(tool: str, text: str, inputs: Any, results: Any, *flags: str) -> Any:
@@ -176,9 +178,10 @@ def check(
 
 def main() -> None:
     bad = 0
-    checks = check_emulated if "--emulated" in sys.argv else check
+    emulated = "--emulated" in sys.argv
+    checks = check_emulated if emulated else check
     for function in FUNCTIONS:
-        for dtype, shape in CASES:
+        for dtype, shape in CASES + BLOCK_CASES * emulated:
             wrong = checks(sys.argv[1], function, shape, dtype)
             print(function.__name__, shape, dtype, wrong or "ok")
             bad += wrong is not None

@@ -252,8 +252,10 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
     disappears. Groups that walk a row once only stay as they are.
 
     With `blocks` a block of threads of a GPU owns a row, or some, and what only
-    the kernel needs is in shared memory. What joins then has one result for
-    each row if it reduces, and what is shared of a row takes at most 48 KiB.
+    the kernel needs is in shared memory; or, if a power of two of threads can
+    share the row evenly, at most 32 elements each, in their registers: a row of
+    1,024 is then one warp's. What joins has one result for each row if it
+    reduces, and what could be shared of a row takes at most 48 KiB.
 
     With `remarks` each kernel says how many loops it is of, and each operation that
     reads of a group why it is not a part of it.
