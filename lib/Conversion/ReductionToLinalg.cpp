@@ -194,6 +194,42 @@ LogicalResult reduceAsWindow(PatternRewriter &rewriter,
   return lowerReduceWindow(rewriter, window, /*blocks=*/false);
 }
 
+/// A reduction of dimensions of size one has a term for each result, which is
+/// combined with the initial value: no loop carries anything.
+LogicalResult reduceOneTerm(PatternRewriter &rewriter, stablehlo::ReduceOp op,
+                            WideReducer &reducer) {
+  Location loc = op.getLoc();
+  auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+  auto type = cast<RankedTensorType>(op.getResult(0).getType());
+  Attribute init = matchSplat(op.getInitValues()[0]);
+  Value input = stored(rewriter, op.getInputs()[0]);
+  Type storage = getStorageType(type.getElementType());
+  if (op.getNumResults() != 1 || !init || !input || !storage)
+    return failure();
+  SmallVector<AffineExpr> exprs;
+  unsigned kept = 0;
+  for (int64_t dim = 0; dim < from.getRank(); ++dim)
+    exprs.push_back(llvm::is_contained(op.getDimensions(), dim)
+                        ? rewriter.getAffineConstantExpr(0)
+                        : rewriter.getAffineDimExpr(kept++));
+  auto generic = makeParallel(
+      rewriter, loc, type.getShape(), storage,
+      {{input, AffineMap::get(kept, 0, exprs, rewriter.getContext())}},
+      [&](OpBuilder &b, Location,
+          ValueRange values) -> FailureOr<SmallVector<Value>> {
+        Value start = makeConstant(b, loc, init, type.getElementType());
+        auto results = reducer.emit(b, {reducer.widen(b, loc, start, 0),
+                                        reducer.widen(b, loc, values[0], 0)});
+        if (failed(results))
+          return failure();
+        return SmallVector<Value>{reducer.narrow(b, loc, (*results)[0], 0)};
+      });
+  if (failed(generic))
+    return failure();
+  replaceWithStored(rewriter, op, generic->getResults());
+  return success();
+}
+
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
   ReduceToLinalg(MLIRContext *context, bool blocks)
       : OpRewritePattern(context), blocks(blocks) {}
@@ -207,6 +243,8 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
     for (int64_t dim : op.getDimensions())
       terms *= from.getDimSize(dim);
     WideReducer narrow(op.getBody().front(), WideReducer::toF32);
+    if (terms == 1 && succeeded(reduceOneTerm(rewriter, op, narrow)))
+      return success();
     // What loops do not form in blocks takes a wider type or, without one, is a
     // window that is reduced in blocks. The error of a product grows with each
     // of its terms, and complex ones have more roundings.

@@ -140,7 +140,7 @@ struct BroadcastToLinalg : OpRewritePattern<stablehlo::BroadcastInDimOp> {
     auto to = cast<RankedTensorType>(op.getType());
     // What reads whole pieces reads them where they are.
     bool isPiece = llvm::all_of(op->getUsers(), [](Operation *user) {
-      return isa<stablehlo::ConcatenateOp>(user);
+      return isa<stablehlo::ConcatenateOp, stablehlo::PadOp>(user);
     });
     if (isPiece && from.getNumElements() == to.getNumElements() &&
         llvm::is_sorted(op.getBroadcastDimensions())) {

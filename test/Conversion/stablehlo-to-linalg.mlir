@@ -53,6 +53,40 @@ func.func @half_sum(%a: tensor<4x8xbf16>) -> tensor<4xbf16> {
 
 // -----
 
+// A sum of one term is a loop over the results.
+// CHECK-LABEL: @one_term
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]
+// CHECK-SAME: ins(%arg0 : tensor<1x4x1xbf16>)
+// CHECK: arith.extf
+// CHECK: arith.addf {{.*}} : f32
+// CHECK: arith.truncf
+func.func @one_term(%a: tensor<1x4x1xbf16>) -> tensor<4xbf16> {
+  %c = stablehlo.constant dense<0.0> : tensor<bf16>
+  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.add
+      across dimensions = [0, 2]
+      : (tensor<1x4x1xbf16>, tensor<bf16>) -> tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}
+
+// -----
+
+// A dimension of size one that is padded is not copied for it.
+// CHECK-LABEL: @pad_piece
+// CHECK: stablehlo.reshape %arg0 : (tensor<4xf32>) -> tensor<1x4xf32>
+// CHECK: linalg.generic
+// CHECK: tensor.extract
+// CHECK-NOT: linalg.generic
+func.func @pad_piece(%a: tensor<4xf32>) -> tensor<3x4xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %a, dims = [1]
+      : (tensor<4xf32>) -> tensor<1x4xf32>
+  %1 = stablehlo.pad %0, %c, low = [2, 0], high = [0, 0], interior = [0, 0]
+      : (tensor<1x4xf32>, tensor<f32>) -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}
+
+// -----
+
 // Bodies of loops are lowered, the loop stays.
 // CHECK-LABEL: @loop
 // CHECK: stablehlo.while
