@@ -30,6 +30,18 @@ void absorbUnitReshapes(
     mlir::RewriterBase &rewriter, mlir::Block &block,
     llvm::function_ref<bool(mlir::linalg::GenericOp)> isCheap);
 
+/// One operation that does what `to` and `op` do, where `to` is; `loops` says
+/// by loop of `op` which one of `to` it is, or constant zero. What `op` reads
+/// of `to` it reads at the same point; what else it needs is there before `to`.
+mlir::linalg::GenericOp joinOperations(mlir::RewriterBase &rewriter,
+                                       mlir::linalg::GenericOp to,
+                                       mlir::linalg::GenericOp op,
+                                       llvm::ArrayRef<mlir::AffineExpr> loops);
+
+/// Makes each reduction of the block a part of an earlier one with the same
+/// loops that reads or makes an operand of it, where it can be earlier.
+void joinReductions(mlir::RewriterBase &rewriter, mlir::Block &block);
+
 /// Makes each parallel operation of the block whose results are only stored in
 /// slices a part of an earlier one with the same points that makes or reads
 /// what it stores.

@@ -86,9 +86,8 @@ static SmallVector<AffineExpr> matchLoops(GenericOp op, AffineMap map,
   return loops;
 }
 
-/// One operation that does what `to` and `op` do, where `to` is.
-static GenericOp join(RewriterBase &rewriter, GenericOp to, GenericOp op,
-                      ArrayRef<AffineExpr> loops) {
+GenericOp whale::joinOperations(RewriterBase &rewriter, GenericOp to,
+                                GenericOp op, ArrayRef<AffineExpr> loops) {
   AffineMap change =
       AffineMap::get(to.getNumLoops(), 0, loops, rewriter.getContext());
   SmallVector<Value> inputs(to.getInputs()), outs(to.getOutputs());
@@ -97,43 +96,56 @@ static GenericOp join(RewriterBase &rewriter, GenericOp to, GenericOp op,
     maps.push_back(to.getMatchingIndexingMap(input));
   for (OpOperand &init : to.getDpsInitsMutable())
     outMaps.push_back(to.getMatchingIndexingMap(&init));
-  for (OpOperand *input : op.getDpsInputOperands())
-    if (input->get().getDefiningOp() != to) {
+  // By input of `op` the place of that of the new operation, if it is one.
+  SmallVector<unsigned> places;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input).compose(change);
+    unsigned place = 0;
+    while (place < inputs.size() &&
+           (inputs[place] != input->get() || maps[place] != map))
+      ++place;
+    places.push_back(place);
+    if (place == inputs.size() && input->get().getDefiningOp() != to) {
       inputs.push_back(input->get());
-      maps.push_back(op.getMatchingIndexingMap(input).compose(change));
+      maps.push_back(map);
     }
+  }
   rewriter.setInsertionPoint(to);
   for (OpOperand &init : op.getDpsInitsMutable()) {
     auto type = cast<RankedTensorType>(init.get().getType());
-    outs.push_back(tensor::EmptyOp::create(
-        rewriter, op.getLoc(), type.getShape(), type.getElementType()));
+    outs.push_back(op.payloadUsesValueFromOperand(&init)
+                       ? init.get()
+                       : tensor::EmptyOp::create(rewriter, op.getLoc(),
+                                                 type.getShape(),
+                                                 type.getElementType()));
     outMaps.push_back(op.getMatchingIndexingMap(&init).compose(change));
   }
   maps.append(outMaps);
   AffineMap same = rewriter.getMultiDimIdentityMap(to.getNumLoops());
-  ArrayRef<AffineExpr> identity = same.getResults();
   SmallVector<Type> types(to->getResultTypes());
   llvm::append_range(types, op->getResultTypes());
   auto joined = GenericOp::create(
-      rewriter, to.getLoc(), types, inputs, outs, maps,
-      to.getIteratorTypesArray(),
-      [&](OpBuilder &b, Location, ValueRange arguments) {
+      rewriter, rewriter.getFusedLoc({to.getLoc(), op.getLoc()}), types, inputs,
+      outs, maps, to.getIteratorTypesArray(),
+      [&](OpBuilder &b, Location loc, ValueRange arguments) {
+        ValueRange accumulated = arguments.drop_front(inputs.size());
         SmallVector<Value> yielded;
         IRMapping first, second;
-        unsigned next = 0, toInputs = to.getNumDpsInputs();
-        for (; next < toInputs; ++next)
-          first.map(to.getRegion().front().getArgument(next), arguments[next]);
-        whale::inlineBody(b, to, identity, first, yielded);
-        for (auto [number, input] : llvm::enumerate(op.getDpsInputOperands())) {
-          Value value;
-          if (input->get().getDefiningOp() == to)
-            value = yielded[cast<OpResult>(input->get()).getResultNumber()];
-          else
-            value = arguments[next++];
-          second.map(op.getRegion().front().getArgument(number), value);
-        }
+        first.map(to.getRegionInputArgs(),
+                  arguments.take_front(to.getNumDpsInputs()));
+        first.map(to.getRegionOutputArgs(),
+                  accumulated.take_front(to.getNumDpsInits()));
+        whale::inlineBody(b, to, same.getResults(), first, yielded);
+        for (auto [number, input] : llvm::enumerate(op.getDpsInputOperands()))
+          second.map(
+              op.getRegionInputArgs()[number],
+              input->get().getDefiningOp() == to
+                  ? yielded[cast<OpResult>(input->get()).getResultNumber()]
+                  : arguments[places[number]]);
+        second.map(op.getRegionOutputArgs(),
+                   accumulated.take_back(op.getNumDpsInits()));
         whale::inlineBody(b, op, loops, second, yielded);
-        linalg::YieldOp::create(b, to.getLoc(), yielded);
+        linalg::YieldOp::create(b, loc, yielded);
       });
   rewriter.replaceOp(to, joined.getResults().take_front(to->getNumResults()));
   rewriter.replaceOp(op, joined.getResults().take_back(op->getNumResults()));
@@ -206,7 +218,7 @@ void whale::joinStores(RewriterBase &rewriter, Block &block) {
     if (!isParallel(op) || !onlyStores(op))
       continue;
     if (GenericOp to = findHost(op, loops)) {
-      GenericOp joined = join(rewriter, to, op, loops);
+      GenericOp joined = whale::joinOperations(rewriter, to, op, loops);
       llvm::replace(generics, to, joined);
     }
   }

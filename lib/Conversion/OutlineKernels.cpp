@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FuseKernels.h"
 #include "LinalgToKernel.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -208,6 +209,8 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
+      if (blocks)
+        joinReductions(rewriter, function.getBody().front());
       convertGenerics(rewriter, function, found[number].cache);
       found[number].collect(function);
     });

@@ -375,6 +375,10 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
     same nest is emitted once. In its place stands a `whale.launch`. Casts
     between signed and unsigned integers disappear.
 
+    With `blocks` reductions over the same loops that share an operand as large,
+    or of which one reads what another one makes at the same point, are one nest
+    with the results of all, if none needs a sum of another.
+
     Example:
     ```mlir
     #id = affine_map<(i) -> (i)>

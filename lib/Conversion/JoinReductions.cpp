@@ -1,0 +1,134 @@
+//===- JoinReductions.cpp - Reductions of the same operands ---------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For a GPU, where a kernel takes as long as its operands are read: reductions
+// over the same loops that share an operand become one operation with several
+// results. The sums of a batch norm and its gradient, and those for the scale
+// and the bias of a layer norm, are such.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseKernels.h"
+
+#include "LoopNest.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Step/CostModel.h"
+
+using namespace mlir;
+using namespace whale;
+using linalg::GenericOp;
+
+/// Whether a result is the same for all steps of the reduction loops.
+static bool isAccumulated(GenericOp op, OpResult result) {
+  AffineMap map = op.getIndexingMapMatchingResult(result);
+  for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
+    if (iterator == utils::IteratorType::reduction && map.isFunctionOfDim(dim))
+      return false;
+  return true;
+}
+
+/// Whether threads can share the operation out, also as a part of another one.
+static bool canJoin(GenericOp op) {
+  return op.getNumReductionLoops() > 0 &&
+         llvm::all_of(op->getResults(), [&](OpResult result) {
+           unsigned number = result.getResultNumber();
+           return isAccumulated(op, result)
+                      ? LoopNest::findCombiner(op, number) != nullptr
+                      : !op.payloadUsesValueFromOperand(
+                            op.getDpsInitOperand(number));
+         });
+}
+
+/// Whether `value` is there before `place`, or can be: it is an initial value
+/// that needs nothing else. Those are added to `moved`, in order.
+static bool isBefore(Value value, Operation *place,
+                     llvm::SetVector<Operation *> &moved) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || maker->getBlock() != place->getBlock() ||
+      maker->isBeforeInBlock(place))
+    return true;
+  auto generic = dyn_cast<GenericOp>(maker);
+  if ((!generic || generic.getNumDpsInputs() > 0) &&
+      !isa<tensor::EmptyOp, stablehlo::ConstantOp>(maker))
+    return false;
+  for (Value operand : getReads(maker))
+    if (!isBefore(operand, place, moved))
+      return false;
+  if (generic)
+    for (Value init : generic.getOutputs())
+      if (!isBefore(init, place, moved))
+        return false;
+  moved.insert(maker);
+  return true;
+}
+
+/// Whether `op` can be a part of `to`, before it.
+static bool canJoin(GenericOp to, GenericOp op,
+                    llvm::SetVector<Operation *> &moved) {
+  if (to->getBlock() != op->getBlock() || !to->isBeforeInBlock(op) ||
+      !canJoin(to) || to.getStaticLoopRanges() != op.getStaticLoopRanges() ||
+      to.getIteratorTypesArray() != op.getIteratorTypesArray() ||
+      to->getNumOperands() + op->getNumOperands() > kMostFusedBuffers)
+    return false;
+  for (Value value : getCaptures(op.getRegion()))
+    if (value.getDefiningOp() == to || !isBefore(value, to, moved))
+      return false;
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    if (operand.get().getDefiningOp() != to)
+      return isBefore(operand.get(), to, moved);
+    auto made = cast<OpResult>(operand.get());
+    return op.isDpsInput(&operand) && !isAccumulated(to, made) &&
+           to.getIndexingMapMatchingResult(made) ==
+               op.getMatchingIndexingMap(&operand);
+  });
+}
+
+/// The first operation that `op` can be a part of.
+static GenericOp findHost(GenericOp op, llvm::SetVector<Operation *> &moved) {
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    // What is far smaller than the loops is in a cache.
+    if (!map.isPermutation())
+      continue;
+    SmallVector<GenericOp> candidates;
+    if (auto maker = input->get().getDefiningOp<GenericOp>())
+      candidates.push_back(maker);
+    for (OpOperand &use : input->get().getUses()) {
+      auto other = dyn_cast<GenericOp>(use.getOwner());
+      if (other && other != op && other.isDpsInput(&use) &&
+          other.getMatchingIndexingMap(&use) == map)
+        candidates.push_back(other);
+    }
+    for (GenericOp to : candidates) {
+      moved.clear();
+      if (canJoin(to, op, moved))
+        return to;
+    }
+  }
+  return {};
+}
+
+void whale::joinReductions(RewriterBase &rewriter, Block &block) {
+  SmallVector<GenericOp> generics(block.getOps<GenericOp>());
+  for (GenericOp op : generics) {
+    llvm::SetVector<Operation *> moved;
+    if (!canJoin(op))
+      continue;
+    if (GenericOp to = findHost(op, moved)) {
+      for (Operation *maker : moved)
+        rewriter.moveOpBefore(maker, to);
+      AffineMap same = rewriter.getMultiDimIdentityMap(op.getNumLoops());
+      GenericOp joined = joinOperations(rewriter, to, op, same.getResults());
+      llvm::replace(generics, to, joined);
+    }
+  }
+}
