@@ -16,7 +16,7 @@
 #include "cuda/test/TestPrograms.h"
 #include "device/cpu/Operations.h"
 #include "emulator/Emulator.h"
-#include "library/Library.h"
+#include "library/AttentionLayout.h"
 #include "whale/Runtime/Scratch.h"
 
 namespace whale::runtime {
@@ -44,14 +44,20 @@ std::map<std::string, LibraryFactory> lapackFunctions() {
   return functions;
 }
 
-/// A GPU may have it.
-LibraryFunction prepareAttention(const LibraryRequest &) {
+/// Attention that a GPU has never comes here then.
+static LibraryFunction prepareAttention(const LibraryRequest &request,
+                                        bool isGradient) {
+  AttentionLayout checked(request, isGradient);
   return
       [](std::span<void *const>, std::span<void *const>) { fail("attention"); };
 }
 
+LibraryFunction prepareAttention(const LibraryRequest &request) {
+  return prepareAttention(request, false);
+}
+
 LibraryFunction prepareAttentionGradient(const LibraryRequest &request) {
-  return prepareAttention(request);
+  return prepareAttention(request, true);
 }
 
 const EmulatorFunctions &emulatorFunctions() { fail("emulated kernels"); }

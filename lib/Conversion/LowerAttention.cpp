@@ -24,15 +24,19 @@
 using namespace mlir;
 using namespace whale;
 
-/// Replaces the operation by a call of `function`; `tasks` can run at once.
-static void replaceByCall(PatternRewriter &rewriter, Operation *op,
-                          StringRef function, int64_t tasks, int64_t scratch) {
+/// Makes a call of `function`, whose results are those of the operation, then
+/// `more`, then scratch memory. `tasks` can run at once.
+static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
+                              StringRef function, int64_t tasks,
+                              int64_t scratch, TypeRange more,
+                              ValueRange operands) {
   int64_t threads = std::clamp<int64_t>(tasks, 1, format::mostAttentionThreads);
   SmallVector<Type> types(op->getResultTypes());
+  llvm::append_range(types, more);
   types.push_back(
       RankedTensorType::get({threads * scratch}, rewriter.getF32Type()));
-  auto call = LibraryCallOp::create(rewriter, op->getLoc(), types, function,
-                                    op->getOperands());
+  auto call =
+      LibraryCallOp::create(rewriter, op->getLoc(), types, function, operands);
   call->setAttr(kFlopsAttrName,
                 rewriter.getI64IntegerAttr(getAttentionFlops(op)));
   for (NamedAttribute attribute : op->getAttrs()) {
@@ -42,7 +46,7 @@ static void replaceByCall(PatternRewriter &rewriter, Operation *op,
     name.consume_back("_dims");
     call->setAttr(name, attribute.getValue());
   }
-  rewriter.replaceOp(op, call->getResults().drop_back());
+  return call;
 }
 
 static format::AttentionSizes getSizes(Operation *op) {
@@ -50,22 +54,31 @@ static format::AttentionSizes getSizes(Operation *op) {
   return {sizes.heads, sizes.rows, sizes.keys, sizes.depth, sizes.features};
 }
 
-static void replaceByCall(PatternRewriter &rewriter, Operation *op,
-                          StringRef prefix = "") {
+static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
+                              StringRef prefix, TypeRange more,
+                              ValueRange operands) {
   format::AttentionSizes sizes = getSizes(op);
   if (isa<AttentionOp>(op))
-    replaceByCall(rewriter, op, (prefix + "attention").str(),
-                  sizes.heads * sizes.blocks(), sizes.scratch());
-  else
-    replaceByCall(rewriter, op, (prefix + "attention_gradient").str(),
-                  sizes.heads, sizes.gradientScratch());
+    return makeCall(rewriter, op, (prefix + "attention").str(),
+                    sizes.heads * sizes.blocks(), sizes.scratch(), more,
+                    operands);
+  return makeCall(rewriter, op, (prefix + "attention_gradient").str(),
+                  sizes.heads, sizes.gradientScratch(), more, operands);
 }
 
-void whale::absorbTranspose(PatternRewriter &rewriter, AttentionOp op) {
+static void replaceByCall(PatternRewriter &rewriter, Operation *op,
+                          LibraryCallOp call) {
+  rewriter.replaceOp(op, call->getResults().take_front(op->getNumResults()));
+}
+
+void whale::absorbTranspose(PatternRewriter &rewriter, AttentionOp op,
+                            bool keepsFeatures) {
   if (!op->hasOneUse())
     return;
   auto user = dyn_cast<stablehlo::TransposeOp>(*op->user_begin());
-  if (!user)
+  if (!user ||
+      (keepsFeatures &&
+       op.getResultDims()[user.getPermutation().back()] != kFeatureLetter))
     return;
   std::string letters;
   for (int64_t dim : user.getPermutation())
@@ -108,6 +121,68 @@ static format::AttentionCall describe(Op op) {
   return call;
 }
 
+//===----------------------------------------------------------------------===//
+// What cuDNN computes
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kFused = "fused_";
+/// Of the call forward.
+static constexpr StringLiteral kResult = "result", kStatistics = "statistics";
+
+/// Calls forward; `sizes` are those of cuDNN.
+static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
+                               const format::FusedAttention &sizes) {
+  std::string letters = sizes.headLetters + kRowLetter;
+  SmallVector<int64_t> shape;
+  for (char letter : letters)
+    shape.push_back(
+        op.getQuery().getType().getDimSize(op.getQueryDims().find(letter)));
+  LibraryCallOp call = makeCall(
+      rewriter, op, kFused, RankedTensorType::get(shape, rewriter.getF32Type()),
+      op->getOperands());
+  call->setAttr(kStatistics, rewriter.getStringAttr(letters));
+  return call;
+}
+
+/// The call forward before `op` that it is the gradient of; null if there is
+/// none.
+static LibraryCallOp findForward(AttentionGradientOp op) {
+  for (Operation *user : op.getQuery().getUsers()) {
+    auto call = dyn_cast<LibraryCallOp>(user);
+    if (!call || call.getFunction() != "fused_attention" ||
+        call->getBlock() != op->getBlock() || !call->isBeforeInBlock(op) ||
+        !llvm::equal(call.getInputs(), op->getOperands().drop_back()))
+      continue;
+    auto isSame = [&](StringRef name, Attribute own) {
+      return call->getAttr(name) == own;
+    };
+    if (isSame("query", op.getQueryDimsAttr()) &&
+        isSame("key", op.getKeyDimsAttr()) &&
+        isSame("value", op.getValueDimsAttr()) &&
+        isSame("scale", op.getScaleAttr()) &&
+        isSame("causal", op.getCausalAttr()) &&
+        isSame("fill", op.getFillAttr()))
+      return call;
+  }
+  return nullptr;
+}
+
+/// The same, made anew before `op`: there is none where another function
+/// computes it.
+static LibraryCallOp makeForward(PatternRewriter &rewriter,
+                                 AttentionGradientOp op,
+                                 const format::FusedAttention &sizes) {
+  auto forward = AttentionOp::create(
+      rewriter, op.getLoc(), op.getCotangent().getType(), op.getQuery(),
+      op.getKey(), op.getValue(), op.getMask(), op.getBias(),
+      op.getQueryDimsAttr(), op.getKeyDimsAttr(), op.getValueDimsAttr(),
+      op.getMaskDimsAttr(), op.getBiasDimsAttr(), op.getCotangentDimsAttr(),
+      op.getScaleAttr(), op.getFillAttr(), op.getCausalAttr());
+  LibraryCallOp call = makeFused(rewriter, forward, sizes);
+  rewriter.eraseOp(forward);
+  return call;
+}
+
 namespace {
 
 template <typename Op>
@@ -116,25 +191,63 @@ struct LowerAttention : OpRewritePattern<Op> {
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
-    replaceByCall(rewriter, op);
+    replaceByCall(rewriter, op,
+                  makeCall(rewriter, op, "", {}, op->getOperands()));
     return success();
   }
 };
 
-/// Pattern: what cuDNN computes on GPUs of a compute capability.
+/// Patterns: what cuDNN computes on GPUs of a compute capability.
 template <typename Op>
-struct LowerFusedAttention : OpRewritePattern<Op> {
-  LowerFusedAttention(MLIRContext *context, int capability)
+struct LowerFused : OpRewritePattern<Op> {
+  LowerFused(MLIRContext *context, int capability)
       : OpRewritePattern<Op>(context, /*benefit=*/3), capability(capability) {}
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     std::string why;
-    if (!format::describeFused(describe(op), capability, why)) {
-      op->emitRemark("attention is not cuDNN's: ") << why;
+    if (succeeded(lower(op, rewriter, why)))
+      return success();
+    op->emitRemark("attention is not cuDNN's: ") << why;
+    return failure();
+  }
+
+private:
+  LogicalResult lower(AttentionOp op, PatternRewriter &rewriter,
+                      std::string &why) const {
+    absorbTranspose(rewriter, op, /*keepsFeatures=*/true);
+    auto sizes = format::describeFused(describe(op), capability, why);
+    if (!sizes)
       return failure();
+    replaceByCall(rewriter, op, makeFused(rewriter, op, *sizes));
+    return success();
+  }
+
+  /// With the output and the statistics of the call forward.
+  LogicalResult lower(AttentionGradientOp op, PatternRewriter &rewriter,
+                      std::string &why) const {
+    format::AttentionCall call = describe(op);
+    auto sizes = format::describeFused(call, capability, why);
+    if (!sizes)
+      return failure();
+    LibraryCallOp forward = findForward(op);
+    if (forward) {
+      auto letters = forward->getAttrOfType<StringAttr>(kResult);
+      call.inputs.push_back(
+          describe(forward.getOutputs()[0], letters.getValue()));
+      auto together = format::describeFused(call, capability, why);
+      if (!together || forward->getAttrOfType<StringAttr>(kStatistics) !=
+                           together->headLetters + kRowLetter)
+        forward = nullptr;
     }
-    replaceByCall(rewriter, op, "fused_");
+    if (!forward)
+      forward = makeForward(rewriter, op, *sizes);
+    SmallVector<Value> operands(op->getOperands());
+    llvm::append_range(operands, forward.getOutputs().take_front(2));
+    LibraryCallOp gradient = makeCall(rewriter, op, kFused, {}, operands);
+    gradient->setAttr("output", forward->getAttr(kResult));
+    gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
+    replaceByCall(rewriter, op, gradient);
     return success();
   }
 
@@ -151,7 +264,6 @@ void whale::populateAttentionPatterns(RewritePatternSet &patterns) {
 
 void whale::populateFusedAttentionPatterns(RewritePatternSet &patterns,
                                            int capability) {
-  patterns.add<LowerFusedAttention<AttentionOp>,
-               LowerFusedAttention<AttentionGradientOp>>(patterns.getContext(),
-                                                         capability);
+  patterns.add<LowerFused<AttentionOp>, LowerFused<AttentionGradientOp>>(
+      patterns.getContext(), capability);
 }

@@ -34,8 +34,10 @@ void populateFusedAttentionPatterns(mlir::RewritePatternSet &patterns,
 /// Adds patterns that make kernels for a GPU of those whose tiles fit.
 void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
 
-/// Writes the result as its only user, if that transposes it, has it.
-void absorbTranspose(mlir::PatternRewriter &rewriter, AttentionOp op);
+/// Writes the result as its only user, if that transposes it, has it; with
+/// `keepsFeatures` only if features stay neighbours.
+void absorbTranspose(mlir::PatternRewriter &rewriter, AttentionOp op,
+                     bool keepsFeatures = false);
 
 } // namespace whale
 

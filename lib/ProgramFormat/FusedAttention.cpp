@@ -27,6 +27,7 @@ namespace {
 
 /// Some letters of heads as one number.
 struct Axis {
+  std::string letters;
   int64_t extent;
   /// By tensor; nothing in those that share it.
   std::vector<std::optional<int64_t>> strides;
@@ -57,6 +58,7 @@ void mergeAll(std::vector<Axis> &axes) {
   for (size_t i = 0; i < axes.size(); ++i)
     for (size_t j = 0; j < axes.size(); ++j)
       if (i != j && canMerge(axes[i], axes[j])) {
+        axes[j].letters.insert(0, axes[i].letters);
         axes[j].extent *= axes[i].extent;
         axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
         return mergeAll(axes);
@@ -71,14 +73,12 @@ struct Axes {
 std::optional<Axes> divide(std::vector<Axis> axes, size_t tensors) {
   mergeAll(axes);
   auto isShared = [](const Axis &axis) { return !axis.strides[1]; };
-  auto firstShared =
-      std::stable_partition(axes.begin(), axes.end(),
-                            [&](const Axis &axis) { return !isShared(axis); });
-  std::vector<Axis> shared(firstShared, axes.end());
-  axes.erase(firstShared, axes.end());
+  std::vector<Axis> shared;
+  std::ranges::copy_if(axes, std::back_inserter(shared), isShared);
+  std::erase_if(axes, isShared);
   if (axes.size() > 2 || shared.size() > 1)
     return std::nullopt;
-  Axis one{1, std::vector<std::optional<int64_t>>(tensors, 0)};
+  Axis one{"", 1, std::vector<std::optional<int64_t>>(tensors, 0)};
   // The larger stride is that of the samples.
   std::ranges::sort(axes, [](const Axis &a, const Axis &b) {
     return a.strides[0] > b.strides[0];
@@ -181,7 +181,7 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
     if (extent <= 1 ||
         std::string_view("qkde1").find(letter) != std::string_view::npos)
       continue;
-    Axis axis{extent, {}};
+    Axis axis{{letter}, extent, {}};
     for (const auto &own : strides) {
       auto it = own.find(letter);
       axis.strides.push_back(it == own.end() ? std::optional<int64_t>()
@@ -203,6 +203,8 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
                   : "its heads are not two dimensions in all of its tensors";
     return std::nullopt;
   }
+  result.headLetters = divided->samples.letters + divided->keyHeads.letters +
+                       divided->sharing.letters;
   result.samples = divided->samples.extent;
   result.keyHeads = divided->keyHeads.extent;
   result.heads = result.keyHeads * divided->sharing.extent;

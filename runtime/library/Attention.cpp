@@ -19,6 +19,9 @@
 // gradients one after the other. Tasks are shared out to threads; each product
 // is computed by one thread, so that all sums have one order.
 //
+// A matrix of one head is used where it is if it is f32 and its columns are
+// neighbours, else it is copied to dense f32 scratch, and back.
+//
 // The cost is that of the products (2 forward, 5 backward), of one exponential
 // for each score, and of copies of what is not f32 with neighbouring features.
 //
@@ -28,6 +31,7 @@
 #include "library/RowMath.h"
 
 #include "Numeric.h"
+#include "device/cpu/Gemm.h"
 #include "device/cpu/Parallel.h"
 #include "whale/Runtime/Types.h"
 
@@ -48,6 +52,13 @@ public:
 
 private:
   int64_t before;
+};
+
+/// A matrix of floats with neighbouring columns.
+template <typename T>
+struct Matrix {
+  T *data = nullptr;
+  int64_t stride = 0;
 };
 
 /// c = factor * a * b + (adds ? c : 0), with a or b transposed where it says
@@ -73,6 +84,50 @@ Matrix<const float> toConst(Matrix<float> matrix) {
 struct Block {
   int64_t head, begin, rows;
 };
+
+} // namespace
+
+/// The columns of a matrix that begins `offset` elements into a tensor: there
+/// if they are neighbouring floats, else copied to `copy`.
+static Matrix<const float> readMatrix(const AttentionTensor &tensor,
+                                      const void *data, int64_t offset,
+                                      int64_t rows, int64_t rowStride,
+                                      int64_t columns, int64_t columnStride,
+                                      float *copy) {
+  const char *from =
+      static_cast<const char *>(data) + offset * byteSize(tensor.dtype);
+  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
+      rowStride >= columns)
+    return {reinterpret_cast<const float *>(from), rowStride};
+  packMatrix<float>(tensor.dtype, from, rows, rowStride, columns, columnStride,
+                    copy, /*threads=*/1);
+  return {copy, columns};
+}
+
+/// Where such a matrix can be computed: there or, if that isn't possible, at
+/// `copy`, from where `storeMatrix` takes it.
+static Matrix<float> writeMatrix(const AttentionTensor &tensor, void *data,
+                                 int64_t offset, int64_t rowStride,
+                                 int64_t columns, int64_t columnStride,
+                                 float *copy) {
+  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
+      rowStride >= columns)
+    return {static_cast<float *>(data) + offset, rowStride};
+  return {copy, columns};
+}
+
+static void storeMatrix(const AttentionTensor &tensor, void *data,
+                        int64_t offset, int64_t rows, int64_t rowStride,
+                        int64_t columns, int64_t columnStride,
+                        Matrix<float> from) {
+  char *to = static_cast<char *>(data) + offset * byteSize(tensor.dtype);
+  if (static_cast<void *>(from.data) == static_cast<void *>(to))
+    return;
+  unpackMatrix<float>(tensor.dtype, to, rows, rowStride, columns, columnStride,
+                      from.data, /*threads=*/1);
+}
+
+namespace {
 
 /// What all tasks of a call share.
 struct AttentionCall {
@@ -192,7 +247,13 @@ static int64_t makeExponentials(const AttentionCall &call, const Block &block,
       count = call.sizes.keys;
       largest = std::max(largest, layout.fill);
     }
-    inverse[i] = 1.0f / exponentials(line, count, largest);
+    float sum = exponentials(line, count, largest);
+    inverse[i] = 1.0f / sum;
+    if (layout.statistics)
+      static_cast<float *>(
+          call.outputs[1])[layout.statistics->offset(layout.heads, block.head) +
+                           row * layout.statistics->row] =
+          largest + std::log(sum);
     if (count > width) {
       for (int64_t before = 0; before < i; ++before) {
         float *above = scores.data + before * scores.stride;
@@ -325,7 +386,7 @@ void GradientTask::addBlock(const Block &block, Matrix<float> keys,
              inverse[static_cast<size_t>(i)]);
   const AttentionTensor &cotangent = *layout.cotangent;
   Matrix<const float> from = readMatrix(
-      cotangent, call.inputs.back(),
+      cotangent, call.inputs[layout.cotangentNumber],
       cotangent.offset(layout.heads, block.head) + block.begin * cotangent.row,
       block.rows, cotangent.row, sizes.features, cotangent.feature,
       cotangentCopy);

@@ -10,14 +10,10 @@
 // letters in the configuration. Out: a stride for each letter, 0 for those that
 // a tensor hasn't, and the extents; or an Error that says what is wrong.
 //
-// A matrix of one head is used where it is if it is f32 and its columns are
-// neighbours, else it is copied to dense f32 scratch, and back.
-//
 //===----------------------------------------------------------------------===//
 
 #include "library/AttentionLayout.h"
 
-#include "device/cpu/Gemm.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
@@ -122,8 +118,12 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
   LetterReader reader(request, isGradient ? "attention_gradient" : "attention");
   const nlohmann::json &config = request.config;
   bool hasMask = config.contains("mask"), hasBias = config.contains("bias");
-  size_t inputs = 3 + hasMask + hasBias + isGradient;
-  size_t outputs = isGradient ? 4 : 2;
+  // A gradient needs neither the output nor the statistics.
+  bool hasStatistics = config.contains("statistics");
+  bool givesStatistics = hasStatistics && !isGradient;
+  size_t inputs = 3 + hasMask + hasBias + isGradient +
+                  (hasStatistics && isGradient ? 2 : 0);
+  size_t outputs = isGradient ? 4 : 2 + givesStatistics;
   if (request.inputs.size() != inputs || request.outputs.size() != outputs)
     reader.fail("takes " + std::to_string(inputs) + " tensors and makes " +
                 std::to_string(outputs));
@@ -138,11 +138,16 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
   auto needed = [&](const std::string &own) { return own + reader.heads; };
   if (isGradient) {
     cotangent = reader.read(request.inputs[next], "cotangent", needed("qe"));
+    cotangentNumber = next;
     results = {reader.read(request.outputs[0], "query_result", needed("qd")),
                reader.read(request.outputs[1], "key_result", needed("kd")),
                reader.read(request.outputs[2], "value_result", needed("ke"))};
   } else {
     results = {reader.read(request.outputs[0], "result", needed("qe"))};
+    if (givesStatistics)
+      statistics = reader.read(request.outputs[1], "statistics", "q");
+    if (givesStatistics && statistics->dtype != DType::F32)
+      reader.fail("statistics are f32");
   }
   sizes = {1, reader.extentOf('q'), reader.extentOf('k'), reader.extentOf('d'),
            reader.extentOf('e')};
@@ -150,6 +155,9 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
     heads.push_back(reader.extentOf(letter));
     sizes.heads *= heads.back();
   }
+  if (givesStatistics &&
+      elementCount(request.outputs[1].shape) != sizes.heads * sizes.rows)
+    reader.fail("statistics have all rows of all heads");
   for (int64_t extent : {sizes.rows, sizes.keys, sizes.depth, sizes.features})
     if (extent > std::numeric_limits<int32_t>::max())
       reader.fail("oneDNN computes with 32 bits of the extents");
@@ -178,39 +186,6 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
     reader.fail("the last output must be f32 scratch memory of a multiple of " +
                 std::to_string(each) + " elements");
   threads = each > 0 ? scratch.shape[0] / each : 1;
-}
-
-Matrix<const float> readMatrix(const AttentionTensor &tensor, const void *data,
-                               int64_t offset, int64_t rows, int64_t rowStride,
-                               int64_t columns, int64_t columnStride,
-                               float *copy) {
-  const char *from =
-      static_cast<const char *>(data) + offset * byteSize(tensor.dtype);
-  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
-      rowStride >= columns)
-    return {reinterpret_cast<const float *>(from), rowStride};
-  packMatrix<float>(tensor.dtype, from, rows, rowStride, columns, columnStride,
-                    copy, /*threads=*/1);
-  return {copy, columns};
-}
-
-Matrix<float> writeMatrix(const AttentionTensor &tensor, void *data,
-                          int64_t offset, int64_t rowStride, int64_t columns,
-                          int64_t columnStride, float *copy) {
-  if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
-      rowStride >= columns)
-    return {static_cast<float *>(data) + offset, rowStride};
-  return {copy, columns};
-}
-
-void storeMatrix(const AttentionTensor &tensor, void *data, int64_t offset,
-                 int64_t rows, int64_t rowStride, int64_t columns,
-                 int64_t columnStride, Matrix<float> from) {
-  char *to = static_cast<char *>(data) + offset * byteSize(tensor.dtype);
-  if (static_cast<void *>(from.data) == static_cast<void *>(to))
-    return;
-  unpackMatrix<float>(tensor.dtype, to, rows, rowStride, columns, columnStride,
-                      from.data, /*threads=*/1);
 }
 
 } // namespace whale::runtime

@@ -22,13 +22,6 @@
 
 namespace whale::runtime {
 
-/// A matrix of floats with neighbouring columns.
-template <typename T>
-struct Matrix {
-  T *data = nullptr;
-  int64_t stride = 0;
-};
-
 /// Where the elements of one tensor are.
 struct AttentionTensor {
   DType dtype = DType::F32;
@@ -45,7 +38,8 @@ struct AttentionLayout {
   /// Extents of the dimensions that make up `sizes.heads`.
   std::vector<int64_t> heads;
   AttentionTensor query, key, value;
-  std::optional<AttentionTensor> mask, bias, cotangent;
+  std::optional<AttentionTensor> mask, bias, cotangent, statistics;
+  size_t cotangentNumber = 0;
   /// One, or those of query, key and value.
   std::vector<AttentionTensor> results;
   float scale = 1, fill = 0;
@@ -56,22 +50,6 @@ struct AttentionLayout {
   /// Throws Error for what is no attention, or gradient of it.
   AttentionLayout(const LibraryRequest &request, bool isGradient);
 };
-
-/// The columns of a matrix that begins `offset` elements into a tensor: there
-/// if they are neighbouring floats, else copied to `copy`.
-Matrix<const float> readMatrix(const AttentionTensor &tensor, const void *data,
-                               int64_t offset, int64_t rows, int64_t rowStride,
-                               int64_t columns, int64_t columnStride,
-                               float *copy);
-
-/// Where such a matrix can be computed: there or, if that isn't possible, at
-/// `copy`, from where `storeMatrix` takes it.
-Matrix<float> writeMatrix(const AttentionTensor &tensor, void *data,
-                          int64_t offset, int64_t rowStride, int64_t columns,
-                          int64_t columnStride, float *copy);
-void storeMatrix(const AttentionTensor &tensor, void *data, int64_t offset,
-                 int64_t rows, int64_t rowStride, int64_t columns,
-                 int64_t columnStride, Matrix<float> from);
 
 } // namespace whale::runtime
 

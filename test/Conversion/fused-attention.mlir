@@ -15,6 +15,8 @@
 // CHECK-SAME: key = "bkhd"
 // CHECK-SAME: query = "bqhd"
 // CHECK-SAME: result = "bqhe"
+// CHECK-SAME: statistics = "bhq"
+// CHECK-SAME: tensor<2x4x100xf32>
 func.func @forward(%q: tensor<2x100x4x64xbf16>, %k: tensor<2x77x4x64xbf16>,
                    %v: tensor<2x77x4x64xbf16>) -> tensor<2x100x4x64xbf16> {
   %0 = whale.attention query "bqhd" %q key "bkhd" %k value "bkhe" %v
@@ -49,11 +51,17 @@ func.func @grouped(%q: tensor<2x32x2x3x64xbf16>, %k: tensor<2x32x2x64xbf16>,
       tensor<2x2x3x32x64xbf16>
 }
 
-// CHECK-LABEL: func.func @gradient
+// The gradient takes output and statistics, which are computed anew where there
+// is no call forward.
+// CHECK-LABEL: func.func @anew
+// CHECK: %[[O:.*]]:3 = whale.library_call "fused_attention"(%arg0, %arg1, %arg1)
+// CHECK-SAME: tensor<2x4x100xf32>
 // CHECK: whale.library_call "fused_attention_gradient"(
+// CHECK-SAME: %arg0, %arg1, %arg1, %arg0, %[[O]]#0, %[[O]]#1)
 // CHECK-SAME: cotangent = "bhqe"
 // CHECK-SAME: key_result = "bkhd"
-func.func @gradient(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x4x128x64xbf16>)
+// CHECK-SAME: output = "bhqe"
+func.func @anew(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x4x128x64xbf16>)
     -> (tensor<2x100x4x64xbf16>, tensor<2x128x4x64xbf16>,
         tensor<2x4x128x64xbf16>) {
   %0:3 = whale.attention_gradient query "bhqd" %q key "bhkd" %k
@@ -64,6 +72,46 @@ func.func @gradient(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x4x128x64xbf16>)
           tensor<2x4x128x64xbf16>)
   return %0#0, %0#1, %0#2 : tensor<2x100x4x64xbf16>, tensor<2x128x4x64xbf16>,
       tensor<2x4x128x64xbf16>
+}
+
+// CHECK-LABEL: func.func @step
+// CHECK: %[[O:.*]]:3 = whale.library_call "fused_attention"(
+// CHECK-NOT: "fused_attention"(
+// CHECK: "fused_attention_gradient"({{.*}}, %[[O]]#0, %[[O]]#1)
+// CHECK-SAME: output = "bqhe"
+func.func @step(%q: tensor<2x4x128x64xbf16>)
+    -> (tensor<2x128x4x64xbf16>, tensor<2x4x128x64xbf16>) {
+  %0 = whale.attention query "bhqd" %q key "bhkd" %q value "bhke" %q to "bqhe"
+      scale 1.0 : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+                   tensor<2x4x128x64xbf16>) -> tensor<2x128x4x64xbf16>
+  %1:3 = whale.attention_gradient query "bhqd" %q key "bhkd" %q
+      value "bhke" %q cotangent "bqhe" %0 to "bhqd", "bhkd", "bhke" scale 1.0
+      : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+         tensor<2x4x128x64xbf16>, tensor<2x128x4x64xbf16>)
+      -> (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+          tensor<2x4x128x64xbf16>)
+  return %0, %1#0 : tensor<2x128x4x64xbf16>, tensor<2x4x128x64xbf16>
+}
+
+// A transposed result is written so.
+// CHECK-LABEL: func.func @transposed
+// CHECK-NOT: stablehlo.transpose
+// CHECK: result = "bqhe"
+// CHECK: result = "bhqe"
+// CHECK: stablehlo.transpose
+func.func @transposed(%q: tensor<2x4x32x64xbf16>)
+    -> (tensor<2x32x4x64xbf16>, tensor<2x4x64x32xbf16>) {
+  %0 = whale.attention query "bhqd" %q key "bhkd" %q value "bhke" %q to "bhqe"
+      scale 1.0 : (tensor<2x4x32x64xbf16>, tensor<2x4x32x64xbf16>,
+                   tensor<2x4x32x64xbf16>) -> tensor<2x4x32x64xbf16>
+  %1 = stablehlo.transpose %0, dims = [0, 2, 1, 3]
+      : (tensor<2x4x32x64xbf16>) -> tensor<2x32x4x64xbf16>
+  %2 = whale.attention query "bhqd" %q key "bhkd" %q value "bhke" %q to "bhqe"
+      scale 2.0 : (tensor<2x4x32x64xbf16>, tensor<2x4x32x64xbf16>,
+                   tensor<2x4x32x64xbf16>) -> tensor<2x4x32x64xbf16>
+  %3 = stablehlo.transpose %2, dims = [0, 1, 3, 2]
+      : (tensor<2x4x32x64xbf16>) -> tensor<2x4x64x32xbf16>
+  return %1, %3 : tensor<2x32x4x64xbf16>, tensor<2x4x64x32xbf16>
 }
 
 // CHECK-LABEL: func.func @others

@@ -33,7 +33,8 @@ struct AttentionCall {
     std::string letters;
     std::vector<int64_t> shape;
   };
-  /// Query, key and value; of a gradient the cotangent, too.
+  /// Query, key and value; of a gradient the cotangent, too, and the output
+  /// once it is known.
   std::vector<Tensor> inputs;
   /// One, or the cotangents of query, key and value.
   std::vector<Tensor> results;
@@ -45,7 +46,9 @@ struct AttentionCall {
 };
 
 /// Attention of `samples` x `heads`; heads of keys and values are shared by
-/// neighbouring heads of queries.
+/// neighbouring heads of queries. Statistics, the logarithm of the sum of the
+/// exponentials of a row's scores, are a dense f32 tensor of samples, heads and
+/// rows.
 struct FusedAttention {
   /// Of sample, head, row or key; features are neighbours.
   using Strides = std::array<int64_t, 3>;
@@ -53,6 +56,8 @@ struct FusedAttention {
   int64_t samples = 1, heads = 1, keyHeads = 1, rows = 1, keys = 1,
           features = 1;
   std::vector<Strides> inputs, results;
+  /// Of the letters that are samples and heads, the statistics' order.
+  std::string headLetters;
   double scale = 1;
   /// Whether rows read no keys behind their own.
   bool isCausal = false;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call becomes a plan, or for a gradient two: the first one computes output
-// and statistics anew, into workspace. Where the workspace of all samples would
-// be too much, plans are for some samples, or some heads of one, at a time.
+// In: a call with letters for each tensor. Out: a plan, which is for some
+// samples, or some heads of one, at a time where the workspace of all would be
+// too much.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,6 @@
 namespace whale::runtime::cuda {
 
 using format::FusedAttention;
-using Strides = FusedAttention::Strides;
 
 static format::AttentionCall readCall(const LibraryRequest &request,
                                       bool isGradient) {
@@ -44,7 +43,8 @@ static format::AttentionCall readCall(const LibraryRequest &request,
                  read(request.inputs[1], "key"),
                  read(request.inputs[2], "value")};
   if (isGradient) {
-    call.inputs.push_back(read(request.inputs.back(), "cotangent"));
+    call.inputs.push_back(read(request.inputs[3], "cotangent"));
+    call.inputs.push_back(read(request.inputs[4], "output"));
     call.results = {read(request.outputs[0], "query_result"),
                     read(request.outputs[1], "key_result"),
                     read(request.outputs[2], "value_result")};
@@ -54,134 +54,44 @@ static format::AttentionCall readCall(const LibraryRequest &request,
   return call;
 }
 
-namespace {
+/// Where tensors begin whose samples and heads are computed from these on.
+struct AttentionPart {
+  int64_t sample, head;
 
-/// What a call runs.
-class AttentionPlans {
-public:
-  /// False where cuDNN has no plan.
-  bool find(const Dnn &dnn, FusedAttention attention, DnnHandle handle,
-            int64_t mostWorkspace);
-  void run(DnnHandle handle, std::span<void *const> inputs,
-           std::span<void *const> outputs, void *workspace) const;
-
-  int64_t workspaceBytes() const { return planBytes + ownBytes(); }
-  std::string algorithm() const;
-
-private:
-  using Memory = std::map<int64_t, const void *>;
-
-  /// Where the output of the first plan is, of a gradient.
-  Strides denseOutput() const {
-    return {part.heads * part.rows * part.features, part.rows * part.features,
-            part.features};
+  void *of(void *data, const FusedAttention::Strides &strides) const {
+    constexpr int64_t elementBytes = 2;
+    return static_cast<char *>(data) +
+           (sample * strides[0] + head * strides[1]) * elementBytes;
   }
-  int64_t outputBytes() const {
-    return attention.isGradient ? alignedBytes(2 * part.features) : 0;
-  }
-  int64_t ownBytes() const {
-    return outputBytes() + alignedBytes(4) * (attention.isGradient ? 2 : 1);
-  }
-  /// For each row of a part so many bytes.
-  int64_t alignedBytes(int64_t each) const {
-    constexpr int64_t alignment = 256;
-    int64_t bytes = part.samples * part.heads * part.rows * each;
-    return (bytes + alignment - 1) / alignment * alignment;
-  }
-
-  /// All, and what is computed at a time.
-  FusedAttention attention, part;
-  std::shared_ptr<const DnnPlan> forward, gradient;
-  int64_t planBytes = 0;
-  float one = 1, scale = 1, masked = -std::numeric_limits<float>::infinity();
 };
 
-} // namespace
-
-bool AttentionPlans::find(const Dnn &dnn, FusedAttention given,
-                          DnnHandle handle, int64_t mostWorkspace) {
-  attention = std::move(given);
-  scale = static_cast<float>(attention.scale);
+/// What is computed at a time with at most so much workspace.
+static FusedAttention choosePart(const FusedAttention &all,
+                                 int64_t mostWorkspace) {
+  FusedAttention part = all;
   // A gradient keeps two bytes of each pair of a row and a key, of whole tiles.
   auto pad = [](int64_t lines) { return (lines + 127) / 128 * 128; };
-  int64_t pairs =
-      attention.isGradient ? pad(attention.rows) * pad(attention.keys) * 2 : 0;
-  part = attention;
-  auto isModest = [&] {
-    return part.samples * part.heads * pairs + ownBytes() +
-               (int64_t(1) << 20) <=
-           mostWorkspace;
-  };
-  auto divide = [&](int64_t &extent, int64_t all) {
-    for (int64_t count = 1; count <= all && !isModest(); ++count)
-      if (all % count == 0)
-        extent = all / count;
-  };
-  divide(part.samples, attention.samples);
-  if (attention.heads == attention.keyHeads)
-    divide(part.heads, attention.heads);
-  part.keyHeads = std::min(part.keyHeads, part.heads);
-  int64_t most = mostWorkspace - ownBytes();
-  DnnWhere where{handle};
-  Strides output = attention.isGradient ? denseOutput() : part.results[0];
-  forward = findForwardPlan(dnn, part, output, where, most);
-  if (!forward)
-    return false;
-  planBytes = forward->workspaceBytes();
-  if (attention.isGradient) {
-    gradient = findGradientPlan(dnn, part, output, where, most);
-    if (!gradient)
-      return false;
-    planBytes = std::max(planBytes, gradient->workspaceBytes());
-  }
-  planBytes = (planBytes + 255) / 256 * 256;
-  return true;
-}
-
-std::string AttentionPlans::algorithm() const {
-  std::string text = "cuDNN engine " + std::to_string(forward->engine());
-  if (gradient)
-    text += " and " + std::to_string(gradient->engine());
-  return text;
-}
-
-void AttentionPlans::run(DnnHandle handle, std::span<void *const> inputs,
-                         std::span<void *const> outputs,
-                         void *workspace) const {
-  char *own = static_cast<char *>(workspace) + planBytes;
-  Memory fixed = {{kAttentionOne, &one}, {kAttentionScale, &scale}};
-  if (attention.isCausal)
-    fixed[kAttentionMasked] = &masked;
-  fixed[kAttentionStatistics] = own + outputBytes();
-  for (int64_t sample = 0; sample < attention.samples; sample += part.samples)
-    for (int64_t head = 0; head < attention.heads; head += part.heads) {
-      auto at = [&](void *data, const Strides &strides) {
-        constexpr int64_t elementBytes = 2;
-        return static_cast<char *>(data) +
-               (sample * strides[0] + head * strides[1]) * elementBytes;
-      };
-      Memory memory = fixed;
-      memory[kAttentionQuery] = at(inputs[0], attention.inputs[0]);
-      memory[kAttentionKey] = at(inputs[1], attention.inputs[1]);
-      memory[kAttentionValue] = at(inputs[2], attention.inputs[2]);
-      memory[kAttentionOutput] =
-          gradient ? own : at(outputs[0], attention.results[0]);
-      Memory first = memory;
-      first.erase(kAttentionOne);
-      forward->run(handle, first, workspace);
-      if (!gradient)
-        continue;
-      memory[kAttentionCotangent] = at(inputs[3], attention.inputs[3]);
-      memory[kAttentionSums] = own + outputBytes() + alignedBytes(4);
-      memory[kAttentionQueryCotangent] = at(outputs[0], attention.results[0]);
-      memory[kAttentionKeyCotangent] = at(outputs[1], attention.results[1]);
-      memory[kAttentionValueCotangent] = at(outputs[2], attention.results[2]);
-      gradient->run(handle, memory, workspace);
+  int64_t each = all.isGradient ? pad(all.rows) * pad(all.keys) * 2 : 0;
+  constexpr int64_t rest = 1 << 20;
+  auto divide = [&](int64_t &extent, int64_t whole) {
+    for (int64_t count = 1; count <= whole; ++count) {
+      if (part.samples * part.heads * each + rest <= mostWorkspace)
+        return;
+      if (whole % count == 0)
+        extent = whole / count;
     }
+  };
+  divide(part.samples, all.samples);
+  if (all.heads == all.keyHeads)
+    divide(part.heads, all.heads);
+  part.keyHeads = std::min(part.keyHeads, part.heads);
+  return part;
 }
 
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient) {
+  if (!request.config.contains("statistics"))
+    return {};
   std::string why;
   std::optional<FusedAttention> attention = describeFused(
       readCall(request, isGradient), context.gpu.capability(), why);
@@ -189,16 +99,60 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
     return {};
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
-  auto plans = std::make_shared<AttentionPlans>();
-  if (!plans->find(dnn, *attention, handle, mostWorkspace))
+  FusedAttention all = *attention, part = choosePart(all, mostWorkspace);
+  // Of the gradient, what it sums for each row.
+  int64_t ownBytes =
+      isGradient ? (part.samples * part.heads * part.rows * 4 + 255) / 256 * 256
+                 : 0;
+  std::shared_ptr<const DnnPlan> plan =
+      findAttentionPlan(dnn, part, {handle}, mostWorkspace - ownBytes);
+  if (!plan)
     return {};
+  struct Numbers {
+    float one, scale, masked;
+  };
+  auto numbers =
+      std::make_shared<const Numbers>(1.0f, static_cast<float>(all.scale),
+                                      -std::numeric_limits<float>::infinity());
+  auto run = [=, &context](const AttentionPart &here,
+                           std::span<void *const> inputs,
+                           std::span<void *const> outputs) {
+    char *own = static_cast<char *>(context.workspace);
+    int64_t firstRow = (here.sample * all.heads + here.head) * all.rows;
+    auto statistics = [&](void *data) {
+      return static_cast<float *>(data) + firstRow;
+    };
+    std::map<int64_t, const void *> memory = {
+        {kAttentionQuery, here.of(inputs[0], all.inputs[0])},
+        {kAttentionKey, here.of(inputs[1], all.inputs[1])},
+        {kAttentionValue, here.of(inputs[2], all.inputs[2])},
+        {kAttentionScale, &numbers->scale}};
+    if (all.isCausal)
+      memory[kAttentionMasked] = &numbers->masked;
+    if (isGradient)
+      memory.insert(
+          {{kAttentionCotangent, here.of(inputs[3], all.inputs[3])},
+           {kAttentionOutput, here.of(inputs[4], all.inputs[4])},
+           {kAttentionStatistics, statistics(inputs[5])},
+           {kAttentionSums, own},
+           {kAttentionOne, &numbers->one},
+           {kAttentionQueryCotangent, here.of(outputs[0], all.results[0])},
+           {kAttentionKeyCotangent, here.of(outputs[1], all.results[1])},
+           {kAttentionValueCotangent, here.of(outputs[2], all.results[2])}});
+    else
+      memory.insert({{kAttentionOutput, here.of(outputs[0], all.results[0])},
+                     {kAttentionStatistics, statistics(outputs[1])}});
+    plan->run(handle, memory, own + ownBytes);
+  };
   GpuCall call;
-  call.algorithm = plans->algorithm();
-  call.workspaceBytes = plans->workspaceBytes();
-  call.run = [&context, &dnn, handle, plans](std::span<void *const> inputs,
-                                             std::span<void *const> outputs) {
+  call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
+  call.workspaceBytes = ownBytes + plan->workspaceBytes();
+  call.run = [=, &context, &dnn](std::span<void *const> inputs,
+                                 std::span<void *const> outputs) {
     context.call(dnn.setStream, handle, context.stream);
-    plans->run(handle, inputs, outputs, context.workspace);
+    for (int64_t sample = 0; sample < all.samples; sample += part.samples)
+      for (int64_t head = 0; head < all.heads; head += part.heads)
+        run({sample, head}, inputs, outputs);
   };
   return call;
 }

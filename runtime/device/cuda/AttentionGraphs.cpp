@@ -193,18 +193,16 @@ private:
 
 } // namespace
 
-std::unique_ptr<DnnPlan>
-findForwardPlan(const Dnn &dnn, const format::FusedAttention &attention,
-                const format::FusedAttention::Strides &output,
-                const DnnWhere &where, int64_t mostWorkspace) {
+static DnnGraph makeForward(const Dnn &dnn,
+                            const format::FusedAttention &attention) {
   GraphMaker make(dnn, attention);
   auto query = make.matrix(kAttentionQuery, attention.heads, attention.rows,
                            attention.inputs[0]);
   auto key = make.transposed(kAttentionKey, attention.inputs[1]);
   auto value = make.matrix(kAttentionValue, attention.keyHeads, attention.keys,
                            attention.inputs[2]);
-  auto result =
-      make.matrix(kAttentionOutput, attention.heads, attention.rows, output);
+  auto result = make.matrix(kAttentionOutput, attention.heads, attention.rows,
+                            attention.results[0]);
   auto statistics = make.rows(kAttentionStatistics);
   auto scores = make.mask(
       make.pointwise(kDnnMultiply, make.multiply(query, key), &make.scale));
@@ -217,14 +215,11 @@ findForwardPlan(const Dnn &dnn, const format::FusedAttention &attention,
   make.multiply(
       make.pointwise(kDnnDivide, exponentials, &sum, nullptr, kDnnBF16), value,
       result);
-  return DnnPlan::find(std::move(make.graph), where, mostWorkspace,
-                       /*isExact=*/false);
+  return std::move(make.graph);
 }
 
-std::unique_ptr<DnnPlan>
-findGradientPlan(const Dnn &dnn, const format::FusedAttention &attention,
-                 const format::FusedAttention::Strides &output,
-                 const DnnWhere &where, int64_t mostWorkspace) {
+static DnnGraph makeGradient(const Dnn &dnn,
+                             const format::FusedAttention &attention) {
   GraphMaker make(dnn, attention);
   int64_t heads = attention.heads, rows = attention.rows;
   auto query = make.matrix(kAttentionQuery, heads, rows, attention.inputs[0]);
@@ -232,7 +227,7 @@ findGradientPlan(const Dnn &dnn, const format::FusedAttention &attention,
   auto value = make.transposed(kAttentionValue, attention.inputs[2]);
   auto cotangent =
       make.matrix(kAttentionCotangent, heads, rows, attention.inputs[3]);
-  auto result = make.matrix(kAttentionOutput, heads, rows, output);
+  auto result = make.matrix(kAttentionOutput, heads, rows, attention.inputs[4]);
   auto statistics = make.rows(kAttentionStatistics);
   auto sums = make.rows(kAttentionSums);
   auto ofQuery =
@@ -259,8 +254,15 @@ findGradientPlan(const Dnn &dnn, const format::FusedAttention &attention,
       &make.scale);
   make.multiply(make.byKeys(ofScores), query, ofKey);
   make.multiply(ofScores, make.byFeatures(key, attention.inputs[1]), ofQuery);
-  return DnnPlan::find(std::move(make.graph), where, mostWorkspace,
-                       /*isExact=*/false);
+  return std::move(make.graph);
+}
+
+std::unique_ptr<DnnPlan>
+findAttentionPlan(const Dnn &dnn, const format::FusedAttention &attention,
+                  const DnnWhere &where, int64_t mostWorkspace) {
+  return DnnPlan::find(attention.isGradient ? makeGradient(dnn, attention)
+                                            : makeForward(dnn, attention),
+                       where, mostWorkspace, /*isExact=*/false);
 }
 
 } // namespace whale::runtime::cuda

@@ -36,16 +36,10 @@ enum AttentionTensor : int64_t {
   kAttentionTensors
 };
 
-/// Plans of attention, or of its gradient given output and statistics. Output
-/// has the strides `output`. Null if there is none.
+/// A plan of attention or, as it says, of its gradient; null if there is none.
 std::unique_ptr<DnnPlan>
-findForwardPlan(const Dnn &dnn, const format::FusedAttention &attention,
-                const format::FusedAttention::Strides &output,
-                const DnnWhere &where, int64_t mostWorkspace);
-std::unique_ptr<DnnPlan>
-findGradientPlan(const Dnn &dnn, const format::FusedAttention &attention,
-                 const format::FusedAttention::Strides &output,
-                 const DnnWhere &where, int64_t mostWorkspace);
+findAttentionPlan(const Dnn &dnn, const format::FusedAttention &attention,
+                  const DnnWhere &where, int64_t mostWorkspace);
 
 } // namespace whale::runtime::cuda
 

@@ -99,10 +99,22 @@ GpuCall prepareGpuConvolution(CallContext &context,
   return call;
 }
 
+/// What calls that are prepared alike have in common.
+static std::string describe(const Call &call) {
+  std::string text = call.given->function + call.given->config +
+                     std::to_string(call.inputs.size());
+  for (const LibraryTensor &tensor : call.tensors) {
+    text += name(tensor.dtype);
+    for (int64_t extent : tensor.shape)
+      text += " " + std::to_string(extent);
+  }
+  return text;
+}
+
 static GpuCall prepare(CallContext &context, const Call &call) {
   bool isEmpty =
       std::ranges::any_of(call.bytes, [](int64_t bytes) { return bytes == 0; });
-  if (isEmpty || !call.given || !isGpuCall(call.given->function))
+  if (isEmpty || !isGpuCall(call.given->function))
     return {};
   const std::string &function = call.given->function;
   auto outputs =
@@ -130,7 +142,17 @@ const GpuCall *Calls::find(const Op &op, Prepare prepare) {
   return it->second.run ? &it->second : nullptr;
 }
 
-const GpuCall *Calls::find(const Call &call) { return find(call, prepare); }
+const GpuCall *Calls::find(const Call &call) {
+  return find(call, [&](CallContext &context, const Call &call) -> GpuCall {
+    if (!call.given)
+      return {};
+    std::string text = describe(call);
+    auto it = alike.find(text);
+    if (it == alike.end())
+      it = alike.emplace(text, prepare(context, call)).first;
+    return it->second;
+  });
+}
 
 const GpuCall *Calls::find(const Convolution &convolution) {
   return find(convolution, prepareGpuConvolution);

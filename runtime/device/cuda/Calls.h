@@ -96,6 +96,8 @@ private:
   const GpuCall *find(const Op &op, Prepare prepare);
   /// By the operation.
   std::unordered_map<const void *, GpuCall> prepared;
+  /// Library calls by what they say: plans of cuDNN take a while.
+  std::unordered_map<std::string, GpuCall> alike;
 };
 
 } // namespace whale::runtime::cuda
