@@ -139,6 +139,10 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
   if (isGradient) {
     cotangent = reader.read(request.inputs[next], "cotangent", needed("qe"));
     cotangentNumber = next;
+    if (hasStatistics) {
+      reader.read(request.inputs[next + 1], "output", needed("qe"));
+      reader.read(request.inputs[next + 2], "statistics", "q");
+    }
     results = {reader.read(request.outputs[0], "query_result", needed("qd")),
                reader.read(request.outputs[1], "key_result", needed("kd")),
                reader.read(request.outputs[2], "value_result", needed("ke"))};

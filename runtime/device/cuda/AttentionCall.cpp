@@ -90,20 +90,24 @@ static FusedAttention choosePart(const FusedAttention &all,
 
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient) {
-  if (!request.config.contains("statistics"))
+  auto letters = request.config.value("statistics", std::string());
+  if (letters.empty())
     return {};
   std::string why;
   std::optional<FusedAttention> attention = describeFused(
       readCall(request, isGradient), context.gpu.capability(), why);
-  if (!attention)
+  if (!attention || letters != attention->headLetters + 'q')
     return {};
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
   FusedAttention all = *attention, part = choosePart(all, mostWorkspace);
-  // Of the gradient, what it sums for each row.
-  int64_t ownBytes =
-      isGradient ? (part.samples * part.heads * part.rows * 4 + 255) / 256 * 256
-                 : 0;
+  // Of the gradient, what it sums for each row, and statistics that would not
+  // be aligned where they are.
+  int64_t partRows = part.samples * part.heads * part.rows;
+  int64_t rowBytes = partRows * int64_t(sizeof(float));
+  bool isDivided = part.samples * part.heads < all.samples * all.heads;
+  int64_t sumBytes = isGradient ? (rowBytes + 255) / 256 * 256 : 0;
+  int64_t ownBytes = isDivided ? 2 * sumBytes : sumBytes;
   std::shared_ptr<const DnnPlan> plan =
       findAttentionPlan(dnn, part, {handle}, mostWorkspace - ownBytes);
   if (!plan)
@@ -118,9 +122,13 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                            std::span<void *const> inputs,
                            std::span<void *const> outputs) {
     char *own = static_cast<char *>(context.workspace);
-    int64_t firstRow = (here.sample * all.heads + here.head) * all.rows;
-    auto statistics = [&](void *data) {
-      return static_cast<float *>(data) + firstRow;
+    auto statistics = [&](void *data) -> void * {
+      if (!isDivided)
+        return data;
+      int64_t row = (here.sample * all.heads + here.head) * all.rows;
+      context.gpu.copy(own + sumBytes, static_cast<float *>(data) + row,
+                       rowBytes, context.stream);
+      return own + sumBytes;
     };
     std::map<int64_t, const void *> memory = {
         {kAttentionQuery, here.of(inputs[0], all.inputs[0])},

@@ -1,0 +1,388 @@
+//===- CudaAttentionTest.cpp - Attention as cuDNN takes it ----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Calls in many orders of dimensions, on the test machine and on the processor.
+// Where the real cuDNN is, it makes plans for GPUs that are not there: it asks
+// for a driver, of which only what loads its kernels has to work.
+//
+//===----------------------------------------------------------------------===//
+
+#include "cuda/test/Machine.h"
+#include "device/cuda/AttentionGraphs.h"
+#include "device/cuda/Calls.h"
+#include "device/cuda/Staging.h"
+#include "whale/ProgramFormat/Attention.h"
+#include "whale/Runtime/LateLibrary.h"
+
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <unistd.h>
+
+namespace whale::runtime::test {
+namespace {
+
+using cuda::test::Machine;
+using format::FusedAttention;
+namespace fs = std::filesystem;
+
+//===----------------------------------------------------------------------===//
+// On the test machine
+//===----------------------------------------------------------------------===//
+
+using Tensors = std::vector<LibraryTensor>;
+using Buffers = std::vector<std::vector<uint8_t>>;
+
+int64_t bytesOf(const LibraryTensor &tensor) {
+  return elementCount(tensor.shape) * byteSize(tensor.dtype);
+}
+
+/// Attention and perhaps its gradient, by the letters of their tensors.
+struct Problem {
+  std::map<char, int64_t> extents;
+  std::string query, key, value, result, statistics;
+  std::optional<int64_t> causal = {};
+  /// Of the cotangents of the result, query, key and value.
+  std::vector<std::string> cotangents = {};
+  int64_t mostWorkspace = 1 << 30;
+
+  LibraryTensor tensor(const std::string &letters,
+                       DType dtype = DType::BF16) const {
+    Shape shape;
+    for (char letter : letters)
+      shape.push_back(extents.at(letter));
+    return {dtype, shape};
+  }
+  nlohmann::json config() const {
+    nlohmann::json config = {{"query", query}, {"key", key},
+                             {"value", value}, {"scale", 0.3},
+                             {"fill", -1e9},   {"statistics", statistics}};
+    if (causal)
+      config["causal"] = *causal;
+    return config;
+  }
+  /// Scratch memory of one thread.
+  LibraryTensor scratch(bool isGradient) const {
+    format::AttentionSizes sizes{1, extents.at('q'), extents.at('k'),
+                                 extents.at('d'), extents.at('e')};
+    return {DType::F32,
+            {isGradient ? sizes.gradientScratch() : sizes.scratch()}};
+  }
+};
+
+/// Numbers from -1 to 1 in bf16.
+std::vector<uint8_t> randomNumbers(std::mt19937 &random,
+                                   const LibraryTensor &tensor) {
+  std::uniform_real_distribution<float> any(-1, 1);
+  std::vector<uint8_t> bytes(static_cast<size_t>(bytesOf(tensor)));
+  for (size_t at = 0; at < bytes.size(); at += 2) {
+    float number = any(random);
+    std::memcpy(&bytes[at], reinterpret_cast<char *>(&number) + 2, 2);
+  }
+  return bytes;
+}
+
+/// The largest difference, as a share of the largest number.
+double difference(DType dtype, const std::vector<uint8_t> &a,
+                  const std::vector<uint8_t> &b) {
+  double most = 0, largest = 1e-30;
+  auto width = static_cast<size_t>(byteSize(dtype));
+  for (size_t at = 0; at < a.size(); at += width) {
+    auto read = [&](const std::vector<uint8_t> &bytes) {
+      float number = 0;
+      std::memcpy(reinterpret_cast<char *>(&number) + 4 - width, &bytes[at],
+                  width);
+      return double(number);
+    };
+    double distance = std::abs(read(a) - read(b));
+    most = std::isnan(distance) ? INFINITY : std::max(most, distance);
+    largest = std::max(largest, std::abs(read(a)));
+  }
+  return most / largest;
+}
+
+std::vector<void *> addressesOf(Buffers &buffers) {
+  std::vector<void *> result;
+  for (auto &buffer : buffers)
+    result.push_back(buffer.data());
+  return result;
+}
+
+/// What is in outputs before they are written.
+Buffers makeOutputs(const Tensors &outputs) {
+  Buffers result;
+  for (const LibraryTensor &tensor : outputs)
+    result.emplace_back(static_cast<size_t>(bytesOf(tensor)), 0xff);
+  return result;
+}
+
+/// Runs a call on the GPU; compares its results but scratch memory with those
+/// of the processor, which it returns.
+Buffers check(Machine &machine, const Problem &problem, bool isGradient,
+              const LibraryRequest &request, Buffers &inputs) {
+  Buffers expected = makeOutputs(request.outputs);
+  (*findLibraryFunction(isGradient ? "fused_attention_gradient"
+                                   : "fused_attention"))(request)(
+      addressesOf(inputs), addressesOf(expected));
+
+  cuda::Gpu gpu(machine.libraries(), 0);
+  gpu.attach();
+  cuda::CallContext context(gpu);
+  cuda::GpuCall call = cuda::prepareGpuAttention(
+      context, request, problem.mostWorkspace, isGradient);
+  EXPECT_TRUE(call.run);
+  if (!call.run)
+    return expected;
+  EXPECT_EQ(call.algorithm, "cuDNN engine 1");
+  EXPECT_LE(call.workspaceBytes, problem.mostWorkspace);
+  {
+    cuda::PinnedPool pool(gpu);
+    std::vector<cuda::Address> taken;
+    auto take = [&](int64_t bytes) {
+      return reinterpret_cast<void *>(taken.emplace_back(gpu.allocate(bytes)));
+    };
+    std::vector<void *> in, out;
+    for (auto &bytes : inputs) {
+      in.push_back(take(static_cast<int64_t>(bytes.size())));
+      cuda::upload(gpu, pool, in.back(), bytes.data(),
+                   static_cast<int64_t>(bytes.size()), gpu.compute);
+    }
+    for (const LibraryTensor &tensor : request.outputs)
+      out.push_back(take(bytesOf(tensor)));
+    context.stream = gpu.compute;
+    context.workspace = take(call.workspaceBytes);
+    call.run(in, out);
+    for (size_t i = 0; i + 1 < request.outputs.size(); ++i) {
+      std::vector<uint8_t> found(expected[i].size());
+      cuda::download(gpu, pool, found.data(), out[i],
+                     static_cast<int64_t>(found.size()), gpu.compute);
+      EXPECT_LE(difference(request.outputs[i].dtype, expected[i], found), 1e-2)
+          << "result " << i;
+    }
+    gpu.synchronize(gpu.compute);
+    for (cuda::Address address : taken)
+      gpu.driver.memFree.function(address);
+  }
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+  return expected;
+}
+
+void check(Machine &machine, const Problem &problem, std::mt19937 &random) {
+  SCOPED_TRACE(problem.query + " " + problem.key + " " + problem.result);
+  nlohmann::json config = problem.config();
+  config["result"] = problem.result;
+  Tensors inputs = {problem.tensor(problem.query), problem.tensor(problem.key),
+                    problem.tensor(problem.value)};
+  Buffers memory;
+  for (const LibraryTensor &tensor : inputs)
+    memory.push_back(randomNumbers(random, tensor));
+  Tensors outputs = {problem.tensor(problem.result),
+                     problem.tensor(problem.statistics, DType::F32),
+                     problem.scratch(false)};
+  Buffers results =
+      check(machine, problem, false, {inputs, outputs, config, {}}, memory);
+  if (problem.cotangents.empty())
+    return;
+  config = problem.config();
+  config["output"] = problem.result;
+  config["cotangent"] = problem.cotangents[0];
+  config["query_result"] = problem.cotangents[1];
+  config["key_result"] = problem.cotangents[2];
+  config["value_result"] = problem.cotangents[3];
+  inputs.push_back(problem.tensor(problem.cotangents[0]));
+  inputs.insert(inputs.end(), outputs.begin(), outputs.begin() + 2);
+  memory.push_back(randomNumbers(random, inputs[3]));
+  memory.insert(memory.end(), results.begin(), results.begin() + 2);
+  outputs = {problem.tensor(problem.cotangents[1]),
+             problem.tensor(problem.cotangents[2]),
+             problem.tensor(problem.cotangents[3]), problem.scratch(true)};
+  check(machine, problem, true, {inputs, outputs, config, {}}, memory);
+}
+
+TEST(CudaAttention, IsThatOfTheProcessor) {
+  Machine machine({});
+  std::mt19937 random(6);
+  std::map<char, int64_t> plain = {{'b', 2}, {'h', 3}, {'q', 10},
+                                   {'k', 7}, {'d', 8}, {'e', 8}};
+  check(machine, {plain, "bqhd", "bkhd", "bkhe", "bqhe", "bhq"}, random);
+  check(machine, {plain, "hqbd", "bkhd", "hbke", "bhqe", "hbq", 0}, random);
+  // Heads of queries that share one of the keys: some, and all.
+  std::map<char, int64_t> grouped = plain;
+  grouped.insert({{'n', 2}, {'1', 1}});
+  check(machine, {grouped, "bqhnd", "bkhd", "bkhe", "bqhne", "bhnq"}, random);
+  check(machine, {grouped, "bqnd", "bkd", "bke", "bnqe", "bnq", 0}, random);
+  check(machine, {grouped, "1bqhnd", "bkhd", "bkh1e", "bqhne", "bhnq", 0},
+        random);
+  std::map<char, int64_t> wide = plain;
+  wide['k'] = 128;
+  for (std::optional<int64_t> causal : {std::optional<int64_t>(), {0}})
+    check(machine,
+          {wide,
+           "bqhd",
+           "bkhd",
+           "hbke",
+           "bhqe",
+           "bhq",
+           causal,
+           {"bqhe", "hbqd", "bkhd", "bhke"}},
+          random);
+  // A sample at a time, and a head at a time.
+  for (int64_t heads : {4, 1})
+    check(machine,
+          {wide,
+           "bqhd",
+           "bkhd",
+           "bkhe",
+           "bqhe",
+           "bhq",
+           0,
+           {"bqhe", "bqhd", "bkhd", "bkhe"},
+           (1 << 20) + heads * 128 * 128 * 2},
+          random);
+}
+
+//===----------------------------------------------------------------------===//
+// By the real library
+//===----------------------------------------------------------------------===//
+
+/// Functions of the driver that cuDNN looks for when it makes plans.
+constexpr const char *driverFunctions[] = {
+    "cuCtxGetCurrent",       "cuCtxGetLimit",
+    "cuCtxPopCurrent",       "cuCtxPushCurrent",
+    "cuDeviceGet",           "cuDeviceGetCount",
+    "cuDriverGetVersion",    "cuGetErrorName",
+    "cuGetErrorString",      "cuKernelGetAttribute",
+    "cuKernelSetAttribute",  "cuLaunchCooperativeKernel",
+    "cuLaunchKernel",        "cuLaunchKernelEx",
+    "cuLibraryLoadFromFile", "cuLinkAddData",
+    "cuLinkComplete",        "cuLinkCreate",
+    "cuLinkDestroy",         "cuOccupancyMaxPotentialClusterSize",
+    "cuStreamGetCtx"};
+
+/// Opens a driver without GPUs that loads what cuDNN compiles.
+void openDriver() {
+  std::string name = ::testing::TempDir() + "whale-attention-driver-" +
+                     std::to_string(getpid());
+  fs::path source = name + ".c", library = name + ".so";
+  std::ofstream text(source);
+  for (const char *function : driverFunctions)
+    text << "int " << function << "(void) { return 34; }\n";
+  text << "int cuLibraryLoadData(void **l) { *l = (void *)1; return 0; }\n"
+          "int cuLibraryGetKernel(void **k) { *k = (void *)1; return 0; }\n"
+          "int cuLibraryUnload(void *l) { return 0; }\n";
+  text.close();
+  std::string command = WHALE_TEST_CC " -shared -fPIC -Wl,-soname,libcuda.so.1 "
+                                      "-o " +
+                        library.string() + " " + source.string();
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  ASSERT_TRUE(dlopen(library.c_str(), RTLD_NOW)) << dlerror();
+  fs::remove(source);
+  fs::remove(library);
+}
+
+/// What cuDNN asks of a device, as GPUs of an architecture would answer.
+std::string propertiesOf(int capability) {
+  nlohmann::json json = {{"maxGridSize", {2147483647, 65535, 65535}},
+                         {"maxBlockSize", {1024, 1024, 64}},
+                         {"regsPerBlock", 65536},
+                         {"multiProcessorCount", 108},
+                         {"warpSize", 32},
+                         {"maxSharedMemoryPerBlock", 49152},
+                         {"reservedSharedMemoryPerBlock", 1024},
+                         {"maxRegistersPerSM", 65536},
+                         {"maxCtasPerSM", 32},
+                         {"maxThreadsPerBlock", 1024},
+                         {"maxThreadsPerSM", 2048},
+                         {"pciDeviceId", 0},
+                         {"isTccDriver", 0},
+                         {"supportCoopLaunch", 1},
+                         {"totalGlobalMem", 80000000000},
+                         {"smClockRateKHz", 1410000},
+                         {"memClockRateKHz", 1593000},
+                         {"l2CacheSize", 41943040},
+                         {"cudaDeviceId", 0},
+                         {"deviceVer", capability * 10},
+                         {"driverVer", 13000},
+                         {"deviceName", "a GPU that is not there"}};
+  int64_t shared = capability >= 90   ? 232448
+                   : capability >= 80 ? 166912
+                                      : 65536;
+  json["maxSharedMemoryPerBlockOptin"] = shared;
+  json["maxSharedMemoryPerSM"] = shared + 1024;
+  return json.dump();
+}
+
+/// cuDNN has deterministic plans for what it is said to have, and for nothing
+/// that an architecture is said not to have.
+TEST(CudaAttention, HasPlansOfTheRealLibrary) {
+  std::unique_ptr<cuda::Dnn> dnn;
+  try {
+    dnn = cuda::openDnnFrom(libraryDirectories());
+  } catch (const Error &error) {
+    GTEST_SKIP() << error.what();
+  }
+  if (dnn->getVersion.function() < 91000)
+    GTEST_SKIP() << "cuDNN has no such attention before version 9.10";
+  openDriver();
+  struct Kind {
+    int capability;
+    int64_t rows, keys, heads, keyHeads, features;
+    bool isCausal, isGradient, isThere;
+  };
+  constexpr int64_t most = int64_t(1) << 30;
+  for (const Kind &kind : {
+           Kind{75, 128, 128, 4, 4, 64, true, false, false},
+           {75, 128, 128, 4, 4, 64, true, true, false},
+           {80, 128, 128, 4, 4, 64, false, false, true},
+           {80, 101, 77, 4, 2, 128, true, false, true},
+           {80, 128, 128, 4, 4, 256, true, false, true},
+           {80, 128, 128, 4, 4, 128, true, true, true},
+           {80, 128, 128, 4, 4, 256, true, true, false},
+           {90, 1024, 1024, 16, 16, 64, true, false, true},
+           {90, 101, 77, 4, 1, 64, false, false, true},
+           {90, 128, 128, 4, 4, 256, true, false, true},
+           {90, 1024, 1024, 16, 16, 64, true, true, true},
+           {90, 101, 128, 4, 4, 128, false, true, true},
+           {90, 128, 128, 4, 4, 256, true, true, true},
+       }) {
+    FusedAttention attention;
+    attention.samples = 2;
+    attention.heads = kind.heads;
+    attention.keyHeads = kind.keyHeads;
+    attention.rows = kind.rows;
+    attention.keys = kind.keys;
+    attention.features = kind.features;
+    attention.isCausal = kind.isCausal;
+    attention.isGradient = kind.isGradient;
+    auto strides = [&](int64_t lines, int64_t heads) {
+      return FusedAttention::Strides{lines * heads * kind.features,
+                                     kind.features, heads * kind.features};
+    };
+    auto rows = strides(kind.rows, kind.heads);
+    auto keys = strides(kind.keys, kind.keyHeads);
+    attention.inputs = {rows, keys, keys, rows, rows};
+    attention.results = {rows, keys, keys};
+    auto plan = cuda::findAttentionPlan(
+        *dnn, attention, {nullptr, propertiesOf(kind.capability)}, most);
+    EXPECT_EQ(plan != nullptr, kind.isThere)
+        << kind.capability << " " << kind.rows << " x " << kind.keys << ", "
+        << kind.features << " features, gradient " << kind.isGradient;
+    // Gradients that need less are sums in no order.
+    if (plan && kind.isGradient)
+      EXPECT_GE(plan->workspaceBytes(),
+                2 * attention.samples * kind.heads * kind.rows * kind.keys);
+  }
+}
+
+} // namespace
+} // namespace whale::runtime::test
