@@ -195,6 +195,25 @@ func.func @stacks(%x: tensor<1x8xf32>)
 
 // -----
 
+// What is padded is read where it is: a further dimension of one element makes
+// no copy.
+// CHECK-LABEL: @padded_piece
+// CHECK: stablehlo.reshape %arg0
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @padded_piece(%a: tensor<4x8xf32>) -> tensor<3x4x8xf32> {
+  %0 = stablehlo.broadcast_in_dim %a, dims = [1, 2]
+      : (tensor<4x8xf32>) -> tensor<1x4x8xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.pad %0, %zero, low = [1, 0, 0], high = [1, 0, 0],
+      interior = [0, 0, 0]
+      : (tensor<1x4x8xf32>, tensor<f32>) -> tensor<3x4x8xf32>
+  return %1 : tensor<3x4x8xf32>
+}
+
+// -----
+
 // What a product reads is put together piece by piece.
 // CHECK-LABEL: @pieces
 // CHECK: whale.kernel(%arg0, %arg1) extent 4
