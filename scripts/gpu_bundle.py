@@ -26,9 +26,11 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("python", "test/Executable", "test/Inputs", "scripts")
+FOLDERS = ("python", "test/Conformance", "test/Inputs", "scripts")
+sys.path.append(str(ROOT / "test/Executable"))
 sys.path[:0] = [str(ROOT / folder) for folder in FOLDERS]
 
+import gpu_accuracy  # noqa: E402
 import gpu_cases  # noqa: E402
 import gpu_models  # noqa: E402
 import gpu_steps  # noqa: E402
@@ -51,6 +53,7 @@ MODELS: dict[str, tuple[str, int, Any]] = {
     "gpt-2": ("ranks", 2, lambda: models.gpt(True, **gpu_steps.GPT)),
 }
 TIMED = gpu_models.TIMED | gpu_models.SMALL
+FOLDERS_INSIDE = ("bin", "lib", "programs", "inputs", "expected", "emulated")
 # What JAX needs for its side of what is timed.
 SOURCES = (
     "benchmarks/models.py",
@@ -109,43 +112,78 @@ def compile(text: str, path: pathlib.Path, *options: str) -> dict[str, Any]:
     return manifest
 
 
+def run(
+    text: str, inputs: pathlib.Path, outputs: pathlib.Path, *options: str
+) -> None:
+    """Writes what a program gives on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "step.whale")
+        compile(text, program, *options)
+        tool = ROOT / "build/bin/whale-run"
+        files = [f"--inputs={inputs}", f"--outputs={outputs}"]
+        subprocess.run([tool, program, *files], check=True)
+
+
+def add_accuracy(
+    name: str, text: str, arrays: list[Any], bundle: pathlib.Path
+) -> dict[str, Any]:
+    """Puts numbers into the bundle, and what the processor and the emulator
+    make of them; the names of the operations, and how far each of them may be
+    from the processor on a GPU, in ulp."""
+    inputs = bundle / "inputs" / name
+    tensors = {f"arg{number}": array for number, array in enumerate(arrays)}
+    tensor_files.write(inputs, tensors)
+    results = []
+    for target, folder in ("cpu", "expected"), ("cuda-emulated", "emulated"):
+        path = bundle / folder / name
+        run(text, inputs, path, "--cluster=1", f"--target={target}")
+        results.append(gpu_cases.read(path))
+    limits = {}
+    for number, operation in enumerate(gpu_accuracy.OPERATIONS):
+        is_near_one = operation in gpu_accuracy.CANCELLING
+        right, emulated = (
+            gpu_cases.numbers("F32", result[f"result{number}"][2])
+            for result in results
+        )
+        apart = gpu_cases.ulps(emulated, right, is_near_one)
+        limits[operation] = max(apart, gpu_accuracy.LIMIT), is_near_one
+    return {"operations": limits}
+
+
 def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
     """Puts a case into the bundle; returns what is known of it."""
-    kind, ranks, _ = MODELS.get(name, ("kernels", 1, None))
+    kind, ranks, _ = MODELS.get(name, (name, 1, None))
     known = {}
-    if name in TIMED:
-        kind, known = "speed", of_timed(TIMED[name])
-    if kind == "kernels":
-        text = write_text(name)
+    flags = [f"--cluster={ranks}", f"--target={options.target}"]
+    if options.target == "cuda":
+        flags.append(f"--gpu-arch={options.gpu_arch}")
+    if name == "kernels":
+        text = kernels()
+    elif name == "accuracy":
+        text, arrays = gpu_accuracy.text_and_inputs()
+        known = add_accuracy(name, text, arrays, bundle)
     else:
         text = lower(name).as_text(debug_info=True)
-    cluster = f"--cluster={ranks}"
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch)
-        flags = [cluster, f"--target={options.target}"]
-        if options.target == "cuda":
-            flags.append(f"--gpu-arch={options.gpu_arch}")
-        if kind == "speed":
-            pairs = ",".join(f"arg{i}:result{i}" for i in range(known["loss"]))
-            flags.append(f"--feedback={pairs}")
-        program = bundle / f"programs/{name}.whale"
-        manifest = compile(text, program, *flags)
-        case = {
-            "name": name,
-            "kind": kind,
-            "inputs": [
-                [tensor_files.file_type(entry["dtype"]), entry["shape"]]
-                for entry in manifest["arguments"]
-            ],
-            **known,
-        }
-        if kind != "speed":
-            compile(text, folder / "cpu.whale", cluster, "--target=cpu")
-            gpu_cases.write_inputs(folder / "in", case)
-            run = [ROOT / "build/bin/whale-run", folder / "cpu.whale"]
-            files = [f"--inputs={folder}/in", f"--outputs={folder}/out"]
-            subprocess.run([*run, *files], check=True)
-            shutil.copy(folder / "out", bundle / "expected" / name)
+    if name in TIMED:
+        kind, known = "speed", of_timed(TIMED[name])
+        pairs = ",".join(f"arg{i}:result{i}" for i in range(known["loss"]))
+        flags.append(f"--feedback={pairs}")
+    manifest = compile(text, bundle / f"programs/{name}.whale", *flags)
+    case = {
+        "name": name,
+        "kind": kind,
+        "inputs": [
+            [tensor_files.file_type(entry["dtype"]), entry["shape"]]
+            for entry in manifest["arguments"]
+        ],
+        **known,
+    }
+    if kind not in ("speed", "accuracy"):
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = pathlib.Path(folder, "in")
+            gpu_cases.write_inputs(inputs, case)
+            expected = bundle / "expected" / name
+            run(text, inputs, expected, f"--cluster={ranks}", "--target=cpu")
     return case
 
 
@@ -166,7 +204,7 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
 
 def main() -> None:
     """Builds, compiles, and packs."""
-    names = ["kernels", "libraries", *MODELS, *gpu_models.TIMED]
+    names = ["kernels", "accuracy", *MODELS, *gpu_models.TIMED]
     parser = argparse.ArgumentParser(
         prog="gpu-bundle",
         description=__doc__,
@@ -186,7 +224,7 @@ def main() -> None:
         tool = ROOT / "build/gpu/bin/whale-run"
     with tempfile.TemporaryDirectory() as folder:
         bundle = pathlib.Path(folder, "whale-gpu")
-        for inner in ("bin", "lib", "programs", "expected"):
+        for inner in FOLDERS_INSIDE:
             (bundle / inner).mkdir(parents=True)
         add_runtime(bundle, tool)
         cases = [

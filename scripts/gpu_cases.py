@@ -12,6 +12,7 @@ import math
 import pathlib
 import random
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 # Of a tensor of each element type: bytes, and which bits are random and which
@@ -136,3 +137,39 @@ def difference(expected: Tensors, found: Tensors) -> list[str]:
             far = f"{apart / (most or 1):.2g} of its magnitude apart"
             problems.append(f"{name} ({dtype}{shape}): {far}")
     return problems
+
+
+# Of f32: the least number with all its bits, and the largest.
+_TINY, _MOST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+
+
+def ulps(
+    actual: Iterable[float], wanted: Iterable[float], is_near_one: bool = False
+) -> float:
+    """The largest difference of f32 numbers, in units in the last place.
+
+    What is subnormal is as good as zero. Infinite where only one is a number,
+    or where they are not the same infinity; near the largest number one of
+    them may be infinite.
+
+    Args:
+        is_near_one: whether the units of smaller numbers are those of 1.
+    """
+    largest = 0.0
+    for a, b in zip(map(float, actual), map(float, wanted)):
+        if a == b or a != a and b != b:
+            continue
+        if a != a or b != b:
+            return math.inf
+        if math.isinf(a):
+            a = math.copysign(_MOST, a)
+        elif math.isinf(b) and abs(a) < _MOST:
+            return math.inf
+        # Beyond the largest number is infinity, which the largest is next to.
+        b = max(-_MOST, min(b, _MOST))
+        if abs(a) == _MOST and abs(b) < 0.999 * _MOST:
+            return math.inf
+        size = max(abs(b), 1.0 if is_near_one else _TINY)
+        unit = 2.0 ** (math.frexp(size)[1] - 24)
+        largest = max(largest, abs(a - b) / unit)
+    return largest

@@ -47,7 +47,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     place = tmp_path_factory.mktemp("bundle")
     archive = place / "bundle.tar.gz"
     script = ROOT / "scripts/gpu_bundle.py"
-    options = "--cases=lstm,gpt-2,gpt-small-bf16", *ON_TEST_MACHINE
+    options = "--cases=accuracy,lstm,gpt-2,gpt-small-bf16", *ON_TEST_MACHINE
     subprocess.run([sys.executable, script, archive, *options], check=True)
     with tarfile.open(archive) as files:
         files.extractall(place, filter="data")
@@ -55,23 +55,28 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_bundle_is_checked(bundle: pathlib.Path) -> None:
-    checked = "--only=machine,kernels,steps,ranks,nccl,sanitizer"
+    checked = "--only=machine,accuracy,steps,ranks,nccl,sanitizer"
     result = check(bundle, checked)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "right  lstm: " in result.stdout
+    assert re.search("^add 0, atan2 [12], acos ", result.stdout, re.M)
+    assert "emulator's results, but for 0: none" in result.stdout
     # Through the host, and by NCCL.
     assert result.stdout.count("right  gpt-2: ") == 2
     report = bundle.parent / "report.txt"
     assert "\n0 wrong, " in report.read_text()
 
     # The last number of what is expected is another, far away.
-    with (bundle / "expected/lstm").open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\x7e")
-    result = check(bundle, "--only=steps", "--cases=lstm")
+    for name in "lstm", "accuracy":
+        with (bundle / "expected" / name).open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\x7e")
+    cases = "--cases=lstm,accuracy"
+    result = check(bundle, "--only=accuracy,steps", cases)
     assert result.returncode == 1
     assert "WRONG  lstm: result" in result.stdout
-    assert "\n1 wrong, " in report.read_text()
+    assert "WRONG  tanh: " in result.stdout
+    assert "\n2 wrong, " in report.read_text()
 
 
 def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
@@ -112,6 +117,29 @@ def test_differences(found: tuple[float, ...], is_right: bool) -> None:
 
     problems = gpu_cases.difference(result((1, 2, 3)), result(found))
     assert problems == [] if is_right else len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    "actual, wanted, is_near_one, ulps",
+    [
+        (1, 1, False, 0),
+        (1 + 2**-23, 1, False, 1),
+        (1 - 2**-24, 1, False, 0.5),
+        (1.5, 1.5 + 2**-24, False, 0.5),
+        (2**-140, 0, False, 2**9),
+        (2**-24, 0, True, 0.5),
+        (math.nan, math.nan, False, 0),
+        (math.nan, 1, False, math.inf),
+        (1, math.inf, False, math.inf),
+        (math.inf, 1, False, math.inf),
+        (math.inf, (2 - 2**-23) * 2.0**127, False, 0),
+        (math.inf, 1e300, False, 0),
+    ],
+)
+def test_ulps(
+    actual: float, wanted: float, is_near_one: bool, ulps: float
+) -> None:
+    assert gpu_cases.ulps([actual], [wanted], is_near_one) == ulps
 
 
 @pytest.mark.long
