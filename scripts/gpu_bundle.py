@@ -188,12 +188,14 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
 
 
 def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
-    """Puts whale-run and the libraries that it is linked with into it."""
-    shutil.copy(tool, bundle / "bin/whale-run")
-    linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
-    for library in re.findall(r"=> (/\S+)", linked.stdout):
-        if not SYSTEM.search(pathlib.Path(library).name):
-            shutil.copy(library, bundle / "lib")
+    """Puts whale-run, the tests of its build and the libraries that they are
+    linked with into it."""
+    for program in tool, tool.parents[1] / "unittests/GpuTests":
+        shutil.copy(program, bundle / "bin" / program.name)
+        linked = subprocess.run(["ldd", program], capture_output=True, text=True)
+        for library in re.findall(r"=> (/\S+)", linked.stdout):
+            if not SYSTEM.search(pathlib.Path(library).name):
+                shutil.copy(library, bundle / "lib")
     for script in ("gpu-check", "gpu_cases.py", "gpu_speed.py"):
         shutil.copy(ROOT / "scripts" / script, bundle)
     for source in SOURCES:

@@ -55,9 +55,10 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_bundle_is_checked(bundle: pathlib.Path) -> None:
-    checked = "--only=machine,accuracy,steps,ranks,nccl,sanitizer"
+    checked = "--only=machine,conformance,accuracy,steps,ranks,nccl"
     result = check(bundle, checked)
     assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"^right  .* 1\d tests\.$", result.stdout, re.M)
     assert "right  lstm: " in result.stdout
     assert re.search("^add 0, atan2 [12], acos ", result.stdout, re.M)
     assert "emulator's results, but for 0: none" in result.stdout
@@ -150,6 +151,12 @@ def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
         ["ninja", "-C", build, "--quiet"],
     ):
         subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
+    # Built where there is GoogleTest, and finds no GPU here.
+    tests = subprocess.run(
+        [build / "unittests/GpuTests"], capture_output=True, text=True
+    )
+    assert tests.returncode == 1
+    assert "libcuda.so.1" in tests.stdout
     tool = build / "bin/whale-run"
     linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
     for library in "dnnl", "lapack", "LLVM", "MLIR":
