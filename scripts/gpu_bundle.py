@@ -52,13 +52,20 @@ MODELS: dict[str, tuple[str, int, Any]] = {
     **{name: ("step", 1, gpu_steps.MODELS[name]) for name in STEPS},
     "gpt-2": ("ranks", 2, lambda: models.gpt(True, **gpu_steps.GPT)),
 }
+# The step that Python runs, too.
+PYTHON = "lstm"
 TIMED = gpu_models.TIMED | gpu_models.SMALL
 FOLDERS_INSIDE = ("bin", "lib", "programs", "inputs", "expected", "emulated")
 # What JAX needs for its side of what is timed.
 SOURCES = (
     "benchmarks/models.py",
     *(f"examples/gpt/{name}" for name in ("alice.txt", "data.py", "model.py")),
-    *(f"scripts/gpu_{name}.py" for name in ("cases", "jax", "models")),
+    *(f"scripts/gpu_{name}.py" for name in ("cases", "jax", "models", "python")),
+    "test/Inputs/tensor_files.py",
+)
+SOURCES_OF_PYTHON = (
+    *("python/whale/*.py", "python/ext/*.cpp", "python/ext/*.h"),
+    *("include/whale/ProgramFormat/*.h", "include/whale/Runtime/*.h"),
 )
 
 
@@ -82,6 +89,22 @@ def lower(name: str) -> jax.stages.Lowered:
     if ranks > 1:
         wh.set_default_strategy(wh.replicate())
     return gpu_steps.lower(make(), is_abstract=True)[0]
+
+
+def add_signature(name: str, program: pathlib.Path) -> None:
+    """Gives a program what Whale's Python must know of it, as a step whose
+    arguments and results are arrays."""
+    lowered, arguments = gpu_steps.lower(MODELS[name][2](), is_abstract=True)
+    leaves = jax.tree.leaves(arguments)
+
+    def step(*leaves: Any) -> tuple[Any, ...]:
+        return tuple(jax.numpy.zeros(leaf.shape, leaf.dtype) for leaf in results)
+
+    results = jax.tree.leaves(lowered.out_info)
+    saved = wh.jit(step, cluster=1, target="none").lower(*leaves).compile()
+    with tempfile.TemporaryDirectory() as folder:
+        saved.save(f"{folder}/step.whale")
+        shutil.copy(f"{folder}/step.whale/python.json", program)
 
 
 def of_timed(timed: gpu_models.Timed) -> dict[str, Any]:
@@ -168,7 +191,11 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
         kind, known = "speed", of_timed(TIMED[name])
         pairs = ",".join(f"arg{i}:result{i}" for i in range(known["loss"]))
         flags.append(f"--feedback={pairs}")
-    manifest = compile(text, bundle / f"programs/{name}.whale", *flags)
+    program = bundle / f"programs/{name}.whale"
+    manifest = compile(text, program, *flags)
+    if name == PYTHON:
+        add_signature(name, program)
+        known = {"python": True}
     case = {
         "name": name,
         "kind": kind,
@@ -189,7 +216,8 @@ def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
 
 def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
     """Puts whale-run, the tests of its build and the libraries that they are
-    linked with into it."""
+    linked with into it; and Python's package with what its extension is built
+    from or, where the build has the libraries of the host, itself."""
     for program in tool, tool.parents[1] / "unittests/GpuTests":
         shutil.copy(program, bundle / "bin" / program.name)
         linked = subprocess.run(["ldd", program], capture_output=True, text=True)
@@ -198,10 +226,19 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
                 shutil.copy(library, bundle / "lib")
     for script in ("gpu-check", "gpu_cases.py", "gpu_speed.py"):
         shutil.copy(ROOT / "scripts" / script, bundle)
-    for source in SOURCES:
-        path = bundle / "source" / source
+    sources = {ROOT / source for source in SOURCES}
+    for pattern in SOURCES_OF_PYTHON:
+        sources.update(ROOT.glob(pattern))
+    if "libdnnl" in linked.stdout:
+        # What computes on the processor is not built there.
+        sources.update(ROOT.glob("python/whale/_whale*.so"))
+    else:
+        for archive in (tool.parents[1] / "lib").glob("*.a"):
+            shutil.copy(archive, bundle / "lib")
+    for source in sources:
+        path = bundle / "source" / source.relative_to(ROOT)
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / source, path)
+        shutil.copy(source, path)
 
 
 def main() -> None:

@@ -42,12 +42,16 @@ def check(
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    cases = "--cases=accuracy,lstm,gpt-2,gpt-small-bf16"
+    place = tmp_path_factory.mktemp("bundle")
+    return make(place, cases, *ON_TEST_MACHINE)
+
+
+def make(place: pathlib.Path, *options: str) -> pathlib.Path:
     if not has_libdevice():
         pytest.skip("there is no libdevice")
-    place = tmp_path_factory.mktemp("bundle")
     archive = place / "bundle.tar.gz"
     script = ROOT / "scripts/gpu_bundle.py"
-    options = "--cases=accuracy,lstm,gpt-2,gpt-small-bf16", *ON_TEST_MACHINE
     subprocess.run([sys.executable, script, archive, *options], check=True)
     with tarfile.open(archive) as files:
         files.extractall(place, filter="data")
@@ -55,11 +59,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_bundle_is_checked(bundle: pathlib.Path) -> None:
-    checked = "--only=machine,conformance,accuracy,steps,ranks,nccl"
+    checked = "--only=machine,conformance,accuracy,steps,ranks,nccl,python"
     result = check(bundle, checked)
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"^right  .* 1\d tests\.$", result.stdout, re.M)
-    assert "right  lstm: " in result.stdout
+    # By whale-run, and by Python.
+    assert result.stdout.count("right  lstm: ") == 2
     assert re.search("^add 0, atan2 [12], acos ", result.stdout, re.M)
     assert "emulator's results, but for 0: none" in result.stdout
     # Through the host, and by NCCL.
@@ -151,12 +156,6 @@ def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
         ["ninja", "-C", build, "--quiet"],
     ):
         subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
-    # Built where there is GoogleTest, and finds no GPU here.
-    tests = subprocess.run(
-        [build / "unittests/GpuTests"], capture_output=True, text=True
-    )
-    assert tests.returncode == 1
-    assert "libcuda.so.1" in tests.stdout
     tool = build / "bin/whale-run"
     linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
     for library in "dnnl", "lapack", "LLVM", "MLIR":
@@ -181,3 +180,11 @@ func.func @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {
     )
     assert result.returncode == 1
     assert "a product on the CPU: this Whale was built without" in result.stderr
+
+    # The tests, and the extension that is built anew, find no driver here.
+    bundle = make(tmp_path, "--cases=lstm", f"--whale-run={tool}")
+    for section in "conformance", "python":
+        result = check(bundle, f"--only={section}")
+        assert result.returncode == 1
+        assert "libcuda.so.1 cannot be opened" in result.stdout
+    assert list(bundle.glob("source/python/whale/_whale*.so"))
