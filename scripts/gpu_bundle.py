@@ -2,9 +2,12 @@
 
     scripts/gpu-bundle [OUT.tar.gz] [--gpu-arch=sm_90] [--cases=NAME,...]
 
-The runtime without compiler and without libraries of the host, compiled
-programs, and what the processor gives for them. There, unpack it and run
-whale-gpu/gpu-check.
+In: the names of cases. Out: an archive of at most 48 MiB with the runtime
+without compiler and without libraries of the host, compiled programs, what the
+processor gives for them, and the Python that JAX and Whale need there. Unpack
+it on the machine and run whale-gpu/gpu-check. Inputs do not travel: both sides
+make them from the names. It takes some five minutes, most of them for the
+runtime's build.
 """
 
 from __future__ import annotations
@@ -60,7 +63,9 @@ FOLDERS_INSIDE = ("bin", "lib", "programs", "inputs", "expected", "emulated")
 SOURCES = (
     "benchmarks/models.py",
     *(f"examples/gpt/{name}" for name in ("alice.txt", "data.py", "model.py")),
-    *(f"scripts/gpu_{name}.py" for name in ("cases", "jax", "models", "python")),
+    *("scripts/gpu_jax.py", "scripts/gpu_models.py"),
+    # And for Whale's.
+    *("scripts/gpu_cases.py", "scripts/gpu_python.py"),
     "test/Inputs/tensor_files.py",
 )
 SOURCES_OF_PYTHON = (
@@ -96,11 +101,11 @@ def add_signature(name: str, program: pathlib.Path) -> None:
     arguments and results are arrays."""
     lowered, arguments = gpu_steps.lower(MODELS[name][2](), is_abstract=True)
     leaves = jax.tree.leaves(arguments)
-
-    def step(*leaves: Any) -> tuple[Any, ...]:
-        return tuple(jax.numpy.zeros(leaf.shape, leaf.dtype) for leaf in results)
-
     results = jax.tree.leaves(lowered.out_info)
+
+    def step(*_: Any) -> tuple[Any, ...]:
+        return tuple(jax.numpy.zeros(x.shape, x.dtype) for x in results)
+
     saved = wh.jit(step, cluster=1, target="none").lower(*leaves).compile()
     with tempfile.TemporaryDirectory() as folder:
         saved.save(f"{folder}/step.whale")
@@ -220,10 +225,10 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
     from or, where the build has the libraries of the host, itself."""
     for program in tool, tool.parents[1] / "unittests/GpuTests":
         shutil.copy(program, bundle / "bin" / program.name)
-        linked = subprocess.run(["ldd", program], capture_output=True, text=True)
-        for library in re.findall(r"=> (/\S+)", linked.stdout):
-            if not SYSTEM.search(pathlib.Path(library).name):
-                shutil.copy(library, bundle / "lib")
+    linked = subprocess.run(["ldd", tool], capture_output=True, text=True)
+    for library in re.findall(r"=> (/\S+)", linked.stdout):
+        if not SYSTEM.search(pathlib.Path(library).name):
+            shutil.copy(library, bundle / "lib")
     for script in ("gpu-check", "gpu_cases.py", "gpu_speed.py"):
         shutil.copy(ROOT / "scripts" / script, bundle)
     sources = {ROOT / source for source in SOURCES}

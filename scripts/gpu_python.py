@@ -30,8 +30,8 @@ def build(extension: pathlib.Path) -> None:
 
     library = pathlib.Path(nanobind.source_dir())
     includes = (
-        *(ROOT / "include", nanobind.include_dir()),
-        *(library.parent / "ext/robin_map/include", sysconfig.get_path("include")),
+        *(ROOT / "include", sysconfig.get_path("include")),
+        *(nanobind.include_dir(), library.parent / "ext/robin_map/include"),
     )
     compiler = os.environ.get("CXX", "c++")
     flags = "-std=c++20 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing"

@@ -1,7 +1,9 @@
 """The section of gpu-check that times steps, beside JAX where it is found.
 
-JAX keeps its process, its compiled step and its state; Whale's is started for
-each measurement. They take turns, so that all meet the same clocks.
+In: a case of a bundle. Out: lines of its report. JAX keeps its process, its
+compiled step and its state; Whale's is started for each measurement. They take
+turns, so that all meet the same clocks. Most of the time goes to compilation by
+JAX, and to reading the state from a file.
 """
 
 from __future__ import annotations
