@@ -3,8 +3,8 @@
     gpu_jax.py NAME INPUTS ATTENTION
 
 Compiles and runs a step of a model of gpu_models.py and says so; then, for each
-number of steps that it reads, it says the seconds that so many take. State is
-donated, and each step gets what the last one gives. The state is that of the
+number of steps that it reads, it says the seconds that so many take, and the
+most memory so far. State is donated, and each step gets what the last one gives. The state is that of the
 file INPUTS, as for Whale.
 """
 
@@ -70,7 +70,9 @@ def main() -> None:
         for _ in range(int(line)):
             params, state, loss = step(params, state, batch)
         jax.block_until_ready((params, state, loss))
-        say(seconds=time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        memory = jax.devices()[0].memory_stats() or {}
+        say(seconds=seconds, bytes=memory.get("peak_bytes_in_use"))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ class Jax:
     def __init__(self, case: dict[str, Any], inputs: pathlib.Path, how: str):
         self.how = how
         self.times: list[float] = []
+        self.bytes: float | None = None
         self.errors = tempfile.TemporaryFile("w+")
         script = HERE / "source/scripts/gpu_jax.py"
         self.process = subprocess.Popen(
@@ -73,7 +74,9 @@ class Jax:
         assert self.process.stdin
         self.process.stdin.write(f"{steps}\n".encode())
         self.process.stdin.flush()
-        self.times.append(self.answer(patience)["seconds"] / steps)
+        answer = self.answer(patience)
+        self.times.append(answer["seconds"] / steps)
+        self.bytes = answer["bytes"]
 
     def end(self) -> None:
         """Gives back its memory."""
@@ -98,6 +101,7 @@ class Race:
         self.check = check
         self.case = case
         self.times: list[float] = []
+        self.bytes = 0.0
         self.others: list[Jax] = []
 
     def patience(self) -> float:
@@ -145,8 +149,10 @@ class Race:
         options = f"--steps={FIRST + TIMED}", f"--stats={stats}"
         if not self.check.execute(self.case, "/dev/null", *options):
             return False
-        ends = json.loads(stats.read_text())["step_ends_s"]
+        costs = json.loads(stats.read_text())
+        ends = costs["step_ends_s"]
         self.times.append((ends[-1] - ends[FIRST - 1]) / TIMED)
+        self.bytes = costs["ranks"][0]["peak_bytes"]
         for jax in list(self.others):
             try:
                 jax.run(TIMED, self.patience())
@@ -154,17 +160,21 @@ class Race:
                 self.give_up(jax, error)
         return True
 
-    def say(self, who: str, times: list[float], own: float) -> None:
-        """A line with a median, its range, and its share of the peak."""
+    def say(self, who: str, timed: Race | Jax) -> None:
+        """A line with a median, its range, its memory, and its share of the
+        GPU's peak."""
+        times = timed.times
         seconds = statistics.median(times)
         line = f"{self.case['name']}: {who} {seconds * 1e3:.2f} ms a step"
         line += f" ({min(times) * 1e3:.2f} to {max(times) * 1e3:.2f})"
+        if timed.bytes:
+            line += f", {timed.bytes / 1e9:.2f} GB"
         most = peak(self.check.gpu())
         if most:
             share = self.case["flops"] / seconds / most
             line += f", {share:.1%} of {most / 1e12:.0f} TFLOP/s"
-        if times is not self.times:
-            line += f", {seconds / own:.2f} x Whale's"
+        if timed is not self:
+            line += f", {seconds / statistics.median(self.times):.2f} x Whale's"
         self.check.report.say(line)
 
     def hold(self, rounds: int) -> None:
@@ -181,13 +191,12 @@ class Race:
                 jax.end()
         if not self.times:
             return
-        own = statistics.median(self.times)
         self.check.report.say(
             f"{self.case['name']}: products of {self.case['products']} on both "
             f"sides, {self.case['flops'] / 1e12:.3g} TFLOP a step"
         )
-        self.say("Whale", self.times, own)
+        self.say("Whale", self)
         for jax in self.others:
-            self.say(f"JAX ({jax.how})", jax.times, own)
+            self.say(f"JAX ({jax.how})", jax)
         if not self.others:
             self.check.report.say("not compared with JAX: absolute times")

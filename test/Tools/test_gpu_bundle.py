@@ -93,7 +93,7 @@ def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
         r"JAX [\d.]+ \(xla\) on cpu, ready after .* s; loss ([\d.]+), JAX's \1",
         r"no JAX \(cudnn\): \w+Error: .*",
         r"products of bf16 on both sides, 1.45e-06 TFLOP a step",
-        r"Whale [\d.]+ ms a step \([\d.]+ to [\d.]+\)",
+        r"Whale [\d.]+ ms a step \([\d.]+ to [\d.]+\), [\d.]+ GB",
         r"JAX \(default\) [\d.]+ ms a step \(.*\), [\d.]+ x Whale's",
         r"JAX \(xla\) [\d.]+ ms a step \(.*\), [\d.]+ x Whale's",
     ):
