@@ -39,7 +39,9 @@ class Jax:
     """A process that runs steps by JAX when it is asked. An answer that does
     not come is an OSError."""
 
-    def __init__(self, case: dict[str, Any], inputs: pathlib.Path, how: str):
+    def __init__(
+        self, case: dict[str, Any], inputs: pathlib.Path, how: str
+    ) -> None:
         self.how = how
         self.times: list[float] = []
         self.bytes: float | None = None

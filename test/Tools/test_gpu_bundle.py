@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "scripts"))
 
 import gpu_cases  # noqa: E402
+import gpu_speed  # noqa: E402
 
 ON_TEST_MACHINE = [
     "--target=cuda-test",
@@ -105,6 +106,19 @@ def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
     assert result.stdout.count("no JAX") == 3
     assert "gpt-small-bf16: Whale " in result.stdout
     assert "not compared with JAX: absolute times" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "gpu, peak",
+    [
+        ("NVIDIA H100 80GB HBM3", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA A100-SXM4-80GB", 312e12),
+        ("Another", None),
+    ],
+)
+def test_peaks(gpu: str, peak: float | None) -> None:
+    assert gpu_speed.peak(gpu) == peak
 
 
 @pytest.mark.parametrize(
