@@ -4,13 +4,16 @@
 
 Where the package has no extension, it is built first: with the C++ compiler and
 the nanobind that are found here, from its sources and the runtime's archives.
+Exit status 3 where one of these is missing.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -20,8 +23,22 @@ import tempfile
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+COMPILER = os.environ.get("CXX", "c++")
+# The exit status where there is something missing.
+NOT_RUN = 3
 LIBRARIES = ROOT.parent / "lib"
 sys.path[:0] = [str(ROOT / folder) for folder in ("python", "test/Inputs")]
+
+
+def missing() -> str | None:
+    """What the extension cannot be built without."""
+    if not importlib.util.find_spec("nanobind"):
+        return "nanobind"
+    if not shutil.which(COMPILER):
+        return f"C++ compiler {COMPILER}"
+    if not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists():
+        return "Python.h"
+    return None
 
 
 def build(extension: pathlib.Path) -> None:
@@ -33,7 +50,6 @@ def build(extension: pathlib.Path) -> None:
         *(ROOT / "include", sysconfig.get_path("include")),
         *(nanobind.include_dir(), library.parent / "ext/robin_map/include"),
     )
-    compiler = os.environ.get("CXX", "c++")
     flags = "-std=c++20 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing"
     definitions = "-DNDEBUG", "-DNB_DOMAIN=whale"
     folders = [f"-I{folder}" for folder in includes]
@@ -42,7 +58,7 @@ def build(extension: pathlib.Path) -> None:
         def make_object(source: pathlib.Path) -> str:
             result = f"{place}/{source.stem}.o"
             subprocess.run(
-                [compiler, *flags.split(), *definitions, *folders]
+                [COMPILER, *flags.split(), *definitions, *folders]
                 + ["-c", str(source), "-o", result],
                 check=True,
             )
@@ -55,7 +71,7 @@ def build(extension: pathlib.Path) -> None:
         archives = map(str, LIBRARIES.glob("*.a"))
         others = map(str, LIBRARIES.glob("*.so.*"))
         subprocess.run(
-            [compiler, "-shared", "-o", str(extension), *objects]
+            [COMPILER, "-shared", "-o", str(extension), *objects]
             + ["-Wl,--start-group", *archives, "-Wl,--end-group", *others]
             + ["-ldl", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"],
             check=True,
@@ -68,6 +84,9 @@ def main() -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     extension = ROOT / f"python/whale/_whale{suffix}"
     if not extension.exists():
+        if what := missing():
+            print(f"there is no {what}", file=sys.stderr)
+            sys.exit(NOT_RUN)
         build(extension)
     import gpu_cases
     import numpy as np

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -28,7 +29,7 @@ ON_TEST_MACHINE = [
 
 
 def check(
-    bundle: pathlib.Path, *options: str
+    bundle: pathlib.Path, *options: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     report = bundle.parent / "report.txt"
     return subprocess.run(
@@ -37,7 +38,8 @@ def check(
         text=True,
         env=os.environ
         | {"WHALE_TEST_CUDA": "5"}
-        | {"WHALE_TEST_CUDA_DIRECTORY": str(bundle.parent / "machine")},
+        | {"WHALE_TEST_CUDA_DIRECTORY": str(bundle.parent / "machine")}
+        | variables,
     )
 
 
@@ -84,6 +86,17 @@ def test_bundle_is_checked(bundle: pathlib.Path) -> None:
     assert "WRONG  lstm: result" in result.stdout
     assert "WRONG  tanh: " in result.stdout
     assert "\n2 wrong, " in report.read_text()
+
+
+def test_python_that_cannot_be_built(
+    bundle: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(bundle, tmp_path / "whale-gpu")
+    for extension in copy.glob("source/python/whale/_whale*.so"):
+        extension.unlink()
+    result = check(copy, "--only=python", CXX="no-compiler")
+    assert result.returncode == 0
+    assert "not run: there is no C++ compiler no-compiler" in result.stdout
 
 
 def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
