@@ -46,6 +46,8 @@ MOST_BYTES = 48 << 20
 # Every machine has them, or they come with the driver.
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so|ld-linux|vdso")
 models = gpu_steps.models
+# Programs of scripts of these names.
+TEXTS = ("kernels", "libraries")
 STEPS = (
     *("gpt", "gpt-bf16", "lstm", "moe", "rope", "convnet"),
     *("classifier", "resnet-bf16", "experts-bf16"),
@@ -181,12 +183,14 @@ def add_accuracy(
 def add(name: str, bundle: pathlib.Path, options: argparse.Namespace) -> Any:
     """Puts a case into the bundle; returns what is known of it."""
     kind, ranks, _ = MODELS.get(name, (name, 1, None))
+    if name in TEXTS:
+        kind = "kernels"
     known = {}
     flags = [f"--cluster={ranks}", f"--target={options.target}"]
     if options.target == "cuda":
         flags.append(f"--gpu-arch={options.gpu_arch}")
-    if name == "kernels":
-        text = kernels()
+    if name in TEXTS:
+        text = write_text(name)
     elif name == "accuracy":
         text, arrays = gpu_accuracy.text_and_inputs()
         known = add_accuracy(name, text, arrays, bundle)
@@ -248,7 +252,7 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
 
 def main() -> None:
     """Builds, compiles, and packs."""
-    names = ["kernels", "accuracy", *MODELS, *gpu_models.TIMED]
+    names = [*TEXTS, "accuracy", *MODELS, *gpu_models.TIMED]
     parser = argparse.ArgumentParser(
         prog="gpu-bundle",
         description=__doc__,
