@@ -24,6 +24,7 @@ class Operation:
 
     begin: int
     end: int
+    # Of a call of the driver by the host, 0.
     stream: int
     registers: int
     threads: int
@@ -65,7 +66,7 @@ def last_steps(operations: list[Operation], steps: int) -> list[Operation]:
     return [
         op
         for op in operations
-        if first.begin <= op.begin <= kernels[-1].begin
+        if op.stream and first.begin <= op.begin <= kernels[-1].begin
     ]
 
 

@@ -12,8 +12,10 @@
 //
 //   begin end stream registers threads blocks name
 //
-// times in ns, columns separated by tabs. What CUPTI keeps of a kernel, some
-// 200 bytes, stays in memory until then.
+// times in ns, columns separated by tabs. So has it one for each call of the
+// driver that takes 20 us or more, without stream, named "host" and the
+// function. What CUPTI keeps of a kernel, some 200 bytes, stays in memory until
+// then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +28,7 @@
 namespace {
 
 constexpr size_t kBufferBytes = 8 << 20;
+constexpr uint64_t kLongCall = 20'000;
 
 std::FILE *file = nullptr;
 std::mutex fileMutex;
@@ -58,11 +61,10 @@ void print(const CUpti_Activity &record) {
   case CUPTI_ACTIVITY_KIND_MEMCPY: {
     auto &copy = reinterpret_cast<const CUpti_ActivityMemcpy5 &>(record);
     printTimes(copy);
-    const char *kind = copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
-                           ? "copy to GPU"
-                       : copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH
-                           ? "copy to host"
-                           : "copy";
+    const char *kind =
+        copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD   ? "copy to GPU"
+        : copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ? "copy to host"
+                                                           : "copy";
     std::fprintf(file, "0\t0\t%llu\t%s\n",
                  static_cast<unsigned long long>(copy.bytes), kind);
     break;
@@ -72,6 +74,17 @@ void print(const CUpti_Activity &record) {
     printTimes(fill);
     std::fprintf(file, "0\t0\t%llu\tfill\n",
                  static_cast<unsigned long long>(fill.bytes));
+    break;
+  }
+  case CUPTI_ACTIVITY_KIND_DRIVER: {
+    auto &call = reinterpret_cast<const CUpti_ActivityAPI &>(record);
+    if (call.end - call.start < kLongCall)
+      break;
+    const char *name = nullptr;
+    cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, call.cbid, &name);
+    std::fprintf(file, "%llu\t%llu\t0\t0\t0\t0\thost %s\n",
+                 static_cast<unsigned long long>(call.start),
+                 static_cast<unsigned long long>(call.end), name ? name : "?");
     break;
   }
   default:
@@ -107,7 +120,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     return 0;
   for (CUpti_ActivityKind kind :
        {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-        CUPTI_ACTIVITY_KIND_MEMSET})
+        CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_DRIVER})
     if (cuptiActivityEnable(kind) != CUPTI_SUCCESS)
       return 0;
   std::atexit(finish);
