@@ -90,7 +90,10 @@ def lower(name: str) -> jax.stages.Lowered:
     wh.init()
     if name in TIMED:
         model = gpu_models.workload(TIMED[name])
-        step = jax.jit(model.train_step(), keep_unused=True)
+        # As users do: else each step has new arrays, and no graph is repeated.
+        step = jax.jit(
+            model.train_step(), donate_argnums=(0, 1), keep_unused=True
+        )
         return step.lower(*gpu_models.abstract_state(model), model.batch)
     _, ranks, make = MODELS[name]
     if ranks > 1:

@@ -153,12 +153,13 @@ TEST_P(DeviceConformance, ProductsAndLibraryCallsFindTheirBuffers) {
   matmul.mLhs = matmul.kRhs = matmul.mOut = 2;
   matmul.kLhs = matmul.nRhs = matmul.nOut = 1;
   matmul.lhs = 4, matmul.rhs = 3, matmul.out = 2;
-  // A window of one element.
+  // A window of one element, along one dimension as libraries want at least.
   Convolution convolution;
   convolution.lhsType = convolution.rhsType = convolution.outType = DType::F32;
-  convolution.lhsShape = convolution.outShape = {4, 1};
-  convolution.rhsShape = {1, 1};
-  convolution.lhsDims = convolution.rhsDims = convolution.outDims = {0, 1, {}};
+  convolution.lhsShape = convolution.outShape = {4, 1, 1};
+  convolution.rhsShape = {1, 1, 1};
+  convolution.lhsDims = convolution.rhsDims = convolution.outDims = {0, 1, {2}};
+  convolution.windows.resize(1);
   convolution.lhs = 2, convolution.rhs = 5, convolution.out = 1;
   Call call{{1, 4}, {0}, [](auto inputs, auto outputs) {
               for (int i = 0; i < 4; ++i)
