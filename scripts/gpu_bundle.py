@@ -282,7 +282,8 @@ def main() -> None:
             add(name, bundle, options) for name in options.cases.split(",")
         ]
         (bundle / "cases.json").write_text(json.dumps(cases, indent=1))
-        with tarfile.open(options.out, "w:gz") as archive:
+        # More takes five times as long, for a tenth less.
+        with tarfile.open(options.out, "w:gz", compresslevel=3) as archive:
             archive.add(bundle, bundle.name)
     size = os.path.getsize(options.out)
     print(f"{options.out}: {size / 1e6:.1f} MB, {len(cases)} programs")
