@@ -20,6 +20,7 @@
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/ProgramFormat/Attention.h"
 #include "whale/ProgramFormat/FusedAttention.h"
+#include "whale/ProgramFormat/Limits.h"
 
 using namespace mlir;
 using namespace whale;
@@ -226,6 +227,13 @@ private:
   /// With the output and the statistics of the call forward.
   LogicalResult lower(AttentionGradientOp op, PatternRewriter &rewriter,
                       std::string &why) const {
+    // What nothing uses may have any type.
+    rewriter.modifyOpInPlace(op, [&] {
+      for (Value result : op->getResults())
+        if (auto type = cast<RankedTensorType>(result.getType());
+            result.use_empty())
+          result.setType(type.clone(rewriter.getBF16Type()));
+    });
     format::AttentionCall call = describe(op);
     auto sizes = format::describeFused(call, capability, why);
     if (!sizes)
@@ -245,6 +253,9 @@ private:
     SmallVector<Value> operands(op->getOperands());
     llvm::append_range(operands, forward.getOutputs().take_front(2));
     LibraryCallOp gradient = makeCall(rewriter, op, kFused, {}, operands);
+    gradient->setAttr(kWorkspaceAttrName,
+                      rewriter.getI64IntegerAttr(format::findWorkspace(
+                          format::choosePart(*sizes, format::mostWorkspace))));
     gradient->setAttr("output", forward->getAttr(kResult));
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
     replaceByCall(rewriter, op, gradient);

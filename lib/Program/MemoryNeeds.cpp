@@ -75,6 +75,17 @@ static bool multiplies(func::FuncOp function) {
       .wasInterrupted();
 }
 
+/// The largest workspace of the calls on a GPU.
+static int64_t findCallWorkspace(ArrayRef<func::FuncOp> functions) {
+  int64_t most = 0;
+  for (func::FuncOp function : functions)
+    function.walk([&](LibraryCallOp call) {
+      if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
+        most = std::max(most, bytes.getInt());
+    });
+  return most;
+}
+
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
                                         bool isCpu, int64_t gpuWorkspace) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
@@ -99,8 +110,10 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
     if (isCpu || function->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
-    else if (llvm::any_of(functions, multiplies))
-      need.scratchBytes = gpuWorkspace;
+    else
+      need.scratchBytes =
+          findCallWorkspace(functions) +
+          (llvm::any_of(functions, multiplies) ? gpuWorkspace : 0);
     need.bytes += need.resultBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())

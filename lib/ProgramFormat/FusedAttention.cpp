@@ -231,4 +231,30 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
   return result;
 }
 
+int64_t findWorkspace(const FusedAttention &part) {
+  // Of what is small: sums and statistics of a gradient's rows, and a margin.
+  constexpr int64_t small = 1 << 20, rowBytes = 2 * sizeof(float);
+  if (!part.isGradient)
+    return small;
+  // It keeps two bytes of each pair of a row and a key, of whole tiles.
+  auto pad = [](int64_t lines) { return (lines + 127) / 128 * 128; };
+  int64_t pairs = pad(part.rows) * pad(part.keys);
+  return small + part.samples * part.heads * (2 * pairs + part.rows * rowBytes);
+}
+
+FusedAttention choosePart(const FusedAttention &all, int64_t mostWorkspace) {
+  FusedAttention part = all;
+  auto divide = [&](int64_t &extent, int64_t whole) {
+    for (int64_t count = 1;
+         count <= whole && findWorkspace(part) > mostWorkspace; ++count)
+      if (whole % count == 0)
+        extent = whole / count;
+  };
+  divide(part.samples, all.samples);
+  if (all.heads == all.keyHeads)
+    divide(part.heads, all.heads);
+  part.keyHeads = std::min(part.keyHeads, part.heads);
+  return part;
+}
+
 } // namespace whale::format

@@ -79,6 +79,8 @@ func.func @anew(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x4x128x64xbf16>)
 // CHECK-NOT: "fused_attention"(
 // CHECK: "fused_attention_gradient"({{.*}}, %[[O]]#0, %[[O]]#1)
 // CHECK-SAME: output = "bqhe"
+// Two bytes of 8 x 128 x 128 pairs, and a margin.
+// CHECK-SAME: whale.workspace = 1318912
 func.func @step(%q: tensor<2x4x128x64xbf16>)
     -> (tensor<2x128x4x64xbf16>, tensor<2x4x128x64xbf16>) {
   %0 = whale.attention query "bhqd" %q key "bhkd" %q value "bhke" %q to "bqhe"

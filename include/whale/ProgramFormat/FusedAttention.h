@@ -69,6 +69,13 @@ struct FusedAttention {
 std::optional<FusedAttention> describeFused(const AttentionCall &call,
                                             int capability, std::string &why);
 
+/// Some samples, or some heads of one: as many as are computed at a time with
+/// at most `mostWorkspace` bytes.
+FusedAttention choosePart(const FusedAttention &all, int64_t mostWorkspace);
+
+/// The bytes that this much takes besides its tensors; a little less may do.
+int64_t findWorkspace(const FusedAttention &part);
+
 } // namespace whale::format
 
 #endif // WHALE_PROGRAMFORMAT_FUSEDATTENTION_H

@@ -24,6 +24,10 @@ inline constexpr int64_t mostRanks = 4096;
 inline constexpr int64_t mostWindow = int64_t(1) << 40;
 inline constexpr int64_t mostDilated = int64_t(1) << 60;
 
+/// The maximum workspace of what cuDNN computes, in bytes: no plans of more are
+/// taken.
+inline constexpr int64_t mostWorkspace = int64_t(1) << 30;
+
 /// The maximum nesting of loops and branches: far more than JAX can trace, and
 /// few enough for recursive functions.
 inline constexpr int64_t mostNested = 128;

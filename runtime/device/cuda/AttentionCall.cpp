@@ -65,29 +65,6 @@ struct AttentionPart {
   }
 };
 
-/// What is computed at a time with at most so much workspace.
-static FusedAttention choosePart(const FusedAttention &all,
-                                 int64_t mostWorkspace) {
-  FusedAttention part = all;
-  // A gradient keeps two bytes of each pair of a row and a key, of whole tiles.
-  auto pad = [](int64_t lines) { return (lines + 127) / 128 * 128; };
-  int64_t each = all.isGradient ? pad(all.rows) * pad(all.keys) * 2 : 0;
-  constexpr int64_t rest = 1 << 20;
-  auto divide = [&](int64_t &extent, int64_t whole) {
-    for (int64_t count = 1; count <= whole; ++count) {
-      if (part.samples * part.heads * each + rest <= mostWorkspace)
-        return;
-      if (whole % count == 0)
-        extent = whole / count;
-    }
-  };
-  divide(part.samples, all.samples);
-  if (all.heads == all.keyHeads)
-    divide(part.heads, all.heads);
-  part.keyHeads = std::min(part.keyHeads, part.heads);
-  return part;
-}
-
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient) {
   auto letters = request.config.value("statistics", std::string());
@@ -100,7 +77,8 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
     return {};
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
-  FusedAttention all = *attention, part = choosePart(all, mostWorkspace);
+  FusedAttention all = *attention,
+                 part = format::choosePart(all, mostWorkspace);
   // Of the gradient, what it sums for each row, and statistics that would not
   // be aligned where they are.
   int64_t partRows = part.samples * part.heads * part.rows;

@@ -9,6 +9,7 @@
 #include "device/cuda/Calls.h"
 
 #include "device/cuda/Convolutions.h"
+#include "whale/ProgramFormat/Limits.h"
 
 #include <nlohmann/json.hpp>
 
@@ -72,9 +73,6 @@ void CallContext::check(const char *function, int status) const {
                 std::to_string(status));
 }
 
-/// Plans of more workspace are passed over.
-static constexpr int64_t mostWorkspace = int64_t(1) << 30;
-
 GpuCall prepareGpuConvolution(CallContext &context,
                               const Convolution &convolution) {
   std::optional<DnnConvolution> described = describeForDnn(convolution);
@@ -83,7 +81,7 @@ GpuCall prepareGpuConvolution(CallContext &context,
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
   std::shared_ptr<const DnnPlan> plan =
-      findConvolutionPlan(dnn, *described, {handle}, mostWorkspace);
+      findConvolutionPlan(dnn, *described, {handle}, format::mostWorkspace);
   if (!plan)
     return {};
   GpuCall call;
@@ -125,7 +123,7 @@ static GpuCall prepare(CallContext &context, const Call &call) {
                          config,
                          {}};
   if (function.starts_with("fused_attention"))
-    return prepareGpuAttention(context, request, mostWorkspace,
+    return prepareGpuAttention(context, request, format::mostWorkspace,
                                function == "fused_attention_gradient");
   if (function == "fft")
     return prepareGpuFft(context, request);

@@ -302,6 +302,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kExtentAttrName, kOnFunction, findCountFault},
     {kThreadsAttrName, kOnFunction | kOnKernel, findCountFault},
     {kFlopsAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
+    {kWorkspaceAttrName, kOnOther, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kTripsAttrName, kOnOther, findCountFault},
     {kProductAttrName, kOnOther, findUnitFault},

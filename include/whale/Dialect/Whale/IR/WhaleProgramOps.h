@@ -35,6 +35,8 @@ inline constexpr llvm::StringLiteral kThreadsAttrName = "whale.threads";
 inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
 /// Arithmetic operations of one launch.
 inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
+/// Of a call on a GPU: the bytes that it takes besides its buffers.
+inline constexpr llvm::StringLiteral kWorkspaceAttrName = "whale.workspace";
 /// Bytes read and written by one launch.
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
 /// On a loop: the number of iterations of its body.
