@@ -212,6 +212,9 @@ static std::unique_ptr<Dnn> findDnn(bool usesLoader,
                 ": install cuDNN 9 (package libcudnn9-cuda-13 or "
                 "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu13 or "
                 "nvidia-cudnn-cu12)");
+  // It opens these by their names alone when it compiles kernels.
+  for (const char *compiler : {"libnvrtc.so.13", "libnvrtc.so.12"})
+    findLibrary({compiler}, usesLoader, directories);
   auto dnn = std::make_unique<Dnn>();
   if (const char *missing = fill(*dnn, library))
     throw Error(place + " lacks the function " + missing +

@@ -65,6 +65,20 @@ struct AttentionPart {
   }
 };
 
+/// There is no plan for what the compiler has left to cuDNN.
+[[noreturn]] static void fail(const Dnn &dnn) {
+  char text[512] = {};
+  dnn.getLastError.function(text, sizeof(text));
+  size_t version = dnn.getVersion.function();
+  throw Error("cuDNN " + std::to_string(version / 10000) + "." +
+              std::to_string(version / 100 % 100) +
+              " has no plan for attention (" + text +
+              "): it takes version 9.10 or later, which compiles kernels with "
+              "libnvrtc (package cuda-nvrtc-13-x or cuda-nvrtc-12-x, or the "
+              "Python package nvidia-cuda-nvrtc or nvidia-cuda-nvrtc-cu12); a "
+              "program that is compiled with --gpu-arch=sm_75 needs none");
+}
+
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient) {
   auto letters = request.config.value("statistics", std::string());
@@ -89,7 +103,7 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
   std::shared_ptr<const DnnPlan> plan =
       findAttentionPlan(dnn, part, {handle}, mostWorkspace - ownBytes);
   if (!plan)
-    return {};
+    fail(dnn);
   struct Numbers {
     float one, scale, masked;
   };
