@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerLinearAlgebra.h"
+#include "TensorView.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
@@ -126,12 +127,57 @@ static format::AttentionCall describe(Op op) {
 // What cuDNN computes
 //===----------------------------------------------------------------------===//
 
+/// Queries, keys and values, which may be parts of larger tensors.
+struct FusedOperands {
+  SmallVector<TensorView> views;
+  /// `query_view` and so on, of those that are.
+  SmallVector<NamedAttribute> attributes;
+
+  template <typename Op>
+  FusedOperands(Builder &b, Op op) {
+    constexpr StringLiteral names[] = {"query_view", "key_view", "value_view"};
+    for (auto [operand, name] : llvm::zip(op->getOperands(), names)) {
+      TensorView view = views.emplace_back(findView(operand));
+      if (view.base == operand)
+        continue;
+      auto text = b.getDictionaryAttr(
+          {b.getNamedAttr("offset", b.getI64IntegerAttr(view.offset)),
+           b.getNamedAttr("shape", b.getDenseI64ArrayAttr(view.shape)),
+           b.getNamedAttr("strides", b.getDenseI64ArrayAttr(view.strides))});
+      attributes.push_back(b.getNamedAttr(name, text));
+    }
+    // As those of an operation are.
+    llvm::sort(attributes);
+  }
+
+  /// What the call reads in place of the operation's.
+  void applyTo(format::AttentionCall &call) const {
+    for (auto [view, input] : llvm::zip(views, call.inputs)) {
+      input.strides.assign(view.strides.begin(), view.strides.end());
+      input.offset = view.offset;
+    }
+  }
+  /// The operands of a call, in place of those that are views.
+  SmallVector<Value> replace(OperandRange operands) const {
+    SmallVector<Value> values(operands);
+    for (auto [view, value] : llvm::zip(views, values))
+      value = view.base;
+    return values;
+  }
+  void clear(OperandRange operands) {
+    attributes.clear();
+    for (auto [view, operand] : llvm::zip(views, operands))
+      view.base = operand;
+  }
+};
+
 static constexpr StringLiteral kFused = "fused_";
 /// Of the call forward.
 static constexpr StringLiteral kResult = "result", kStatistics = "statistics";
 
 /// Calls forward; `sizes` are those of cuDNN.
 static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
+                               const FusedOperands &operands,
                                const format::FusedAttention &sizes) {
   std::string letters = sizes.headLetters + kRowLetter;
   SmallVector<int64_t> shape;
@@ -140,19 +186,28 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
         op.getQuery().getType().getDimSize(op.getQueryDims().find(letter)));
   LibraryCallOp call = makeCall(
       rewriter, op, kFused, RankedTensorType::get(shape, rewriter.getF32Type()),
-      op->getOperands());
+      operands.replace(op->getOperands()));
+  for (NamedAttribute view : operands.attributes)
+    call->setAttr(view.getName(), view.getValue());
   call->setAttr(kStatistics, rewriter.getStringAttr(letters));
   return call;
 }
 
 /// The call forward before `op` that it is the gradient of; null if there is
 /// none.
-static LibraryCallOp findForward(AttentionGradientOp op) {
-  for (Operation *user : op.getQuery().getUsers()) {
+static LibraryCallOp findForward(AttentionGradientOp op,
+                                 const FusedOperands &operands) {
+  SmallVector<Value> values = operands.replace(op->getOperands().drop_back());
+  auto isView = [](NamedAttribute attribute) {
+    return attribute.getName().strref().ends_with("_view");
+  };
+  for (Operation *user : values.front().getUsers()) {
     auto call = dyn_cast<LibraryCallOp>(user);
     if (!call || call.getFunction() != "fused_attention" ||
         call->getBlock() != op->getBlock() || !call->isBeforeInBlock(op) ||
-        !llvm::equal(call.getInputs(), op->getOperands().drop_back()))
+        !llvm::equal(call.getInputs(), values) ||
+        !llvm::equal(llvm::make_filter_range(call->getAttrs(), isView),
+                     operands.attributes))
       continue;
     auto isSame = [&](StringRef name, Attribute own) {
       return call->getAttr(name) == own;
@@ -172,6 +227,7 @@ static LibraryCallOp findForward(AttentionGradientOp op) {
 /// computes it.
 static LibraryCallOp makeForward(PatternRewriter &rewriter,
                                  AttentionGradientOp op,
+                                 const FusedOperands &operands,
                                  const format::FusedAttention &sizes) {
   auto forward = AttentionOp::create(
       rewriter, op.getLoc(), op.getCotangent().getType(), op.getQuery(),
@@ -179,7 +235,7 @@ static LibraryCallOp makeForward(PatternRewriter &rewriter,
       op.getQueryDimsAttr(), op.getKeyDimsAttr(), op.getValueDimsAttr(),
       op.getMaskDimsAttr(), op.getBiasDimsAttr(), op.getCotangentDimsAttr(),
       op.getScaleAttr(), op.getFillAttr(), op.getCausalAttr());
-  LibraryCallOp call = makeFused(rewriter, forward, sizes);
+  LibraryCallOp call = makeFused(rewriter, forward, operands, sizes);
   rewriter.eraseOp(forward);
   return call;
 }
@@ -217,10 +273,12 @@ private:
   LogicalResult lower(AttentionOp op, PatternRewriter &rewriter,
                       std::string &why) const {
     absorbTranspose(rewriter, op, /*keepsFeatures=*/true);
-    auto sizes = format::describeFused(describe(op), capability, why);
+    FusedOperands operands(rewriter, op);
+    format::AttentionCall call = describe(op);
+    auto sizes = describeFused(call, operands, op, why);
     if (!sizes)
       return failure();
-    replaceByCall(rewriter, op, makeFused(rewriter, op, *sizes));
+    replaceByCall(rewriter, op, makeFused(rewriter, op, operands, *sizes));
     return success();
   }
 
@@ -234,11 +292,12 @@ private:
             result.use_empty())
           result.setType(type.clone(rewriter.getBF16Type()));
     });
+    FusedOperands operands(rewriter, op);
     format::AttentionCall call = describe(op);
-    auto sizes = format::describeFused(call, capability, why);
+    auto sizes = describeFused(call, operands, op, why);
     if (!sizes)
       return failure();
-    LibraryCallOp forward = findForward(op);
+    LibraryCallOp forward = findForward(op, operands);
     if (forward) {
       auto letters = forward->getAttrOfType<StringAttr>(kResult);
       call.inputs.push_back(
@@ -249,10 +308,12 @@ private:
         forward = nullptr;
     }
     if (!forward)
-      forward = makeForward(rewriter, op, *sizes);
-    SmallVector<Value> operands(op->getOperands());
-    llvm::append_range(operands, forward.getOutputs().take_front(2));
-    LibraryCallOp gradient = makeCall(rewriter, op, kFused, {}, operands);
+      forward = makeForward(rewriter, op, operands, *sizes);
+    SmallVector<Value> values = operands.replace(op->getOperands());
+    llvm::append_range(values, forward.getOutputs().take_front(2));
+    LibraryCallOp gradient = makeCall(rewriter, op, kFused, {}, values);
+    for (NamedAttribute view : operands.attributes)
+      gradient->setAttr(view.getName(), view.getValue());
     gradient->setAttr(kWorkspaceAttrName,
                       rewriter.getI64IntegerAttr(format::findWorkspace(
                           format::choosePart(*sizes, format::mostWorkspace))));
@@ -260,6 +321,19 @@ private:
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
     replaceByCall(rewriter, op, gradient);
     return success();
+  }
+
+  /// With operands where they are, or else, if that is not possible, copied.
+  std::optional<format::FusedAttention>
+  describeFused(format::AttentionCall &call, FusedOperands &operands, Op op,
+                std::string &why) const {
+    format::AttentionCall copied = call;
+    operands.applyTo(call);
+    if (auto sizes = format::describeFused(call, capability, why))
+      return sizes;
+    call = copied;
+    operands.clear(op->getOperands());
+    return format::describeFused(call, capability, why);
   }
 
   int capability;

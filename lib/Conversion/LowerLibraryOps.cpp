@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ContractionSide.h"
 #include "LowerLinearAlgebra.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,9 +41,6 @@ namespace whale {
 using namespace mlir;
 using namespace whale;
 
-/// A matrix product in the library costs a call: below this many rows, a group
-/// of dimensions that has no single stride is copied instead of looped over.
-static constexpr int64_t kMinRows = 32;
 /// Pieces of this many rows are as quick as one product of all.
 static constexpr int64_t kManyRows = 128;
 
@@ -51,155 +49,8 @@ static bool isLibraryType(Type type) {
   return type.isF32() || type.isBF16() || type.isF16();
 }
 
-static SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
-    strides[dim] = strides[dim + 1] * shape[dim + 1];
-  return strides;
-}
-
 namespace {
 
-/// Dimensions that are walked together, with a stride in each of two buffers.
-struct Group {
-  int64_t size = 1, first = 0, second = 0;
-};
-
-/// Merges neighbours of `dims` (outermost first) that one stride covers in both
-/// buffers.
-SmallVector<Group> collapse(ArrayRef<Group> dims) {
-  SmallVector<Group> result;
-  for (Group dim : dims) {
-    if (dim.size == 1)
-      continue;
-    if (!result.empty() && result.back().first == dim.size * dim.first &&
-        result.back().second == dim.size * dim.second)
-      result.back() = {result.back().size * dim.size, dim.first, dim.second};
-    else
-      result.push_back(dim);
-  }
-  if (result.empty())
-    result.push_back({1, 0, 0});
-  return result;
-}
-
-/// One operand of a contraction.
-struct Side {
-  Value value;
-  /// Of the operand; they are those of `value` in another order (`from`: its
-  /// dimensions) where `value` is what the operand was transposed from.
-  SmallVector<int64_t> shape, strides, from;
-  SmallVector<int64_t> batch, contracting, free;
-
-  void set(Value operand) {
-    value = operand;
-    shape =
-        llvm::to_vector(cast<RankedTensorType>(operand.getType()).getShape());
-    strides = getStrides(shape);
-    from.resize(shape.size());
-    std::iota(from.begin(), from.end(), 0);
-  }
-
-  /// Reads the operand where it was before it was transposed.
-  void skipTranspose() {
-    auto transpose = value.getDefiningOp<stablehlo::TransposeOp>();
-    if (!transpose)
-      return;
-    value = transpose.getOperand();
-    from = llvm::to_vector(transpose.getPermutation());
-    SmallVector<int64_t> old =
-        getStrides(cast<RankedTensorType>(value.getType()).getShape());
-    for (auto [dim, source] : llvm::enumerate(from))
-      strides[dim] = old[source];
-  }
-
-  void findFree() {
-    for (int64_t dim = 0, rank = shape.size(); dim < rank; ++dim)
-      if (!llvm::is_contained(batch, dim) &&
-          !llvm::is_contained(contracting, dim))
-        free.push_back(dim);
-  }
-
-  int64_t countFree() const {
-    int64_t count = 1;
-    for (int64_t dim : free)
-      count *= shape[dim];
-    return count;
-  }
-
-  /// Copies the operand to the order batch, free, contracting; or contracting
-  /// before free, if then lines of memory stay lines.
-  void transpose(OpBuilder &b, Location loc) {
-    bool freeLast = llvm::any_of(
-        free, [&](int64_t dim) { return strides[dim] == 1 && shape[dim] > 1; });
-    SmallVector<int64_t> order(batch);
-    llvm::append_range(order, freeLast ? contracting : free);
-    llvm::append_range(order, freeLast ? free : contracting);
-    SmallVector<int64_t> to, permutation;
-    for (int64_t dim : order) {
-      to.push_back(shape[dim]);
-      permutation.push_back(from[dim]);
-    }
-    auto type = cast<RankedTensorType>(value.getType());
-    stablehlo::TransposeOp copy = findCopy(b, permutation);
-    if (!copy)
-      copy = stablehlo::TransposeOp::create(
-          b, loc, RankedTensorType::get(to, type.getElementType()), value,
-          b.getDenseI64ArrayAttr(permutation));
-    set(copy);
-    auto count = [&](SmallVector<int64_t> &dims, int64_t from) {
-      for (int64_t &dim : dims)
-        dim = from++;
-    };
-    count(batch, 0);
-    count(freeLast ? contracting : free, batch.size());
-    count(freeLast ? free : contracting,
-          order.size() - (freeLast ? free : contracting).size());
-  }
-
-  /// A copy in this order that another contraction needed before.
-  stablehlo::TransposeOp findCopy(OpBuilder &b,
-                                  ArrayRef<int64_t> permutation) const {
-    for (Operation *user : value.getUsers()) {
-      auto copy = dyn_cast<stablehlo::TransposeOp>(user);
-      if (copy && copy.getPermutation() == permutation &&
-          copy->getBlock() == b.getInsertionBlock() &&
-          b.getInsertionPoint() != b.getInsertionBlock()->end() &&
-          copy->isBeforeInBlock(&*b.getInsertionPoint()))
-        return copy;
-    }
-    return {};
-  }
-
-  SmallVector<Group> groups(ArrayRef<int64_t> dims,
-                            ArrayRef<int64_t> other) const {
-    SmallVector<Group> result;
-    for (auto [dim, stride] : llvm::zip_equal(dims, other))
-      result.push_back({shape[dim], strides[dim], stride});
-    return result;
-  }
-
-  /// True if one stride covers the contracted dimensions in their order.
-  bool contractsInOneStride() const {
-    SmallVector<Group> dims;
-    for (int64_t dim : contracting)
-      dims.push_back({shape[dim], strides[dim], strides[dim]});
-    return collapse(dims).size() == 1;
-  }
-
-  /// True if the library can walk the operand as it lies, its free dimensions
-  /// in these groups.
-  bool fits(ArrayRef<Group> groups) const {
-    if (!contractsInOneStride() ||
-        (groups.size() > 1 && groups.back().size < kMinRows))
-      return false;
-    // The library needs a stride of one in each matrix.
-    bool unit = groups.back().size == 1 || groups.back().first == 1;
-    for (int64_t dim : contracting)
-      unit |= strides[dim] == 1;
-    return unit;
-  }
-};
 /// Converts 8-bit floats, and the narrower of two unlike types, to a type of
 /// the library; false if there is none.
 bool makeLibraryTypes(RewriterBase &rewriter, Operation *op, Value &lhs,
@@ -250,6 +101,7 @@ private:
   /// Finds a place of the operand that the library can walk.
   void place(Side &side, function_ref<SmallVector<Group>()> groups);
   void placeResult();
+  void exchangeSides(stablehlo::TransposeOp user);
   void replace();
 
   RewriterBase &rewriter;
@@ -259,11 +111,13 @@ private:
   SmallVector<int64_t> out; // Strides in it, by dimension of the result.
   /// The only use of the result, if it is written as that one has it.
   stablehlo::TransposeOp transposed;
+  /// Or if that one transposes it so from where it is written.
+  std::optional<SmallVector<int64_t>> permutation;
 };
 
 Contraction::Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op)
     : rewriter(rewriter), op(op), type(cast<RankedTensorType>(op.getType())),
-      out(getStrides(type.getShape())) {
+      out(getDenseStrides(type.getShape())) {
   auto numbers = op.getDotDimensionNumbers();
   llvm::append_range(lhs.batch, numbers.getLhsBatchingDimensions());
   llvm::append_range(lhs.contracting, numbers.getLhsContractingDimensions());
@@ -337,7 +191,8 @@ void Contraction::placeResult() {
   if (!user)
     return;
   SmallVector<Group> rowsBefore = rows(), columnsBefore = columns();
-  SmallVector<int64_t> before(out), to = getStrides(user.getType().getShape());
+  SmallVector<int64_t> before(out),
+      to = getDenseStrides(user.getType().getShape());
   for (auto [dim, source] : llvm::enumerate(user.getPermutation()))
     out[source] = to[dim];
   SmallVector<Group> rowsNow = rows(), columnsNow = columns();
@@ -353,7 +208,33 @@ void Contraction::placeResult() {
     type = user.getType();
   } else {
     out = before;
+    exchangeSides(user);
   }
+}
+
+/// Writes columns before rows where the result's only user, a copy, has rows
+/// innermost: it copies lines then.
+void Contraction::exchangeSides(stablehlo::TransposeOp user) {
+  int64_t batch = lhs.batch.size(), end = batch + lhs.free.size();
+  ArrayRef<int64_t> wanted = user.getPermutation();
+  if (lhs.free.empty() || rhs.free.empty() || wanted.back() != end - 1)
+    return;
+  SmallVector<int64_t> order(type.getRank());
+  std::iota(order.begin(), order.end(), 0);
+  std::rotate(order.begin() + batch, order.begin() + end, order.end());
+  SmallVector<int64_t> shape, places(order.size());
+  for (auto [place, dim] : llvm::enumerate(order)) {
+    shape.push_back(type.getDimSize(dim));
+    places[dim] = place;
+  }
+  SmallVector<int64_t> strides = getDenseStrides(shape);
+  for (auto [dim, place] : llvm::enumerate(places))
+    out[dim] = strides[place];
+  type = RankedTensorType::get(shape, type.getElementType());
+  transposed = user;
+  permutation.emplace();
+  for (int64_t dim : wanted)
+    permutation->push_back(places[dim]);
 }
 
 LogicalResult Contraction::lower(int64_t fewProducts) {
@@ -423,7 +304,13 @@ void Contraction::replace() {
       ArrayRef<int64_t>{column.size, column.first, column.second},
       ArrayRef<int64_t>{inner.size, inner.first, inner.second},
       mayRoundToTf32(op), /*addend=*/Value());
-  if (transposed) {
+  if (permutation) {
+    rewriter.setInsertionPoint(transposed);
+    rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
+        transposed, transposed.getType(), matmul,
+        rewriter.getDenseI64ArrayAttr(*permutation));
+    rewriter.eraseOp(op);
+  } else if (transposed) {
     rewriter.replaceOp(transposed, matmul);
     rewriter.eraseOp(op);
   } else {

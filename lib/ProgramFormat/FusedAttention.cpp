@@ -38,7 +38,8 @@ std::map<char, int64_t> stridesOf(const AttentionCall::Tensor &tensor) {
   std::map<char, int64_t> strides;
   int64_t stride = 1;
   for (size_t dim = tensor.shape.size(); dim-- > 0;) {
-    strides[tensor.letters[dim]] = stride;
+    strides[tensor.letters[dim]] =
+        tensor.strides.empty() ? stride : tensor.strides[dim];
     stride *= tensor.shape[dim];
   }
   return strides;
@@ -226,6 +227,15 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
     FusedAttention::Strides own = {
         result.samples > 1 ? *divided->samples.strides[i] : all,
         heads.extent > 1 ? *heads.strides[i] : all, strideOf({'q', 'k'})};
+    // Of 16 bytes.
+    constexpr int64_t alignment = 8;
+    int64_t bits = own[0] | own[1] | own[2] | tensors[i]->offset;
+    if (bits % alignment != 0) {
+      why = "its tensors are not aligned to 16 bytes";
+      return std::nullopt;
+    }
+    if (i < call.inputs.size())
+      result.offsets.push_back(tensors[i]->offset);
     (i < call.inputs.size() ? result.inputs : result.results).push_back(own);
   }
   return result;

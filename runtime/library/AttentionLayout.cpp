@@ -25,12 +25,27 @@ namespace whale::runtime {
 
 int64_t AttentionTensor::offset(const std::vector<int64_t> &headExtents,
                                 int64_t head) const {
-  int64_t sum = 0;
+  int64_t sum = start;
   for (size_t i = headExtents.size(); i-- > 0;) {
     sum += head % headExtents[i] * heads[i];
     head /= headExtents[i];
   }
   return sum;
+}
+
+std::optional<AttentionView> findView(const nlohmann::json &config,
+                                      const std::string &name) {
+  auto it = config.find(name + "_view");
+  if (it == config.end())
+    return std::nullopt;
+  try {
+    AttentionView view{it->at("shape"), it->at("strides"), it->at("offset")};
+    if (view.shape.size() == view.strides.size())
+      return view;
+  } catch (const nlohmann::json::exception &) {
+  }
+  throw Error("config." + name +
+              "_view must have a shape, as many strides and an offset");
 }
 
 namespace {
@@ -67,17 +82,28 @@ AttentionTensor LetterReader::read(const LibraryTensor &tensor,
   if (it == request.config.end() || !it->is_string())
     fail("config." + name + " must be a string");
   const auto letters = it->get<std::string>();
-  if (letters.size() != tensor.shape.size())
+  std::optional<AttentionView> view = findView(request.config, name);
+  const Shape &shape = view ? view->shape : tensor.shape;
+  if (letters.size() != shape.size())
     fail("config." + name + " must have a letter for each dimension");
   if (isMask ? tensor.dtype != DType::I1
              : tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)
     fail("the " + name + " has an element type that it can't have");
   bool isFirst = extents.empty();
   std::map<char, int64_t> strides;
-  int64_t stride = 1;
+  int64_t stride = 1, last = view ? view->offset : 0;
   for (size_t dim = letters.size(); dim-- > 0;) {
     char letter = letters[dim];
-    int64_t extent = tensor.shape[dim];
+    int64_t extent = shape[dim];
+    if (view) {
+      stride = view->strides[dim];
+      if (stride < 0 || extent < 1)
+        fail("config." + name + "_view must be forward and have elements");
+      if (__builtin_mul_overflow(stride, extent - 1, &stride) ||
+          __builtin_add_overflow(last, stride, &last))
+        fail("config." + name + "_view is beyond its tensor");
+      stride = view->strides[dim];
+    }
     if (letter == '1' && extent == 1)
       continue;
     if (letter < 'a' || letter > 'z' || strides.contains(letter))
@@ -87,11 +113,14 @@ AttentionTensor LetterReader::read(const LibraryTensor &tensor,
       fail(std::string("the letter '") + letter + "' has two extents");
     stride *= extent;
   }
+  if (view && (view->offset < 0 || last >= elementCount(tensor.shape)))
+    fail("config." + name + "_view is beyond its tensor");
   for (char letter : needed)
     if (!strides.contains(letter))
       fail("config." + name + " must have the letter '" + letter + "'");
   AttentionTensor result;
   result.dtype = tensor.dtype;
+  result.start = view ? view->offset : 0;
   auto take = [&](char letter) {
     auto found = strides.find(letter);
     return found == strides.end() ? 0 : found->second;

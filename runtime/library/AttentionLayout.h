@@ -29,9 +29,22 @@ struct AttentionTensor {
   int64_t row = 0, key = 0, depth = 0, feature = 0;
   /// The strides of heads, in the order of AttentionLayout::heads.
   std::vector<int64_t> heads;
+  /// Where the first element is.
+  int64_t start = 0;
 
   int64_t offset(const std::vector<int64_t> &headExtents, int64_t head) const;
 };
+
+/// What the configuration's `name_view` says: elements of a larger tensor.
+struct AttentionView {
+  Shape shape;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+};
+
+/// Nothing where there is none; throws Error where it is none.
+std::optional<AttentionView> findView(const nlohmann::json &config,
+                                      const std::string &name);
 
 struct AttentionLayout {
   format::AttentionSizes sizes;

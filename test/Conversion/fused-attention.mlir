@@ -116,6 +116,66 @@ func.func @transposed(%q: tensor<2x4x32x64xbf16>)
   return %1, %3 : tensor<2x32x4x64xbf16>, tensor<2x4x64x32xbf16>
 }
 
+// Parts of one tensor are read where they are, whatever copies would be between,
+// if features are neighbours there.
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[O:.*]]:3 = whale.library_call "fused_attention"(%arg0, %arg0, %arg0)
+// CHECK-SAME: key_view = {offset = 256 : i64, shape = array<i64: 2, 4, 128, 64>, strides = array<i64: 98304, 64, 768, 1>}
+// CHECK-SAME: query_view = {offset = 0 : i64, shape = array<i64: 2, 4, 128, 64>, strides = array<i64: 98304, 64, 768, 1>}
+// CHECK: whale.library_call "fused_attention_gradient"(%arg0, %arg0, %arg0, %{{.*}}, %[[O]]#0, %[[O]]#1)
+// CHECK-SAME: value_view = {offset = 512
+// CHECK: whale.library_call "fused_attention"(%arg1, %arg1, %arg1)
+// CHECK-SAME: key_view = {offset = 0 : i64, shape = array<i64: 2, 32, 4, 64>, strides = array<i64: 16384, 512, 64, 1>}
+// CHECK-SAME: query_view = {offset = 256
+// CHECK: %[[T:.*]] = stablehlo.transpose %arg2
+// CHECK: "fused_attention"(%[[T]], %[[T]], %[[T]]) {key = "bkhd", query = "bqhd"
+func.func @parts(%x: tensor<2x128x3x4x64xbf16>, %y: tensor<2x32x512xbf16>,
+                 %z: tensor<2x64x32x8xbf16>)
+    -> (tensor<2x4x128x64xbf16>, tensor<2x32x4x64xbf16>,
+        tensor<2x32x8x64xbf16>) {
+  %t = stablehlo.transpose %x, dims = [2, 0, 3, 1, 4]
+      : (tensor<2x128x3x4x64xbf16>) -> tensor<3x2x4x128x64xbf16>
+  %q0 = stablehlo.slice %t [0:1, 0:2, 0:4, 0:128, 0:64]
+      : (tensor<3x2x4x128x64xbf16>) -> tensor<1x2x4x128x64xbf16>
+  %k0 = stablehlo.slice %t [1:2, 0:2, 0:4, 0:128, 0:64]
+      : (tensor<3x2x4x128x64xbf16>) -> tensor<1x2x4x128x64xbf16>
+  %v0 = stablehlo.slice %t [2:3, 0:2, 0:4, 0:128, 0:64]
+      : (tensor<3x2x4x128x64xbf16>) -> tensor<1x2x4x128x64xbf16>
+  %q = stablehlo.reshape %q0
+      : (tensor<1x2x4x128x64xbf16>) -> tensor<2x4x128x64xbf16>
+  %k = stablehlo.reshape %k0
+      : (tensor<1x2x4x128x64xbf16>) -> tensor<2x4x128x64xbf16>
+  %v = stablehlo.reshape %v0
+      : (tensor<1x2x4x128x64xbf16>) -> tensor<2x4x128x64xbf16>
+  %0 = whale.attention query "bhqd" %q key "bhkd" %k value "bhke" %v to "bhqe"
+      scale 1.0 : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+                   tensor<2x4x128x64xbf16>) -> tensor<2x4x128x64xbf16>
+  %1:3 = whale.attention_gradient query "bhqd" %q key "bhkd" %k
+      value "bhke" %v cotangent "bhqe" %0 to "bhqd", "bhkd", "bhke" scale 1.0
+      : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+         tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>)
+      -> (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>,
+          tensor<2x4x128x64xbf16>)
+  %a0 = stablehlo.slice %y [0:2, 0:32, 256:512]
+      : (tensor<2x32x512xbf16>) -> tensor<2x32x256xbf16>
+  %b0 = stablehlo.slice %y [0:2, 0:32, 0:256]
+      : (tensor<2x32x512xbf16>) -> tensor<2x32x256xbf16>
+  %a = stablehlo.reshape %a0
+      : (tensor<2x32x256xbf16>) -> tensor<2x32x4x64xbf16>
+  %b = stablehlo.reshape %b0
+      : (tensor<2x32x256xbf16>) -> tensor<2x32x4x64xbf16>
+  %2 = whale.attention query "bqhd" %a key "bkhd" %b value "bkhe" %b to "bqhe"
+      scale 1.0 : (tensor<2x32x4x64xbf16>, tensor<2x32x4x64xbf16>,
+                   tensor<2x32x4x64xbf16>) -> tensor<2x32x4x64xbf16>
+  %c = stablehlo.transpose %z, dims = [0, 2, 3, 1]
+      : (tensor<2x64x32x8xbf16>) -> tensor<2x32x8x64xbf16>
+  %3 = whale.attention query "bqhd" %c key "bkhd" %c value "bkhe" %c to "bqhe"
+      scale 1.0 : (tensor<2x32x8x64xbf16>, tensor<2x32x8x64xbf16>,
+                   tensor<2x32x8x64xbf16>) -> tensor<2x32x8x64xbf16>
+  return %1#0, %2, %3 : tensor<2x4x128x64xbf16>, tensor<2x32x4x64xbf16>,
+      tensor<2x32x8x64xbf16>
+}
+
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: fused_attention
 // REMARK: attention is not cuDNN's: it is not of bf16

@@ -18,6 +18,25 @@ func.func @transposed(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>)
 
 // -----
 
+// Where a copy follows that has the rows innermost, columns are written first:
+// lines of memory stay lines.
+// CHECK-LABEL: @rows_innermost
+// CHECK: %[[OUT:.*]] = whale.matmul %arg0, %arg1
+// CHECK-SAME: m = array<i64: 32, 8, 1>
+// CHECK-SAME: n = array<i64: 32, 8, 32>
+// CHECK-SAME: -> tensor<8x4x2x16xf32>
+// CHECK: stablehlo.transpose %[[OUT]], dims = [2, 1, 0, 3]
+func.func @rows_innermost(%a: tensor<2x16x8xf32>, %b: tensor<8x4x8xf32>)
+    -> tensor<2x4x8x16xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [2] x [2]
+      : (tensor<2x16x8xf32>, tensor<8x4x8xf32>) -> tensor<2x16x8x4xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 3, 2, 1]
+      : (tensor<2x16x8x4xf32>) -> tensor<2x4x8x16xf32>
+  return %1 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
 // Two batch dimensions that are nested are one.
 // CHECK-LABEL: @batch
 // CHECK: whale.matmul %arg0, %arg1

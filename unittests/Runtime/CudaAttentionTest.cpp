@@ -55,6 +55,9 @@ struct Problem {
   /// Of the cotangents of the result, query, key and value.
   std::vector<std::string> cotangents = {};
   int64_t mostWorkspace = 1 << 30;
+  /// Whether query, key and value are parts of a tensor of three times their
+  /// last two dimensions.
+  bool isPacked = false;
 
   LibraryTensor tensor(const std::string &letters,
                        DType dtype = DType::BF16) const {
@@ -69,7 +72,27 @@ struct Problem {
                              {"fill", -1e9},   {"statistics", statistics}};
     if (causal)
       config["causal"] = *causal;
+    int64_t part = 0;
+    for (const auto &[name, letters] : {std::pair("query_view", query),
+                                        {"key_view", key},
+                                        {"value_view", value}}) {
+      Shape shape = tensor(letters).shape, strides(shape.size(), 1);
+      for (size_t dim = shape.size(); dim-- > 1;)
+        strides[dim - 1] =
+            strides[dim] * shape[dim] * (dim + 2 == shape.size() ? 3 : 1);
+      int64_t line = strides[shape.size() - 2] * shape[shape.size() - 2];
+      if (isPacked)
+        config[name] = {
+            {"shape", shape}, {"strides", strides}, {"offset", line * part++}};
+    }
     return config;
+  }
+  /// Of queries, keys or values, with what is around them.
+  LibraryTensor whole(const std::string &letters) const {
+    LibraryTensor result = tensor(letters);
+    if (isPacked)
+      result.shape[result.shape.size() - 2] *= 3;
+    return result;
   }
   /// Scratch memory of one thread.
   LibraryTensor scratch(bool isGradient) const {
@@ -181,8 +204,8 @@ void check(Machine &machine, const Problem &problem, std::mt19937 &random) {
   SCOPED_TRACE(problem.query + " " + problem.key + " " + problem.result);
   nlohmann::json config = problem.config();
   config["result"] = problem.result;
-  Tensors inputs = {problem.tensor(problem.query), problem.tensor(problem.key),
-                    problem.tensor(problem.value)};
+  Tensors inputs = {problem.whole(problem.query), problem.whole(problem.key),
+                    problem.whole(problem.value)};
   Buffers memory;
   for (const LibraryTensor &tensor : inputs)
     memory.push_back(randomNumbers(random, tensor));
@@ -207,6 +230,27 @@ void check(Machine &machine, const Problem &problem, std::mt19937 &random) {
              problem.tensor(problem.cotangents[2]),
              problem.tensor(problem.cotangents[3]), problem.scratch(true)};
   check(machine, problem, true, {inputs, outputs, config, {}}, memory);
+}
+
+/// What the compiler has left to cuDNN is not done in another way.
+TEST(CudaAttention, WithoutAPlan) {
+  Machine machine({});
+  std::mt19937 random(7);
+  Problem problem{{{'q', 4}, {'k', 4}, {'d', 8}, {'e', 8}},
+                  "qd",
+                  "kd",
+                  "ke",
+                  "qe",
+                  "q"};
+  problem.mostWorkspace = 100;
+  try {
+    check(machine, problem, random);
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("cuDNN 9.19 has no plan"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(CudaAttention, IsThatOfTheProcessor) {
@@ -236,6 +280,18 @@ TEST(CudaAttention, IsThatOfTheProcessor) {
            causal,
            {"bqhe", "hbqd", "bkhd", "bhke"}},
           random);
+  check(machine,
+        {wide,
+         "bqhd",
+         "bkhd",
+         "bkhe",
+         "bqhe",
+         "bhq",
+         0,
+         {"bqhe", "bqhd", "bkhd", "bkhe"},
+         1 << 30,
+         true},
+        random);
   // A sample at a time, and a head at a time.
   for (int64_t heads : {4, 1})
     check(machine,
@@ -370,7 +426,12 @@ TEST(CudaAttention, HasPlansOfTheRealLibrary) {
     };
     auto rows = strides(kind.rows, kind.heads);
     auto keys = strides(kind.keys, kind.keyHeads);
-    attention.inputs = {rows, keys, keys, rows, rows};
+    // As of one tensor.
+    auto packed = [](FusedAttention::Strides strides) {
+      return FusedAttention::Strides{3 * strides[0], strides[1],
+                                     3 * strides[2]};
+    };
+    attention.inputs = {packed(rows), packed(keys), packed(keys), rows, rows};
     attention.results = {rows, keys, keys};
     auto plan = cuda::findAttentionPlan(
         *dnn, attention, {nullptr, propertiesOf(kind.capability)}, most);

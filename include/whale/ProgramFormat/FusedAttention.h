@@ -32,6 +32,9 @@ struct AttentionCall {
     /// others heads and samples.
     std::string letters;
     std::vector<int64_t> shape;
+    /// In elements; without strides they are dense.
+    std::vector<int64_t> strides = {};
+    int64_t offset = 0;
   };
   /// Query, key and value; of a gradient the cotangent, too, and the output
   /// once it is known.
@@ -56,6 +59,8 @@ struct FusedAttention {
   int64_t samples = 1, heads = 1, keyHeads = 1, rows = 1, keys = 1,
           features = 1;
   std::vector<Strides> inputs, results;
+  /// Where inputs begin, in elements.
+  std::vector<int64_t> offsets;
   /// Of the letters that are samples and heads, the statistics' order.
   std::string headLetters;
   double scale = 1;

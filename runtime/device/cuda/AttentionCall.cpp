@@ -14,6 +14,7 @@
 
 #include "device/cuda/AttentionGraphs.h"
 #include "device/cuda/Calls.h"
+#include "library/AttentionLayout.h"
 
 #include <nlohmann/json.hpp>
 
@@ -36,8 +37,14 @@ static format::AttentionCall readCall(const LibraryRequest &request,
   if (config.contains("causal"))
     call.causal = config["causal"].get<int64_t>();
   auto read = [&](const LibraryTensor &tensor, const char *name) {
-    return format::AttentionCall::Tensor{tensor.dtype, config.at(name),
-                                         tensor.shape};
+    format::AttentionCall::Tensor read{tensor.dtype, config.at(name),
+                                       tensor.shape};
+    if (auto view = findView(config, name)) {
+      read.shape = view->shape;
+      read.strides = view->strides;
+      read.offset = view->offset;
+    }
+    return read;
   };
   call.inputs = {read(request.inputs[0], "query"),
                  read(request.inputs[1], "key"),
@@ -58,10 +65,11 @@ static format::AttentionCall readCall(const LibraryRequest &request,
 struct AttentionPart {
   int64_t sample, head;
 
-  void *of(void *data, const FusedAttention::Strides &strides) const {
+  void *of(void *data, const FusedAttention::Strides &strides,
+           int64_t offset = 0) const {
     constexpr int64_t elementBytes = 2;
     return static_cast<char *>(data) +
-           (sample * strides[0] + head * strides[1]) * elementBytes;
+           (offset + sample * strides[0] + head * strides[1]) * elementBytes;
   }
 };
 
@@ -123,16 +131,18 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
       return own + sumBytes;
     };
     std::map<int64_t, const void *> memory = {
-        {kAttentionQuery, here.of(inputs[0], all.inputs[0])},
-        {kAttentionKey, here.of(inputs[1], all.inputs[1])},
-        {kAttentionValue, here.of(inputs[2], all.inputs[2])},
+        {kAttentionQuery, here.of(inputs[0], all.inputs[0], all.offsets[0])},
+        {kAttentionKey, here.of(inputs[1], all.inputs[1], all.offsets[1])},
+        {kAttentionValue, here.of(inputs[2], all.inputs[2], all.offsets[2])},
         {kAttentionScale, &numbers->scale}};
     if (all.isCausal)
       memory[kAttentionMasked] = &numbers->masked;
     if (isGradient)
       memory.insert(
-          {{kAttentionCotangent, here.of(inputs[3], all.inputs[3])},
-           {kAttentionOutput, here.of(inputs[4], all.inputs[4])},
+          {{kAttentionCotangent,
+            here.of(inputs[3], all.inputs[3], all.offsets[3])},
+           {kAttentionOutput,
+            here.of(inputs[4], all.inputs[4], all.offsets[4])},
            {kAttentionStatistics, statistics(inputs[5])},
            {kAttentionSums, own},
            {kAttentionOne, &numbers->one},
