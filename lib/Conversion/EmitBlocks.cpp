@@ -38,25 +38,24 @@
 using namespace mlir;
 using namespace whale;
 
-/// Threads that run in lockstep.
-static constexpr int64_t kWarp = 32;
 /// Threads of a block that reduces, where it may choose.
 static constexpr int64_t kThreads = 256;
 /// Threads for one result: more make the last steps long.
 static constexpr int64_t kMaxRows = 512;
 /// Terms that a thread combines before a further thread pays.
 static constexpr int64_t kTermsPerThread = 16;
-/// Terms of a thread that are added to one partial sum: with two levels of
-/// sums the error of 4,096 terms is that of some 160.
-static constexpr int64_t kRun = 32;
 /// Fewer blocks leave most of a GPU without work (an H100 has 132
-/// multiprocessors): then terms are dealt out to several blocks.
-static constexpr int64_t kFewBlocks = 128;
-static constexpr int64_t kMaxChunks = 1024;
-/// Operations that may be unrolled for a wide access; below so many elements
-/// there are fewer threads than an H100 has room for, 132 * 2,048.
-static constexpr int64_t kMaxUnrolled = 256;
+/// multiprocessors): then terms are dealt out to several blocks, of which so
+/// many are enough.
+static constexpr int64_t kFewBlocks = 128, kManyBlocks = 1024;
+/// Below so many elements there are fewer threads than an H100 has room for,
+/// 132 * 2,048.
 static constexpr int64_t kFullGpu = 132 * 2048;
+/// Of reductions of few elements: columns of a block, the fewest that fill what
+/// memory gives at a time, and terms of a thread.
+static constexpr int64_t kFewColumns = 8, kFewTerms = 8;
+/// Neighbouring results that a thread has at most, each with a partial sum.
+static constexpr int64_t kMaxWidth = 4;
 
 static int64_t getPowerOf2(int64_t value) {
   return static_cast<int64_t>(
@@ -114,14 +113,28 @@ void LoopNest::findBlocks() {
       across += count;
   }
   blocks.across = across > along && blocks.results > 1;
-  int64_t most = blocks.across ? kWarp : kMaxRows;
-  blocks.rows = std::min(
-      getPowerOf2(llvm::divideCeil(blocks.terms, kTermsPerThread)), most);
-  blocks.columns = std::min(
-      getPowerOf2(blocks.results),
-      blocks.across ? kWarp : std::max<int64_t>(kThreads / blocks.rows, 1));
+  auto share = [&](int64_t each, int64_t most) {
+    return std::min(getPowerOf2(llvm::divideCeil(blocks.terms, each)), most);
+  };
+  if (!blocks.across) {
+    blocks.rows = share(kTermsPerThread, kMaxRows);
+    blocks.columns = std::min(getPowerOf2(blocks.results),
+                              std::max<int64_t>(kThreads / blocks.rows, 1));
+  } else {
+    blocks.width = findColumnWidth();
+    bool isSmall = blocks.results * blocks.terms < kFullGpu;
+    blocks.columns = std::min(getPowerOf2(blocks.results / blocks.width),
+                              isSmall ? kFewColumns : kWarp);
+    blocks.rows =
+        share(isSmall ? kFewTerms : kTermsPerThread, kThreads / blocks.columns);
+  }
   while (blocks.rows > 1 && countCombinedBytes() > kMaxSharedBytes)
     (blocks.rows > blocks.columns ? blocks.rows : blocks.columns) /= 2;
+}
+
+/// Of too few elements for all threads that a GPU has room for.
+bool LoopNest::isSmall() const {
+  return blocks.results * blocks.terms < kFullGpu;
 }
 
 int64_t LoopNest::countCombinedBytes() const {
@@ -132,33 +145,33 @@ int64_t LoopNest::countCombinedBytes() const {
     int64_t rows = !shuffles(type)       ? blocks.rows
                    : blocks.rows > kWarp ? blocks.rows / kWarp
                                          : 0;
-    bytes += rows * blocks.columns * getBytes(type);
+    bytes += rows * blocks.columns * blocks.width * getBytes(type);
   }
   return bytes;
 }
 
 /// How many kernels' worth of terms each result has.
-static int64_t countChunks(int64_t results, int64_t terms, int64_t columns,
-                           int64_t rows) {
-  int64_t few = llvm::divideCeil(results, columns);
-  int64_t each = llvm::divideCeil(terms, rows * kRun);
-  if (few >= kFewBlocks || each < 2)
+int64_t LoopNest::countChunks() const {
+  int64_t few = llvm::divideCeil(blocks.results, blocks.columns * blocks.width);
+  int64_t each = llvm::divideCeil(blocks.terms, blocks.rows * kTermsPerThread);
+  if (few >= kFewBlocks || each < 2 || (blocks.across && isSmall()))
     return 1;
-  return std::min(each, kMaxChunks);
+  return std::min(each, kManyBlocks / few);
 }
 
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// Whether `count` neighbours along the last loop are one aligned vector.
-bool LoopNest::isVector(const Access &access, int64_t count) const {
+/// Whether `count` neighbours along a loop are one aligned vector.
+bool LoopNest::isVector(const Access &access, int64_t count,
+                        unsigned along) const {
   if (access.buffer == ~0u || access.start || access.constant % count != 0)
     return false;
-  for (const Loop &loop : ArrayRef(loops).drop_back())
-    if (access.coefficients[loop.lastDim] % count != 0)
+  for (auto [number, loop] : llvm::enumerate(loops))
+    if (number != along && access.coefficients[loop.lastDim] % count != 0)
       return false;
-  return access.coefficients[loops.back().lastDim] == 1;
+  return access.coefficients[loops[along].lastDim] == 1;
 }
 
 /// Elements that a thread computes.
@@ -183,7 +196,7 @@ int64_t LoopNest::findVectorWidth() {
     for (auto [number, write] : llvm::enumerate(writes))
       if (!stores[number] && isVector(write, width))
         return loops.back().size % width == 0 &&
-               width * operations <= kMaxUnrolled &&
+               width * operations <= kUnrolledBody &&
                blocks.results / width >= kFullGpu;
     return false;
   };
@@ -223,6 +236,40 @@ void LoopNest::storeVector(OpBuilder &b, const Access &access,
                           llvm::MaybeAlign(width * getBytes(buffer)));
 }
 
+/// Neighbouring results that a thread reduces.
+int64_t LoopNest::findColumnWidth() {
+  unsigned last = numOuter - 1;
+  int64_t operations = 0, widest = 1;
+  op.getRegion().walk([&](Operation *) { ++operations; });
+  auto see = [&](const Access &access, Type tensor) {
+    if (isVector(access, 1, last))
+      widest = std::max(widest, getBytes(getBufferType(tensor)));
+  };
+  for (auto [number, read] : llvm::enumerate(reads))
+    see(read, op.getDpsInputs()[number].getType());
+  for (auto [number, write] : llvm::enumerate(writes))
+    if (!isAccumulated(number))
+      see(write, op->getResult(number).getType());
+  int64_t width =
+      std::min(kVectorBytes / std::min(widest, kVectorBytes), kMaxWidth);
+  auto fits = [&] {
+    for (const Access &read : reads)
+      if (read.buffer != ~0u && read.coefficients[loops[last].lastDim] != 0 &&
+          !isVector(read, width, last))
+        return false;
+    for (auto [number, write] : llvm::enumerate(writes))
+      if (!isAccumulated(number) &&
+          (stores[number] || !isVector(write, width, last)))
+        return false;
+    return loops[last].size % width == 0 &&
+           width * operations <= kUnrolledBody &&
+           blocks.results * blocks.terms / width >= kFullGpu;
+  };
+  while (width > 1 && !fits())
+    width /= 2;
+  return width;
+}
+
 /// Computes `width` elements from where the counters are.
 void LoopNest::emitElements(OpBuilder &b, int64_t width) {
   unsigned depth = loops.size();
@@ -259,201 +306,14 @@ void LoopNest::emitElements(OpBuilder &b, int64_t width) {
 }
 
 //===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-/// Combines the terms `first`, `first` + rows, ... below `end` of the result
-/// where the counters are.
-SmallVector<Value> LoopNest::emitThreadTerms(OpBuilder &b, Value first,
-                                             Value end) {
-  SmallVector<unsigned> numbers =
-      llvm::to_vector(llvm::seq<unsigned>(numOuter, loops.size()));
-  SmallVector<Value> neutral;
-  for (Sum &sum : sums)
-    neutral.push_back(makeNeutral(b, sum.combiner));
-  auto overTerms = [&](Value from, Value to) {
-    auto loop = scf::ForOp::create(b, loc, from, to,
-                                   constantIndex(b, loc, blocks.rows), neutral);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    setLoops(b, numbers, loop.getInductionVar());
-    scf::YieldOp::create(
-        b, loc,
-        emitElement(b, loops.size(),
-                    SmallVector<Value>(loop.getRegionIterArgs())));
-    return SmallVector<Value>(loop.getResults());
-  };
-  int64_t terms = llvm::divideCeil(blocks.chunkTerms, blocks.rows);
-  if (terms <= 2 * kRun)
-    return overTerms(first, end);
-  Value run = constantIndex(b, loc, blocks.rows * kRun);
-  auto runs = scf::ForOp::create(b, loc, first, end, run, neutral);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(runs.getBody());
-  Value from = runs.getInductionVar();
-  Value to = arith::MinUIOp::create(
-      b, loc, arith::AddIOp::create(b, loc, from, run), end);
-  SmallVector<Value> next;
-  for (auto [sum, value, part] :
-       llvm::zip_equal(sums, SmallVector<Value>(runs.getRegionIterArgs()),
-                       overTerms(from, to)))
-    next.push_back(combine(b, sum.combiner, value, part));
-  scf::YieldOp::create(b, loc, next);
-  return SmallVector<Value>(runs.getResults());
-}
-
-Value whale::allocateShared(OpBuilder &b, Location loc, int64_t count,
-                            Type type) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  return memref::AllocaOp::create(
-      b, loc, MemRefType::get({count}, type, AffineMap(), space));
-}
-
-/// Combines the values of the threads of a result; the thread in row 0 gets
-/// what all of them make.
-Value LoopNest::emitAcrossThreads(OpBuilder &b, const Sum &sum, Value value,
-                                  Value column, Value row) {
-  Type type = value.getType();
-  int64_t rows = blocks.rows, columns = blocks.columns;
-  auto when = [&](Value condition, llvm::function_ref<void()> body) {
-    auto branch = scf::IfOp::create(b, loc, condition, false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    body();
-  };
-  auto compare = [&](arith::CmpIPredicate predicate, Value lhs, int64_t rhs) {
-    return arith::CmpIOp::create(b, loc, predicate, lhs,
-                                 constantIndex(b, loc, rhs))
-        .getResult();
-  };
-  if (shuffles(type)) {
-    for (int64_t offset = std::min(rows, kWarp) / 2; offset > 0; offset /= 2) {
-      auto other = gpu::ShuffleOp::create(b, loc, value, offset, kWarp,
-                                          gpu::ShuffleMode::XOR);
-      value = combine(b, sum.combiner, value, other.getShuffleResult());
-    }
-    if (rows <= kWarp)
-      return value;
-    // One value of each warp, which the first thread combines.
-    int64_t warps = rows / kWarp;
-    Value shared = allocateShared(b, loc, warps * columns, type);
-    Value width = constantIndex(b, loc, kWarp);
-    Value lane = arith::RemUIOp::create(b, loc, row, width);
-    Value base =
-        arith::MulIOp::create(b, loc, column, constantIndex(b, loc, warps));
-    when(compare(arith::CmpIPredicate::eq, lane, 0), [&] {
-      Value place = arith::AddIOp::create(
-          b, loc, base, arith::DivUIOp::create(b, loc, row, width));
-      memref::StoreOp::create(b, loc, value, shared, place);
-    });
-    gpu::BarrierOp::create(b, loc);
-    // Every thread may: the loads are the same for all of a warp.
-    SmallVector<Value> parts;
-    for (int64_t warp = 0; warp < warps; ++warp)
-      parts.push_back(memref::LoadOp::create(
-          b, loc, shared,
-          ValueRange{arith::AddIOp::create(b, loc, base,
-                                           constantIndex(b, loc, warp))}));
-    for (size_t half = parts.size() / 2; half > 0; half /= 2)
-      for (size_t i = 0; i < half; ++i)
-        parts[i] = combine(b, sum.combiner, parts[i], parts[i + half]);
-    return parts[0];
-  }
-  // Column by column, so that the threads of a warp meet in no bank; halves of
-  // the rows are added.
-  Value shared = allocateShared(b, loc, rows * columns, type);
-  Value place = arith::AddIOp::create(
-      b, loc, column,
-      arith::MulIOp::create(b, loc, row, constantIndex(b, loc, columns)));
-  memref::StoreOp::create(b, loc, value, shared, place);
-  for (int64_t half = rows / 2; half > 0; half /= 2) {
-    gpu::BarrierOp::create(b, loc);
-    when(compare(arith::CmpIPredicate::ult, row, half), [&] {
-      Value other = arith::AddIOp::create(
-          b, loc, place, constantIndex(b, loc, half * columns));
-      Value mine = memref::LoadOp::create(b, loc, shared, place);
-      Value theirs = memref::LoadOp::create(b, loc, shared, other);
-      memref::StoreOp::create(b, loc, combine(b, sum.combiner, mine, theirs),
-                              shared, place);
-    });
-  }
-  // The thread that has added last reads what it wrote.
-  return memref::LoadOp::create(b, loc, shared, place);
-}
-
-/// The part of block `block`.
-void LoopNest::emitBlock(OpBuilder &b, Value block) {
-  auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
-  Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-  Value inner = index(blocks.across ? blocks.columns : blocks.rows);
-  Value low = arith::RemUIOp::create(b, loc, thread, inner);
-  Value high = arith::DivUIOp::create(b, loc, thread, inner);
-  Value column = blocks.across ? low : high, row = blocks.across ? high : low;
-  // The blocks of one chunk are neighbours.
-  int64_t perChunk = llvm::divideCeil(blocks.results, blocks.columns);
-  Value chunk, group = block;
-  if (blocks.chunks > 1) {
-    chunk = arith::DivUIOp::create(b, loc, block, index(perChunk));
-    group = arith::RemUIOp::create(b, loc, block, index(perChunk));
-  }
-  Value result = arith::AddIOp::create(
-      b, loc, column,
-      arith::MulIOp::create(b, loc, group, index(blocks.columns)));
-  Value first = row, end = index(blocks.terms);
-  if (chunk) {
-    Value start =
-        arith::MulIOp::create(b, loc, chunk, index(blocks.chunkTerms));
-    first = arith::AddIOp::create(b, loc, row, start);
-    end = arith::MinUIOp::create(
-        b, loc, end,
-        arith::AddIOp::create(b, loc, start, index(blocks.chunkTerms)));
-  }
-  // Threads without a result have no terms: all reach the barriers.
-  Value isInside;
-  if (blocks.results % blocks.columns != 0) {
-    isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, result,
-                                     index(blocks.results));
-    end = arith::SelectOp::create(b, loc, isInside, end, index(0));
-    result = arith::SelectOp::create(b, loc, isInside, result, index(0));
-  }
-  if (numOuter > 0)
-    setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numOuter)), result);
-  SmallVector<Value> values = emitThreadTerms(b, first, end);
-  for (auto [sum, value] : llvm::zip_equal(sums, values))
-    value = emitAcrossThreads(b, sum, value, column, row);
-  Value isOwner =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, row, index(0));
-  if (isInside)
-    isOwner = arith::AndIOp::create(b, loc, isOwner, isInside);
-  auto branch = scf::IfOp::create(b, loc, isOwner, false);
-  b.setInsertionPointToStart(branch.thenBlock());
-  if (!chunk) {
-    SmallVector<Value> inits = emitInits(b, numOuter);
-    for (auto [sum, init, value] : llvm::zip_equal(sums, inits, values))
-      store(b, writes[sum.result], numOuter,
-            combine(b, sum.combiner, init, value));
-    return;
-  }
-  Value place = arith::AddIOp::create(
-      b, loc, result,
-      arith::MulIOp::create(b, loc, chunk, index(blocks.results)));
-  for (auto [sum, value] : llvm::zip_equal(sums, values)) {
-    if (value.getType().isInteger(1))
-      value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
-    memref::StoreOp::create(b, loc, value, flat[writes[sum.result].buffer],
-                            place);
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
 /// Independent iterations of the kernel.
 int64_t LoopNest::countBlocks() const {
   if (blocks.rows > 1)
-    return llvm::divideCeil(blocks.results, blocks.columns) * blocks.chunks;
+    return llvm::divideCeil(blocks.results, blocks.columns * blocks.width) *
+           blocks.chunks;
   return blocks.results / blocks.width;
 }
 
@@ -543,8 +403,7 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
   collectStores();
   findBlocks();
   if (blocks.rows > 1 && chunks == 1) {
-    chunks =
-        countChunks(blocks.results, blocks.terms, blocks.columns, blocks.rows);
+    chunks = countChunks();
     if (chunks > 1) {
       rewriter.setInsertionPointAfter(op);
       linalg::GenericOp second = makeChunkSums(chunks);
@@ -559,7 +418,8 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
   }
   blocks.chunks = chunks;
   blocks.chunkTerms = llvm::divideCeil(blocks.terms, chunks);
-  blocks.width = findVectorWidth();
+  if (blocks.rows == 1)
+    blocks.width = findVectorWidth();
   SmallVector<Type> types(op->getResultTypes());
   if (chunks > 1)
     for (Sum &sum : sums) {

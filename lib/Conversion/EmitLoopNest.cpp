@@ -198,31 +198,39 @@ SmallVector<Value> LoopNest::emitInits(OpBuilder &b, unsigned depth) {
   return results;
 }
 
+/// What the body makes where the counters are; `carried` are the values so far
+/// of what it accumulates.
+SmallVector<Value> LoopNest::emitPoint(OpBuilder &b, unsigned depth,
+                                       ArrayRef<Value> carried) {
+  SmallVector<Value> saved(loaded);
+  hoistLoads(b, depth);
+  SmallVector<Value> arguments(loaded);
+  loaded = saved;
+  for (unsigned number = 0; number < writes.size(); ++number) {
+    Type type = getElementTypeOrSelf(op->getResult(number).getType());
+    Value argument;
+    if (isAccumulated(number)) {
+      argument = carried.front();
+      carried = carried.drop_front();
+    } else if (readsInit[number]) {
+      argument = load(b, initReads[number], depth, type);
+    }
+    arguments.push_back(argument);
+  }
+  return emitBody(b, op, arguments);
+}
+
 /// One run of the body: stores what is stored in every iteration and returns
 /// the new accumulators.
 SmallVector<Value> LoopNest::emitElement(OpBuilder &b, unsigned depth,
                                          ArrayRef<Value> carried) {
-  SmallVector<Value> saved(loaded);
-  hoistLoads(b, depth);
-  SmallVector<Value> arguments(loaded);
-  unsigned next = 0;
-  for (unsigned number = 0; number < writes.size(); ++number) {
-    Type type = getElementTypeOrSelf(op->getResult(number).getType());
-    if (isAccumulated(number))
-      arguments.push_back(carried[next++]);
-    else if (readsInit[number])
-      arguments.push_back(load(b, initReads[number], depth, type));
-    else
-      arguments.push_back({});
-  }
-  SmallVector<Value> results = emitBody(b, op, arguments), accumulated;
-  for (auto [number, value] : llvm::enumerate(results)) {
+  SmallVector<Value> accumulated;
+  for (auto [number, value] : llvm::enumerate(emitPoint(b, depth, carried))) {
     if (isAccumulated(number))
       accumulated.push_back(value);
     else
       store(b, writes[number], depth, value);
   }
-  loaded = saved;
   return accumulated;
 }
 

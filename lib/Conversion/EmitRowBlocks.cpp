@@ -82,6 +82,7 @@ void RowKernel::findThreads() {
     nest.blocks.rows = rowThreads;
     nest.blocks.columns = blockRows;
     nest.blocks.across = false;
+    nest.blocks.width = 1;
     nest.blocks.chunkTerms = nest.blocks.terms;
   }
 }
@@ -138,10 +139,10 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
     whenFirst();
   nest.hoistLoads(b, numRowLoops);
   if (nest.blocks.terms > 1) {
-    SmallVector<Value> values = nest.emitThreadTerms(
-        b, thread, constantIndex(b, loc, nest.blocks.terms));
-    for (auto [sum, value] : llvm::zip_equal(nest.sums, values))
-      value = nest.emitAcrossThreads(b, sum, value, place, thread);
+    SmallVector<Value> values =
+        nest.emitThreadTerms(b, thread, constantIndex(b, loc, 0),
+                             constantIndex(b, loc, nest.blocks.terms));
+    nest.emitAcrossThreads(b, values, place, thread);
     whenFirst();
     SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
     for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, values))

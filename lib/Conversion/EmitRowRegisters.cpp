@@ -35,9 +35,9 @@ using linalg::GenericOp;
 /// Elements of a row that a thread has at most, what it keeps of them in bytes,
 /// and how many operations are unrolled for them.
 static constexpr int64_t kMaxElements = 32, kLineBytes = 512,
-                         kMaxUnrolled = 4096;
+                         kMaxOperations = 4096;
 /// Threads of a row: fewer read scattered memory.
-static constexpr int64_t kWarp = 32, kMinThreads = 4, kMaxThreads = 512;
+static constexpr int64_t kMinThreads = 4, kMaxThreads = 512;
 
 //===----------------------------------------------------------------------===//
 // Plan
@@ -185,7 +185,7 @@ bool RowKernel::findRegisters(int64_t points) {
     int64_t elements = points / threads;
     // No block is less than a warp.
     return elements <= kMaxElements && elements * bytes <= kLineBytes &&
-           elements * operations <= kMaxUnrolled &&
+           elements * operations <= kMaxOperations &&
            (threads >= kWarp || count % (kWarp / threads) == 0);
   };
   if (isInRegisters()) {
@@ -269,27 +269,6 @@ void RowKernel::setRowValue(OpBuilder &b, LoopNest &nest, unsigned number,
   nest.store(b, nest.writes[number], numRowLoops, value);
 }
 
-/// What the body makes where the counters are; `carried` are the values so far
-/// of what it accumulates.
-SmallVector<Value> RowKernel::emitPoint(OpBuilder &b, LoopNest &nest,
-                                        ArrayRef<Value> carried) {
-  unsigned depth = nest.loops.size();
-  nest.hoistLoads(b, depth);
-  SmallVector<Value> arguments(nest.loaded);
-  for (unsigned number = 0; number < nest.writes.size(); ++number) {
-    Type type = getElementTypeOrSelf(nest.op->getResult(number).getType());
-    Value argument;
-    if (nest.isAccumulated(number)) {
-      argument = carried.front();
-      carried = carried.drop_front();
-    } else if (nest.readsInit[number]) {
-      argument = nest.load(b, nest.initReads[number], depth, type);
-    }
-    arguments.push_back(argument);
-  }
-  return nest.emitBody(b, nest.op, arguments);
-}
-
 /// A nest that walks a row.
 void RowKernel::emitLines(OpBuilder &b, LoopNest &nest, Value place,
                           Value thread) {
@@ -317,7 +296,7 @@ void RowKernel::emitLines(OpBuilder &b, LoopNest &nest, Value place,
         nest.loaded[number] = wide[number][element % width];
       }
     }
-    SmallVector<Value> values = emitPoint(b, nest, sums);
+    SmallVector<Value> values = nest.emitPoint(b, nest.loops.size(), sums);
     sums.clear();
     for (auto [number, value] : llvm::enumerate(values))
       if (nest.isAccumulated(number))
@@ -344,12 +323,11 @@ void RowKernel::emitLines(OpBuilder &b, LoopNest &nest, Value place,
   }
   if (nest.sums.empty())
     return;
+  nest.emitAcrossThreads(b, sums, place, thread);
   SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
-  for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, sums)) {
-    Value whole = nest.emitAcrossThreads(b, sum, value, place, thread);
+  for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, sums))
     setRowValue(b, nest, sum.result,
-                LoopNest::combine(b, sum.combiner, init, whole), thread);
-  }
+                LoopNest::combine(b, sum.combiner, init, value), thread);
 }
 
 void RowKernel::emitRegisters(OpBuilder &b, Value row, Value place,
@@ -369,7 +347,8 @@ void RowKernel::emitRegisters(OpBuilder &b, Value row, Value place,
       continue;
     }
     SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
-    for (auto [number, value] : llvm::enumerate(emitPoint(b, nest, inits)))
+    for (auto [number, value] :
+         llvm::enumerate(nest.emitPoint(b, numRowLoops, inits)))
       setRowValue(b, nest, number, value, thread);
   }
 }

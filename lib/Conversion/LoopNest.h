@@ -59,8 +59,11 @@ inline bool isShuffled(mlir::Type type) {
   return type.isF32() || type.isInteger(32);
 }
 
-/// The widest access of a thread of a GPU.
-constexpr int64_t kVectorBytes = 16;
+/// Of a GPU: threads that run in lockstep, the widest access of a thread, and
+/// how many operations may be unrolled for it.
+constexpr int64_t kWarp = 32, kVectorBytes = 16, kUnrolledBody = 256;
+/// Terms of a thread that are added to one partial sum.
+constexpr int64_t kRun = 32;
 
 /// Memory for `count` values that the threads of a block share.
 mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
@@ -129,6 +132,8 @@ private:
   emitBody(mlir::OpBuilder &b, mlir::linalg::GenericOp body,
            llvm::ArrayRef<mlir::Value> arguments);
   llvm::SmallVector<mlir::Value> emitInits(mlir::OpBuilder &b, unsigned depth);
+  llvm::SmallVector<mlir::Value> emitPoint(mlir::OpBuilder &b, unsigned depth,
+                                           llvm::ArrayRef<mlir::Value> carried);
   llvm::SmallVector<mlir::Value>
   emitElement(mlir::OpBuilder &b, unsigned depth,
               llvm::ArrayRef<mlir::Value> carried);
@@ -183,8 +188,15 @@ private:
 
   bool findCombiners();
   void findBlocks();
-  bool isVector(const Access &access, int64_t count) const;
+  bool isVector(const Access &access, int64_t count, unsigned along) const;
+  bool isVector(const Access &access, int64_t count) const {
+    return isVector(access, count, loops.size() - 1);
+  }
   int64_t findVectorWidth();
+  int64_t findColumnWidth();
+  bool isSmall() const;
+  int64_t countChunks() const;
+  int64_t countUnrolled();
   int64_t countBlocks() const;
   void emitBlocks(mlir::OpBuilder &b);
   llvm::SmallVector<mlir::Value> loadVector(mlir::OpBuilder &b,
@@ -194,8 +206,15 @@ private:
                    llvm::ArrayRef<mlir::Value> elements);
   void emitElements(mlir::OpBuilder &b, int64_t width);
   void emitBlock(mlir::OpBuilder &b, mlir::Value block);
-  llvm::SmallVector<mlir::Value>
-  emitThreadTerms(mlir::OpBuilder &b, mlir::Value first, mlir::Value end);
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>>
+  loadColumns(mlir::OpBuilder &b, unsigned depth);
+  llvm::SmallVector<mlir::Value> emitTerms(mlir::OpBuilder &b,
+                                           llvm::ArrayRef<mlir::Value> terms,
+                                           llvm::ArrayRef<mlir::Value> carried);
+  llvm::SmallVector<mlir::Value> emitThreadTerms(mlir::OpBuilder &b,
+                                                 mlir::Value row,
+                                                 mlir::Value start,
+                                                 mlir::Value end);
   /// Whether threads combine values of the type by shuffles, as far as they are
   /// in one warp.
   bool shuffles(mlir::Type type) const {
@@ -204,9 +223,9 @@ private:
   /// The shared memory in which threads combine sums. If there is some, there
   /// is a barrier, and they store what they have combined after it.
   int64_t countCombinedBytes() const;
-  mlir::Value emitAcrossThreads(mlir::OpBuilder &b, const Sum &sum,
-                                mlir::Value value, mlir::Value column,
-                                mlir::Value row);
+  void emitAcrossThreads(mlir::OpBuilder &b,
+                         llvm::MutableArrayRef<mlir::Value> values,
+                         mlir::Value column, mlir::Value row);
   mlir::linalg::GenericOp makeChunkSums(int64_t chunks);
   void splitReduction(mlir::linalg::GenericOp second);
 
@@ -260,7 +279,7 @@ private:
     int64_t results = 1, terms = 1;     // Of all parallel, all other loops.
     int64_t columns = 1, rows = 1;      // Threads; 1 row: no block.
     int64_t chunks = 1, chunkTerms = 1; // Of each result.
-    int64_t width = 1;                  // Elements of a thread.
+    int64_t width = 1;   // Neighbouring elements, or results, of a thread.
     bool across = false; // Neighbouring threads have neighbouring results.
   };
   Blocks blocks;
@@ -281,6 +300,8 @@ private:
   unsigned ranged = 0; // The loop that `begin` and `end` are the range of.
   mlir::Value begin, end;
   llvm::SmallVector<mlir::Value> loaded; // By input of op, once hoisted.
+  /// The same for each of the neighbouring results of a thread.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> fixed;
 };
 
 } // namespace whale

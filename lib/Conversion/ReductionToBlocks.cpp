@@ -39,7 +39,7 @@ using namespace whale;
 /// Terms that a thread reduces before a further thread pays, and at most.
 static constexpr int64_t kTermsPerThread = 16, kMostTerms = 1024;
 /// Threads of a block; of one result where neighbours have other ones.
-static constexpr int64_t kThreads = 256, kWarp = 32;
+static constexpr int64_t kThreads = 256;
 /// Fewer blocks leave most of a GPU without work: then each result has several,
 /// whose threads take at least so many terms.
 static constexpr int64_t kFewBlocks = 128, kChunkTerms = 32;

@@ -87,8 +87,6 @@ private:
   void loadLines(mlir::OpBuilder &b, LoopNest &nest, mlir::Value thread);
   void setRowValue(mlir::OpBuilder &b, LoopNest &nest, unsigned number,
                    mlir::Value value, mlir::Value thread);
-  llvm::SmallVector<mlir::Value> emitPoint(mlir::OpBuilder &b, LoopNest &nest,
-                                           llvm::ArrayRef<mlir::Value> carried);
   void emitLines(mlir::OpBuilder &b, LoopNest &nest, mlir::Value place,
                  mlir::Value thread);
   void emitRegisters(mlir::OpBuilder &b, mlir::Value row, mlir::Value place,

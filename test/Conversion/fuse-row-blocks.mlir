@@ -58,7 +58,10 @@ func.func @softmax(%x: tensor<4096x256xf32>) -> tensor<4096x256xf32> {
 // CHECK: %[[ID:.*]] = gpu.thread_id x
 // CHECK: arith.divui %[[ID]], %c64
 // CHECK: %[[THREAD:.*]] = arith.remui %[[ID]], %c64
-// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c250{{.*}} step %c64
+// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c128{{.*}} step %c128
+// CHECK-COUNT-2: memref.load
+// CHECK-COUNT-2: arith.maximumf
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c250{{.*}} step %c64
 // CHECK:   arith.maximumf
 // CHECK-COUNT-5: gpu.shuffle xor
 // CHECK: gpu.barrier
@@ -66,7 +69,7 @@ func.func @softmax(%x: tensor<4096x256xf32>) -> tensor<4096x256xf32> {
 // CHECK:   memref.store %{{.*}} : memref<4xf32, #gpu.address_space<workgroup>>
 // CHECK: gpu.barrier
 // CHECK: memref.load %{{.*}} : memref<4xf32, #gpu.address_space<workgroup>>
-// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c250
+// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c128
 // CHECK:   math.exp
 // CHECK:   memref.store %{{.*}} : memref<1000xf32, #gpu.address_space<workgroup>>
 // CHECK: gpu.shuffle xor

@@ -43,7 +43,7 @@ func.func @main_2000(%x: tensor<2000xf32>) -> tensor<f32> {
 
 // CHECK-LABEL: func.func @main_40000(
 // CHECK: %[[MOST:.*]] = whale.launch @k5(
-// CHECK: whale.launch @k6(%{{.*}}, %[[MOST]]) : ({{.*}}) -> tensor<3xf32>
+// CHECK: whale.launch @k6(%{{.*}}, %[[MOST]]) : ({{.*}}) -> tensor<5xf32>
 func.func @main_40000(%x: tensor<40000xf32>) -> tensor<f32> {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
   %high = stablehlo.constant dense<0x7F800000> : tensor<f32>

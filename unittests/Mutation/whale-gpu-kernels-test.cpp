@@ -135,8 +135,11 @@ void makeWrong(Function &kernel, const Place &place) {
     return;
   }
   case Kind::CollideInShared: {
+    // Not to the first place, where a last thread alone may well store.
     GetElementPtrInst *element = getSharedElement(instruction);
-    instruction.replaceUsesOfWith(element, element->getPointerOperand());
+    Value *second = b.CreateConstGEP1_32(getLoadStoreType(&instruction),
+                                         element->getPointerOperand(), 1);
+    instruction.replaceUsesOfWith(element, second);
     return;
   }
   }
@@ -147,7 +150,7 @@ using Buffers = std::vector<std::vector<char>>;
 
 /// Buffers are filled in so many ways: a maximum may well be the same without
 /// some of its elements.
-constexpr uint64_t numFills = 32;
+constexpr uint64_t numFills = 128;
 
 /// Writes what `make` returns for each element to `bytes`.
 template <typename T>
@@ -159,9 +162,9 @@ void fill(std::vector<char> &bytes, function_ref<T(size_t)> make) {
 }
 
 /// Random numbers, of which one in each row and column is far larger or smaller
-/// than the others; small if they are integers, which may be indices. With
-/// `isSorted` integers of 32 bits are indices, none smaller than the one
-/// before.
+/// than the others, often where a thread's part may begin; small if they are
+/// integers, which may be indices. With `isSorted` integers of 32 bits are
+/// indices, none smaller than the one before.
 Buffers makeBuffers(FuncOp function, uint64_t number, bool isSorted) {
   std::mt19937_64 random(seed * numFills + number);
   int sign = number % 2 ? 1 : -1;
@@ -171,10 +174,15 @@ Buffers makeBuffers(FuncOp function, uint64_t number, bool isSorted) {
     uint64_t columns = array.getRank() ? array.getShape().back() : 1;
     uint64_t rows = array.getNumElements() / std::max<uint64_t>(columns, 1);
     std::vector<bool> isFar(rows * columns);
+    auto choose = [&](uint64_t size) {
+      constexpr uint64_t bits[] = {0, 5, 6, 7, 8, 9};
+      uint64_t chosen = bits[random() % std::size(bits)];
+      return random() % size >> chosen << chosen;
+    };
     for (uint64_t row = 0; row < rows && columns >= 8; ++row)
-      isFar[row * columns + random() % columns] = true;
+      isFar[row * columns + choose(columns)] = true;
     for (uint64_t column = 0; column < columns && rows >= 8; ++column)
-      isFar[random() % rows * columns + column] = true;
+      isFar[choose(rows) * columns + column] = true;
     auto real = [&](size_t place) {
       return std::uniform_real_distribution<double>(-1, 1)(random) +
              2 * sign * isFar[place];

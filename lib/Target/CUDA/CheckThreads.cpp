@@ -70,6 +70,9 @@ static int64_t findMost(Value value) {
     return multiply(most(0), most(1));
   if (isa<arith::RemUIOp>(op))
     return std::max<int64_t>(most(1) - 1, 0);
+  // What is taken away is not more.
+  if (isa<arith::SubIOp>(op))
+    return most(0);
   return kUnknown;
 }
 
@@ -84,6 +87,10 @@ static int64_t findDistance(Value value, Value from) {
     for (Value part : sum->getOperands())
       if (!getConstant(part))
         distance = std::min(distance, findDistance(value, part));
+  // Nor farther than what was taken away from the value itself.
+  if (auto difference = from.getDefiningOp<arith::SubIOp>())
+    if (difference.getLhs() == value)
+      distance = std::min(distance, findMost(difference.getRhs()));
   if (Operation *op = value.getDefiningOp()) {
     auto of = [&](unsigned operand) {
       return findDistance(op->getOperand(operand), from);
@@ -92,6 +99,8 @@ static int64_t findDistance(Value value, Value from) {
       distance = std::min({distance, of(0), of(1)});
     else if (isa<arith::SelectOp>(op))
       distance = std::min(distance, std::max(of(1), of(2)));
+    else if (isa<arith::SubIOp>(op))
+      distance = std::min(distance, of(0));
     else if (isa<arith::AddIOp>(op))
       for (unsigned operand : {0, 1})
         if (op->getOperand(operand) == from)
