@@ -15,6 +15,7 @@
 
 #include "FuseKernels.h"
 
+#include "LinalgToKernel.h"
 #include "LoopNest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -27,6 +28,9 @@ using namespace mlir;
 using namespace whale;
 using linalg::GenericOp;
 
+/// Points of a parallel operation that has nothing to do but to be launched.
+static constexpr int64_t kFewPoints = 64 * 1024;
+
 /// Whether a result is the same for all steps of the reduction loops.
 static bool isAccumulated(GenericOp op, OpResult result) {
   AffineMap map = op.getIndexingMapMatchingResult(result);
@@ -38,14 +42,24 @@ static bool isAccumulated(GenericOp op, OpResult result) {
 
 /// Whether threads can share the operation out, also as a part of another one.
 static bool canJoin(GenericOp op) {
-  return op.getNumReductionLoops() > 0 &&
-         llvm::all_of(op->getResults(), [&](OpResult result) {
-           unsigned number = result.getResultNumber();
-           return isAccumulated(op, result)
-                      ? LoopNest::findCombiner(op, number) != nullptr
-                      : !op.payloadUsesValueFromOperand(
-                            op.getDpsInitOperand(number));
-         });
+  if (op.getNumReductionLoops() == 0) {
+    int64_t points = 1;
+    for (int64_t size : op.getStaticLoopRanges())
+      points *= size;
+    return points <= kFewPoints && op.getNumDpsInputs() > 0 &&
+           llvm::all_of(op->getResults(), [&](OpResult result) {
+             unsigned number = result.getResultNumber();
+             return !op.payloadUsesValueFromOperand(
+                        op.getDpsInitOperand(number)) &&
+                    !findStore(op, number);
+           });
+  }
+  return llvm::all_of(op->getResults(), [&](OpResult result) {
+    unsigned number = result.getResultNumber();
+    return isAccumulated(op, result)
+               ? LoopNest::findCombiner(op, number) != nullptr
+               : !op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
+  });
 }
 
 /// Whether `value` is there before `place`, or can be: it is an initial value
@@ -86,7 +100,8 @@ static bool canJoin(GenericOp to, GenericOp op,
     if (operand.get().getDefiningOp() != to)
       return isBefore(operand.get(), to, moved);
     auto made = cast<OpResult>(operand.get());
-    return op.isDpsInput(&operand) && !isAccumulated(to, made) &&
+    return op.isDpsInput(&operand) &&
+           (to.getNumReductionLoops() == 0 || !isAccumulated(to, made)) &&
            to.getIndexingMapMatchingResult(made) ==
                op.getMatchingIndexingMap(&operand);
   });
@@ -100,14 +115,18 @@ static GenericOp findHost(GenericOp op, llvm::SetVector<Operation *> &moved) {
     if (!map.isPermutation())
       continue;
     SmallVector<GenericOp> candidates;
-    if (auto maker = input->get().getDefiningOp<GenericOp>())
+    SmallVector<Value> alike = {input->get()};
+    if (auto maker = input->get().getDefiningOp<GenericOp>()) {
       candidates.push_back(maker);
-    for (OpOperand &use : input->get().getUses()) {
-      auto other = dyn_cast<GenericOp>(use.getOwner());
-      if (other && other != op && other.isDpsInput(&use) &&
-          other.getMatchingIndexingMap(&use) == map)
-        candidates.push_back(other);
+      alike = maker.getResults();
     }
+    for (Value value : alike)
+      for (OpOperand &use : value.getUses()) {
+        auto other = dyn_cast<GenericOp>(use.getOwner());
+        if (other && other != op && other.isDpsInput(&use) &&
+            other.getMatchingIndexingMap(&use) == map)
+          candidates.push_back(other);
+      }
     for (GenericOp to : candidates) {
       moved.clear();
       if (canJoin(to, op, moved))

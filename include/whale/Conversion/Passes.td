@@ -377,7 +377,8 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
 
     With `blocks` reductions over the same loops that share an operand as large,
     or of which one reads what another one makes at the same point, are one nest
-    with the results of all, if none needs a sum of another.
+    with the results of all, if none needs a sum of another; so are parallel
+    operations of at most 65,536 points.
 
     Example:
     ```mlir
