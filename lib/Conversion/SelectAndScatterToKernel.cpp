@@ -6,21 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: select_and_scatter, as the gradient of a max pool has it. Out: one
-// kernel, in one of three forms.
+// In: select_and_scatter, as the gradient of a max pool has it. Out: a kernel,
+// in one of three forms.
 //
 // Windows of at most 32 elements without overlap or padding: each writes the
 // elements that it holds, in any order. Else on the processor: each window in
 // turn adds to the element that it selects; the time is the source's size times
-// the window's. Else on a GPU: each element of the result looks through the
-// windows that may select it, so that no two threads write to one element; its
-// time is up to the square of the window's size.
+// the window's. Else on a GPU: a first kernel says of each window which element
+// it selects; then each element of the result looks through the windows that it
+// is in, so that no two threads write to one element. The time of both is the
+// size of what they make times the window's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -65,6 +67,15 @@ struct SelectAndScatterToKernel
       return selectApart(rewriter, op, window, inputs, storage, covered,
                          blocks);
     // Windows that overlap add to the same elements.
+    Type number = rewriter.getIntegerType(
+        llvm::isInt<32>(type.getNumElements()) ? 32 : 64);
+    if (blocks) {
+      FailureOr<KernelOp> chosen =
+          choose(rewriter, op, window, sizes, inputs[0], number);
+      if (failed(chosen))
+        return failure();
+      inputs[0] = chosen->getResult(0);
+    }
     WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
     bool wide = reducer.isWide(0);
     auto kernel = makeKernel(
@@ -75,7 +86,7 @@ struct SelectAndScatterToKernel
                 : 1,
         [&](KernelBuilder &k) -> LogicalResult {
           if (blocks)
-            return collectEach(k, op, reducer, window, sizes);
+            return collectEach(k, op, reducer, window, sizes, number);
           auto over = [&](ArrayRef<int64_t> shape,
                           function_ref<void(ValueRange)> body) {
             if (split)
@@ -208,19 +219,58 @@ struct SelectAndScatterToKernel
     return success(good);
   }
 
+  /// The number of an element.
+  static Value getNumber(KernelBuilder &k, ArrayRef<int64_t> shape,
+                         ValueRange place, Type type) {
+    Value number = k.index(0);
+    for (auto [size, index] : llvm::zip_equal(shape, place))
+      number = k.add(k.mul(number, k.index(size)), index);
+    return arith::IndexCastOp::create(k.b, k.loc, type, number);
+  }
+
+  /// For each window the number of the element that it selects, or -1.
+  static FailureOr<KernelOp> choose(PatternRewriter &rewriter,
+                                    stablehlo::SelectAndScatterOp op,
+                                    ArrayRef<WindowDim> window,
+                                    ArrayRef<int64_t> sizes, Value operand,
+                                    Type number) {
+    auto source = cast<RankedTensorType>(op.getSource().getType());
+    return makeKernel(
+        rewriter, op.getLoc(), RankedTensorType::get(source.getShape(), number),
+        operand, source.getNumElements(),
+        [&](KernelBuilder &k) -> LogicalResult {
+          bool good = true;
+          overElements(
+              k, source.getShape(), /*blocks=*/true, [&](ValueRange output) {
+                SmallVector<Value> selected =
+                    selectPlace(k, op, window, sizes, output, good);
+                Value none = arith::ConstantOp::create(
+                    k.b, k.loc, k.b.getIntegerAttr(number, -1));
+                Value one =
+                    getNumber(k, cast<ShapedType>(op.getType()).getShape(),
+                              ArrayRef(selected).drop_front(2), number);
+                k.store(
+                    arith::SelectOp::create(k.b, k.loc, selected[0], one, none),
+                    1, output);
+              });
+          return success(good);
+        });
+  }
+
   /// For each element of the result, in order, the windows that may select it.
   static LogicalResult collectEach(KernelBuilder &k,
                                    stablehlo::SelectAndScatterOp op,
                                    WideReducer &reducer,
                                    ArrayRef<WindowDim> window,
-                                   ArrayRef<int64_t> sizes) {
+                                   ArrayRef<int64_t> sizes, Type number) {
     auto type = cast<RankedTensorType>(op.getType());
     auto source = cast<RankedTensorType>(op.getSource().getType());
     bool good = true;
     overElements(k, type.getShape(), /*blocks=*/true, [&](ValueRange place) {
       Value init = reducer.widen(k.b, k.loc,
                                  k.loadScalar(2, {}, type.getElementType()), 0);
-      auto visit = [&](ValueRange number, ValueRange now) {
+      Value own = getNumber(k, type.getShape(), place, number);
+      auto visit = [&](ValueRange offset, ValueRange now) {
         // The later an element is in its window, the earlier is that.
         SmallVector<Value> output;
         Value inside =
@@ -229,7 +279,7 @@ struct SelectAndScatterToKernel
           inside = arith::AndIOp::create(k.b, k.loc, inside, condition);
         };
         for (auto [dim, w] : llvm::enumerate(window)) {
-          Value first = k.add(k.add(place[dim], number[dim]),
+          Value first = k.add(k.add(place[dim], offset[dim]),
                               k.index(w.low - (w.size - 1)));
           Value stride = k.index(w.stride);
           require(k.inside(first, source.getDimSize(dim) * w.stride));
@@ -244,14 +294,8 @@ struct SelectAndScatterToKernel
         k.b.setInsertionPointToStart(branch.elseBlock());
         scf::YieldOp::create(k.b, k.loc, now);
         k.b.setInsertionPointToStart(branch.thenBlock());
-        SmallVector<Value> selected =
-            selectPlace(k, op, window, sizes, output, good);
-        Value isThis = selected[0];
-        for (auto [chosen, index] :
-             llvm::zip_equal(ArrayRef(selected).drop_front(2), place))
-          isThis = arith::AndIOp::create(
-              k.b, k.loc, isThis,
-              k.compare(arith::CmpIPredicate::eq, chosen, index));
+        Value isThis = k.compare(arith::CmpIPredicate::eq,
+                                 k.loadScalar(0, output, number), own);
         Value sum =
             addTo(k, reducer, type.getElementType(), now[0], output, good);
         scf::YieldOp::create(
@@ -285,7 +329,7 @@ struct SelectAndScatterToKernel
     SmallVector<Value> carried;
     carried.push_back(
         arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false)));
-    carried.push_back(k.loadScalar(2, {}, element));
+    carried.push_back(makeZero(k.b, k.loc, getStorageType(element)));
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       carried.push_back(k.index(0));
     return carryNest(k, sizes, carried, [&](ValueRange offset, ValueRange now) {

@@ -28,7 +28,9 @@ func.func @sum(%x: tensor<3x100x2xf32>) -> tensor<3x100x2xf32> {
 // Windows that overlap: a thread for each of 3 x 9 elements.
 
 // CHECK-LABEL: func.func @pool
-// CHECK: func.func @k0{{.*}}whale.extent = 27 : i64
+// CHECK: %[[CHOSEN:.*]] = whale.launch @k0(%arg0) {{.*}} -> tensor<
+// CHECK: whale.launch @k1(%[[CHOSEN]], %arg1
+// CHECK: func.func @k1{{.*}}whale.extent = 27 : i64
 func.func @pool(%x: tensor<3x9xf32>, %y: tensor<3x4xf32>) -> tensor<3x9xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = "stablehlo.select_and_scatter"(%x, %y, %zero) <{
