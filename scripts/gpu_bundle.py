@@ -267,6 +267,9 @@ def main() -> None:
     parser.add_argument("--target", default="cuda", help=argparse.SUPPRESS)
     parser.add_argument("--whale-run", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    unknown = {*options.cases.split(",")} - {*names, *gpu_models.SMALL}
+    if unknown:
+        parser.error(f"no case {', '.join(sorted(unknown))} of {names}")
     if options.whale_run:
         tool = pathlib.Path(options.whale_run)
     else:
