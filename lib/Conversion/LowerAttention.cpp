@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerLinearAlgebra.h"
+#include "Lowering.h"
 #include "TensorView.h"
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -26,15 +27,13 @@
 using namespace mlir;
 using namespace whale;
 
-/// Makes a call of `function`, whose results are those of the operation, then
-/// `more`, then scratch memory. `tasks` can run at once.
+/// Makes a call of `function` with results of these types, then scratch memory.
+/// `tasks` can run at once.
 static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
                               StringRef function, int64_t tasks,
-                              int64_t scratch, TypeRange more,
+                              int64_t scratch, SmallVector<Type> types,
                               ValueRange operands) {
   int64_t threads = std::clamp<int64_t>(tasks, 1, format::mostAttentionThreads);
-  SmallVector<Type> types(op->getResultTypes());
-  llvm::append_range(types, more);
   types.push_back(
       RankedTensorType::get({threads * scratch}, rewriter.getF32Type()));
   auto call =
@@ -57,15 +56,16 @@ static format::AttentionSizes getSizes(Operation *op) {
 }
 
 static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
-                              StringRef prefix, TypeRange more,
+                              StringRef prefix, SmallVector<Type> types,
                               ValueRange operands) {
   format::AttentionSizes sizes = getSizes(op);
   if (isa<AttentionOp>(op))
     return makeCall(rewriter, op, (prefix + "attention").str(),
-                    sizes.heads * sizes.blocks(), sizes.scratch(), more,
-                    operands);
+                    sizes.heads * sizes.blocks(), sizes.scratch(),
+                    std::move(types), operands);
   return makeCall(rewriter, op, (prefix + "attention_gradient").str(),
-                  sizes.heads, sizes.gradientScratch(), more, operands);
+                  sizes.heads, sizes.gradientScratch(), std::move(types),
+                  operands);
 }
 
 static void replaceByCall(PatternRewriter &rewriter, Operation *op,
@@ -93,8 +93,8 @@ void whale::absorbTranspose(PatternRewriter &rewriter, AttentionOp op,
   rewriter.replaceAllUsesWith(user.getResult(), op.getResult());
 }
 
-static format::AttentionCall::Tensor describe(Value value, StringRef letters) {
-  auto type = cast<RankedTensorType>(value.getType());
+static format::AttentionCall::Tensor describe(Type given, StringRef letters) {
+  auto type = cast<RankedTensorType>(given);
   return {type.getElementType().isBF16() ? format::DType::BF16
                                          : format::DType::F32,
           letters.str(),
@@ -114,12 +114,12 @@ static format::AttentionCall describe(Op op) {
     call.fill = fill->convertToDouble();
   for (unsigned operand = 0; operand < 3; ++operand)
     call.inputs.push_back(
-        describe(op->getOperand(operand), letters.operands[operand]));
+        describe(op->getOperand(operand).getType(), letters.operands[operand]));
   if (call.isGradient)
     call.inputs.push_back(
-        describe(op->getOperands().back(), letters.operands.back()));
+        describe(op->getOperands().back().getType(), letters.operands.back()));
   for (auto [result, own] : llvm::zip_equal(op->getResults(), letters.results))
-    call.results.push_back(describe(result, own));
+    call.results.push_back(describe(result.getType(), own));
   return call;
 }
 
@@ -185,7 +185,8 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
     shape.push_back(
         op.getQuery().getType().getDimSize(op.getQueryDims().find(letter)));
   LibraryCallOp call = makeCall(
-      rewriter, op, kFused, RankedTensorType::get(shape, rewriter.getF32Type()),
+      rewriter, op, kFused,
+      {op.getType(), RankedTensorType::get(shape, rewriter.getF32Type())},
       operands.replace(op->getOperands()));
   for (NamedAttribute view : operands.attributes)
     call->setAttr(view.getName(), view.getValue());
@@ -223,6 +224,80 @@ static LibraryCallOp findForward(AttentionGradientOp op,
   return nullptr;
 }
 
+/// Gives results in the type that they are converted to, where that is their
+/// only use.
+static void absorbConverts(PatternRewriter &rewriter, Operation *op) {
+  for (Value result : op->getResults()) {
+    auto convert = result.hasOneUse()
+                       ? dyn_cast<stablehlo::ConvertOp>(*result.user_begin())
+                       : stablehlo::ConvertOp();
+    if (!convert || !getElementTypeOrSelf(convert.getType()).isBF16())
+      continue;
+    rewriter.modifyOpInPlace(op, [&] { result.setType(convert.getType()); });
+    // As a transposition that is absorbed, it is erased in the end.
+    rewriter.replaceAllUsesWith(convert.getResult(), result);
+  }
+}
+
+namespace {
+/// What a call gives in place of a result.
+struct FusedResult {
+  Value replaced;
+  std::string letters;
+  RankedTensorType type;
+};
+} // namespace
+
+/// The sum of a result over its first dimensions, in bf16; null if that is not
+/// its only use.
+static Value findSum(Value result, int64_t dims) {
+  auto reduce = result.hasOneUse()
+                    ? dyn_cast<stablehlo::ReduceOp>(*result.user_begin())
+                    : stablehlo::ReduceOp();
+  if (!reduce || reduce.getInputs().size() != 1 ||
+      !llvm::equal(reduce.getDimensions(), llvm::seq<int64_t>(0, dims)))
+    return {};
+  auto zero = dyn_cast_if_present<FloatAttr>(
+      matchSplat(reduce.getInitValues().front()));
+  Operation &first = reduce.getBody().front().front();
+  Value sum = reduce.getResult(0);
+  if (!zero || !zero.getValue().isZero() || !isa<stablehlo::AddOp>(first) ||
+      !isa<stablehlo::ReturnOp>(first.getNextNode()) || !sum.hasOneUse())
+    return {};
+  auto convert = dyn_cast<stablehlo::ConvertOp>(*sum.user_begin());
+  return convert && getElementTypeOrSelf(convert.getType()).isBF16()
+             ? convert.getResult()
+             : Value();
+}
+
+/// A cotangent of shared keys or values as the sum over the heads that share
+/// them, if that is what is made of it; of what nothing uses, bf16.
+static FusedResult findResult(AttentionGradientOp op, Value result,
+                              StringRef letters) {
+  auto type = cast<RankedTensorType>(result.getType());
+  auto isShared = [&](char letter) {
+    return !StringRef("qkde1").contains(letter) &&
+           !op.getKeyDims().contains(letter);
+  };
+  int64_t sharing =
+      result == op.getQueryResult() ? 0 : llvm::count_if(letters, isShared);
+  FusedResult own{result, letters.drop_front(sharing).str(),
+                  type.clone(type.getShape().drop_front(sharing),
+                             Float32Type::get(op.getContext()))};
+  bool areFirst = llvm::all_of(letters.take_front(sharing), isShared);
+  if (areFirst && result.use_empty()) {
+    own.type = own.type.clone(BFloat16Type::get(op.getContext()));
+    return own;
+  }
+  if (Value sum =
+          sharing > 0 && areFirst ? findSum(result, sharing) : Value()) {
+    own.replaced = sum;
+    own.type = cast<RankedTensorType>(sum.getType());
+    return own;
+  }
+  return {result, letters.str(), type};
+}
+
 /// The same, made anew before `op`: there is none where another function
 /// computes it.
 static LibraryCallOp makeForward(PatternRewriter &rewriter,
@@ -249,7 +324,9 @@ struct LowerAttention : OpRewritePattern<Op> {
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     replaceByCall(rewriter, op,
-                  makeCall(rewriter, op, "", {}, op->getOperands()));
+                  makeCall(rewriter, op, "",
+                           llvm::to_vector(op->getResultTypes()),
+                           op->getOperands()));
     return success();
   }
 };
@@ -272,6 +349,7 @@ struct LowerFused : OpRewritePattern<Op> {
 private:
   LogicalResult lower(AttentionOp op, PatternRewriter &rewriter,
                       std::string &why) const {
+    absorbConverts(rewriter, op);
     absorbTranspose(rewriter, op, /*keepsFeatures=*/true);
     FusedOperands operands(rewriter, op);
     format::AttentionCall call = describe(op);
@@ -285,15 +363,16 @@ private:
   /// With the output and the statistics of the call forward.
   LogicalResult lower(AttentionGradientOp op, PatternRewriter &rewriter,
                       std::string &why) const {
-    // What nothing uses may have any type.
-    rewriter.modifyOpInPlace(op, [&] {
-      for (Value result : op->getResults())
-        if (auto type = cast<RankedTensorType>(result.getType());
-            result.use_empty())
-          result.setType(type.clone(rewriter.getBF16Type()));
-    });
+    absorbConverts(rewriter, op);
     FusedOperands operands(rewriter, op);
     format::AttentionCall call = describe(op);
+    SmallVector<FusedResult> results;
+    SmallVector<Type> types;
+    for (auto [result, own] : llvm::zip_equal(op->getResults(), call.results)) {
+      results.push_back(findResult(op, result, own.letters));
+      types.push_back(results.back().type);
+      own = describe(results.back().type, results.back().letters);
+    }
     auto sizes = describeFused(call, operands, op, why);
     if (!sizes)
       return failure();
@@ -301,7 +380,7 @@ private:
     if (forward) {
       auto letters = forward->getAttrOfType<StringAttr>(kResult);
       call.inputs.push_back(
-          describe(forward.getOutputs()[0], letters.getValue()));
+          describe(forward.getOutputs()[0].getType(), letters.getValue()));
       auto together = format::describeFused(call, capability, why);
       if (!together || forward->getAttrOfType<StringAttr>(kStatistics) !=
                            together->headLetters + kRowLetter)
@@ -311,7 +390,11 @@ private:
       forward = makeForward(rewriter, op, operands, *sizes);
     SmallVector<Value> values = operands.replace(op->getOperands());
     llvm::append_range(values, forward.getOutputs().take_front(2));
-    LibraryCallOp gradient = makeCall(rewriter, op, kFused, {}, values);
+    LibraryCallOp gradient = makeCall(rewriter, op, kFused, types, values);
+    constexpr StringLiteral names[] = {"query_result", "key_result",
+                                       "value_result"};
+    for (auto [result, name] : llvm::zip(results, names))
+      gradient->setAttr(name, rewriter.getStringAttr(result.letters));
     for (NamedAttribute view : operands.attributes)
       gradient->setAttr(view.getName(), view.getValue());
     gradient->setAttr(kWorkspaceAttrName,
@@ -319,7 +402,8 @@ private:
                           format::choosePart(*sizes, format::mostWorkspace))));
     gradient->setAttr("output", forward->getAttr(kResult));
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
-    replaceByCall(rewriter, op, gradient);
+    for (auto [result, now] : llvm::zip(results, gradient.getOutputs()))
+      rewriter.replaceAllUsesWith(result.replaced, now);
     return success();
   }
 

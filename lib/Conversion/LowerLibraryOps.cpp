@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
@@ -463,12 +464,12 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     if (capability > 0)
       populateFusedAttentionPatterns(patterns, capability);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    SmallVector<stablehlo::TransposeOp> transposes;
-    getOperation().walk(
-        [&](stablehlo::TransposeOp op) { transposes.push_back(op); });
-    for (stablehlo::TransposeOp op : transposes)
-      if (op->use_empty())
-        rewriter.eraseOp(op);
+    // What calls have taken the place of; users are behind what they use.
+    getOperation()->walk<WalkOrder::PostOrder, ReverseIterator>(
+        [&](Operation *op) {
+          if (isOpTriviallyDead(op))
+            rewriter.eraseOp(op);
+        });
   }
 };
 

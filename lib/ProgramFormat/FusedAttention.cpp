@@ -157,7 +157,7 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
   std::vector<std::map<char, int64_t>> strides;
   for (const auto *tensor : tensors) {
     if (tensor->dtype != DType::BF16) {
-      why = "it is not of bf16";
+      why = "its tensors are not all of bf16";
       return std::nullopt;
     }
     for (size_t dim = 0; dim < tensor->shape.size(); ++dim)
@@ -192,8 +192,10 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
       why = "keys and values are not shared by the same heads";
       return std::nullopt;
     }
-    if (call.isGradient && !axis.strides[1]) {
-      why = "the gradients of shared keys have all heads";
+    size_t ofKey = call.inputs.size() + 1;
+    if (call.isGradient && !axis.strides[1] &&
+        (axis.strides[ofKey] || axis.strides[ofKey + 1])) {
+      why = "its cotangents of shared keys are not summed to bf16";
       return std::nullopt;
     }
     axes.push_back(std::move(axis));
@@ -249,6 +251,9 @@ int64_t findWorkspace(const FusedAttention &part) {
   // It keeps two bytes of each pair of a row and a key, of whole tiles.
   auto pad = [](int64_t lines) { return (lines + 127) / 128 * 128; };
   int64_t pairs = pad(part.rows) * pad(part.keys);
+  // And cotangents of keys and values before they are summed.
+  if (part.heads != part.keyHeads)
+    pairs += 2 * part.keys * part.features;
   return small + part.samples * part.heads * (2 * pairs + part.rows * rowBytes);
 }
 

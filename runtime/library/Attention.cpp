@@ -36,6 +36,7 @@
 #include "whale/Runtime/Types.h"
 
 #include <cmath>
+#include <map>
 #include <oneapi/dnnl/dnnl.h>
 
 namespace whale::runtime {
@@ -338,7 +339,8 @@ public:
         valueCopy(memory.take(sizes.keys * sizes.features)),
         inverse(static_cast<size_t>(sizes.blockRows())) {}
 
-  void run(int64_t number);
+  /// Of heads that have cotangents of keys and values in common.
+  void run(const std::vector<int64_t> &heads);
 
 private:
   void addBlock(const Block &block, Matrix<float> keys, Matrix<float> values);
@@ -409,8 +411,9 @@ void GradientTask::addBlock(const Block &block, Matrix<float> keys,
               sizes.depth, result.depth, queries);
 }
 
-void GradientTask::run(int64_t number) {
+void GradientTask::run(const std::vector<int64_t> &heads) {
   const AttentionLayout &layout = call.layout;
+  int64_t number = heads.front();
   const AttentionTensor &keyResult = layout.results[1];
   const AttentionTensor &valueResult = layout.results[2];
   int64_t keyOffset = keyResult.offset(layout.heads, number);
@@ -425,11 +428,13 @@ void GradientTask::run(int64_t number) {
     std::fill_n(keys.data + key * keys.stride, sizes.depth, 0.0f);
     std::fill_n(values.data + key * values.stride, sizes.features, 0.0f);
   }
-  head.enter(number);
   int64_t blockRows = sizes.blockRows();
-  for (int64_t row = 0; row < sizes.rows; row += blockRows)
-    addBlock({number, row, std::min(blockRows, sizes.rows - row)}, keys,
-             values);
+  for (int64_t each : heads) {
+    head.enter(each);
+    for (int64_t row = 0; row < sizes.rows; row += blockRows)
+      addBlock({each, row, std::min(blockRows, sizes.rows - row)}, keys,
+               values);
+  }
   storeMatrix(keyResult, call.outputs[1], keyOffset, sizes.keys, keyResult.key,
               sizes.depth, keyResult.depth, keys);
   storeMatrix(valueResult, call.outputs[2], valueOffset, sizes.keys,
@@ -437,11 +442,20 @@ void GradientTask::run(int64_t number) {
 }
 
 static void runGradient(const AttentionCall &call) {
-  runTasks(call, call.sizes.heads, call.sizes.gradientScratch(),
+  // By where their cotangents of keys are.
+  std::map<int64_t, std::vector<int64_t>> tasks;
+  for (int64_t head = 0; head < call.sizes.heads; ++head)
+    tasks[call.layout.results[1].offset(call.layout.heads, head)].push_back(
+        head);
+  std::vector<std::vector<int64_t>> list;
+  for (auto &[offset, heads] : tasks)
+    list.push_back(std::move(heads));
+  runTasks(call, static_cast<int64_t>(list.size()),
+           call.sizes.gradientScratch(),
            [&](Memory memory, int64_t begin, int64_t end) {
              GradientTask task(call, memory);
-             for (int64_t head = begin; head < end; ++head)
-               task.run(head);
+             for (int64_t number = begin; number < end; ++number)
+               task.run(list[static_cast<size_t>(number)]);
            });
 }
 

@@ -172,9 +172,26 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
       reader.read(request.inputs[next + 1], "output", needed("qe"));
       reader.read(request.inputs[next + 2], "statistics", "q");
     }
+    // Cotangents of keys and values that heads share may be sums.
+    std::string shared;
+    for (size_t i = 0; i < reader.heads.size(); ++i)
+      if (key.heads[i] == 0 && value.heads[i] == 0)
+        shared += reader.heads[i];
+    auto it = config.find("key_result");
+    bool isSum = it != config.end() && it->is_string() &&
+                 it->get<std::string>().find_first_of(shared) ==
+                     std::string::npos;
+    std::string all = reader.heads;
+    if (isSum)
+      std::erase_if(all, [&](char letter) {
+        return shared.find(letter) != std::string::npos;
+      });
     results = {reader.read(request.outputs[0], "query_result", needed("qd")),
-               reader.read(request.outputs[1], "key_result", needed("kd")),
-               reader.read(request.outputs[2], "value_result", needed("ke"))};
+               reader.read(request.outputs[1], "key_result", "kd" + all),
+               reader.read(request.outputs[2], "value_result", "ke" + all)};
+    for (size_t i = 0; i < reader.heads.size(); ++i)
+      if ((results[1].heads[i] == 0) != (results[2].heads[i] == 0))
+        reader.fail("key_result and value_result must have the same heads");
   } else {
     results = {reader.read(request.outputs[0], "result", needed("qe"))};
     if (givesStatistics)

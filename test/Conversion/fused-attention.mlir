@@ -176,9 +176,44 @@ func.func @parts(%x: tensor<2x128x3x4x64xbf16>, %y: tensor<2x32x512xbf16>,
       tensor<2x32x8x64xbf16>
 }
 
+// Cotangents of shared keys are sums, in bf16, if that is what is made of them.
+// CHECK-LABEL: func.func @shared
+// CHECK: "fused_attention_gradient"
+// CHECK-SAME: key_result = "bkd"
+// CHECK-SAME: query_result = "bhqd"
+// CHECK-SAME: value_result = "bke"
+// CHECK-SAME: -> (tensor<2x4x32x64xbf16>, tensor<2x128x64xbf16>, tensor<2x128x64xbf16>, tensor<{{.*}}xf32>)
+// CHECK-NOT: stablehlo.reduce
+// CHECK: return
+// REMARK: attention is not cuDNN's: its tensors are not all of bf16
+func.func @shared(%q: tensor<2x4x32x64xbf16>, %k: tensor<2x128x64xbf16>)
+    -> (tensor<2x4x32x64xbf16>, tensor<2x128x64xbf16>,
+        tensor<4x2x128x64xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0:3 = whale.attention_gradient query "bhqd" %q key "bkd" %k value "bke" %k
+      cotangent "bhqe" %q to "bhqd", "hbkd", "hbke" scale 1.0
+      : (tensor<2x4x32x64xbf16>, tensor<2x128x64xbf16>, tensor<2x128x64xbf16>,
+         tensor<2x4x32x64xbf16>) -> (tensor<2x4x32x64xf32>,
+         tensor<4x2x128x64xf32>, tensor<4x2x128x64xf32>)
+  %1 = stablehlo.convert %0#0
+      : (tensor<2x4x32x64xf32>) -> tensor<2x4x32x64xbf16>
+  %2 = stablehlo.reduce(%0#1 init: %zero) applies stablehlo.add
+      across dimensions = [0]
+      : (tensor<4x2x128x64xf32>, tensor<f32>) -> tensor<2x128x64xf32>
+  %3 = stablehlo.convert %2
+      : (tensor<2x128x64xf32>) -> tensor<2x128x64xbf16>
+  %4:3 = whale.attention_gradient query "bhqd" %q key "bkd" %k value "bke" %k
+      cotangent "bhqe" %q to "bhqd", "hbkd", "hbke" scale 1.0
+      : (tensor<2x4x32x64xbf16>, tensor<2x128x64xbf16>, tensor<2x128x64xbf16>,
+         tensor<2x4x32x64xbf16>) -> (tensor<2x4x32x64xf32>,
+         tensor<4x2x128x64xf32>, tensor<4x2x128x64xf32>)
+  return %1, %3, %4#1 : tensor<2x4x32x64xbf16>, tensor<2x128x64xbf16>,
+      tensor<4x2x128x64xf32>
+}
+
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: fused_attention
-// REMARK: attention is not cuDNN's: it is not of bf16
+// REMARK: attention is not cuDNN's: its tensors are not all of bf16
 // REMARK: attention is not cuDNN's: its heads have 20 and 20 features
 // REMARK: attention is not cuDNN's: it has a mask or a bias
 // REMARK: attention is not cuDNN's: what is masked may count

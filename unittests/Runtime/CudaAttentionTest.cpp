@@ -236,12 +236,8 @@ void check(Machine &machine, const Problem &problem, std::mt19937 &random) {
 TEST(CudaAttention, WithoutAPlan) {
   Machine machine({});
   std::mt19937 random(7);
-  Problem problem{{{'q', 4}, {'k', 4}, {'d', 8}, {'e', 8}},
-                  "qd",
-                  "kd",
-                  "ke",
-                  "qe",
-                  "q"};
+  Problem problem{
+      {{'q', 4}, {'k', 4}, {'d', 8}, {'e', 8}}, "qd", "kd", "ke", "qe", "q"};
   problem.mostWorkspace = 100;
   try {
     check(machine, problem, random);
@@ -292,6 +288,17 @@ TEST(CudaAttention, IsThatOfTheProcessor) {
          1 << 30,
          true},
         random);
+  // Heads that share keys add up their cotangents.
+  grouped['k'] = 128;
+  for (bool isShared : {false, true})
+    check(machine,
+          {grouped, isShared ? "bqnd" : "bqhnd", isShared ? "bkd" : "bkhd",
+           isShared ? "bke" : "bkhe", isShared ? "bqne" : "bqhne",
+           isShared ? "bnq" : "bhnq", 0,
+           isShared
+               ? std::vector<std::string>{"bnqe", "bqnd", "bkd", "bke"}
+               : std::vector<std::string>{"bqhne", "bhnqd", "hbkd", "bkhe"}},
+          random);
   // A sample at a time, and a head at a time.
   for (int64_t heads : {4, 1})
     check(machine,
@@ -409,6 +416,7 @@ TEST(CudaAttention, HasPlansOfTheRealLibrary) {
            {90, 128, 128, 4, 4, 256, true, false, true},
            {90, 1024, 1024, 16, 16, 64, true, true, true},
            {90, 101, 128, 4, 4, 128, false, true, true},
+           {90, 128, 128, 4, 2, 64, true, true, true},
            {90, 128, 128, 4, 4, 256, true, true, true},
        }) {
     FusedAttention attention;

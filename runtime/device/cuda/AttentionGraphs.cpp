@@ -106,15 +106,25 @@ public:
   }
   /// Over the last dimension.
   Value reduce(int mode, const Value &x) {
+    Value result = dense(rowSizes(), kDnnF32);
+    reduce(mode, x, result);
+    return result;
+  }
+  void reduce(int mode, const Value &x, const Value &result) {
     DnnObject how = graph.create(kDnnReduction);
     graph.set(how, kDnnReductionMode, kDnnOfReduction, mode);
     graph.set(how, kDnnReductionPrecision, kDnnOfDataType, int(kDnnF32));
     graph.finalize(how);
-    Value result = dense(rowSizes(), kDnnF32);
     add(kDnnReductionOperation, {{kDnnReductionDescriptor, how},
                                  {kDnnReductionX, x.tensor},
                                  {kDnnReductionY, result.tensor}});
-    return result;
+  }
+  /// A product over the rows, summed over the heads that share those of the
+  /// result.
+  void multiplyRows(const Value &a, const Value &b, const Value &result) {
+    if (attention.heads == attention.keyHeads)
+      return multiply(a, b, result);
+    reduce(kDnnSum, multiply(a, b, kDnnBF16), result);
   }
   /// Another order of dimensions of the elements of `x`.
   Value reshape(const Value &x, const Value &result) {
@@ -246,13 +256,13 @@ static DnnGraph makeGradient(const Dnn &dnn,
   auto probabilities = make.pointwise(
       kDnnExponential,
       make.mask(make.pointwise(kDnnSubtract, scores, &statistics)));
-  make.multiply(make.byKeys(probabilities), cotangent, ofValue);
+  make.multiplyRows(make.byKeys(probabilities), cotangent, ofValue);
   auto difference =
       make.pointwise(kDnnSubtract, make.multiply(cotangent, value), &sums);
   auto ofScores = make.pointwise(
       kDnnMultiply, make.pointwise(kDnnMultiply, difference, &probabilities),
       &make.scale);
-  make.multiply(make.byKeys(ofScores), query, ofKey);
+  make.multiplyRows(make.byKeys(ofScores), query, ofKey);
   make.multiply(ofScores, make.byFeatures(key, attention.inputs[1]), ofQuery);
   return std::move(make.graph);
 }
