@@ -53,8 +53,8 @@ SmallVector<SmallVector<Value>> LoopNest::loadColumns(OpBuilder &b,
   int64_t width = blocks.width;
   SmallVector<SmallVector<Value>> vectors(reads.size());
   for (auto [number, read] : llvm::enumerate(reads))
-    if (width > 1 && !loaded[number] && isVector(read, width, numOuter - 1) &&
-        getDepth(read, loops) <= depth)
+    if (width > 1 && (fixed.empty() || !fixed[0][number]) &&
+        isVector(read, width, numOuter - 1) && getDepth(read, loops) <= depth)
       vectors[number] =
           loadVector(b, read, width, op.getRegionInputArgs()[number].getType());
   for (int64_t column = 0; column < width; ++column) {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FuseKernels.h"
+#include "StoredScalars.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -42,7 +43,7 @@ static constexpr unsigned kMaxBody = 300;
 /// An operation of at most this size may be computed again for each user.
 /// Conversions between what is stored and what is computed in don't count: they
 /// are an instruction, and what is kept takes as much memory as without them.
-static constexpr unsigned kCheapBody = 4;
+static constexpr unsigned kCheapBody = 4, kCheapBodyOfGpu = 16;
 
 //===----------------------------------------------------------------------===//
 // Properties
@@ -77,19 +78,8 @@ static bool isSlice(GenericOp op) {
          });
 }
 
-/// Cheaper to compute again than to store and load: little arithmetic on one
-/// operand of the size of the result, and others that are far smaller.
-static bool isCheap(GenericOp op) {
-  if (isSlice(op))
-    return true;
-  constexpr int64_t kFarSmaller = 16;
-  int64_t size = cast<ShapedType>(op->getResult(0).getType()).getNumElements();
-  unsigned whole = 0;
-  for (Value input : op.getInputs())
-    if (cast<ShapedType>(input.getType()).getNumElements() * kFarSmaller > size)
-      ++whole;
-  if (whole > 1)
-    return false;
+/// How much arithmetic a point takes; nothing if some of it takes long.
+static std::optional<unsigned> countArithmetic(GenericOp op) {
   unsigned count = 0;
   for (Operation &inner : op.getRegion().front().without_terminator()) {
     bool heavy =
@@ -98,11 +88,52 @@ static bool isCheap(GenericOp op) {
         inner.getNumRegions() != 0 ||
         (isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&
          !isa<math::AbsFOp, math::CopySignOp>(inner));
+    if (heavy)
+      return std::nullopt;
     count += !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp>(inner);
-    if (heavy || count > kCheapBody)
-      return false;
   }
-  return true;
+  return count;
+}
+
+/// The operands that are not far smaller than the result.
+static SmallVector<Value> getWholeInputs(GenericOp op) {
+  constexpr int64_t kFarSmaller = 16;
+  auto countElements = [](Value value) {
+    return cast<ShapedType>(value.getType()).getNumElements();
+  };
+  SmallVector<Value> whole;
+  for (Value input : op.getInputs())
+    if (countElements(input) * kFarSmaller > countElements(op->getResult(0)))
+      whole.push_back(input);
+  return whole;
+}
+
+/// Cheaper to compute again than to store and load: little arithmetic on one
+/// operand of the size of the result, and others that are far smaller.
+static bool isCheap(GenericOp op) {
+  return isSlice(op) || (getWholeInputs(op).size() <= 1 &&
+                         countArithmetic(op).value_or(kMaxBody) <= kCheapBody);
+}
+
+/// For a GPU, where arithmetic costs little: whether what the consumer would
+/// read in the place of the producer's result, beside what it reads anyway, is
+/// not more than that.
+static bool isCheapFor(GenericOp producer, GenericOp consumer) {
+  auto countBytes = [](Value value) -> int64_t {
+    auto type = cast<ShapedType>(value.getType());
+    return type.getNumElements() *
+           std::max(whale::getStoredBits(type.getElementType()) / 8, 1u);
+  };
+  if (producer->getNumResults() != 1 ||
+      countArithmetic(producer).value_or(kMaxBody) > kCheapBodyOfGpu)
+    return false;
+  int64_t more = 0;
+  llvm::SmallPtrSet<Value, 8> seen(consumer.getInputs().begin(),
+                                   consumer.getInputs().end());
+  for (Value input : getWholeInputs(producer))
+    if (seen.insert(input).second)
+      more += countBytes(input);
+  return more <= countBytes(producer->getResult(0));
 }
 
 using Users = llvm::SmallSetVector<Operation *, 8>;
@@ -333,7 +364,8 @@ namespace {
 
 class Fuser {
 public:
-  explicit Fuser(MLIRContext *context) : rewriter(context, &properties) {}
+  Fuser(MLIRContext *context, bool blocks)
+      : rewriter(context, &properties), blocks(blocks) {}
 
   void run(Block &block) {
     order.number(block);
@@ -374,7 +406,9 @@ private:
             kMaxBody)
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
-    bool cheap = properties.isCheap(producer);
+    bool cheap =
+        properties.isCheap(producer) ||
+        (blocks && map.isPermutation() && isCheapFor(producer, consumer));
     Users users = getUsers(producer);
     bool once = readsOnce(map);
     if (!cheap && !once && !isPrefix(map))
@@ -476,27 +510,30 @@ private:
   Properties properties;
   IRRewriter rewriter;
   BlockOrder order;
+  bool blocks;
 };
 
 struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
+  using FuseKernelsBase::FuseKernelsBase;
+
   void runOnOperation() override {
-    SmallVector<Block *> blocks;
+    SmallVector<Block *> found;
     // Not those within loops, which come and go with them.
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<GenericOp, whale::KernelOp>(op))
         return WalkResult::skip();
       for (Region &region : op->getRegions())
         for (Block &block : region)
-          blocks.push_back(&block);
+          found.push_back(&block);
       return WalkResult::advance();
     });
-    Fuser fuser(&getContext());
+    Fuser fuser(&getContext(), blocks);
     IRRewriter rewriter(&getContext());
-    for (Block *block : blocks) {
+    for (Block *block : found) {
       whale::absorbUnitReshapes(rewriter, *block, isCheap);
       fuser.run(*block);
     }
-    for (Block *block : blocks)
+    for (Block *block : found)
       whale::joinStores(rewriter, *block);
     // Producers that every user has computed for itself.
     getOperation()->walk<WalkOrder::PostOrder, mlir::ReverseIterator>(

@@ -52,7 +52,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
        "func.func(whale-normalize-convolutions,whale-lower-library-ops{blocks},"
-       "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels,"
+       "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads"},
       {"program",

@@ -179,6 +179,10 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     of another tensor becomes one more result of the operation that makes it.
     Reshapes that only add or drop dimensions of size one disappear.
 
+    With `blocks`, for a GPU, more arithmetic is cheap where a user then reads no
+    more bytes: the gradient of a ReLU after a batch norm is computed again from
+    what the gradient of the norm reads anyway.
+
     Example: the sum of squares is one loop.
     ```mlir
     #id = affine_map<(i) -> (i)>
@@ -221,6 +225,9 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"blocks", "blocks", "bool", "false", "For the kernels of a GPU">,
+  ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::affine::AffineDialect"];
 }
