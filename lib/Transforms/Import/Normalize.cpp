@@ -42,6 +42,7 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
     normalize::populateControlFlowPatterns(patterns);
     normalize::populateDynamicPatterns(patterns);
     normalize::populateReductionPatterns(patterns);
+    normalize::populateReluPatterns(patterns);
     normalize::populateShapePatterns(patterns);
     CarryAttributes carry;
     GreedyRewriteConfig config;

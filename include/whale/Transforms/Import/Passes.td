@@ -164,6 +164,8 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
       say the sizes; tuples are taken apart.
     - Gathers and scatters one index of which counts along, as in
       `x[jnp.arange(n), i]`, are batched in that dimension.
+    - Where a ReLU of a sum of two tensors lets pass is told by its result, if a
+      product reads that: a gradient then needs the sum no more.
     - Collectives of a program for one process give what they were given;
       `batch_norm_*` and `dot` are written out.
     - What a partitioned step can't do (callbacks, other custom calls, infeed,

@@ -30,6 +30,8 @@ void populateShapePatterns(mlir::RewritePatternSet &patterns);
 void populateDynamicPatterns(mlir::RewritePatternSet &patterns);
 /// Reductions and scatters that start from something else than an identity.
 void populateReductionPatterns(mlir::RewritePatternSet &patterns);
+/// What tells where a ReLU lets pass.
+void populateReluPatterns(mlir::RewritePatternSet &patterns);
 /// Loops, branches, barriers.
 void populateControlFlowPatterns(mlir::RewritePatternSet &patterns);
 
