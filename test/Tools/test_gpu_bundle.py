@@ -99,6 +99,26 @@ def test_python_that_cannot_be_built(
     assert "not run: there is no C++ compiler no-compiler" in result.stdout
 
 
+def test_python_that_crashes(
+    bundle: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(bundle, tmp_path / "whale-gpu")
+    script = copy / "source/scripts/gpu_python.py"
+    for line, said in (
+        (
+            "import ctypes; ctypes.string_at(1)",
+            r"SIGSEGV\nFatal Python error: Segmentation fault\n",
+        ),
+        ("raise SystemExit(7)", r"exit status 7\n"),
+        ("1 / 0", r"exit status 1\nTraceback (.*\n)*ZeroDivisionError"),
+    ):
+        text = "import warnings; warnings.warn('Whale was tested with jax')\n"
+        script.write_text(text + line)
+        result = check(copy, "--only=python")
+        assert result.returncode == 1
+        assert re.search(f"^WRONG  lstm: {said}", result.stdout, re.M), line
+
+
 def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
     result = check(bundle, "--only=speed", "--rounds=1")
     assert result.returncode == 0, result.stdout + result.stderr
