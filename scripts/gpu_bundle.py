@@ -236,8 +236,11 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
     for library in re.findall(r"=> (/\S+)", linked.stdout):
         if not SYSTEM.search(pathlib.Path(library).name):
             shutil.copy(library, bundle / "lib")
-    for script in ("gpu-check", "gpu_cases.py", "gpu_speed.py"):
+    for script in "gpu-check", "gpu_cases.py", "gpu_speed.py", "gpu_trace.py":
         shutil.copy(ROOT / "scripts" / script, bundle)
+    trace = tool.parents[1] / "lib/libwhale-gpu-trace.so"
+    if trace.exists():
+        shutil.copy(trace, bundle / "lib")
     sources = {ROOT / source for source in SOURCES}
     for pattern in SOURCES_OF_PYTHON:
         sources.update(ROOT.glob(pattern))

@@ -15,7 +15,7 @@ import dataclasses
 import pathlib
 import sys
 
-TOP = 40
+TOP = 15
 
 
 @dataclasses.dataclass(frozen=True)

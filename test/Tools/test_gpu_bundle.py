@@ -21,6 +21,7 @@ sys.path.append(str(ROOT / "scripts"))
 
 import gpu_cases  # noqa: E402
 import gpu_speed  # noqa: E402
+import gpu_trace  # noqa: E402
 
 ON_TEST_MACHINE = [
     "--target=cuda-test",
@@ -196,6 +197,29 @@ def test_ulps(
 
 
 @pytest.mark.long
+def test_gaps_of_a_trace(tmp_path: pathlib.Path) -> None:
+    """The last two of four steps count, and no copies behind them."""
+    lines = ["1000\t9000\t15\t0\t0\t64\tcopy to GPU"]
+    for step in range(4):
+        begin = 10_000 + 100 * step
+        lines += [
+            f"{begin}\t{begin + 40}\t13\t32\t128\t4\tfirst",
+            f"{begin + 30}\t{begin + 60}\t14\t32\t128\t4\tsecond",
+            f"{begin + 60}\t{begin + 99}\t0\t0\t0\t0\thost cuGraphLaunch",
+        ]
+    lines.append("20000\t21000\t15\t0\t0\t64\tcopy to host")
+    trace = tmp_path / "trace"
+    trace.write_text("\n".join(lines))
+    operations = gpu_trace.read(trace)
+    last = gpu_trace.last_steps(operations, 4)
+    assert [op.name for op in last] == ["first", "second"] * 2
+    assert gpu_trace.busy_time(last) == 120
+    table = gpu_trace.summary(operations, 4)
+    assert "gaps 25.0%; 2.0 operations" in table
+    assert "host" not in table
+    assert gpu_trace.summary([], 4) == "no kernels were run"
+
+
 def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
     build = tmp_path / "build"
     for command in (
