@@ -14,8 +14,8 @@
 // turn adds to the element that it selects; the time is the source's size times
 // the window's. Else on a GPU: a first kernel says of each window which element
 // it selects; then each element of the result looks through the windows that it
-// is in, so that no two threads write to one element. The time of both is the
-// size of what they make times the window's.
+// is in, so that no two threads write to one element. The time is the source's
+// size times the window's, and the result's times the windows that overlap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ struct SelectAndScatterToKernel
                 : 1,
         [&](KernelBuilder &k) -> LogicalResult {
           if (blocks)
-            return collectEach(k, op, reducer, window, sizes, number);
+            return collectEach(k, op, reducer, window, number);
           auto over = [&](ArrayRef<int64_t> shape,
                           function_ref<void(ValueRange)> body) {
             if (split)
@@ -257,36 +257,40 @@ struct SelectAndScatterToKernel
         });
   }
 
-  /// For each element of the result, in order, the windows that may select it.
+  /// For each element of the result, in order, the windows that it may be in.
   static LogicalResult collectEach(KernelBuilder &k,
                                    stablehlo::SelectAndScatterOp op,
                                    WideReducer &reducer,
-                                   ArrayRef<WindowDim> window,
-                                   ArrayRef<int64_t> sizes, Type number) {
+                                   ArrayRef<WindowDim> window, Type number) {
     auto type = cast<RankedTensorType>(op.getType());
     auto source = cast<RankedTensorType>(op.getSource().getType());
     bool good = true;
+    // Windows that an element can be in.
+    SmallVector<int64_t> most;
+    for (const WindowDim &dim : window)
+      most.push_back(llvm::divideCeil(dim.size, dim.stride));
     overElements(k, type.getShape(), /*blocks=*/true, [&](ValueRange place) {
       Value init = reducer.widen(k.b, k.loc,
                                  k.loadScalar(2, {}, type.getElementType()), 0);
       Value own = getNumber(k, type.getShape(), place, number);
+      // The first of them by dimension; negative ones are very large numbers.
+      SmallVector<Value> first;
+      for (auto [dim, w] : llvm::enumerate(window)) {
+        Value last = k.add(place[dim], k.index(w.low + w.stride - w.size +
+                                               most[dim] * w.stride));
+        first.push_back(
+            k.add(arith::DivUIOp::create(k.b, k.loc, last, k.index(w.stride)),
+                  k.index(-most[dim])));
+      }
       auto visit = [&](ValueRange offset, ValueRange now) {
-        // The later an element is in its window, the earlier is that.
         SmallVector<Value> output;
         Value inside =
             arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
-        auto require = [&](Value condition) {
-          inside = arith::AndIOp::create(k.b, k.loc, inside, condition);
-        };
-        for (auto [dim, w] : llvm::enumerate(window)) {
-          Value first = k.add(k.add(place[dim], offset[dim]),
-                              k.index(w.low - (w.size - 1)));
-          Value stride = k.index(w.stride);
-          require(k.inside(first, source.getDimSize(dim) * w.stride));
-          require(k.compare(arith::CmpIPredicate::eq,
-                            arith::RemUIOp::create(k.b, k.loc, first, stride),
-                            k.index(0)));
-          output.push_back(arith::DivUIOp::create(k.b, k.loc, first, stride));
+        for (auto [dim, from] : llvm::enumerate(first)) {
+          output.push_back(k.add(from, offset[dim]));
+          inside = arith::AndIOp::create(
+              k.b, k.loc, inside,
+              k.inside(output.back(), source.getDimSize(dim)));
         }
         auto branch = scf::IfOp::create(k.b, k.loc, now.getTypes(), inside,
                                         /*withElseRegion=*/true);
@@ -304,7 +308,7 @@ struct SelectAndScatterToKernel
                 .getResult());
         return SmallVector<Value>(branch.getResults());
       };
-      k.store(carryNest(k, sizes, init, visit)[0], 3, place);
+      k.store(carryNest(k, most, init, visit)[0], 3, place);
     });
     return success(good);
   }
