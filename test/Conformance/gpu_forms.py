@@ -139,6 +139,21 @@ def wide(arrays):
     yield y, y.astype(jnp.float32)
 
 
+def columns(arrays):
+    """Sums of columns, of which a thread has several neighbouring ones: blocks
+    and chunks that are not full, several sums of what is also stored."""
+    for rows, count in (6000, 200), (20000, 64):
+        places = jnp.arange(rows * count, dtype=jnp.int32).reshape(rows, count)
+        x = lax.optimization_barrier(
+            ((places + arrays[0][1][0, 0]) % 7 - 3).astype(jnp.bfloat16)
+        )
+        y = lax.optimization_barrier((places % 5 - 1).astype(jnp.float32))
+        masked = jnp.where(x > 0, y, 0)
+        shift = y[0] + 1
+        yield masked, masked.sum(0), (masked * (x - shift)).sum(0)
+        yield x.sum(0, dtype=jnp.float32), (x * x).max(0)
+
+
 def linked(arrays):
     """Scatters by several operations, of which one element takes many."""
     for _, y, _ in arrays[-3:]:
@@ -149,6 +164,7 @@ def linked(arrays):
 
 def program(arrays):
     forms = (sorts, running, windows, scatters, reductions, joined, wide)
+    forms += (columns,)
     return [list(form(arrays)) for form in forms]
 
 
