@@ -5,6 +5,7 @@ import functools
 import operator
 import pathlib
 import pickle
+import sys
 import warnings
 import weakref
 
@@ -264,7 +265,26 @@ def test_every_member_is_defined_or_forwarded():
         for name in dir(array_module.ArrayImpl)
         if not hasattr(wh.Array, name)
     }
-    assert missing <= {"__del__"}
+    assert missing <= {"__del__", "__release_buffer__"}
+
+
+def test_numpy_reads_elements_without_jax(monkeypatch):
+    array = results()["array"]
+    monkeypatch.delattr(wh.Array, "__jax_array__")
+    for read in (np.asarray(array), np.array(array)):
+        np.testing.assert_array_equal(read, RAMP)
+    buffer = array.__buffer__(0)
+    np.testing.assert_array_equal(buffer, RAMP)
+    assert buffer.readonly
+    # Lent again and again, and given back, without a message of Python's.
+    if sys.version_info >= (3, 12):
+        lost = []
+        monkeypatch.setattr(sys, "unraisablehook", lost.append)
+        for _ in range(3):
+            np.testing.assert_array_equal(memoryview(array), RAMP)
+        assert not lost
+    with pytest.raises(TypeError, match="keys are no buffers"):
+        results()["key"].__buffer__(0)
 
 
 def test_it_is_a_jax_array_and_others_are_none_of_it():

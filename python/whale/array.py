@@ -379,6 +379,14 @@ class Array(jax.Array):
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """The elements in place, read-only: from Python 3.12."""
+        del flags
+        if self.kind.key is not None:
+            raise TypeError("typed PRNG keys are no buffers")
+        # NumPy's, which gives it back: the gathered value lends none for us.
+        return memoryview(self._value)
+
     # Training loops read a loss in every step: a number takes no array of JAX.
 
     def _number(self) -> Any:
@@ -494,7 +502,7 @@ def _default_device() -> Any:
 # What each class has of its own.
 _OWN = frozenset(
     "__annotations__ __del__ __dict__ __doc__ __module__ __numpy_dtype__ "
-    "__slots__ __weakref__".split()
+    "__release_buffer__ __slots__ __weakref__".split()
 )
 # What `object` has too, and arrays otherwise.
 _OTHERWISE = frozenset(
@@ -505,7 +513,7 @@ _OTHERWISE = frozenset(
 def forwarded_members() -> set[str]:
     """The names of an array that `Array` takes from its gathered value."""
     names = {*dir(jax.Array), *dir(ArrayImpl)} - {*dir(object)} - _OWN
-    return (names | _OTHERWISE) - set(_DEFINED)
+    return (names | _OTHERWISE) - _DEFINED
 
 
 def _forward(name: str, member: Any) -> Any:
