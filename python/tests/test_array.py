@@ -414,8 +414,8 @@ def test_a_jax_that_lacks_a_table_is_an_error(monkeypatch, name):
 def test_other_versions_of_jax():
     with pytest.raises(ImportError, match="jax 0.7.1 is too old: .* 0.7.2 to"):
         versions.check((0, 7, 1))
-    with pytest.warns(UserWarning, match="to 0.10, and this is 0.11.0"):
-        versions.check((0, 11, 0))
+    with pytest.warns(UserWarning, match="to 0.11, and this is 0.12.0"):
+        versions.check((0, 12, 0))
     versions.check()
 
 

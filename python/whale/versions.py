@@ -8,7 +8,7 @@ import jax
 
 # What scripts/test-jax-versions has run with, and pyproject.toml allows: from
 # this release to the last one of this minor version.
-OLDEST, NEWEST = (0, 7, 2), (0, 10)
+OLDEST, NEWEST = (0, 7, 2), (0, 11)
 RANGE = f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
 
 
