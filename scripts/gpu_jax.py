@@ -4,8 +4,8 @@
 
 Compiles and runs a step of a model of gpu_models.py and says so; then, for each
 number of steps that it reads, it says the seconds that so many take, and the
-most memory so far. State is donated, and each step gets what the last one gives. The state is that of the
-file INPUTS, as for Whale.
+most memory so far. State is donated, and each step gets what the last one
+gives. The state is that of the file INPUTS, as for Whale.
 """
 
 from __future__ import annotations

@@ -75,13 +75,14 @@ def abstract_state(model: models.Workload) -> tuple[Any, Any]:
 
 def use_attention(implementation: str) -> None:
     """Gives the GPT JAX's fused attention in the place of einsums."""
+    fused: Any = jax.nn.dot_product_attention
 
     def attention(params: Any, x: jax.Array) -> jax.Array:
         query, key, value = jax.numpy.einsum(
             "btd,dnhk->nbthk", x, params["qkv"]
         )
-        mixed = jax.nn.dot_product_attention(
-            *(query, key, value), is_causal=True, implementation=implementation
+        mixed = fused(
+            query, key, value, is_causal=True, implementation=implementation
         )
         return jax.numpy.einsum("bthk,hkd->btd", mixed, params["out"])
 

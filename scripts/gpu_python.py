@@ -91,6 +91,7 @@ def main() -> None:
     import gpu_cases
     import numpy as np
     import tensor_files
+
     import whale as wh
 
     step = wh.load(program)

@@ -37,8 +37,16 @@ def read(path: pathlib.Path) -> list[Operation]:
     """The operations of a trace in the order in which they began."""
     operations = []
     for line in path.read_text().splitlines():
-        *numbers, name = line.split("\t", 6)
-        operations.append(Operation(*map(int, numbers), name=name))
+        begin, end, stream, registers, threads, blocks, name = line.split(
+            "\t", 6
+        )
+        operations.append(
+            Operation(
+                *(int(begin), int(end), int(stream), int(registers)),
+                *(int(threads), int(blocks)),
+                name,
+            )
+        )
     return sorted(operations, key=lambda operation: operation.begin)
 
 

@@ -385,7 +385,8 @@ class Array(jax.Array):
         if self.kind.key is not None:
             raise TypeError("typed PRNG keys are no buffers")
         # NumPy's, which gives it back: the gathered value lends none for us.
-        return memoryview(self._value)
+        value: Any = self._value
+        return memoryview(value)
 
     # Training loops read a loss in every step: a number takes no array of JAX.
 

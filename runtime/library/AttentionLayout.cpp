@@ -178,9 +178,9 @@ AttentionLayout::AttentionLayout(const LibraryRequest &request,
       if (key.heads[i] == 0 && value.heads[i] == 0)
         shared += reader.heads[i];
     auto it = config.find("key_result");
-    bool isSum = it != config.end() && it->is_string() &&
-                 it->get<std::string>().find_first_of(shared) ==
-                     std::string::npos;
+    bool isSum =
+        it != config.end() && it->is_string() &&
+        it->get<std::string>().find_first_of(shared) == std::string::npos;
     std::string all = reader.heads;
     if (isSum)
       std::erase_if(all, [&](char letter) {

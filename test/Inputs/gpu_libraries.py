@@ -6,6 +6,7 @@ Of factorizations that are not unique, as vectors may be reversed, the results
 are what they are the factors of.
 """
 
+import functools
 import os
 import sys
 
@@ -57,24 +58,26 @@ CONVOLUTIONS = [
 ]  # fmt: skip
 
 
+def convolve(image, window, parameters):
+    _, _, order, strides, padding, dilation, groups = parameters
+    image_order, filter_order = order.split()
+    return jax.lax.conv_general_dilated(
+        image,
+        window,
+        strides,
+        padding,
+        rhs_dilation=dilation,
+        dimension_numbers=(image_order, filter_order, image_order),
+        feature_group_count=groups,
+    )
+
+
 def convolutions(dtype, images, filters):
     for image, window, parameters in zip(images, filters, CONVOLUTIONS):
-        _, _, order, strides, padding, dilation, groups = parameters
-        image_order, filter_order = order.split()
-
-        def convolve(image, window):
-            return jax.lax.conv_general_dilated(
-                image,
-                window,
-                strides,
-                padding,
-                rhs_dilation=dilation,
-                dimension_numbers=(image_order, filter_order, image_order),
-                feature_group_count=groups,
-            )
-
         result, back = jax.vjp(
-            convolve, image.astype(dtype), window.astype(dtype)
+            functools.partial(convolve, parameters=parameters),
+            image.astype(dtype),
+            window.astype(dtype),
         )
         yield result
         yield back(result)

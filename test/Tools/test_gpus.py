@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_gpus_and_processors(tmp_path: pathlib.Path, strategy: str) -> None:
     )
     manifest = json.loads((program / "manifest.json").read_text())
     assert [code["arch"] for code in manifest["gpu"]] == ["sm_80", "sm_90"]
-    capabilities = {"WHALE_TEST_CUDA_CAPABILITIES": "80,90"}
+    capabilities: dict[str, Any] = {"WHALE_TEST_CUDA_CAPABILITIES": "80,90"}
     one = run(
         *(program, "threads", "--steps=3"), WHALE_TEST_CUDA="3", **capabilities
     )
