@@ -196,7 +196,6 @@ def test_ulps(
     assert gpu_cases.ulps([actual], [wanted], is_near_one) == ulps
 
 
-@pytest.mark.long
 def test_gaps_of_a_trace(tmp_path: pathlib.Path) -> None:
     """The last two of four steps count, and no copies behind them."""
     lines = ["1000\t9000\t15\t0\t0\t64\tcopy to GPU"]
@@ -220,6 +219,7 @@ def test_gaps_of_a_trace(tmp_path: pathlib.Path) -> None:
     assert gpu_trace.summary([], 4) == "no kernels were run"
 
 
+@pytest.mark.long
 def test_runtime_without_host_libraries(tmp_path: pathlib.Path) -> None:
     build = tmp_path / "build"
     for command in (
