@@ -105,6 +105,11 @@ def test_python_that_crashes(
 ) -> None:
     copy = shutil.copytree(bundle, tmp_path / "whale-gpu")
     script = copy / "source/scripts/gpu_python.py"
+    debugger = tmp_path / "bin/gdb"
+    debugger.parent.mkdir()
+    debugger.write_text('#!/bin/sh\necho "#0  f ()"; echo "$@"\n')
+    debugger.chmod(0o755)
+    path = f"{debugger.parent}:{os.environ['PATH']}"
     for line, said in (
         (
             "import ctypes; ctypes.string_at(1)",
@@ -115,9 +120,14 @@ def test_python_that_crashes(
     ):
         text = "import warnings; warnings.warn('Whale was tested with jax')\n"
         script.write_text(text + line)
-        result = check(copy, "--only=python")
+        result = check(copy, "--only=python", PATH=path)
         assert result.returncode == 1
         assert re.search(f"^WRONG  lstm: {said}", result.stdout, re.M), line
+        # Where a signal ended it, natively, and what does not crash.
+        stack = rf"^{debugger}:\n#0  f \(\)\n.* --args .*{script} .*\n"
+        alone = "the extension alone: loads it\n"
+        found = re.search(stack + alone, result.stdout, re.M)
+        assert bool(found) == ("SIGSEGV" in said), result.stdout
 
 
 def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
