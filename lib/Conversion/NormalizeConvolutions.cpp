@@ -9,12 +9,13 @@
 
 #include "Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/ProgramFormat/Products.h"
 
-#include <numeric>
+#include <algorithm>
 
 namespace whale {
 #define GEN_PASS_DEF_NORMALIZECONVOLUTIONS
@@ -73,21 +74,12 @@ static format::Convolution describe(stablehlo::ConvolutionOp op) {
   return result;
 }
 
-static bool isIdentity(const Order &order) { return llvm::is_sorted(order); }
-
-static Order invert(const Order &order) {
-  Order result(order.size());
-  for (auto [to, from] : llvm::enumerate(order))
-    result[from] = static_cast<int64_t>(to);
-  return result;
-}
-
 /// Whether the spatial dimensions of the order, which has channels last, are
 /// behind the others: channels come first.
 static bool isChannelsFirst(const Order &order) {
   Order first = order;
   std::rotate(first.begin() + 1, first.end() - 1, first.end());
-  return isIdentity(first);
+  return isIdentityPermutation(first);
 }
 
 /// Pattern: conv(x) padded by 2 and 3 -> conv(pad(x) behind) padded by 2 and 2
@@ -146,28 +138,31 @@ static stablehlo::ConvolutionOp padEvenly(IRRewriter &rewriter,
   return padded;
 }
 
+static RankedTensorType permute(RankedTensorType type,
+                                ArrayRef<int64_t> order) {
+  return type.clone(applyPermutation(type.getShape(), order));
+}
+
 static void reorder(IRRewriter &rewriter, stablehlo::ConvolutionOp op) {
   format::Convolution described = describe(op);
   auto [lhs, rhs, out] = format::channelsLastOrder(described);
   bool isRead =
-      (isIdentity(lhs) && isIdentity(rhs) && isIdentity(out)) ||
+      (isIdentityPermutation(lhs) && isIdentityPermutation(rhs) &&
+       isIdentityPermutation(out)) ||
       (isChannelsFirst(lhs) && isChannelsFirst(rhs) && isChannelsFirst(out));
   if (isRead)
     return;
   rewriter.setInsertionPointAfter(op);
-  auto move = [&](Value value, const Order &order) -> Value {
-    if (isIdentity(order))
+  auto move = [&](Value value, ArrayRef<int64_t> order) -> Value {
+    if (isIdentityPermutation(order))
       return value;
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape;
-    for (int64_t dim : order)
-      shape.push_back(type.getDimSize(dim));
-    return stablehlo::TransposeOp::create(rewriter, op.getLoc(),
-                                          type.clone(shape), value, order);
+    return stablehlo::TransposeOp::create(
+        rewriter, op.getLoc(),
+        permute(cast<RankedTensorType>(value.getType()), order), value, order);
   };
   // Where each logical dimension is afterwards.
   auto renumber = [](format::Convolution::Dimensions dims, const Order &order) {
-    Order places = invert(order);
+    SmallVector<int64_t> places = invertPermutationVector(order);
     dims.first = places[dims.first];
     dims.second = places[dims.second];
     for (int64_t &dim : dims.spatial)
@@ -177,22 +172,19 @@ static void reorder(IRRewriter &rewriter, stablehlo::ConvolutionOp op) {
   auto input = renumber(described.lhsDims, lhs),
        kernel = renumber(described.rhsDims, rhs),
        output = renumber(described.outDims, out);
-  auto type = cast<RankedTensorType>(op.getType());
-  SmallVector<int64_t> shape;
-  for (int64_t dim : out)
-    shape.push_back(type.getDimSize(dim));
+  auto type = permute(cast<RankedTensorType>(op.getType()), out);
   auto moved = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));
   rewriter.moveOpAfter(moved, op);
   rewriter.setInsertionPoint(moved);
   moved.getLhsMutable().assign(move(op.getLhs(), lhs));
   moved.getRhsMutable().assign(move(op.getRhs(), rhs));
-  moved.getResult().setType(type.clone(shape));
+  moved.getResult().setType(type);
   moved.setDimensionNumbersAttr(stablehlo::ConvDimensionNumbersAttr::get(
       op.getContext(), input.first, input.second, input.spatial, kernel.first,
       kernel.second, kernel.spatial, output.first, output.second,
       output.spatial));
   rewriter.setInsertionPointAfter(moved);
-  rewriter.replaceOp(op, move(moved.getResult(), invert(out)));
+  rewriter.replaceOp(op, move(moved.getResult(), invertPermutationVector(out)));
 }
 
 namespace {

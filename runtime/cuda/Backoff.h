@@ -33,8 +33,8 @@ public:
 
 private:
   static void sleep() {
-    thread_local const int isPrecise = prctl(PR_SET_TIMERSLACK, 1000UL);
-    (void)isPrecise;
+    [[maybe_unused]] thread_local const int status =
+        prctl(PR_SET_TIMERSLACK, 1000UL);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 

@@ -12,20 +12,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "cuda/test/Machine.h"
+#include "CudaScenario.h"
 #include "device/cuda/AttentionGraphs.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/Staging.h"
 #include "whale/ProgramFormat/Attention.h"
-#include "whale/Runtime/LateLibrary.h"
 
 #include <cmath>
-#include <cstring>
 #include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <unistd.h>
 
@@ -276,18 +273,10 @@ TEST(CudaAttention, IsThatOfTheProcessor) {
            causal,
            {"bqhe", "hbqd", "bkhd", "bhke"}},
           random);
-  check(machine,
-        {wide,
-         "bqhd",
-         "bkhd",
-         "bkhe",
-         "bqhe",
-         "bhq",
-         0,
-         {"bqhe", "bqhd", "bkhd", "bkhe"},
-         1 << 30,
-         true},
-        random);
+  Problem gradient{wide,   "bqhd", "bkhd", "bkhe",
+                   "bqhe", "bhq",  0,      {"bqhe", "bqhd", "bkhd", "bkhe"}};
+  gradient.isPacked = true;
+  check(machine, gradient, random);
   // Heads that share keys add up their cotangents.
   grouped['k'] = 128;
   for (bool isShared : {false, true})
@@ -300,18 +289,11 @@ TEST(CudaAttention, IsThatOfTheProcessor) {
                : std::vector<std::string>{"bqhne", "bhnqd", "hbkd", "bkhe"}},
           random);
   // A sample at a time, and a head at a time.
-  for (int64_t heads : {4, 1})
-    check(machine,
-          {wide,
-           "bqhd",
-           "bkhd",
-           "bkhe",
-           "bqhe",
-           "bhq",
-           0,
-           {"bqhe", "bqhd", "bkhd", "bkhe"},
-           (1 << 20) + heads * 128 * 128 * 2},
-          random);
+  gradient.isPacked = false;
+  for (int64_t heads : {4, 1}) {
+    gradient.mostWorkspace = (1 << 20) + heads * 128 * 128 * 2;
+    check(machine, gradient, random);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -353,49 +335,14 @@ void openDriver() {
   fs::remove(library);
 }
 
-/// What cuDNN asks of a device, as GPUs of an architecture would answer.
-std::string propertiesOf(int capability) {
-  nlohmann::json json = {{"maxGridSize", {2147483647, 65535, 65535}},
-                         {"maxBlockSize", {1024, 1024, 64}},
-                         {"regsPerBlock", 65536},
-                         {"multiProcessorCount", 108},
-                         {"warpSize", 32},
-                         {"maxSharedMemoryPerBlock", 49152},
-                         {"reservedSharedMemoryPerBlock", 1024},
-                         {"maxRegistersPerSM", 65536},
-                         {"maxCtasPerSM", 32},
-                         {"maxThreadsPerBlock", 1024},
-                         {"maxThreadsPerSM", 2048},
-                         {"pciDeviceId", 0},
-                         {"isTccDriver", 0},
-                         {"supportCoopLaunch", 1},
-                         {"totalGlobalMem", 80000000000},
-                         {"smClockRateKHz", 1410000},
-                         {"memClockRateKHz", 1593000},
-                         {"l2CacheSize", 41943040},
-                         {"cudaDeviceId", 0},
-                         {"deviceVer", capability * 10},
-                         {"driverVer", 13000},
-                         {"deviceName", "a GPU that is not there"}};
-  int64_t shared = capability >= 90   ? 232448
-                   : capability >= 80 ? 166912
-                                      : 65536;
-  json["maxSharedMemoryPerBlockOptin"] = shared;
-  json["maxSharedMemoryPerSM"] = shared + 1024;
-  return json.dump();
-}
-
 /// cuDNN has deterministic plans for what it is said to have, and for nothing
 /// that an architecture is said not to have.
 TEST(CudaAttention, HasPlansOfTheRealLibrary) {
-  std::unique_ptr<cuda::Dnn> dnn;
-  try {
-    dnn = cuda::openDnnFrom(libraryDirectories());
-  } catch (const Error &error) {
-    GTEST_SKIP() << error.what();
-  }
-  if (dnn->getVersion.function() < 91000)
-    GTEST_SKIP() << "cuDNN has no such attention before version 9.10";
+  // It has no such attention before that version.
+  std::string why;
+  std::unique_ptr<cuda::Dnn> dnn = openRealDnn(91000, why);
+  if (!dnn)
+    GTEST_SKIP() << why;
   openDriver();
   struct Kind {
     int capability;

@@ -12,13 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CudaScenario.h"
 #include "RandomConvolution.h"
-#include "TransportScenario.h"
-#include "cuda/test/Machine.h"
 #include "device/cuda/Convolutions.h"
-#include "device/cuda/CudaDevice.h"
 
-#include <cstring>
 #include <deque>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -30,40 +27,14 @@ using cuda::DnnConvolution;
 using cuda::test::Machine;
 using Floats = std::vector<float>;
 
-std::shared_ptr<Buffer> makeBuffer(const Floats &numbers) {
-  auto buffer =
-      Buffer::allocate(static_cast<int64_t>(numbers.size() * sizeof(float)));
-  std::memcpy(buffer->data.get(), numbers.data(),
-              numbers.size() * sizeof(float));
-  return buffer;
-}
-
-std::unique_ptr<Device> makeGpu(Machine &machine) {
-  auto device = createCudaDevice(
-      std::make_shared<cuda::Gpu>(machine.libraries(), 0), programOf(1, {}),
-      [](const KernelLaunch &) { return GpuKernel(); }, nullptr, 0, {});
-  device->attachThread();
-  return device;
-}
-
 Floats convolve(Device &device, Convolution &op, const Floats &lhs,
                 const Floats &rhs) {
   op.rhs = 1;
   op.out = 2;
-  std::shared_ptr<Buffer> buffers[] = {
-      makeBuffer(lhs), makeBuffer(rhs),
-      makeBuffer(Floats(static_cast<size_t>(elementCount(op.outShape)), 7))};
-  Region regions[] = {{buffers[0].get(), 0, true, false},
-                      {buffers[1].get(), 0, true, false},
-                      {buffers[2].get(), 0}};
-  BufferTable table;
-  device.reset();
-  device.bind(table, regions);
-  device.convolution(Queue::Compute, op, table);
-  device.finish();
-  device.bind(table, {});
-  const auto *data = static_cast<const float *>(buffers[2]->data.get());
-  return {data, data + elementCount(op.outShape)};
+  Floats out(static_cast<size_t>(elementCount(op.outShape)), 7);
+  return computeOn(device, lhs, rhs, out, [&](const BufferTable &table) {
+    device.convolution(Queue::Compute, op, table);
+  });
 }
 
 /// With each operand's and the result's dimensions in the order in which cuDNN
@@ -195,29 +166,14 @@ TEST(CudaConvolution, AreInTf32OnlyWhereTheyMayBe) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
-/// What cuDNN asks of a device, as an H200 answers.
-constexpr const char *h200 = R"({"maxGridSize": [2147483647, 65535, 65535],
-  "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
-  "multiProcessorCount": 132, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
-  "maxSharedMemoryPerBlockOptin": 232448, "maxSharedMemoryPerSM": 233472,
-  "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536,
-  "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048,
-  "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1,
-  "totalGlobalMem": 150000000000, "smClockRateKHz": 1980000,
-  "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "cudaDeviceId": 0,
-  "deviceVer": 900, "driverVer": 13000, "deviceName": "NVIDIA H200"})";
-
 /// The convolutions of a ResNet, and their gradients, have deterministic plans
 /// of modest workspace, exact ones in f32 too.
 TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
-  std::unique_ptr<cuda::Dnn> dnn;
-  try {
-    dnn = cuda::openDnnFrom(libraryDirectories());
-  } catch (const Error &error) {
-    GTEST_SKIP() << error.what();
-  }
-  if (dnn->getVersion.function() < 90800)
-    GTEST_SKIP() << "cuDNN makes no plans without a GPU before version 9.8";
+  // It makes no plans without a GPU before that version.
+  std::string why;
+  std::unique_ptr<cuda::Dnn> dnn = openRealDnn(90800, why);
+  if (!dnn)
+    GTEST_SKIP() << why;
   constexpr int64_t most = int64_t(1) << 30;
   for (DType dtype : {DType::F32, DType::BF16})
     for (auto [extent, kernel, stride, channels, outputs] :
@@ -240,8 +196,8 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
         op.lhsType = op.rhsType = op.outType = dtype;
         auto described = cuda::describeForDnn(op);
         ASSERT_TRUE(described);
-        auto plan =
-            cuda::findConvolutionPlan(*dnn, *described, {nullptr, h200}, most);
+        auto plan = cuda::findConvolutionPlan(*dnn, *described,
+                                              {nullptr, propertiesOf()}, most);
         ASSERT_TRUE(plan) << name(dtype) << " " << extent << " " << kernel
                           << " " << int(described->kind);
         EXPECT_LE(plan->workspaceBytes(), most);

@@ -11,12 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TransportScenario.h"
-#include "cuda/test/Machine.h"
-#include "device/cuda/CudaDevice.h"
+#include "CudaScenario.h"
 #include "device/cuda/Products.h"
 
-#include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -89,39 +86,17 @@ Case makeCase(std::mt19937 &random) {
   return result;
 }
 
-std::shared_ptr<Buffer> makeBuffer(const Bytes &bytes) {
-  auto buffer = Buffer::allocate(static_cast<int64_t>(bytes.size()));
-  std::memcpy(buffer->data.get(), bytes.data(), bytes.size());
-  return buffer;
-}
-
 /// What a device makes of `out`.
 Bytes multiply(Device &device, const Matmul &op, const Bytes &lhs,
                const Bytes &rhs, const Bytes &out) {
-  std::shared_ptr<Buffer> buffers[] = {makeBuffer(lhs), makeBuffer(rhs),
-                                       makeBuffer(out)};
-  Region regions[] = {{buffers[0].get(), 0, true, false},
-                      {buffers[1].get(), 0, true, false},
-                      {buffers[2].get(), 0}};
-  BufferTable table;
-  device.reset();
-  device.bind(table, regions);
-  device.matmul(Queue::Compute, op, table);
-  device.finish();
-  device.bind(table, {});
-  auto *data = static_cast<uint8_t *>(buffers[2]->data.get());
-  return Bytes(data, data + buffers[2]->bytes);
+  return computeOn(device, lhs, rhs, out, [&](const BufferTable &table) {
+    device.matmul(Queue::Compute, op, table);
+  });
 }
 
 TEST(CudaProducts, AreThoseOfTheProcessor) {
   Machine machine({});
-  format::Program program = programOf(1, {});
-  auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
-  auto gpu =
-      createCudaDevice(std::make_shared<cuda::Gpu>(machine.libraries(), 0),
-                       program, noKernels, nullptr, 0, {});
-  auto cpu = createCpuDevice(1);
-  gpu->attachThread();
+  auto gpu = makeGpu(machine), cpu = createCpuDevice(1);
   cpu->attachThread();
   std::mt19937 random(11);
   int64_t forBlas = 0;
@@ -151,10 +126,7 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
 /// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.
 TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
   Machine machine({});
-  auto device = createCudaDevice(
-      std::make_shared<cuda::Gpu>(machine.libraries(), 0), programOf(1, {}),
-      [](const KernelLaunch &) { return GpuKernel(); }, nullptr, 0, {});
-  device->attachThread();
+  auto device = makeGpu(machine);
   Matmul exact;
   exact.lhsType = exact.rhsType = exact.outType = DType::F32;
   exact.m = exact.n = exact.k = 1;

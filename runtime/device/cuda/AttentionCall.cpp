@@ -75,12 +75,10 @@ struct AttentionPart {
 
 /// There is no plan for what the compiler has left to cuDNN.
 [[noreturn]] static void fail(const Dnn &dnn) {
-  char text[512] = {};
-  dnn.getLastError.function(text, sizeof(text));
   size_t version = dnn.getVersion.function();
   throw Error("cuDNN " + std::to_string(version / 10000) + "." +
               std::to_string(version / 100 % 100) +
-              " has no plan for attention (" + text +
+              " has no plan for attention (" + lastErrorOf(dnn) +
               "): it takes version 9.10 or later, which compiles kernels with "
               "libnvrtc (package cuda-nvrtc-13-x or cuda-nvrtc-12-x, or the "
               "Python package nvidia-cuda-nvrtc or nvidia-cuda-nvrtc-cu12); a "

@@ -21,13 +21,16 @@
 
 namespace whale::runtime::cuda {
 
-void DnnGraph::check(const char *function, DnnStatus status) const {
-  if (!status)
-    return;
+std::string lastErrorOf(const Dnn &dnn) {
   char text[512] = {};
-  dnn->getLastError.function(text, sizeof(text));
-  throw Error(std::string("cuDNN: ") + function + ": " +
-              dnn->getErrorString.function(status) + " " + text);
+  dnn.getLastError.function(text, sizeof(text));
+  return text;
+}
+
+void DnnGraph::check(const char *function, DnnStatus status) const {
+  if (status)
+    throw Error(std::string("cuDNN: ") + function + ": " +
+                dnn->getErrorString.function(status) + " " + lastErrorOf(*dnn));
 }
 
 DnnObject DnnGraph::create(int type) {

@@ -18,6 +18,9 @@
 
 namespace whale::runtime::cuda {
 
+/// What cuDNN says of what it refused last in this thread.
+std::string lastErrorOf(const Dnn &dnn);
+
 /// A descriptor, destroyed with the last who knows it.
 using DnnObject = std::shared_ptr<void>;
 
