@@ -69,11 +69,15 @@ def build(extension: pathlib.Path) -> None:
         with concurrent.futures.ThreadPoolExecutor() as pool:
             objects = list(pool.map(make_object, sources))
         archives = map(str, LIBRARIES.glob("*.a"))
+        # Nothing of the archives may be shared with what the process has
+        # loaded: where there is a static libstdc++ alone, two of them in one
+        # process would have one set of facets' numbers.
         others = map(str, LIBRARIES.glob("*.so.*"))
         subprocess.run(
             [COMPILER, "-shared", "-o", str(extension), *objects]
             + ["-Wl,--start-group", *archives, "-Wl,--end-group", *others]
-            + ["-ldl", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"],
+            + ["-ldl", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
+            + ["-Wl,--exclude-libs,ALL"],
             check=True,
         )
 

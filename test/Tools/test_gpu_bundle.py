@@ -264,8 +264,17 @@ func.func @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {
 
     # The tests, and the extension that is built anew, find no driver here.
     bundle = make(tmp_path, "--cases=lstm", f"--whale-run={tool}")
+    compiler = tmp_path / "c++"
+    compiler.write_text('#!/bin/sh\nexec c++ -static-libstdc++ "$@"\n')
+    compiler.chmod(0o755)
     for section in "conformance", "python":
-        result = check(bundle, f"--only={section}")
+        result = check(bundle, f"--only={section}", CXX=str(compiler))
         assert result.returncode == 1
         assert "libcuda.so.1 cannot be opened" in result.stdout
-    assert list(bundle.glob("source/python/whale/_whale*.so"))
+
+    # A process that has libstdc++ shares nothing with that of the extension.
+    (extension,) = bundle.glob("source/python/whale/_whale*.so")
+    listing = ["nm", "--dynamic", "--defined-only", extension]
+    symbols = subprocess.run(listing, capture_output=True, text=True).stdout
+    assert "PyInit__whale" in symbols
+    assert "num_put" not in symbols
