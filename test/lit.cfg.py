@@ -28,6 +28,10 @@ if any(
     for major in (12, 13)
 ):
     config.available_features.add("nvjitlink")
+ranges = os.path.join(config.whale_binary_dir, "unittests/libPrintRanges.so")
+if os.path.exists(ranges):
+    config.available_features.add("nvtx")
+    config.substitutions.append(("%ranges", ranges))
 # The emulator links the toolkit's functions, too.
 if any(
     os.path.exists(os.path.join(place, "libdevice/libdevice.10.bc"))

@@ -19,6 +19,8 @@
 
 #include "executor/Executor.h"
 
+#include "executor/ProfilerRange.h"
+
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -183,7 +185,9 @@ void Executor::runRank(int64_t rank, const Step &step) {
   bind(rank, step.arguments, step.results);
   self.slow.begin();
   self.moment.reset();
-  bool isAlike = self.isStraight && !step.trace && step.slowdowns.empty();
+  // A profiler wants to see operations, of which a recorded run has no ranges.
+  bool isAlike = self.isStraight && !step.trace && step.slowdowns.empty() &&
+                 !ProfilerRange::isOn();
   if (isAlike && self.device->repeat(self.buffers)) {
     self.stats.kernelFlops = self.kernelFlops;
     self.stats.productFlops = self.productFlops;
@@ -345,6 +349,9 @@ void Executor::execute(int64_t rank,
       continue;
     }
     ranks[rank].current.store(&instruction, std::memory_order_relaxed);
+    std::optional<ProfilerRange> range;
+    if (ProfilerRange::isOn())
+      range.emplace(instruction);
     Trace::Clock::time_point begin;
     if (isTimed)
       begin = Trace::Clock::now();
