@@ -600,6 +600,7 @@ std::vector<Array> Program::run(std::span<const Array> arguments,
                                 const RunOptions &options) const {
   StepOptions stepOptions = options;
   stepOptions.isProfiled |= options.profile != nullptr;
+  stepOptions.profilesOperations |= options.profile != nullptr;
   Submission submission = submit(arguments, stepOptions, options.trace);
   submission.step->wait(options.interrupted);
   if (options.stats)

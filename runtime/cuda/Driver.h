@@ -79,6 +79,8 @@ struct DeviceId {
   FUNCTION(eventRecord, cuEventRecord, Status(EventHandle, Stream))            \
   FUNCTION(eventQuery, cuEventQuery, Status(EventHandle))                      \
   FUNCTION(eventSynchronize, cuEventSynchronize, Status(EventHandle))          \
+  FUNCTION(eventElapsedTime, cuEventElapsedTime,                               \
+           Status(float *, EventHandle, EventHandle))                          \
   FUNCTION(moduleLoadDataEx, cuModuleLoadDataEx,                               \
            Status(Module *, const void *, unsigned, int *, void **))           \
   FUNCTION(moduleUnload, cuModuleUnload, Status(Module))                       \

@@ -93,9 +93,9 @@ void *Gpu::allocatePinned(int64_t bytes) const {
   return data;
 }
 
-EventHandle Gpu::newEvent() const {
+EventHandle Gpu::newEvent(unsigned flags) const {
   EventHandle event = nullptr;
-  call(driver.eventCreate, &event, unsigned(kEventDisableTiming));
+  call(driver.eventCreate, &event, flags);
   return event;
 }
 

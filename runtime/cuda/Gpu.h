@@ -65,7 +65,7 @@ public:
   Stream stream(Queue queue) const {
     return queue == Queue::Compute ? compute : communication;
   }
-  EventHandle newEvent() const;
+  EventHandle newEvent(unsigned flags = kEventDisableTiming) const;
   void record(EventHandle event, Stream stream) const {
     call(driver.eventRecord, event, stream);
   }

@@ -142,13 +142,25 @@ public:
   virtual bool repeat(const BufferTable &) { return false; }
   /// What is put on the queues until `endRecording` is all of a run of these
   /// buffers, and will be the same in each: a device may record it, which runs
-  /// it as late as then.
-  virtual void beginRecording(const BufferTable &) {}
+  /// it as late as then. Whether it does.
+  virtual bool beginRecording(const BufferTable &) { return false; }
   virtual void endRecording() {}
 
   //===--------------------------------------------------------------------===//
   // Costs
   //===--------------------------------------------------------------------===//
+
+  using Clock = std::chrono::steady_clock;
+  /// Marks, counted from 0, what was put on a queue before; not while a run is
+  /// recorded. The first one may wait for the queues.
+  virtual size_t mark(Queue) {
+    marks.push_back(Clock::now());
+    return marks.size() - 1;
+  }
+  /// When the queues had done what is marked, for which it waits.
+  virtual std::span<const Clock::time_point> timesOfMarks() { return marks; }
+  /// The next mark is number 0.
+  void clearMarks() { marks.clear(); }
 
   /// The least seconds for so much arithmetic (in products of `product`, else
   /// in f32) and so many bytes, at peaks that are measured when first asked
@@ -168,6 +180,8 @@ public:
   virtual std::optional<int64_t> movedTransfers() const { return std::nullopt; }
 
 protected:
+  std::vector<Clock::time_point> marks;
+
   /// For devices alone.
   static std::vector<void *> &addressesOf(BufferTable &table) {
     return table.addresses;

@@ -133,7 +133,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
   auto step = std::make_shared<Step>(
       Step{std::move(arguments), std::move(results), options.trace,
-           options.profile != nullptr, options.slowdowns});
+           options.profile != nullptr, options.profilesOperations,
+           options.slowdowns});
   isInStep = true;
   threads.run(
       [this, step](int64_t i) {
@@ -178,6 +179,9 @@ void Executor::runRank(int64_t rank, const Step &step) {
   if (!step.slowdowns.empty())
     self.slow = SlowRank(step.slowdowns[rank]);
   self.stats = RankStats();
+  self.timed.clear();
+  self.costs.clear();
+  self.device->clearMarks();
   self.spent.clear();
   if (step.isProfiled)
     self.spent.resize(program.boundClassOf(rank).instructionCount);
@@ -186,14 +190,13 @@ void Executor::runRank(int64_t rank, const Step &step) {
   self.slow.begin();
   self.moment.reset();
   // A profiler wants to see operations, of which a recorded run has no ranges.
-  bool isAlike = self.isStraight && !step.trace && step.slowdowns.empty() &&
-                 !ProfilerRange::isOn();
+  bool isAlike = self.isStraight && !step.trace && !step.profilesOperations &&
+                 step.slowdowns.empty() && !ProfilerRange::isOn();
   if (isAlike && self.device->repeat(self.buffers)) {
     self.stats.kernelFlops = self.kernelFlops;
     self.stats.productFlops = self.productFlops;
   } else {
-    if (isAlike)
-      self.device->beginRecording(self.buffers);
+    self.isRecorded = isAlike && self.device->beginRecording(self.buffers);
     execute(rank, program.boundClassOf(rank).instructions, self.buffers);
     if (isAlike)
       self.device->endRecording();
@@ -202,6 +205,7 @@ void Executor::runRank(int64_t rank, const Step &step) {
   }
   self.slow.wait();
   self.device->finish();
+  recordTimes(rank);
   connections.finish(rank);
   self.current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
@@ -336,7 +340,9 @@ void Executor::bind(int64_t rank, const Run &run) {
 void Executor::execute(int64_t rank,
                        const std::vector<Instruction> &instructions,
                        const BufferTable &table) {
-  bool isTimed = ranks[rank].trace || !ranks[rank].spent.empty();
+  bool isTimed = !ranks[rank].isRecorded &&
+                 (ranks[rank].trace || !ranks[rank].spent.empty());
+  Device &device = *ranks[rank].device;
   for (const Instruction &instruction : instructions) {
     if (connections.aborted())
       throw Aborted();
@@ -352,9 +358,10 @@ void Executor::execute(int64_t rank,
     std::optional<ProfilerRange> range;
     if (ProfilerRange::isOn())
       range.emplace(instruction);
-    Trace::Clock::time_point begin;
-    if (isTimed)
-      begin = Trace::Clock::now();
+    // A transfer appears by its wait.
+    bool isMarked =
+        isTimed && !std::holds_alternative<Start>(instruction.operation);
+    size_t begin = isMarked ? device.mark(Queue::Compute) : 0;
     try {
       execute(rank, instruction, table);
     } catch (const Aborted &) {
@@ -365,8 +372,8 @@ void Executor::execute(int64_t rank,
       throw Error("'" + instruction.label + "': " + error.what());
     }
     ranks[rank].executed.fetch_add(1, std::memory_order_relaxed);
-    if (isTimed)
-      record(rank, instruction, begin, Trace::Clock::now());
+    if (isMarked)
+      note(rank, instruction, begin, device.mark(Queue::Compute));
   }
 }
 

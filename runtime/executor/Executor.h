@@ -63,7 +63,7 @@ private:
   struct Step {
     Bindings arguments, results;
     Trace *trace;
-    bool isProfiled;
+    bool isProfiled, profilesOperations;
     std::vector<double> slowdowns;
   };
   /// A transfer from its start to its wait.
@@ -94,11 +94,22 @@ private:
     /// Whether it does the same in each run, no other rank has a part in it,
     /// and it is not too long to be recorded.
     bool isStraight = false;
+    /// Whether this run is recorded, which operations have no times in.
+    bool isRecorded = false;
     /// Of the run that was executed last: what a repeated one does, too.
     double kernelFlops = 0, productFlops = 0;
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
     std::vector<Profile::Spent> spent;
+    /// What was executed in a run with a profile or a trace, and the marks of
+    /// its device before and after it.
+    struct Timed {
+      const Instruction *instruction;
+      size_t begin, end;
+    };
+    std::vector<Timed> timed;
+    /// What they cost, if there is a trace.
+    std::vector<Trace::Cost> costs;
     /// By number.
     std::vector<Transfer> transfers;
     SlowRank slow;
@@ -125,8 +136,11 @@ private:
   double leastSeconds(int64_t rank, const Instruction &instruction);
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
   void addTo(Profile &profile, double seconds) const;
-  void record(int64_t rank, const Instruction &instruction,
-              Trace::Clock::time_point begin, Trace::Clock::time_point end);
+  /// Notes what has been executed between two marks of the rank's device.
+  void note(int64_t rank, const Instruction &instruction, size_t begin,
+            size_t end);
+  /// Adds what was noted to the profile and the trace.
+  void recordTimes(int64_t rank);
   void start(int64_t rank, const Start &start);
   void wait(int64_t rank, const Wait &wait);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,

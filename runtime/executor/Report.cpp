@@ -165,28 +165,49 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   return cost;
 }
 
-void Executor::record(int64_t rank, const Instruction &instruction,
-                      Trace::Clock::time_point begin,
-                      Trace::Clock::time_point end) {
-  // A transfer appears by its wait.
-  if (std::holds_alternative<Start>(instruction.operation))
-    return;
+void Executor::note(int64_t rank, const Instruction &instruction, size_t begin,
+                    size_t end) {
   Rank &self = ranks[rank];
-  const auto *wait = std::get_if<Wait>(&instruction.operation);
   if (!self.spent.empty()) {
     Profile::Spent &spent = self.spent[instruction.number];
     ++spent.count;
-    spent.seconds += std::chrono::duration<double>(end - begin).count();
-    if (wait) {
+    if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
       const Transfer &transfer = self.transfers[wait->transfer];
       spent.seconds += transfer.startSeconds;
       spent.waitedSeconds += transfer.traffic.waitedSeconds;
       spent.linkSeconds += transfer.traffic.linkSeconds;
     }
   }
+  self.timed.push_back({&instruction, begin, end});
   if (self.trace)
-    self.trace->add(rank, instruction.label, costOf(rank, instruction),
-                    wait ? Queue::Communication : Queue::Compute, begin, end);
+    self.costs.push_back(costOf(rank, instruction));
+  constexpr size_t mostNoted = 4096;
+  if (self.timed.size() == mostNoted)
+    recordTimes(rank);
+}
+
+void Executor::recordTimes(int64_t rank) {
+  Rank &self = ranks[rank];
+  if (self.timed.empty())
+    return;
+  std::span<const Device::Clock::time_point> times =
+      self.device->timesOfMarks();
+  for (size_t i = 0; i < self.timed.size(); ++i) {
+    const Instruction &instruction = *self.timed[i].instruction;
+    auto begin = times[self.timed[i].begin], end = times[self.timed[i].end];
+    if (!self.spent.empty())
+      self.spent[instruction.number].seconds +=
+          std::chrono::duration<double>(end - begin).count();
+    if (self.trace)
+      self.trace->add(rank, instruction.label, std::move(self.costs[i]),
+                      std::holds_alternative<Wait>(instruction.operation)
+                          ? Queue::Communication
+                          : Queue::Compute,
+                      begin, end);
+  }
+  self.timed.clear();
+  self.costs.clear();
+  self.device->clearMarks();
 }
 
 } // namespace whale::runtime

@@ -66,6 +66,7 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
     inputs.fill(arguments, step);
     // The first of several steps has caches to fill.
     runOptions.isProfiled = options.profile && (step > 0 || options.steps == 1);
+    runOptions.profilesOperations = runOptions.isProfiled;
     if (!options.trace.empty()) {
       runOptions.stats = &measured.stats;
       runOptions.trace = &measured.trace;

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <iostream>
+#include <thread>
 
 namespace whale::runtime::test {
 namespace {
@@ -151,6 +152,31 @@ TEST(CudaDevice, AKernelThatFaultsIsAnError) {
       });
   EXPECT_SAYS(text, "kernel test: an injected fault");
   EXPECT_SAYS(text, "WHALE_CUDA_SYNCHRONOUS=1");
+}
+
+void sleep(void **, int64_t, int64_t) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+TEST(CudaDevice, MarksHaveTheTimesOfTheGpu) {
+  KernelLaunch launch = {sleep, {0, 1}, 4, 1};
+  auto run = [&](Device &device, BufferTable &table) {
+    // Marks begin anew when they are cleared.
+    for (int round = 0; round < 2; ++round) {
+      device.clearMarks();
+      EXPECT_EQ(device.mark(compute), 0u);
+      device.launch(compute, launch, table);
+      EXPECT_EQ(device.mark(compute), 1u);
+      EXPECT_EQ(device.mark(communication), 2u);
+      auto put = Device::Clock::now();
+      std::span<const Device::Clock::time_point> times = device.timesOfMarks();
+      ASSERT_EQ(times.size(), 3u);
+      EXPECT_GE(times[1] - times[0], std::chrono::microseconds(4900));
+      // The kernel runs when the host waits for its mark.
+      EXPECT_GT(times[1], put);
+    }
+  };
+  EXPECT_EQ(errorOf({}, run), "");
 }
 
 /// What is said of a program with one module.

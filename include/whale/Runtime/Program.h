@@ -71,6 +71,9 @@ struct StepOptions {
   bool donate = true;
   /// Whether StepCosts has a profile.
   bool isProfiled = false;
+  /// Whether each operation must be in it: a run that a device repeats as a
+  /// whole has none.
+  bool profilesOperations = false;
   /// If not empty, how many times longer than its thread works each rank takes
   /// for its instructions, communication apart: at least 1, one for each rank.
   std::vector<double> slowdowns;

@@ -348,13 +348,14 @@ Status graphDestroy(Graph graph) {
   return destroy(&Machine::graphs, graph, "cuGraphDestroy");
 }
 
-Status eventCreate(EventHandle *event, unsigned) {
+Status eventCreate(EventHandle *event, unsigned flags) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
   if (Status status = errorOf(machine, "cuEventCreate"))
     return status;
   *event = newHandle<EventHandle>();
   machine.events[*event] = std::make_unique<EventState>();
+  machine.events[*event]->hasTime = !(flags & kEventDisableTiming);
   return 0;
 }
 Status eventDestroy(EventHandle event) {
@@ -379,6 +380,7 @@ Status eventRecord(EventHandle event, Stream handle) {
   state->stream = stream;
   state->position = stream->put;
   state->clock = now;
+  state->recorded = std::chrono::steady_clock::now();
   return 0;
 }
 Status eventQuery(EventHandle event) {
@@ -409,6 +411,29 @@ Status eventSynchronize(EventHandle event) {
   });
   machine.gpus[own].host.join(state->clock);
   return status;
+}
+Status eventElapsedTime(float *milliseconds, EventHandle begin,
+                        EventHandle end) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  if (Status status = errorOf(machine, "cuEventElapsedTime"))
+    return status;
+  std::array<std::chrono::steady_clock::time_point, 2> times;
+  for (EventHandle event : {begin, end}) {
+    EventState *state =
+        find(machine, machine.events, event, "cuEventElapsedTime");
+    if (!state || !state->stream || !state->hasTime)
+      return kInvalidHandle;
+    if (state->stream->done < state->position)
+      return kNotReady;
+    auto &time = times[event == end];
+    time = state->recorded;
+    if (state->position > 0)
+      time = std::max(time, state->stream->ends[state->position - 1]);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
+  return 0;
 }
 
 } // namespace

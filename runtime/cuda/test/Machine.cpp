@@ -172,15 +172,15 @@ void Machine::run(StreamState &stream) {
   stream.operations.pop_front();
   ++stream.done;
   notify();
-  if (!operation.run || gpus[stream.gpu].error)
-    return;
   try {
-    operation.run();
+    if (operation.run && !gpus[stream.gpu].error)
+      operation.run();
   } catch (const std::exception &error) {
     fault(stream.gpu, operation.what + ": " + error.what(), kLaunchFailed);
   }
   if (std::optional<std::string> what = takeEmulatorFault())
     fault(stream.gpu, *what, kLaunchFailed);
+  stream.ends.push_back(std::chrono::steady_clock::now());
 }
 
 /// Whether its next operation can run.

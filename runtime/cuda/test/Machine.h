@@ -38,6 +38,7 @@
 #include "program/BoundProgram.h"
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -110,6 +111,8 @@ struct StreamState {
   size_t number = 0;
   std::deque<Operation> operations;
   int64_t put = 0, done = 0;
+  /// When each of those that are done was.
+  std::vector<std::chrono::steady_clock::time_point> ends;
   Clock clock;
   /// Set while it is captured.
   std::unique_ptr<std::vector<Operation>> captured;
@@ -119,6 +122,8 @@ struct EventState {
   const StreamState *stream = nullptr;
   int64_t position = 0;
   Clock clock;
+  bool hasTime = false;
+  std::chrono::steady_clock::time_point recorded = {};
 };
 
 struct GpuState {

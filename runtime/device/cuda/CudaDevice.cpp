@@ -87,6 +87,7 @@ CudaDevice::~CudaDevice() {
       if (event)
         gpu->driver.eventDestroy.function(event);
   gpu->driver.eventDestroy.function(broughtThere);
+  gpuMarks.reset();
   products.clear();
   gpu->blas.destroy.function(blas);
 }
@@ -310,7 +311,7 @@ bool CudaDevice::repeat(const BufferTable &table) {
 
 /// Records a run if one with these addresses has shown that nothing of it is
 /// for the processor.
-void CudaDevice::beginRecording(const BufferTable &table) {
+bool CudaDevice::beginRecording(const BufferTable &table) {
   constexpr size_t mostRuns = 8;
   // Addresses that change again and again are not worth it.
   constexpr int64_t mostRecordings = 32;
@@ -326,13 +327,14 @@ void CudaDevice::beginRecording(const BufferTable &table) {
     runs.pop_back();
   }
   if (!canRecord)
-    return;
+    return false;
   prepare();
   // After an error another thread may end it, which only this mode allows.
   gpu->call(gpu->driver.streamBeginCapture, gpu->compute,
             cuda::kCaptureRelaxed);
   isRecording = true;
   ++recordings;
+  return true;
 }
 
 void CudaDevice::endRecording() {
@@ -347,6 +349,24 @@ void CudaDevice::endRecording() {
   gpu->driver.graphDestroy.function(made);
   gpu->check(gpu->driver.graphInstantiate.symbol, status);
   gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+size_t CudaDevice::mark(Queue queue) {
+  prepare();
+  if (!gpuMarks)
+    gpuMarks.emplace(gpu);
+  gpuMarks->put(marks.size(), gpu->stream(queue));
+  return Device::mark(queue);
+}
+
+std::span<const Device::Clock::time_point> CudaDevice::timesOfMarks() {
+  if (gpuMarks)
+    gpuMarks->read(marks);
+  return marks;
 }
 
 std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const Gpu> gpu,

@@ -19,6 +19,7 @@
 
 #include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
+#include "device/cuda/Marks.h"
 #include "device/cuda/Mirrors.h"
 #include "device/cuda/Products.h"
 #include "device/cuda/Transfers.h"
@@ -77,9 +78,11 @@ public:
   Traffic waitFor(Queue queue, int64_t transfer) override;
 
   bool repeat(const BufferTable &table) override;
-  void beginRecording(const BufferTable &table) override;
+  bool beginRecording(const BufferTable &table) override;
   void endRecording() override;
 
+  size_t mark(Queue queue) override;
+  std::span<const Clock::time_point> timesOfMarks() override;
   double leastSeconds(double flops, double bytes,
                       std::optional<DType> product) override;
   std::string algorithmOf(const Instruction &instruction) const override;
@@ -136,6 +139,7 @@ private:
   };
   std::array<QueueEvents, 2> events;
   cuda::EventHandle broughtThere = nullptr;
+  std::optional<cuda::Marks> gpuMarks;
 
   std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
   cuda::BlasHandle blas = nullptr;
