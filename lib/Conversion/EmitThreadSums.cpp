@@ -297,13 +297,16 @@ void LoopNest::emitBlock(OpBuilder &b, Value block) {
         b, loc, end,
         arith::AddIOp::create(b, loc, start, index(blocks.chunkTerms)));
   }
-  // Threads without a result have no terms: all reach the barriers.
+  // Threads without a result have no terms: all reach the barriers. What they
+  // need of a result is the block's last one's, as other blocks may store
+  // theirs over what they read.
   Value isInside;
   if (blocks.results % (blocks.columns * width) != 0) {
     isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, result,
                                      index(blocks.results));
     end = arith::SelectOp::create(b, loc, isInside, end, start);
-    result = arith::SelectOp::create(b, loc, isInside, result, index(0));
+    result =
+        arith::MinUIOp::create(b, loc, result, index(blocks.results - width));
   }
   if (numOuter > 0)
     setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numOuter)), result);

@@ -10,9 +10,8 @@
 // of one length. Out: two kernels.
 //
 // - A thread walks a run: what goes to an element whose first item is in the
-// run
-//   is combined with the element, what is left of one that began in an earlier
-//   run is kept.
+//   run is combined with the element, what is left of one that began in an
+//   earlier run is kept.
 // - A thread combines an element whose items are in several runs with what is
 //   left of it, run after run.
 //
