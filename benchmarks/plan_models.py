@@ -72,7 +72,7 @@ def gpt(scopes: tuple[Callable[..., Any], ...] = ()) -> Step:
                 for block in params["blocks"][ends[group] : ends[group + 1]]:
                     x = model._block(block, x)
                 if group == groups - 1:
-                    x = model._norm(params["norm"], x)
+                    x = model.norm(params["norm"], x)
                     value = mean_loss(x @ params["head"], targets)
         return value
 
@@ -92,7 +92,7 @@ def decoder() -> Step:
         x = params["tokens"][inputs] + params["positions"]
         for block in params["blocks"]:
             x = jax.checkpoint(model._block)(block, x)
-        x = model._norm(params["norm"], x)
+        x = model.norm(params["norm"], x)
         return mean_loss(x @ params["head"], targets)
 
     tokens = jax.ShapeDtypeStruct((2240, config.context + 1), jnp.int32)
