@@ -149,6 +149,25 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
             << counts[2] << " of filters, " << onHost << " by the processor\n";
 }
 
+/// Of a network whose layers are alike.
+TEST(CudaConvolution, SharePlansWhereTheyAreAlike) {
+  Machine machine({});
+  auto gpu = makeGpu(machine);
+  std::vector<Convolution> ops = gradientsOf(8, 3, 1, 1, 1, 1, 2, 2, 1);
+  std::deque<Convolution> all = {ops[0], ops[0], ops[1], ops[0]};
+  all.back().tf32 = true;
+  std::vector<bool> expected = {true, false, true, true}, makesPlans;
+  for (Convolution &op : all) {
+    int64_t before = machine.plans;
+    Floats lhs(static_cast<size_t>(elementCount(op.lhsShape)), 1);
+    Floats rhs(static_cast<size_t>(elementCount(op.rhsShape)), 1);
+    convolve(*gpu, op, lhs, rhs);
+    makesPlans.push_back(machine.plans > before);
+  }
+  EXPECT_EQ(makesPlans, expected);
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
 /// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.
 TEST(CudaConvolution, AreInTf32OnlyWhereTheyMayBe) {
   Machine machine({});

@@ -153,6 +153,7 @@ DnnStatus finalize(DnnDescriptor given) {
     Lock lock(machine.mutex);
     if (machine.isCapturing(currentGpu()) && descriptor.type != kDnnVariantPack)
       return fail("a plan is made during a capture");
+    machine.plans += descriptor.type == kDnnPlan;
   }
   if (descriptor.type == kDnnPlan)
     descriptor.engine = descriptor.descriptor(kDnnPlanConfig).engine;

@@ -223,6 +223,8 @@ public:
   std::map<std::string, std::pair<std::string, int>> cubins;
   /// How many modules were loaded from either.
   int64_t loadedTexts = 0, loadedCubins = 0;
+  /// How many plans of cuDNN were made.
+  int64_t plans = 0;
   Shadow shadow;
   int64_t launches = 0, groups = 0;
   /// Communicators of NCCL that were aborted, and those that were destroyed.

@@ -8,7 +8,6 @@
 
 #include "device/cuda/Calls.h"
 
-#include "device/cuda/Convolutions.h"
 #include "whale/ProgramFormat/Limits.h"
 
 #include <nlohmann/json.hpp>
@@ -74,20 +73,17 @@ void CallContext::check(const char *function, int status) const {
 }
 
 GpuCall prepareGpuConvolution(CallContext &context,
-                              const Convolution &convolution) {
-  std::optional<DnnConvolution> described = describeForDnn(convolution);
-  if (!described)
-    return {};
+                              const DnnConvolution &convolution) {
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
   std::shared_ptr<const DnnPlan> plan =
-      findConvolutionPlan(dnn, *described, {handle}, format::mostWorkspace);
+      findConvolutionPlan(dnn, convolution, {handle}, format::mostWorkspace);
   if (!plan)
     return {};
   GpuCall call;
   call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
   call.workspaceBytes = plan->workspaceBytes();
-  auto [lhs, rhs, out] = tensorNumbers(*described);
+  auto [lhs, rhs, out] = tensorNumbers(convolution);
   call.run = [=, &context, &dnn](std::span<void *const> inputs,
                                  std::span<void *const> outputs) {
     context.call(dnn.setStream, handle, context.stream);
@@ -136,24 +132,38 @@ template <typename Op, typename Prepare>
 const GpuCall *Calls::find(const Op &op, Prepare prepare) {
   auto it = prepared.find(&op);
   if (it == prepared.end())
-    it = prepared.emplace(&op, prepare(context, op)).first;
+    it = prepared.emplace(&op, prepare()).first;
   return it->second.run ? &it->second : nullptr;
 }
 
+/// What was prepared for this key, or is now.
+template <typename Key, typename Prepare>
+static GpuCall findAlike(std::map<Key, GpuCall> &alike, const Key &key,
+                         Prepare prepare) {
+  auto it = alike.find(key);
+  if (it == alike.end())
+    it = alike.emplace(key, prepare()).first;
+  return it->second;
+}
+
 const GpuCall *Calls::find(const Call &call) {
-  return find(call, [&](CallContext &context, const Call &call) -> GpuCall {
+  return find(call, [&]() -> GpuCall {
     if (!call.given)
       return {};
-    std::string text = describe(call);
-    auto it = alike.find(text);
-    if (it == alike.end())
-      it = alike.emplace(text, prepare(context, call)).first;
-    return it->second;
+    return findAlike(alikeCalls, describe(call),
+                     [&] { return prepare(context, call); });
   });
 }
 
 const GpuCall *Calls::find(const Convolution &convolution) {
-  return find(convolution, prepareGpuConvolution);
+  return find(convolution, [&]() -> GpuCall {
+    std::optional<DnnConvolution> described = describeForDnn(convolution);
+    if (!described)
+      return {};
+    return findAlike(alikeConvolutions, *described, [&] {
+      return prepareGpuConvolution(context, *described);
+    });
+  });
 }
 
 void Calls::run(const GpuCall &call, std::span<void *const> inputs,

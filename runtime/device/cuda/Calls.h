@@ -10,9 +10,11 @@
 #define WHALE_RUNTIME_DEVICE_CUDA_CALLS_H
 
 #include "cuda/Gpu.h"
+#include "device/cuda/Convolutions.h"
 #include "library/Library.h"
 #include "program/BoundProgram.h"
 
+#include <map>
 #include <unordered_map>
 
 namespace whale::runtime::cuda {
@@ -61,7 +63,7 @@ struct GpuCall {
 
 // Each is null where the GPU has nothing for these operands.
 GpuCall prepareGpuConvolution(CallContext &context,
-                              const Convolution &convolution);
+                              const DnnConvolution &convolution);
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient);
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
@@ -96,8 +98,9 @@ private:
   const GpuCall *find(const Op &op, Prepare prepare);
   /// By the operation.
   std::unordered_map<const void *, GpuCall> prepared;
-  /// Library calls by what they say: plans of cuDNN take a while.
-  std::unordered_map<std::string, GpuCall> alike;
+  // By what operations say: plans of cuDNN take a while, and memory.
+  std::map<std::string, GpuCall> alikeCalls;
+  std::map<DnnConvolution, GpuCall> alikeConvolutions;
 };
 
 } // namespace whale::runtime::cuda

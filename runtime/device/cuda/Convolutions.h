@@ -13,6 +13,7 @@
 #include "program/Format.h"
 
 #include <array>
+#include <compare>
 
 namespace whale::runtime::cuda {
 
@@ -25,6 +26,7 @@ struct DnnConvolution {
   /// dimensions, of w outputs, inputs and its extents.
   struct Tensor {
     std::vector<int64_t> sizes, strides;
+    auto operator<=>(const Tensor &) const = default;
   };
   Tensor x, w, y;
   /// What is padded on either side, and the others, by spatial dimension.
@@ -34,6 +36,8 @@ struct DnnConvolution {
   DType dtype = DType::F32;
   /// Whether f32 may be rounded to TF32.
   bool tf32 = false;
+
+  auto operator<=>(const DnnConvolution &) const = default;
 };
 
 /// Nothing where cuDNN has no such one: of other types than f32 and half
