@@ -51,7 +51,8 @@ llvm::ArrayRef<Level> getLevels() {
        "func.func(whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
-       "func.func(whale-normalize-convolutions,whale-lower-library-ops{blocks},"
+       "func.func(whale-convolutions-to-products,whale-normalize-convolutions,"
+       "whale-lower-library-ops{blocks},"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads"},

@@ -11,6 +11,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ConvolutionsToProducts
+    : Pass<"whale-convolutions-to-products", "::mlir::func::FuncOp"> {
+  let summary = "Makes products of convolutions that are products";
+  let description = [{
+    Where a filter has one element in each channel, a convolution is a product
+    of the channels, of all pixels of all images. So are its gradients: that of
+    the filter is summed over all pixels, its window is the whole image. A GPU's
+    library of products has more, and quicker, ways to form exact and
+    deterministic sums than that of convolutions. Strides, padding and groups
+    are left to the latter.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<2x8x8x3xf32>, %w: tensor<1x1x3x4xf32>)
+        -> tensor<2x8x8x4xf32> {
+      %0 = stablehlo.convolution(%x, %w)
+          dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x8x8x3xf32>, tensor<1x1x3x4xf32>) -> tensor<2x8x8x4xf32>
+      return %0 : tensor<2x8x8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<2x8x8x3xf32>, %arg1: tensor<1x1x3x4xf32>)
+        -> tensor<2x8x8x4xf32> {
+      %0 = stablehlo.reshape %arg1 : (tensor<1x1x3x4xf32>) -> tensor<3x4xf32>
+      %1 = stablehlo.dot_general %arg0, %0, contracting_dims = [3] x [0]
+          : (tensor<2x8x8x3xf32>, tensor<3x4xf32>) -> tensor<2x8x8x4xf32>
+      return %1 : tensor<2x8x8x4xf32>
+    }
+    ```
+  }];
+}
+
 def NormalizeConvolutions
     : Pass<"whale-normalize-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Puts convolutions into the form that a GPU library has";
