@@ -205,18 +205,37 @@ int64_t LoopNest::findVectorWidth() {
   return width;
 }
 
+/// Of `width` neighbours, each for itself: no vector holds complex numbers.
+static SmallVector<Value> getPlaces(OpBuilder &b, Value address,
+                                    int64_t width) {
+  Location loc = address.getLoc();
+  SmallVector<Value> places;
+  for (int64_t place = 0; place < width; ++place)
+    places.push_back(
+        arith::AddIOp::create(b, loc, address, constantIndex(b, loc, place)));
+  return places;
+}
+
 /// The `width` neighbours from where the counters are.
 SmallVector<Value> LoopNest::loadVector(OpBuilder &b, const Access &access,
                                         int64_t width, Type element) {
   auto buffer = cast<MemRefType>(flat[access.buffer].getType());
-  Value vector = vector::LoadOp::create(
-      b, loc, VectorType::get({width}, buffer.getElementType()),
-      flat[access.buffer], ValueRange{emitAddress(b, access, loops.size())},
-      /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
+  Value address = emitAddress(b, access, loops.size());
   SmallVector<Value> elements;
-  for (int64_t place = 0; place < width; ++place)
-    elements.push_back(asElement(
-        b, vector::ExtractOp::create(b, loc, vector, place), element));
+  if (isa<ComplexType>(buffer.getElementType())) {
+    for (Value place : getPlaces(b, address, width))
+      elements.push_back(
+          memref::LoadOp::create(b, loc, flat[access.buffer], place));
+  } else {
+    Value vector = vector::LoadOp::create(
+        b, loc, VectorType::get({width}, buffer.getElementType()),
+        flat[access.buffer], ValueRange{address},
+        /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
+    for (int64_t place = 0; place < width; ++place)
+      elements.push_back(vector::ExtractOp::create(b, loc, vector, place));
+  }
+  for (Value &value : elements)
+    value = asElement(b, value, element);
   return elements;
 }
 
@@ -228,12 +247,18 @@ void LoopNest::storeVector(OpBuilder &b, const Access &access,
     if (value.getType().isInteger(1))
       value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
   int64_t width = stored.size();
+  Value address = emitAddress(b, access, loops.size());
+  if (isa<ComplexType>(buffer.getElementType())) {
+    for (auto [value, place] :
+         llvm::zip_equal(stored, getPlaces(b, address, width)))
+      memref::StoreOp::create(b, loc, value, flat[access.buffer], place);
+    return;
+  }
   Value vector = vector::FromElementsOp::create(
       b, loc, VectorType::get({width}, buffer.getElementType()), stored);
-  vector::StoreOp::create(b, loc, vector, flat[access.buffer],
-                          ValueRange{emitAddress(b, access, loops.size())},
-                          /*nontemporal=*/false,
-                          llvm::MaybeAlign(width * getBytes(buffer)));
+  vector::StoreOp::create(
+      b, loc, vector, flat[access.buffer], ValueRange{address},
+      /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
 }
 
 /// Neighbouring results that a thread reduces.
