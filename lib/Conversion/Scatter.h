@@ -47,11 +47,6 @@ struct ScatterDims {
                                                               : indicesDim - 1];
   }
 
-  bool isIndexed(int64_t operandDim) const {
-    return llvm::is_contained(numbers.getScatterDimsToOperandDims(),
-                              operandDim);
-  }
-
   /// The size of the window in a dimension of the operand.
   int64_t windowSize(int64_t operandDim) const {
     for (auto [window, dim] :
@@ -59,6 +54,14 @@ struct ScatterDims {
       if (dim == operandDim)
         return updates.getDimSize(window);
     return 1;
+  }
+
+  /// Whether the indices move a window in a dimension of the operand: there is
+  /// one place alone for one that is as large.
+  bool isMoved(int64_t operandDim) const {
+    return llvm::is_contained(numbers.getScatterDimsToOperandDims(),
+                              operandDim) &&
+           windowSize(operandDim) < operand.getDimSize(operandDim);
   }
 
   /// The largest dimension of the updates that alone decides where in a
@@ -73,7 +76,7 @@ struct ScatterDims {
       consider(placeDimOf(dim));
     for (auto [window, dim] :
          llvm::zip_equal(numbers.getUpdateWindowDims(), operandOfWindow))
-      if (!isIndexed(dim))
+      if (!isMoved(dim))
         consider(window);
     return best;
   }

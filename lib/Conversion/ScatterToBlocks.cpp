@@ -58,7 +58,7 @@ ScatterBlocks::ScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
       strides(dims.operand.getRank(), 1) {
   for (auto [window, dim] : llvm::zip_equal(dims.numbers.getUpdateWindowDims(),
                                             dims.operandOfWindow))
-    (dims.isIndexed(dim) ? itemDims : freeDims).push_back(window);
+    (dims.isMoved(dim) ? itemDims : freeDims).push_back(window);
   for (size_t dim = strides.size(); dim-- > 1;)
     strides[dim - 1] = strides[dim] * dims.operand.getDimSize(dim);
   for (int64_t dim : itemDims)
@@ -100,7 +100,7 @@ Value ScatterBlocks::findKey(KernelBuilder &k, unsigned indices,
   Value key = k.index(0);
   for (auto [window, dim] : llvm::zip_equal(dims.numbers.getUpdateWindowDims(),
                                             dims.operandOfWindow))
-    if (dims.isIndexed(dim))
+    if (dims.isMoved(dim))
       start[dim] = k.add(start[dim], at[window]);
   for (auto [dim, place] : llvm::enumerate(start))
     if (place)
@@ -113,7 +113,7 @@ Value ScatterBlocks::addFree(KernelBuilder &k, Value key,
                              ArrayRef<Value> at) const {
   for (auto [window, dim] : llvm::zip_equal(dims.numbers.getUpdateWindowDims(),
                                             dims.operandOfWindow))
-    if (!dims.isIndexed(dim))
+    if (!dims.isMoved(dim))
       key = k.add(key, k.mul(at[window], k.index(strides[dim])));
   return key;
 }

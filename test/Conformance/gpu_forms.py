@@ -65,6 +65,19 @@ def windows(arrays):
                 yield back(jnp.round(result) + 1)
 
 
+def moved_windows(x, places):
+    """The gradient of windows that the indices move along one dimension."""
+
+    def window(x, place):
+        sizes = (min(2, x.shape[0]), *x.shape[1:])
+        return lax.dynamic_slice(x, (place, *[0] * (x.ndim - 1)), sizes)
+
+    windows, back = jax.vjp(
+        lambda x: jax.vmap(window, (None, 0))(x, places), x
+    )
+    return back(windows + 1)
+
+
 def scatters(arrays):
     """Scatters with equal, absent, spread and unique places, of elements, rows
     and windows that overlap."""
@@ -85,6 +98,7 @@ def scatters(arrays):
             yield y.at[places].multiply(y[:1] | 1)
             yield z.at[..., places % z.shape[-1]].min(z.max())
         yield x.at[jnp.arange(n)[::-1]].set(x, unique_indices=True)
+        yield moved_windows(jnp.nan_to_num(x), spread)
         yield lax.scatter_add(
             jnp.zeros(40, jnp.int32),
             spread[:, None],
@@ -157,6 +171,17 @@ def columns(arrays):
     yield (x - x.max(0)).sum(0)
 
 
+def complexes(arrays):
+    """Complex numbers, which no vector holds, where elements of other types are
+    read several at a time: alone, in columns and in rows."""
+    places = jnp.arange(563_200, dtype=jnp.int32) % 7 - arrays[0][1][0, 0] % 7
+    x = lax.complex(places.astype(jnp.float32), jnp.float32(1))
+    x = lax.optimization_barrier(x.reshape(-1, 160))
+    yield x + x[0], x.sum(0)
+    x = x[:100]
+    yield x * abs(x.real).max(1, keepdims=True)
+
+
 def linked(arrays):
     """Scatters by several operations, of which one element takes many."""
     for _, y, _ in arrays[-3:]:
@@ -167,7 +192,7 @@ def linked(arrays):
 
 def program(arrays):
     forms = (sorts, running, windows, scatters, reductions, joined, wide)
-    forms += (columns,)
+    forms += (columns, complexes)
     return [list(form(arrays)) for form in forms]
 
 
