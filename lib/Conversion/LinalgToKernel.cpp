@@ -56,6 +56,7 @@ static void addExpr(Access &access, AffineExpr expr, int64_t scale) {
   addExpr(access, binary.getLHS(),
           scale * cast<AffineConstantExpr>(binary.getRHS()).getValue());
 }
+
 bool LoopNest::isAccumulated(unsigned number) {
   if (op.getNumReductionLoops() == 0)
     return op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
