@@ -347,7 +347,6 @@ void ArrayContents::wait(const AskInterrupted &interrupted) const {
 Array ArrayContents::array() const { return Array::make(type, value); }
 
 std::vector<std::shared_ptr<Buffer>> ArrayContents::release() {
-  wait();
   std::shared_ptr<Array::Value> last = std::move(value);
   if (last.use_count() > 1)
     return last->shards;

@@ -38,6 +38,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -49,6 +50,8 @@
 #include <unistd.h>
 
 namespace whale::runtime {
+
+using Clock = std::chrono::steady_clock;
 
 /// What runs a program in one process.
 struct Program::Engine {
@@ -81,6 +84,8 @@ struct Program::Engine {
   /// Held while the executor is used.
   std::mutex mutex;
   pid_t process = getpid();
+  /// Of the last step that was left; for the queue's thread.
+  Clock::time_point lastEnd = {};
   // Last: its thread stops before what it uses goes.
   StepQueue queue;
 };
@@ -386,6 +391,7 @@ Array Program::gather(const Array &array, bool everywhere,
   std::shared_ptr<Step> step = Step::create(before, [](const char *) {});
   auto whole = std::make_shared<Array>();
   engine.queue.push(std::move(place), step, [=, &engine] {
+    engine.queue.settle();
     try {
       array.wait([step] { return step->isUnwanted(); });
       std::lock_guard lock(engine.mutex);
@@ -397,6 +403,7 @@ Array Program::gather(const Array &array, bool everywhere,
     } catch (const std::exception &error) {
       step->fail(engine.fail(error.what()));
     }
+    return StepQueue::TryEnd();
   });
   step->wait(interrupted);
   return everywhere || ranks.isLocal(0) ? *whole : Array();
@@ -449,10 +456,14 @@ static void checkSlowdowns(std::span<const double> slowdowns, size_t ranks) {
 }
 
 /// Memory for a result in place of an argument: the argument's own if nobody
-/// else uses it.
-static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer) {
-  if (buffer && buffer.use_count() > 1)
-    buffer = buffer->copy();
+/// else uses it, which the step before may do.
+static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer,
+                                        StepQueue &queue) {
+  if (buffer && buffer.use_count() > 1) {
+    queue.settle();
+    if (buffer.use_count() > 1)
+      buffer = buffer->copy();
+  }
   // Who held it before has read it before.
   std::atomic_thread_fence(std::memory_order_acquire);
   return buffer;
@@ -469,29 +480,84 @@ struct Program::Work {
   /// The caller's arrays may be donated meanwhile.
   std::vector<ArrayContents> arguments, results;
 
-  void run();
+  std::shared_ptr<Overlap> overlap = std::make_shared<Overlap>();
+  /// The one before if it takes its results, and was left.
+  std::shared_ptr<Step> before;
+  /// What it does not write to, and nobody may until it has ended.
+  Bindings reads;
+  Clock::time_point begin = {};
+
+  /// Whether the step has ended; else it is left, and `tryEnd` ends it.
+  bool run();
+  bool tryEnd();
 
 private:
+  template <typename Action>
+  bool tryOr(Action action);
   Bindings compute();
+  void end();
   void release();
 };
 
-void Program::Work::run() {
+/// False without an error and where the action says so; an error ends the step.
+template <typename Action>
+bool Program::Work::tryOr(Action action) {
   try {
-    Bindings outputs = compute();
-    if (!step->claim())
-      return release();
-    for (size_t i = 0; i < outputs.size(); ++i)
-      results[i].fill(std::move(outputs[i]));
-    release();
-    step->publish();
+    return action();
   } catch (const Interrupted &) {
     release();
     step->failInterrupted();
   } catch (const std::exception &error) {
+    std::string what = engine.fail(error.what());
     release();
-    step->fail(engine.fail(error.what()));
+    step->fail(what);
   }
+  return true;
+}
+
+bool Program::Work::run() {
+  begin = Clock::now();
+  return tryOr([&] {
+    Bindings outputs = compute();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      results[i].fill(std::move(outputs[i]));
+    // The next step may write to them.
+    results.clear();
+    if (overlap->isOver)
+      return false;
+    engine.queue.settle();
+    end();
+    return true;
+  });
+}
+
+bool Program::Work::tryEnd() {
+  return tryOr([&] {
+    if (step->isUnwanted())
+      throw Interrupted("the run was interrupted");
+    if (!overlap->isOver())
+      return false;
+    // It began when the one before had ended.
+    Clock::time_point now = Clock::now();
+    std::chrono::duration<double> length =
+        now - std::max(begin, std::exchange(engine.lastEnd, now));
+    costs->stats.stepSeconds = length.count();
+    costs->stats.ranks.front().computeSeconds = length.count();
+    if (options.isProfiled)
+      costs->profile.stepSeconds = length.count();
+    end();
+    return true;
+  });
+}
+
+/// Ends a step that has done well, if those did whose results it takes.
+void Program::Work::end() {
+  if (before)
+    before->check();
+  bool isWanted = step->claim();
+  release();
+  if (isWanted)
+    step->publish();
 }
 
 /// Who waits for the step finds nothing in use: a next step may write to the
@@ -499,19 +565,31 @@ void Program::Work::run() {
 void Program::Work::release() {
   arguments.clear();
   results.clear();
+  overlap.reset();
+  before.reset();
+  reads.clear();
   state.reset();
 }
 
 Bindings Program::Work::compute() {
   if (step->isUnwanted())
     throw Interrupted("the run was interrupted");
+  StepQueue &queue = engine.queue;
   const format::Program &program = state->bound->program;
   AskInterrupted isUnwanted = [this] { return step->isUnwanted(); };
   Bindings inputs, outputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
     ArrayContents contents = std::move(arguments[i]);
-    contents.wait(isUnwanted);
+    std::shared_ptr<Step> left = queue.left();
+    if (left && contents.step() == left && contents.isLaidOutAs(layout)) {
+      before = left;
+      left->check();
+    } else {
+      if (contents.step() && !contents.step()->hasEnded())
+        queue.settle(); // it may take results of the one that is left
+      contents.wait(isUnwanted);
+    }
     if (!contents.isLaidOutAs(layout))
       contents = engine.relayout(contents.array(), layout).contents();
     inputs.push_back(contents.release());
@@ -531,7 +609,7 @@ Bindings Program::Work::compute() {
       if (!box || !engine.executor.where().isLocal(rank))
         shards.emplace_back();
       else if (result.alias)
-        shards.push_back(takeOver(inputs[*result.alias][rank]));
+        shards.push_back(takeOver(inputs[*result.alias][rank], queue));
       else
         shards.push_back(
             Buffer::allocate(box->elements() * byteSize(result.dtype)));
@@ -543,7 +621,13 @@ Bindings Program::Work::compute() {
   runOptions.trace = trace;
   // The trace may be destroyed while ranks that were given up still run.
   runOptions.interrupted = trace ? nullptr : isUnwanted;
-  return engine.executor.run(std::move(inputs), std::move(outputs), runOptions);
+  reads = inputs;
+  for (const Parameter &result : program.results)
+    if (result.alias)
+      reads[*result.alias].clear();
+  overlap->settle = [&queue] { queue.settle(); };
+  return engine.executor.run(std::move(inputs), std::move(outputs), runOptions,
+                             overlap);
 }
 
 Submission Program::submit(std::span<const Array> arguments,
@@ -592,7 +676,12 @@ Submission Program::submit(std::span<const Array> arguments,
     submission.results.push_back(Array::ofStep(type, work->step));
     work->results.push_back(submission.results.back().contents());
   }
-  engine.queue.push(std::move(place), work->step, [work] { work->run(); });
+  engine.queue.push(std::move(place), work->step,
+                    [work]() -> StepQueue::TryEnd {
+                      if (work->run())
+                        return nullptr;
+                      return [work] { return work->tryEnd(); };
+                    });
   return submission;
 }
 

@@ -71,10 +71,19 @@ public:
   /// Called once on the rank's thread, before anything else.
   virtual void attachThread() = 0;
   /// Makes ready for the next run; no rank is inside a device of the program.
+  /// Not before a run that may be repeated behind one that was left.
   virtual void reset() = 0;
   /// Returns when all queues are done; the rank puts nothing more on them in
   /// this run.
   virtual void finish() = 0;
+  /// The same, but a run that was repeated may be left on the queues: what of
+  /// it is in memory of others has been read, and the next one goes behind it.
+  /// Returns what says whether it is over, or throws the Error that has ended
+  /// it, from any thread; null if nothing was left.
+  virtual std::function<bool()> leave() {
+    finish();
+    return nullptr;
+  }
 
   //===--------------------------------------------------------------------===//
   // Memory
@@ -142,7 +151,8 @@ public:
   virtual bool repeat(const BufferTable &) { return false; }
   /// What is put on the queues until `endRecording` is all of a run of these
   /// buffers, and will be the same in each: a device may record it, which runs
-  /// it as late as then. Whether it does.
+  /// it as late as then. Whether it does. Runs that were left are over when this
+  /// returns.
   virtual bool beginRecording(const BufferTable &) { return false; }
   virtual void endRecording() {}
 

@@ -94,8 +94,17 @@ void Executor::stop(const std::string &what) {
   connections.abort();
 }
 
+bool Executor::isBusy() {
+  try {
+    return threads.isBusy() || (isLastOver && !isLastOver());
+  } catch (const Error &) {
+    return false;
+  }
+}
+
 Bindings Executor::run(Bindings arguments, Bindings results,
-                       const RunOptions &options) {
+                       const RunOptions &options,
+                       std::shared_ptr<Overlap> overlap) {
   assert(!(options.trace && options.interrupted) &&
          "a trace may go before its ranks");
   using Clock = Trace::Clock;
@@ -126,31 +135,48 @@ Bindings Executor::run(Bindings arguments, Bindings results,
     firstError.reset();
   }
   connections.reset();
-  for (int64_t rank : place.local)
-    ranks[rank].device->reset();
+  // What other ranks or traces have a part in is not left, nor what may have to
+  // be stopped.
+  if (ranks.size() > 1 || options.trace || !options.slowdowns.empty() ||
+      options.stop.stop_possible())
+    overlap = nullptr;
+  bool isBehind = std::exchange(isLastOver, nullptr) && overlap;
+  if (!isBehind)
+    for (int64_t rank : place.local)
+      ranks[rank].device->reset();
   if (options.trace)
     options.trace->beginStep(ranks.size());
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
   auto step = std::make_shared<Step>(
       Step{std::move(arguments), std::move(results), options.trace,
            options.profile != nullptr, options.profilesOperations,
-           options.slowdowns});
+           options.slowdowns, overlap, isBehind});
   isInStep = true;
-  threads.run(
-      [this, step](int64_t i) {
-        int64_t rank = place.local[i];
-        try {
-          runRank(rank, *step);
-        } catch (const Aborted &) {
-        } catch (const TransferError &error) {
-          fail("rank " + std::to_string(rank) + ": '" +
-               labelOf(rank, error.channel) + "': " + error.what());
-        } catch (const std::exception &error) {
-          fail("rank " + std::to_string(rank) + ": " + error.what());
-        }
-      },
-      goOn);
-  throwIfInterrupted();
+  auto runAll = [&] {
+    threads.run(
+        [this, step](int64_t i) {
+          int64_t rank = place.local[i];
+          try {
+            runRank(rank, *step);
+          } catch (const Aborted &) {
+          } catch (const TransferError &error) {
+            fail("rank " + std::to_string(rank) + ": '" +
+                 labelOf(rank, error.channel) + "': " + error.what());
+          } catch (const std::exception &error) {
+            fail("rank " + std::to_string(rank) + ": " + error.what());
+          }
+        },
+        goOn);
+    throwIfInterrupted();
+  };
+  runAll();
+  if (std::exchange(step->isEarly, false)) {
+    overlap->settle();
+    step->isBehind = false;
+    for (int64_t rank : place.local)
+      ranks[rank].device->reset();
+    runAll();
+  }
   isInStep = false;
   if (!connections.settle())
     abandon(step);
@@ -162,6 +188,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   std::chrono::duration<double> seconds = Clock::now() - begin;
   ++steps;
   slowestStep = std::max<double>(slowestStep, seconds.count());
+  if (overlap)
+    isLastOver = overlap->isOver;
   if (options.profile)
     addTo(*options.profile, seconds.count());
   if (options.stats) {
@@ -173,7 +201,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   return std::move(step->results);
 }
 
-void Executor::runRank(int64_t rank, const Step &step) {
+void Executor::runRank(int64_t rank, Step &step) {
   Rank &self = ranks[rank];
   self.trace = step.trace;
   if (!step.slowdowns.empty())
@@ -186,7 +214,15 @@ void Executor::runRank(int64_t rank, const Step &step) {
   if (step.isProfiled)
     self.spent.resize(program.boundClassOf(rank).instructionCount);
   auto begin = Trace::Clock::now();
-  bind(rank, step.arguments, step.results);
+  try {
+    bind(rank, step.arguments, step.results);
+  } catch (const Error &) {
+    // Memory may be short until the run before is over.
+    if (!step.isBehind)
+      throw;
+    step.isEarly = true;
+    return;
+  }
   self.slow.begin();
   self.moment.reset();
   // A profiler wants to see operations, of which a recorded run has no ranges.
@@ -204,7 +240,10 @@ void Executor::runRank(int64_t rank, const Step &step) {
     self.productFlops = self.stats.productFlops;
   }
   self.slow.wait();
-  self.device->finish();
+  if (step.overlap)
+    step.overlap->isOver = leave(rank);
+  else
+    self.device->finish();
   recordTimes(rank);
   connections.finish(rank);
   self.current = nullptr;
@@ -216,6 +255,19 @@ void Executor::runRank(int64_t rank, const Step &step) {
   for (const auto &shards : step.arguments)
     if (shards[rank])
       self.stats.argumentBytes += shards[rank]->bytes;
+}
+
+std::function<bool()> Executor::leave(int64_t rank) {
+  std::function<bool()> isOver = ranks[rank].device->leave();
+  if (!isOver)
+    return nullptr;
+  return [rank, isOver = std::move(isOver)] {
+    try {
+      return isOver();
+    } catch (const Error &error) {
+      throw Error("rank " + std::to_string(rank) + ": " + error.what());
+    }
+  };
 }
 
 /// How many operations a run of them has, in loops that are counted, too;

@@ -29,6 +29,17 @@ namespace whale::runtime {
 /// The shards of the arguments or the results: by parameter, then by rank.
 using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
+/// How a run may overlap with those before and behind it, where a device takes
+/// a run behind another one.
+struct Overlap {
+  /// Lets the run before come to its end, which gives memory back.
+  std::function<void()> settle;
+  /// Set where `run` returns before the device is done: says whether it is, or
+  /// throws the Error that has ended the run. From any thread, while the
+  /// executor lives.
+  std::function<bool()> isOver;
+};
+
 /// Walks each local rank's instructions on a thread of its own.
 class Executor {
 public:
@@ -44,15 +55,18 @@ public:
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
-  /// when a rank may still be in an instruction.
-  Bindings run(Bindings arguments, Bindings results, const RunOptions &options);
+  /// when a rank may still be in an instruction. With `overlap` it may be left
+  /// to its device: nobody but the next run may use the results before it is
+  /// over, and statistics lack its times.
+  Bindings run(Bindings arguments, Bindings results, const RunOptions &options,
+               std::shared_ptr<Overlap> overlap = nullptr);
   /// Brings shards, by rank, from one layout to another. Collective where there
   /// are several processes.
   using Shards = std::vector<std::shared_ptr<Buffer>>;
   Shards relayout(DType dtype, const Layout &from, const Layout &to,
                   const Shards &shards);
   /// Whether a rank is still in an instruction of an interrupted run.
-  bool isBusy() { return threads.isBusy(); }
+  bool isBusy();
 
   /// See Program::describe.
   std::string describe(const Profile &profile);
@@ -65,6 +79,12 @@ private:
     Trace *trace;
     bool isProfiled, profilesOperations;
     std::vector<double> slowdowns;
+    /// Null where the run is not left.
+    std::shared_ptr<Overlap> overlap;
+    /// Whether a run before it may not be over.
+    bool isBehind;
+    /// Whether it could not begin because of that.
+    bool isEarly = false;
   };
   /// A transfer from its start to its wait.
   struct Transfer {
@@ -119,7 +139,9 @@ private:
     std::atomic<const Instruction *> current = nullptr;
   };
 
-  void runRank(int64_t rank, const Step &step);
+  void runRank(int64_t rank, Step &step);
+  /// See Overlap::isOver.
+  std::function<bool()> leave(int64_t rank);
   /// The label of the transfers of a channel.
   std::string labelOf(int64_t rank, int64_t channel) const;
   void bindFixed(int64_t rank);
@@ -170,6 +192,8 @@ private:
   std::vector<Relayout> relayouts;
   /// Whether memory is left to the transport; see `abandon`.
   bool isAbandoned = false;
+  /// The Overlap::isOver of the last run, if it was left.
+  std::function<bool()> isLastOver;
   std::atomic<uint64_t> steps = 0;
   std::atomic<double> slowestStep = 0;
 

@@ -8,8 +8,11 @@
 
 #include "executor/StepQueue.h"
 
+#include "cuda/Backoff.h"
+
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -20,8 +23,12 @@ struct StepQueue::Core {
   struct Entry {
     Place place;
     std::shared_ptr<Step> step;
-    std::function<void()> work;
+    Work work;
+    TryEnd tryEnd = nullptr;
   };
+
+  bool tryEnd();
+  void settle();
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -29,6 +36,9 @@ struct StepQueue::Core {
   std::shared_ptr<Step> last;
   int64_t places = 0;
   bool stopping = false;
+
+  /// Of the queue's thread.
+  std::optional<Entry> left;
 };
 
 StepQueue::Place::~Place() {
@@ -43,7 +53,7 @@ StepQueue::Place::~Place() {
 
 StepQueue::StepQueue() : core(std::make_shared<Core>()) {
   try {
-    thread = std::thread([core = core] { work(core); });
+    thread = std::thread([core = core] { work(*core); });
   } catch (const std::system_error &error) {
     throw Error(std::string("cannot start a thread for the steps: ") +
                 error.what());
@@ -62,19 +72,50 @@ StepQueue::~StepQueue() {
     thread.join();
 }
 
-void StepQueue::work(const std::shared_ptr<Core> &core) {
+/// Whether nothing is left.
+bool StepQueue::Core::tryEnd() {
+  if (!left)
+    return true;
+  if (left->tryEnd && !left->tryEnd())
+    return false;
+  left->tryEnd = nullptr;
+  left->step->leave();
+  left.reset();
+  return true;
+}
+
+void StepQueue::Core::settle() {
+  for (cuda::Backoff backoff; !tryEnd();)
+    backoff.pause();
+}
+
+std::shared_ptr<Step> StepQueue::left() const {
+  return core->left ? core->left->step : nullptr;
+}
+
+void StepQueue::settle() { core->settle(); }
+
+void StepQueue::work(Core &core) {
+  auto isNeeded = [&] { return core.stopping || !core.entries.empty(); };
   while (true) {
-    std::unique_lock lock(core->mutex);
-    core->changed.wait(
-        lock, [&] { return core->stopping || !core->entries.empty(); });
-    if (core->entries.empty())
+    std::unique_lock lock(core.mutex);
+    for (cuda::Backoff backoff; core.left && !isNeeded();) {
+      lock.unlock();
+      if (!core.tryEnd())
+        backoff.pause();
+      lock.lock();
+    }
+    core.changed.wait(lock, isNeeded);
+    if (core.entries.empty())
       return;
-    Core::Entry entry = std::move(core->entries.front());
-    core->entries.pop_front();
+    Core::Entry entry = std::move(core.entries.front());
+    core.entries.pop_front();
     lock.unlock();
-    entry.work();
+    entry.tryEnd = entry.work();
     entry.work = nullptr;
-    entry.step->leave();
+    core.settle();
+    core.left = std::move(entry);
+    core.tryEnd();
   }
 }
 
@@ -98,8 +139,7 @@ StepQueue::Place StepQueue::reserve(const AskInterrupted &interrupted) {
   return Place(core);
 }
 
-void StepQueue::push(Place place, std::shared_ptr<Step> step,
-                     std::function<void()> work) {
+void StepQueue::push(Place place, std::shared_ptr<Step> step, Work work) {
   {
     std::lock_guard lock(core->mutex);
     step->follow(core->last);

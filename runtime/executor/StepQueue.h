@@ -11,6 +11,9 @@
 // for those whose results it takes, which were submitted before it; so no
 // queues wait for one another.
 //
+// A step may be left to its device, where the next one goes behind it: it is
+// started before the one that was left is over.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_EXECUTOR_STEPQUEUE_H
@@ -18,14 +21,17 @@
 
 #include "whale/Runtime/Step.h"
 
+#include <functional>
+
 namespace whale::runtime {
 
 class StepQueue {
   struct Core;
 
 public:
-  /// One step runs. Those behind it hold memory for their arguments; two make
-  /// up for a caller that is late once.
+  /// One step runs, and perhaps one is on the device behind it. They hold
+  /// memory for their arguments; two that wait make up for a caller that is
+  /// late once.
   static constexpr int64_t mostSteps = 3;
 
   /// Throws Error when the system has no more threads.
@@ -49,12 +55,23 @@ public:
   /// Step::interrupt says, and this throws Interrupted.
   Place reserve(const AskInterrupted &interrupted);
 
-  /// Calls `work`, which must not throw, after that of all steps before.
-  void push(Place place, std::shared_ptr<Step> step,
-            std::function<void()> work);
+  /// Ends a step that was left, unless it is too early: false then.
+  using TryEnd = std::function<bool()>;
+  /// Returns null once the step has ended.
+  using Work = std::function<TryEnd()>;
+  /// Calls `work`, after that of all steps before, and what it returns, again
+  /// and again. Neither throws.
+  void push(Place place, std::shared_ptr<Step> step, Work work);
+
+  // For the work of a step.
+
+  /// The step before, where it was left and has perhaps not ended.
+  std::shared_ptr<Step> left() const;
+  /// Returns when there is none.
+  void settle();
 
 private:
-  static void work(const std::shared_ptr<Core> &core);
+  static void work(Core &core);
 
   std::shared_ptr<Core> core;
   std::thread thread;

@@ -168,6 +168,7 @@ public:
   /// Another array of these shards.
   Array array() const;
   /// Gives up the shards: those that no other array has are the caller's alone.
+  /// They are there: the step has ended, or the caller has filled them.
   std::vector<std::shared_ptr<Buffer>> release();
   /// Gives a result its shards, before its step is known to have ended.
   void fill(std::vector<std::shared_ptr<Buffer>> shards) const;

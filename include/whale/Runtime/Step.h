@@ -83,8 +83,8 @@ public:
   bool isUnwanted() const { return isGivenUp || hasEnded(); }
   /// Says that the step runs after another one, too.
   void follow(const std::shared_ptr<Step> &other);
-  /// Allows to write the results, before `publish`: false where the step is
-  /// unwanted.
+  /// To be called before `publish`: nothing else ends the step then. False
+  /// where it is unwanted.
   bool claim();
   /// Lets everybody know that a claimed step has ended well.
   void publish();

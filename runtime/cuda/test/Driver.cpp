@@ -337,6 +337,7 @@ Status graphLaunch(GraphExec executable, Stream handle) {
       find(machine, machine.executables, executable, "cuGraphLaunch");
   if (!stream || !operations)
     return kInvalidHandle;
+  ++machine.graphLaunches;
   for (const Operation &operation : *operations)
     machine.put(*stream, operation);
   return machine.gpus[own].error;

@@ -184,8 +184,8 @@ void Machine::run(StreamState &stream) {
 }
 
 /// Whether its next operation can run.
-static bool isReady(const StreamState &stream) {
-  if (stream.operations.empty())
+bool Machine::isReady(const StreamState &stream) const {
+  if (isHeld || stream.operations.empty())
     return false;
   const Operation &next = stream.operations.front();
   if (next.meets)
@@ -196,6 +196,12 @@ static bool isReady(const StreamState &stream) {
 void Machine::leave(int gpu) {
   std::lock_guard lock(mutex);
   gpus[gpu].hasLeft = true;
+}
+
+void Machine::hold(bool holds) {
+  std::lock_guard lock(mutex);
+  isHeld = holds;
+  notify();
 }
 
 Status Machine::answerNotReady(int gpu) {
@@ -209,9 +215,10 @@ Status Machine::answerNotReady(int gpu) {
     return state.hasLeft ||
            (state.change == changes && state.asked >= patience);
   };
-  if (!options.sharedDirectory.empty() || !std::ranges::all_of(gpus, waits) ||
+  if (isHeld || !options.sharedDirectory.empty() ||
+      !std::ranges::all_of(gpus, waits) ||
       std::ranges::any_of(
-          streams, [](const auto &entry) { return isReady(*entry.second); }))
+          streams, [&](const auto &entry) { return isReady(*entry.second); }))
     return kNotReady;
   return fault(gpu, "the ranks wait for one another", kLaunchFailed);
 }
@@ -219,6 +226,10 @@ Status Machine::answerNotReady(int gpu) {
 Status Machine::runUntil(int gpu, const std::function<bool()> &isDone) {
   std::vector<StreamState *> ready, elsewhere;
   while (!isDone()) {
+    if (isHeld) {
+      changed.wait(mutex);
+      continue;
+    }
     ready.clear();
     elsewhere.clear();
     bool meets = false;

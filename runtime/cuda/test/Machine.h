@@ -160,6 +160,10 @@ public:
   /// those that have not left get a fault; else they wait for ever.
   void leave(int gpu);
 
+  /// While it is held, no operation runs; who asks whether one has is told that
+  /// it has not.
+  void hold(bool isHeld);
+
   /// What was wrong since this was asked last.
   std::vector<std::string> takeFaults();
   /// How many calls a mutation could have changed so far.
@@ -226,7 +230,7 @@ public:
   /// How many plans of cuDNN were made.
   int64_t plans = 0;
   Shadow shadow;
-  int64_t launches = 0, groups = 0;
+  int64_t launches = 0, groups = 0, graphLaunches = 0;
   /// Communicators of NCCL that were aborted, and those that were destroyed.
   int64_t aborted = 0, destroyed = 0;
   /// Also those that are gone: clocks know them by number.
@@ -234,6 +238,7 @@ public:
 
 private:
   void run(StreamState &stream);
+  bool isReady(const StreamState &stream) const;
 
   Machine *previous = nullptr;
   Libraries tables;
@@ -248,6 +253,7 @@ private:
   std::string lastFault;
   std::array<int64_t, mutations> counts = {};
   int64_t changes = 0;
+  bool isHeld = false;
 };
 
 void fillDriver(Driver &driver);

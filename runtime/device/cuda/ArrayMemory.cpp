@@ -26,22 +26,27 @@ ArrayMemory::~ArrayMemory() {
 
 std::shared_ptr<ArrayCopy> ArrayMemory::take(int64_t bytes, void *wanted) {
   std::lock_guard lock(mutex);
-  auto [begin, end] = unused.equal_range(bytes);
-  auto found = begin;
-  for (auto it = begin; it != end; ++it)
-    if (it->second == wanted)
-      found = it;
+  std::unordered_set<void *> &free = unused[bytes];
   void *memory;
-  if (found == end) {
+  if (free.empty()) {
     // The thread may have read an array of another GPU.
     gpu->attach();
     memory = allocate(bytes);
     sum += bytes;
   } else {
-    memory = found->second;
-    unused.erase(found);
+    auto found = free.find(wanted);
+    if (found == free.end())
+      found = free.begin();
+    memory = *found;
+    free.erase(found);
   }
   return std::make_shared<ArrayCopy>(shared_from_this(), memory, bytes);
+}
+
+bool ArrayMemory::isFree(int64_t bytes, void *address) const {
+  std::lock_guard lock(mutex);
+  auto it = unused.find(bytes);
+  return it != unused.end() && it->second.contains(address);
 }
 
 /// Where memory is short, what lies idle is given back first.
@@ -49,19 +54,22 @@ void *ArrayMemory::allocate(int64_t bytes) {
   try {
     return reinterpret_cast<void *>(gpu->allocate(bytes));
   } catch (const Error &) {
-    if (unused.empty())
+    if (!freeUnused())
       throw;
   }
-  freeUnused();
   return reinterpret_cast<void *>(gpu->allocate(bytes));
 }
 
-void ArrayMemory::freeUnused() {
-  for (auto &[bytes, memory] : unused) {
-    gpu->driver.memFree.function(addressOf(memory));
-    sum -= bytes;
+bool ArrayMemory::freeUnused() {
+  bool hasFreed = false;
+  for (auto &[bytes, free] : unused) {
+    for (void *memory : free)
+      gpu->driver.memFree.function(addressOf(memory));
+    sum -= bytes * static_cast<int64_t>(free.size());
+    hasFreed |= !free.empty();
+    free.clear();
   }
-  unused.clear();
+  return hasFreed;
 }
 
 int64_t ArrayMemory::bytes() const {
@@ -71,7 +79,7 @@ int64_t ArrayMemory::bytes() const {
 
 void ArrayMemory::give(int64_t bytes, void *memory) {
   std::lock_guard lock(mutex);
-  unused.emplace(bytes, memory);
+  unused[bytes].insert(memory);
 }
 
 void ArrayMemory::download(void *host, const void *memory, int64_t bytes) {

@@ -14,6 +14,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace whale::runtime::cuda {
 
@@ -31,19 +32,21 @@ public:
   /// So many bytes: those at `wanted` if they are free. Nothing that is put on
   /// a stream by now uses them.
   std::shared_ptr<ArrayCopy> take(int64_t bytes, void *wanted);
+  bool isFree(int64_t bytes, void *address) const;
   /// All that was taken of the GPU.
   int64_t bytes() const;
 
 private:
   friend class ArrayCopy;
   void *allocate(int64_t bytes);
-  void freeUnused();
+  bool freeUnused();
   void give(int64_t bytes, void *memory);
   void download(void *host, const void *memory, int64_t bytes);
 
   const std::shared_ptr<const Gpu> gpu;
   mutable std::mutex mutex;
-  std::unordered_multimap<int64_t, void *> unused;
+  /// By size.
+  std::unordered_map<int64_t, std::unordered_set<void *>> unused;
   int64_t sum = 0;
   /// For downloads, which may come while the rank works.
   Stream stream = nullptr;

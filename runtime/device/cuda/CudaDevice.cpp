@@ -102,11 +102,16 @@ void CudaDevice::reset() {
       gpu->driver.graphDestroy.function(unfinished);
     isRecording = false;
   }
-  for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
-    gpu->synchronize(stream);
+  settle();
   transfers.reset();
   tickets.clear();
   mirrors.reset();
+}
+
+void CudaDevice::settle() {
+  for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
+    gpu->synchronize(stream);
+  left.clear();
 }
 
 void CudaDevice::finish() {
@@ -115,11 +120,30 @@ void CudaDevice::finish() {
     gpu->record(broughtThere, gpu->stream(queue));
     gpu->wait(gpu->copies, broughtThere);
   }
-  for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
-    gpu->synchronize(stream);
+  mirrors.deliver(gpu->copies);
+  settle();
   if (!runs.empty())
     runs.front().isComplete = true;
   mirrors.bringBack(gpu->copies);
+}
+
+/// A graph is on the compute stream alone, behind what was brought there for
+/// it.
+std::function<bool()> CudaDevice::leave() {
+  if (!isRepeated || !mirrors.areOfArrays()) {
+    finish();
+    return nullptr;
+  }
+  mirrors.deliver(gpu->compute);
+  Event last = record(Queue::Compute);
+  cuda::EventHandle end =
+      events[static_cast<size_t>(last.queue)]
+          .handles[static_cast<size_t>(last.number % keptEvents)];
+  left.push_back({end, mirrors.bringBack(gpu->copies)});
+  return [gpu = gpu, end] {
+    gpu->attach();
+    return gpu->isReached(end);
+  };
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,6 +184,8 @@ std::shared_ptr<Buffer> CudaDevice::adoptConstants(const void *data,
 
 void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
   gpu->attach();
+  while (!left.empty() && gpu->isReached(left.front().end))
+    left.pop_front();
   std::vector<void *> &addresses = addressesOf(table);
   addresses.assign(regions.size(), nullptr);
   std::vector<std::pair<size_t, Region>> ofHost;
@@ -302,7 +328,8 @@ CudaDevice::Recording *CudaDevice::findRecording(const BufferTable &table) {
 
 bool CudaDevice::repeat(const BufferTable &table) {
   Recording *run = findRecording(table);
-  if (!run || !run->graph)
+  isRepeated = run && run->graph;
+  if (!isRepeated)
     return false;
   prepare();
   gpu->call(gpu->driver.graphLaunch, run->graph, gpu->compute);
@@ -315,6 +342,8 @@ bool CudaDevice::beginRecording(const BufferTable &table) {
   constexpr size_t mostRuns = 8;
   // Addresses that change again and again are not worth it.
   constexpr int64_t mostRecordings = 32;
+  if (!left.empty())
+    settle();
   const Recording *known = findRecording(table);
   bool canRecord = known && known->isComplete && !hasHostWork &&
                    !isSynchronous && recordings < mostRecordings;

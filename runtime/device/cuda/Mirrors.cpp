@@ -8,24 +8,20 @@
 
 #include "device/cuda/Mirrors.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace whale::runtime::cuda {
 
-Mirrors::Mirror Mirrors::mirrorOf(const Region &region, void *wanted) {
-  const Buffer &buffer = *region.allocation;
-  Mirror mirror{buffer.data.get(), buffer.bytes, nullptr, region.isOfArray,
-                false};
-  if (region.isOfArray) {
-    auto known = std::dynamic_pointer_cast<ArrayCopy>(
-        std::atomic_load(&buffer.onDevice));
-    mirror.isHere = known && known->isOf(*gpu);
-    if (mirror.isHere)
-      mirror.copy = std::move(known);
-    else
-      buffer.host(); // perhaps from another GPU
-  }
-  if (!mirror.copy)
-    mirror.copy = memory->take(buffer.bytes, wanted);
-  return mirror;
+/// Finds the memory of a mirror that has none, if its array is here.
+void Mirrors::find(const Buffer &buffer, Mirror &mirror) {
+  auto known =
+      std::dynamic_pointer_cast<ArrayCopy>(std::atomic_load(&buffer.onDevice));
+  mirror.isHere = known && known->isOf(*gpu);
+  if (mirror.isHere)
+    mirror.copy = std::move(known);
+  else
+    buffer.host(); // perhaps from another GPU
 }
 
 void Mirrors::dropUnused() {
@@ -75,16 +71,17 @@ Mirrors::bind(const void *key,
       --it->second.uses;
 
   table.buffers.clear();
-  std::vector<void *> addresses;
+  std::vector<Mirror *> named;
   for (const auto &[place, region] : regions) {
     const Buffer &buffer = *region.allocation;
-    auto it = mirrors.find(&buffer);
-    void *&address = table.addresses[place];
-    if (it == mirrors.end()) {
-      it = mirrors.emplace(&buffer, mirrorOf(region, address)).first;
+    auto [it, isNew] = mirrors.try_emplace(
+        &buffer, Mirror{buffer.data.get(), buffer.bytes, region.isOfArray});
+    Mirror &mirror = it->second;
+    if (isNew) {
+      if (region.isOfArray)
+        find(buffer, mirror);
       isCurrent = false;
     }
-    Mirror &mirror = it->second;
     if (mirror.uses++ == 0 && !mirror.isCurrent)
       mirror.isRead = mirror.isWritten = false;
     if (region.isRead && !mirror.isRead && mirror.isCurrent) {
@@ -94,10 +91,94 @@ Mirrors::bind(const void *key,
     mirror.isRead |= region.isRead;
     mirror.isWritten |= region.isWritten;
     table.buffers.push_back(&buffer);
-    address = mirror.copy->memory;
-    addresses.push_back(static_cast<char *>(address) + region.offset);
+    named.push_back(&mirror);
   }
+  try {
+    provide(table, named);
+  } catch (...) {
+    for (const Buffer *buffer : table.buffers)
+      --mirrors.at(buffer).uses;
+    table.buffers.clear();
+    std::erase_if(mirrors,
+                  [](const auto &mirror) { return !mirror.second.copy; });
+    throw;
+  }
+
+  std::vector<void *> addresses;
+  for (size_t i = 0; i < regions.size(); ++i)
+    addresses.push_back(static_cast<char *>(named[i]->memory()) +
+                        regions[i].second.offset);
   return addresses;
+}
+
+/// Gives mirrors memory so that all lie as they did in an earlier run, where
+/// that can be: it may have been recorded.
+void Mirrors::provide(Table &table, const std::vector<Mirror *> &named) {
+  constexpr size_t mostLayouts = 8, mostStaged = 8;
+  constexpr int64_t mostStagedBytes = 64 << 10;
+
+  // What a caller keeps of each step lies elsewhere in each.
+  std::unordered_map<Mirror *, size_t> staged;
+  for (size_t i = 0; i < named.size(); ++i)
+    if (Mirror &mirror = *named[i]; !mirror.copy && mirror.isOfArray &&
+                                    mirror.isWritten && !mirror.isRead &&
+                                    mirror.bytes <= mostStagedBytes)
+      staged.try_emplace(&mirror, i);
+  if (staged.size() <= mostStaged)
+    for (auto [mirror, place] : staged) {
+      std::shared_ptr<ArrayCopy> &own = table.staged[place];
+      if (!own || own->bytes != mirror->bytes)
+        own = memory->take(mirror->bytes, nullptr);
+      mirror->staged = own;
+    }
+
+  // Where what is staged lies matters to the run that takes it, not to this
+  // one.
+  auto &layouts = table.layouts;
+  auto fits = [&](const std::vector<void *> &layout) {
+    if (layout.size() != named.size())
+      return false;
+    for (size_t i = 0; i < named.size(); ++i) {
+      const Mirror &mirror = *named[i];
+      if (mirror.copy
+              ? mirror.copy->memory != layout[i]
+              : !mirror.staged && !memory->isFree(mirror.bytes, layout[i]))
+        return false;
+    }
+    return true;
+  };
+  auto take = [&](size_t place, const std::vector<void *> &layout) {
+    Mirror &mirror = *named[place];
+    if (!mirror.copy && place < layout.size() &&
+        memory->isFree(mirror.bytes, layout[place]))
+      mirror.copy = memory->take(mirror.bytes, layout[place]);
+  };
+  auto known = std::ranges::find_if(layouts, fits);
+  if (known == layouts.end())
+    known = layouts.insert(known, std::vector<void *>());
+  for (size_t i = 0; i < named.size(); ++i)
+    if (!named[i]->staged)
+      take(i, *known);
+  // Else where it has lain the longest ago.
+  for (size_t i = 0; i < named.size(); ++i)
+    for (const std::vector<void *> &layout : std::views::reverse(layouts))
+      take(i, layout);
+  known->clear();
+  for (Mirror *mirror : named) {
+    if (!mirror->copy)
+      mirror->copy = memory->take(mirror->bytes, nullptr);
+    known->push_back(mirror->copy->memory);
+  }
+  std::rotate(layouts.begin(), known, known + 1);
+  if (layouts.size() > mostLayouts)
+    layouts.pop_back();
+}
+
+void Mirrors::deliver(Stream stream) {
+  for (auto &[buffer, mirror] : mirrors)
+    if (mirror.staged && mirror.isCurrent)
+      gpu->copy(mirror.copy->memory, mirror.staged->memory, mirror.bytes,
+                stream);
 }
 
 void Mirrors::reset() {
@@ -122,7 +203,13 @@ void Mirrors::bringThere(Stream stream) {
   isCurrent = true;
 }
 
-void Mirrors::bringBack(Stream stream) {
+bool Mirrors::areOfArrays() const {
+  return std::ranges::all_of(
+      mirrors, [](const auto &mirror) { return mirror.second.isOfArray; });
+}
+
+std::vector<std::shared_ptr<ArrayCopy>> Mirrors::bringBack(Stream stream) {
+  std::vector<std::shared_ptr<ArrayCopy>> arrays;
   for (auto &[buffer, mirror] : mirrors) {
     if (!mirror.isCurrent)
       continue;
@@ -136,9 +223,11 @@ void Mirrors::bringBack(Stream stream) {
       mirror.copy->setNewer();
     std::atomic_store(&buffer->onDevice,
                       std::shared_ptr<DeviceCopy>(mirror.copy));
+    arrays.push_back(mirror.copy);
   }
   dropArrays();
   dropUnused();
+  return arrays;
 }
 
 } // namespace whale::runtime::cuda

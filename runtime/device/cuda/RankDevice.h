@@ -46,6 +46,7 @@ public:
   }
   void reset() override;
   void finish() override;
+  std::function<bool()> leave() override;
 
   std::shared_ptr<Buffer> allocate(MemorySpace space, int64_t bytes) override;
   std::shared_ptr<Buffer> adoptConstants(const void *data,
@@ -140,6 +141,15 @@ private:
   std::array<QueueEvents, 2> events;
   cuda::EventHandle broughtThere = nullptr;
   std::optional<cuda::Marks> gpuMarks;
+  /// Waits for all that is on the streams.
+  void settle();
+  /// Runs that were left, until they are known to be over: memory that they use
+  /// is nobody else's.
+  struct Left {
+    cuda::EventHandle end;
+    std::vector<std::shared_ptr<cuda::ArrayCopy>> arrays;
+  };
+  std::deque<Left> left;
 
   std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
   cuda::BlasHandle blas = nullptr;
@@ -165,7 +175,7 @@ private:
   /// The last one first. Arrays that a caller keeps for a while lie in two or
   /// three places in turn.
   std::deque<Recording> runs;
-  bool isRecording = false, hasHostWork = false;
+  bool isRecording = false, isRepeated = false, hasHostWork = false;
   int64_t recordings = 0;
 
   std::optional<double> bandwidth;
