@@ -22,7 +22,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int64_t size = 64;
+/// Of a state, which lies where its array does, and of a small result, which
+/// does not.
+constexpr int64_t size = 32768, smallSize = 64;
 
 Array floats(float value) {
   std::vector<float> values(size, value);
@@ -31,9 +33,9 @@ Array floats(float value) {
 
 /// The value that all elements have.
 float valueOf(const Array &array) {
-  std::vector<float> values(size);
+  std::vector<float> values(elementCount(array.shape()));
   array.toHost(values.data());
-  EXPECT_EQ(values, std::vector<float>(size, values[0]));
+  EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
   return values[0];
 }
 
@@ -56,15 +58,15 @@ protected:
     EXPECT_EQ(machine().takeFaults(), std::vector<std::string>());
   }
 
-  /// (state, batch) -> (batch, state), the first result in the state's place,
-  /// which is donated, if `inPlace`.
+  /// (state, batch) -> (batch, part of the state), the first result in the
+  /// state's place, which is donated, if `inPlace`.
   Program load(bool inPlace = true) {
     json root = emptyManifest(1);
     root["target"] = "cuda";
     for (const char *name : {"arg0", "arg1"})
       root["arguments"].push_back(replicated(name, "f32", {size}, 1));
-    for (const char *name : {"result0", "result1"})
-      root["results"].push_back(replicated(name, "f32", {size}, 1));
+    root["results"] = {replicated("result0", "f32", {size}, 1),
+                       replicated("result1", "f32", {smallSize}, 1)};
     if (inPlace) {
       root["arguments"][0]["donated"] = true;
       root["results"][0]["alias"] = 0;
@@ -74,10 +76,11 @@ protected:
     rankClass["buffers"] = {shardBuffer("argument", 0, "f32", {size}),
                             shardBuffer("argument", 1, "f32", {size}),
                             shardBuffer("result", 0, "f32", {size}),
-                            shardBuffer("result", 1, "f32", {size}),
-                            arenaBuffer(0, "f32", {size})};
+                            shardBuffer("result", 1, "f32", {smallSize}),
+                            arenaBuffer(0, "f32", {size}),
+                            arenaBuffer(0, "f32", {smallSize})};
     rankClass["instructions"] = {
-        {{"copy", {0, 4}}}, {{"copy", {1, 2}}}, {{"copy", {4, 3}}}};
+        {{"copy", {0, 4}}}, {{"copy", {1, 2}}}, {{"copy", {5, 3}}}};
     writeFile(directory.path() / "manifest.json", root.dump());
     Program program = Program::load(directory.path());
     EXPECT_EQ(&machine().libraries(), cuda::test::findTestLibraries());
@@ -166,6 +169,23 @@ TEST_F(CudaSteps, ManyOverlapInAnyOrderOfStreams) {
     EXPECT_EQ(valueOf(steps[step].results[1]), warmUp + step);
 }
 
+TEST_F(CudaSteps, WhateverTheCallerKeepsStepsAreGraphs) {
+  for (bool inPlace : {true, false}) {
+    Loop loop = warm(inPlace);
+    std::vector<Array> kept;
+    int64_t before = graphLaunches();
+    for (int step = 0; step < 40; ++step) {
+      // Some are over before the next one, some are not.
+      if (step % 5 == 0)
+        loop.state.wait();
+      kept.push_back(loop.submit().results[1]);
+    }
+    for (size_t step = 0; step < kept.size(); ++step)
+      EXPECT_EQ(valueOf(kept[step]), warmUp + step);
+    EXPECT_GE(graphLaunches() - before, 30) << inPlace;
+  }
+}
+
 TEST_F(CudaSteps, FaultsReachBothThatAreUnderWay) {
   {
     Loop loop = warm();
@@ -235,14 +255,15 @@ TEST_F(CudaSteps, OthersKeepWhatAStepUses) {
 
 TEST_F(CudaSteps, AStepMayNeedAnotherProgramsOfTheOneBefore) {
   Loop loop = warm();
-  Program other = load();
+  Program other = load(false);
   machine().hold(true);
   Submission first = loop.submit();
-  Submission second = other.submit(std::vector{first.results[1], floats(80)});
+  Submission second = other.submit(
+      std::vector{floats(80), first.results[0].contents().array()});
   Submission third =
-      loop.program.submit(std::vector{loop.state, second.results[1]});
+      loop.program.submit(std::vector{loop.state, second.results[0]});
   machine().hold(false);
-  EXPECT_EQ(valueOf(third.results[0]), warmUp);
+  EXPECT_EQ(valueOf(third.results[0]), warmUp + 1);
   EXPECT_EQ(valueOf(third.results[1]), warmUp + 1);
 }
 
