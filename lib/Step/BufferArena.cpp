@@ -149,9 +149,10 @@ Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
   return {intervals.front(), intervals.back().second};
 }
 
-/// How many variants of an order are tried. Those that help are mostly among
-/// the first four.
-constexpr unsigned mostAttempts = 6;
+/// How many variants of an order are tried, and how many in a row may bring
+/// nothing. Those that help are mostly among the first four, and follow one
+/// that helped.
+constexpr unsigned mostAttempts = 6, mostInVain = 2;
 
 class Packer {
 public:
@@ -437,8 +438,8 @@ std::vector<int64_t> Packer::run(int64_t &size) {
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
   int64_t least = mostAlive();
   size = std::numeric_limits<int64_t>::max();
-  // At most 0.25 % above the lower bound: another order isn't worth its time.
-  auto isGood = [&] { return size - least <= least / 400; };
+  // At most 0.5 % above the lower bound: another order isn't worth its time.
+  auto isGood = [&] { return size - least <= least / 200; };
   for (const Key &key : keys) {
     llvm::sort(order, [&](size_t a, size_t b) {
       auto rank = [&](size_t r) {
@@ -447,9 +448,12 @@ std::vector<int64_t> Packer::run(int64_t &size) {
       return rank(a) < rank(b);
     });
     // What reached the top comes first in the next attempt.
-    for (unsigned attempt = 0; attempt < mostAttempts; ++attempt) {
+    unsigned inVain = 0;
+    for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
+         ++attempt) {
       size_t highest;
       int64_t bytes = packInOrder(size, offsets, highest);
+      inVain = bytes < size ? 0 : inVain + 1;
       if (bytes < size) {
         size = bytes;
         best = offsets;
