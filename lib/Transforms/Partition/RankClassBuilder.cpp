@@ -165,7 +165,7 @@ Value RankClassBuilder::lookup(Value value) {
   }
   if (turn && !made.contains(value))
     turn->needs.push_back(value);
-  return open->addInput({.value = value}, local.getType(), local.getLoc());
+  return open->addInput({.value = value}, local.getType());
 }
 
 void RankClassBuilder::map(Value value, Value local) {

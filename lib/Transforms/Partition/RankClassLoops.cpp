@@ -146,7 +146,7 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
     auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
     auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
     Value term = adapt(lookup(yielded), type);
-    Value sum = open->addInput({.reduced = i}, type, term.getLoc());
+    Value sum = open->addInput({.reduced = i}, type);
     open->addSum(i, emitCombination(builder, term.getLoc(), kind, sum, term));
   }
 }

@@ -43,15 +43,17 @@ OpenSegment::OpenSegment(Location loc, MLIRContext *context) {
   function.addEntryBlock();
 }
 
-Value OpenSegment::addInput(const SegmentInput &input, Type type,
-                            Location loc) {
+Value OpenSegment::addInput(const SegmentInput &input, Type type) {
   if (!input.value)
     for (auto [known, argument] :
          llvm::zip_equal(inputs, getBody()->getArguments()))
       if (known == input)
         return argument;
   inputs.push_back(input);
-  Value argument = getBody()->addArgument(type, loc);
+  // Segments of several layers are one only where their locations are equal:
+  // what a caller hands over is of one layer.
+  Value argument =
+      getBody()->addArgument(type, UnknownLoc::get(function.getContext()));
   if (input.value)
     values[input.value] = argument;
   return argument;
@@ -142,7 +144,7 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
   for (Operation *op : offsets) {
     Value local = getLocal(op);
     op->getResult(0).replaceAllUsesWith(
-        addInput({.local = local}, local.getType(), op->getLoc()));
+        addInput({.local = local}, local.getType()));
     op->erase();
   }
 

@@ -62,8 +62,7 @@ public:
   mlir::Block *getBody() { return &function.front(); }
 
   /// The value inside that an input is.
-  mlir::Value addInput(const SegmentInput &input, mlir::Type type,
-                       mlir::Location loc);
+  mlir::Value addInput(const SegmentInput &input, mlir::Type type);
   void addOperation(mlir::Operation *op) { ops.insert(op); }
   bool contains(mlir::Value value) const { return values.contains(value); }
   mlir::Value lookup(mlir::Value value) const { return values.lookup(value); }
