@@ -175,6 +175,15 @@ static constexpr StringLiteral kFused = "fused_";
 /// Of the call forward.
 static constexpr StringLiteral kResult = "result", kStatistics = "statistics";
 
+/// What cuDNN may use for it, a part of it after the other.
+static void planWorkspace(LibraryCallOp call,
+                          const format::FusedAttention &sizes) {
+  int64_t bytes =
+      format::findWorkspace(format::choosePart(sizes, format::mostWorkspace));
+  call->setAttr(kWorkspaceAttrName,
+                Builder(call.getContext()).getI64IntegerAttr(bytes));
+}
+
 /// Calls forward; `sizes` are those of cuDNN.
 static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
                                const FusedOperands &operands,
@@ -191,6 +200,7 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
   for (NamedAttribute view : operands.attributes)
     call->setAttr(view.getName(), view.getValue());
   call->setAttr(kStatistics, rewriter.getStringAttr(letters));
+  planWorkspace(call, sizes);
   return call;
 }
 
@@ -397,9 +407,7 @@ private:
       gradient->setAttr(name, rewriter.getStringAttr(result.letters));
     for (NamedAttribute view : operands.attributes)
       gradient->setAttr(view.getName(), view.getValue());
-    gradient->setAttr(kWorkspaceAttrName,
-                      rewriter.getI64IntegerAttr(format::findWorkspace(
-                          format::choosePart(*sizes, format::mostWorkspace))));
+    planWorkspace(gradient, *sizes);
     gradient->setAttr("output", forward->getAttr(kResult));
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
     for (auto [result, now] : llvm::zip(results, gradient.getOutputs()))

@@ -301,18 +301,9 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
     config[entry.getName().str()] = std::move(*value);
   }
   call.config = config.dump(-1, ' ', false, Json::error_handler_t::replace);
-  auto describe = [](auto values) {
-    std::vector<runtime::LibraryTensor> tensors;
-    for (Value value : values) {
-      auto type = cast<ShapedType>(value.getType());
-      tensors.push_back({toDType(type.getElementType()),
-                         {type.getShape().begin(), type.getShape().end()}});
-    }
-    return tensors;
-  };
   try {
-    runtime::checkLibraryCall(call.function, describe(op.getInputs()),
-                              describe(op.getOutputs()), call.config);
+    runtime::checkLibraryCall(call.function, describeTensors(op.getInputs()),
+                              describeTensors(op.getOutputs()), call.config);
   } catch (const runtime::Error &error) {
     return op.emitError(error.what());
   }

@@ -453,6 +453,9 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   emit.name = name.str();
   emit.plan = summary.str();
   emit.verify = isVerifyEachSet();
+  if (isGpu() && !isCpu())
+    for (const MemoryNeed &need : needs)
+      emit.workspaceBytes.push_back(need.scratchBytes);
   if (plan)
     *plan = emit.plan;
   if (options.onPass)

@@ -223,6 +223,8 @@ format::RankClass ProgramEmitter::describeClass(func::FuncOp function) {
   rankClass.isForProcessor = function->hasAttr(kForProcessorAttrName);
   rankClass.arenaBytes =
       function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+  if (!options.workspaceBytes.empty() && !rankClass.isForProcessor)
+    rankClass.workspaceBytes = options.workspaceBytes[rankClass.ranks.front()];
   if (auto locals = function->getAttrOfType<DictionaryAttr>("whale.locals"))
     for (NamedAttribute entry : locals) {
       Operation *segment = module.lookupSymbol(entry.getName());

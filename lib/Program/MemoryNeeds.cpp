@@ -19,6 +19,7 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "ScratchNeeds.h"
+#include "ToFormat.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
@@ -70,19 +71,26 @@ static int64_t countConstants(ArrayRef<func::FuncOp> functions) {
   return bytes;
 }
 
-static bool multiplies(func::FuncOp function) {
-  return function.walk([](MatmulOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
-
-/// The largest workspace of the calls on a GPU.
-static int64_t findCallWorkspace(ArrayRef<func::FuncOp> functions) {
+/// The most that a library of a GPU may use for one of the operations.
+static int64_t findGpuWorkspace(ArrayRef<func::FuncOp> functions,
+                                int64_t ofProducts) {
   int64_t most = 0;
+  auto find = [&](Operation *op) -> int64_t {
+    if (isa<MatmulOp>(op))
+      return ofProducts;
+    if (auto convolution = dyn_cast<ConvolutionOp>(op))
+      return runtime::gpuWorkspace(toFormat(convolution));
+    auto call = dyn_cast<LibraryCallOp>(op);
+    if (!call)
+      return 0;
+    if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
+      return bytes.getInt();
+    return runtime::gpuWorkspace(call.getFunction().str(),
+                                 describeTensors(call.getInputs()),
+                                 describeTensors(call.getOutputs()));
+  };
   for (func::FuncOp function : functions)
-    function.walk([&](LibraryCallOp call) {
-      if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
-        most = std::max(most, bytes.getInt());
-    });
+    function.walk([&](Operation *op) { most = std::max(most, find(op)); });
   return most;
 }
 
@@ -111,9 +119,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     if (isCpu || function->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
     else
-      need.scratchBytes =
-          findCallWorkspace(functions) +
-          (llvm::any_of(functions, multiplies) ? gpuWorkspace : 0);
+      need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace);
     need.bytes += need.resultBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())

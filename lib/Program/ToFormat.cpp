@@ -75,4 +75,14 @@ format::Convolution toFormat(ConvolutionOp op) {
   return product;
 }
 
+std::vector<runtime::LibraryTensor> describeTensors(ValueRange values) {
+  std::vector<runtime::LibraryTensor> tensors;
+  for (Value value : values) {
+    auto type = cast<ShapedType>(value.getType());
+    tensors.push_back(
+        {toDType(type.getElementType()), toShape(type.getShape())});
+  }
+  return tensors;
+}
+
 } // namespace whale

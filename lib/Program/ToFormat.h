@@ -11,6 +11,7 @@
 
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/ProgramFormat/Program.h"
+#include "whale/Runtime/LibraryCalls.h"
 
 namespace whale {
 
@@ -24,6 +25,9 @@ inline format::Shape toShape(llvm::ArrayRef<int64_t> extents) {
 /// A product, but for the numbers of its buffers.
 format::Matmul toFormat(MatmulOp op);
 format::Convolution toFormat(ConvolutionOp op);
+
+/// What a library call reads or gives.
+std::vector<runtime::LibraryTensor> describeTensors(mlir::ValueRange values);
 
 } // namespace whale
 

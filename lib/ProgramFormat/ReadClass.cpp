@@ -197,6 +197,8 @@ void ProgramReader::readClass(const Field &field, size_t number) {
     rankClass.isForProcessor = true;
   }
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
+  if (auto workspace = field.find("workspace_bytes"))
+    rankClass.workspaceBytes = workspace->integer(0, int64_t(1) << 56);
   Field buffers = field.at("buffers");
   for (size_t i = 0; i < buffers.size(); ++i)
     rankClass.buffers.push_back(readBuffer(buffers[i], rankClass));

@@ -270,6 +270,8 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
   Json instructions = writer.toJson(rankClass.instructions);
   Json json = {{"ranks", rankClass.ranks},
                {"arena_bytes", rankClass.arenaBytes}};
+  if (rankClass.workspaceBytes)
+    addMember(json, "workspace_bytes", rankClass.workspaceBytes);
   if (rankClass.isForProcessor)
     addMember(json, "target", "cpu");
   Json locals;

@@ -244,11 +244,14 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
   call.function(inputs, expected);
 
   auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), 0);
-  EXPECT_EQ(cuda::Calls(*gpu).find(call) != nullptr,
+  int64_t planned = gpuWorkspace(each.function, each.inputs, each.outputs);
+  EXPECT_EQ(cuda::Calls(*gpu, nullptr, planned).find(call) != nullptr,
             each.where != Case::OnHost);
+  format::Program program = programOf(1, {});
+  program.classes[0].workspaceBytes = planned;
   auto device = createCudaDevice(
-      gpu, programOf(1, {}), [](const KernelLaunch &) { return GpuKernel(); },
-      nullptr, 0, {});
+      gpu, program, [](const KernelLaunch &) { return GpuKernel(); }, nullptr,
+      0, {});
   device->attachThread();
   BufferTable table;
   for (int run = 0; run < 3; ++run) {
@@ -286,6 +289,29 @@ TEST(CudaCalls, AreThoseOfTheProcessor) {
         std::pair(DType::C64, DType::F32), std::pair(DType::C128, DType::F64)})
     for (const Case &each : casesOf(element, real))
       check(machine, each, random);
+}
+
+/// What asks for more than is planned goes to the processor, and says so.
+TEST(CudaCalls, AreTheProcessorsWhereTheWorkspaceIsTooSmall) {
+  Machine machine({});
+  cuda::Gpu gpu(machine.libraries(), 0);
+  gpu.attach();
+  LibraryTensor matrix{DType::F32, {2, 4, 4}}, info{DType::I32, {2}};
+  format::Call given{"lapack.potrf", {0}, {1, 2}, R"({"uplo": 76})"};
+  Call call;
+  call.given = &given;
+  call.inputs = given.inputs;
+  call.outputs = given.outputs;
+  call.tensors = {matrix, matrix, info};
+  for (const LibraryTensor &tensor : call.tensors)
+    call.bytes.push_back(bytesOf(tensor));
+  cuda::Calls enough(gpu, nullptr, 1 << 20), calls(gpu, nullptr, 256);
+  EXPECT_NE(enough.find(call), nullptr);
+  EXPECT_EQ(calls.find(call), nullptr);
+  std::string algorithm = calls.algorithmOf(&call);
+  EXPECT_TRUE(algorithm.starts_with("processor, as cuSOLVER takes "))
+      << algorithm;
+  EXPECT_TRUE(algorithm.ends_with(" where 256 are planned")) << algorithm;
 }
 
 } // namespace

@@ -151,25 +151,20 @@ TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
-TEST(CudaProducts, TakeTheirWorkspaceWhenAProgramIsLoaded) {
-  auto scratchOf = [](const format::Program &program, int64_t memoryBytes) {
+TEST(CudaProducts, HaveTheWorkspaceThatTheProgramPlans) {
+  auto scratchOf = [](int64_t workspaceBytes, int64_t memoryBytes) {
     Machine machine({.memoryBytes = memoryBytes});
     auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), 0);
     auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
+    format::Program program = programOf(1, {});
+    program.classes[0].workspaceBytes = workspaceBytes;
     return createCudaDevice(gpu, program, noKernels, nullptr, 0, {})
         ->scratchBytes();
   };
   constexpr int64_t much = int64_t(1) << 30, little = 16 << 20;
-  format::Program program = programOf(1, {});
-  program.functions.emplace_back().instructions.push_back(
-      {.operation = Matmul()});
-  EXPECT_EQ(scratchOf(program, little), 0);
-  format::Run run;
-  run.function = 0;
-  program.classes[0].instructions.push_back({.operation = run});
-  program.classes[0].locals[run.function] = {};
-  EXPECT_EQ(scratchOf(program, much), 32 << 20);
-  EXPECT_THROW(scratchOf(program, little), Error);
+  EXPECT_EQ(scratchOf(0, little), 0);
+  EXPECT_EQ(scratchOf(32 << 20, much), 32 << 20);
+  EXPECT_THROW(scratchOf(32 << 20, little), Error);
 }
 
 } // namespace

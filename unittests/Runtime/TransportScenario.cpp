@@ -332,6 +332,7 @@ format::Program programOf(int64_t ranks, const std::vector<Collective> &list) {
   format::Program program;
   program.ranks.resize(ranks);
   program.classes.emplace_back();
+  program.classes.back().workspaceBytes = 1 << 12;
   for (size_t i = 0; i < list.size(); ++i)
     program.channels[static_cast<int64_t>(i)] =
         std::make_shared<Collective>(list[i]);

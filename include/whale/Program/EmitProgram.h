@@ -29,6 +29,9 @@ struct EmitOptions {
   std::vector<std::string> gpuArchs;
   /// Of the program, for messages.
   std::string name;
+  /// What the ranks' libraries may use besides, by rank; empty where no GPUs
+  /// compute.
+  std::vector<int64_t> workspaceBytes;
   /// JSON text for the manifest's `plan`; may be empty.
   std::string plan;
   /// Whether to check the program as CheckTransfers.h and CheckValues.h

@@ -31,8 +31,8 @@ struct MemoryNeed {
 /// The needs of each device after whale-plan-buffers, by its number; empty
 /// where the module has no plan of buffers. On a CPU (`isCpu`) they are what
 /// the runtime allocates on a machine like this one; for GPUs scratch is the
-/// workspace of ranks that have products, `gpuWorkspace` bytes, and of
-/// attention.
+/// workspace of the operation of which it is largest, of products
+/// `gpuWorkspace` bytes.
 std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
                                         const Cluster &cluster, bool isCpu,
                                         int64_t gpuWorkspace);

@@ -223,6 +223,8 @@ struct RankClass : Body {
   /// Ascending.
   std::vector<int64_t> ranks;
   int64_t arenaBytes = 0;
+  /// What libraries of a GPU may use besides, for one operation at a time.
+  int64_t workspaceBytes = 0;
   /// For each function that the class runs, the offsets of its locals in the
   /// arena.
   std::map<int64_t, std::vector<int64_t>> locals;

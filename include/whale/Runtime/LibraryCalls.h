@@ -36,6 +36,13 @@ void checkLibraryCall(const std::string &function,
 bool isGpuCall(const std::string &function);
 bool isGpuConvolution(const format::Convolution &convolution);
 
+// The most bytes that a GPU's library may use for one besides its tensors: no
+// algorithm that needs more is chosen. 0 for what the processor computes.
+int64_t gpuWorkspace(const format::Convolution &convolution);
+int64_t gpuWorkspace(const std::string &function,
+                     const std::vector<LibraryTensor> &inputs,
+                     const std::vector<LibraryTensor> &outputs);
+
 /// What a rank on a GPU of this compute capability (90 for sm_90) takes for its
 /// products besides their buffers, in bytes.
 int64_t gpuProductWorkspace(int capability);

@@ -21,6 +21,11 @@ bool isGpuConvolution(const format::Convolution &convolution) {
   return cuda::describeForDnn(convolution).has_value();
 }
 
+int64_t gpuWorkspace(const format::Convolution &convolution) {
+  auto described = cuda::describeForDnn(convolution);
+  return described ? cuda::workspaceOf(*described) : 0;
+}
+
 bool isGpuCall(const std::string &function) {
   static const std::set<std::string> functions = {"fused_attention",
                                                   "fused_attention_gradient",
@@ -35,6 +40,18 @@ bool isGpuCall(const std::string &function) {
                                                   "lapack.syevd",
                                                   "lapack.gesdd"};
   return functions.contains(function);
+}
+
+int64_t gpuWorkspace(const std::string &function,
+                     const std::vector<LibraryTensor> &inputs,
+                     const std::vector<LibraryTensor> &outputs) {
+  if (!isGpuCall(function))
+    return 0;
+  if (function == "fft")
+    return cuda::workspaceOfFft(inputs.front(), outputs.front());
+  if (function == "triangular_solve" || function == "lapack.trsm")
+    return cuda::workspaceOfSystem;
+  return cuda::workspaceOfLapack(inputs, outputs);
 }
 
 namespace cuda {
@@ -77,7 +94,7 @@ GpuCall prepareGpuConvolution(CallContext &context,
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
   std::shared_ptr<const DnnPlan> plan =
-      findConvolutionPlan(dnn, convolution, {handle}, format::mostWorkspace);
+      findConvolutionPlan(dnn, convolution, {handle}, context.workspaceBytes);
   if (!plan)
     return {};
   GpuCall call;
@@ -105,6 +122,18 @@ static std::string describe(const Call &call) {
   return text;
 }
 
+/// The processor's where the library asks for more than is planned.
+static GpuCall withinPlan(GpuCall call, int64_t planned) {
+  if (!call.run || call.workspaceBytes <= planned)
+    return call;
+  GpuCall ofProcessor;
+  ofProcessor.algorithm += ", as " + call.algorithm + " takes " +
+                           std::to_string(call.workspaceBytes) +
+                           " bytes of workspace where " +
+                           std::to_string(planned) + " are planned";
+  return ofProcessor;
+}
+
 static GpuCall prepare(CallContext &context, const Call &call) {
   bool isEmpty =
       std::ranges::any_of(call.bytes, [](int64_t bytes) { return bytes == 0; });
@@ -119,13 +148,17 @@ static GpuCall prepare(CallContext &context, const Call &call) {
                          config,
                          {}};
   if (function.starts_with("fused_attention"))
-    return prepareGpuAttention(context, request, format::mostWorkspace,
-                               function == "fused_attention_gradient");
+    return prepareGpuAttention(
+        context, request,
+        std::min(context.workspaceBytes, format::mostWorkspace),
+        function == "fused_attention_gradient");
   if (function == "fft")
-    return prepareGpuFft(context, request);
+    return withinPlan(prepareGpuFft(context, request), context.workspaceBytes);
   if (function == "triangular_solve" || function == "lapack.trsm")
-    return prepareGpuSystem(context, function, request);
-  return prepareGpuLapack(context, function, request);
+    return withinPlan(prepareGpuSystem(context, function, request),
+                      context.workspaceBytes);
+  return withinPlan(prepareGpuLapack(context, function, request),
+                    context.workspaceBytes);
 }
 
 template <typename Op, typename Prepare>
@@ -167,9 +200,7 @@ const GpuCall *Calls::find(const Convolution &convolution) {
 }
 
 void Calls::run(const GpuCall &call, std::span<void *const> inputs,
-                std::span<void *const> outputs, void *workspace,
-                Stream stream) {
-  context.workspace = workspace;
+                std::span<void *const> outputs, Stream stream) {
   context.stream = stream;
   call.run(inputs, outputs);
 }

@@ -43,7 +43,9 @@ public:
   const Gpu &gpu;
   /// Of the call that is being put on the stream.
   Stream stream = nullptr;
+  /// What calls may use, one after the other.
   void *workspace = nullptr;
+  int64_t workspaceBytes = 0;
 
 private:
   SolverHandle solverHandle = nullptr;
@@ -51,17 +53,18 @@ private:
   DnnHandle dnnHandle = nullptr;
 };
 
-/// A call made ready: `run` puts it on the stream of its context.
+/// A call made ready: `run` puts it on the stream of its context, and is empty
+/// where the processor computes it.
 struct GpuCall {
   LibraryFunction run;
   /// Which library, and what it has chosen.
-  std::string algorithm;
+  std::string algorithm = "processor";
   int64_t workspaceBytes = 0;
   /// Whether a CUDA graph may hold it.
   bool isRecordable = true;
 };
 
-// Each is null where the GPU has nothing for these operands.
+// `run` is empty where the GPU has nothing for these operands.
 GpuCall prepareGpuConvolution(CallContext &context,
                               const DnnConvolution &convolution);
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
@@ -72,11 +75,24 @@ GpuCall prepareGpuSystem(CallContext &context, const std::string &function,
 GpuCall prepareGpuLapack(CallContext &context, const std::string &function,
                          const LibraryRequest &request);
 
+// The most workspace that a library asks for, in bytes: of cuFFT as it is
+// documented, of cuSOLVER some copies of its matrices.
+int64_t workspaceOfFft(const LibraryTensor &input, const LibraryTensor &output);
+int64_t workspaceOfLapack(const std::vector<LibraryTensor> &inputs,
+                          const std::vector<LibraryTensor> &outputs);
+/// What triangular systems get.
+inline constexpr int64_t workspaceOfSystem = 4 << 20;
+
 /// The calls and convolutions of a rank's program that cuDNN, cuFFT, cuSOLVER
 /// and cuBLAS compute.
 class Calls {
 public:
-  explicit Calls(const Gpu &gpu) : context(gpu) {}
+  /// They use the `workspace` of so many bytes.
+  Calls(const Gpu &gpu, void *workspace, int64_t workspaceBytes)
+      : context(gpu) {
+    context.workspace = workspace;
+    context.workspaceBytes = workspaceBytes;
+  }
 
   /// Null where the processor computes it. Throws Error where the library is
   /// missing.
@@ -85,12 +101,10 @@ public:
   /// Of an operation that was found.
   std::string algorithmOf(const void *op) const {
     auto it = prepared.find(op);
-    if (it == prepared.end())
-      return "";
-    return it->second.run ? it->second.algorithm : "processor";
+    return it == prepared.end() ? "" : it->second.algorithm;
   }
   void run(const GpuCall &call, std::span<void *const> inputs,
-           std::span<void *const> outputs, void *workspace, Stream stream);
+           std::span<void *const> outputs, Stream stream);
 
 private:
   CallContext context;

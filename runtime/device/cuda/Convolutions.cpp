@@ -14,6 +14,8 @@
 
 #include "device/cuda/Convolutions.h"
 
+#include "whale/ProgramFormat/Limits.h"
+
 #include <algorithm>
 
 namespace whale::runtime::cuda {
@@ -136,6 +138,20 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
 //===----------------------------------------------------------------------===//
 // Its plan
 //===----------------------------------------------------------------------===//
+
+/// Engines keep a copy of the image, the filter and the result in an order of
+/// their own, where they need one, with channels by eights.
+int64_t workspaceOf(const DnnConvolution &convolution) {
+  constexpr int64_t small = 1 << 20;
+  int64_t bytes = small;
+  for (const DnnConvolution::Tensor *tensor :
+       {&convolution.x, &convolution.w, &convolution.y}) {
+    Shape padded = tensor->sizes;
+    padded[1] = (padded[1] + 7) / 8 * 8;
+    bytes += elementCount(padded) * byteSize(convolution.dtype);
+  }
+  return std::min(bytes, format::mostWorkspace);
+}
 
 /// The numbers of the tensors in the graph.
 static constexpr int64_t xNumber = 1, wNumber = 2, yNumber = 3;

@@ -45,6 +45,9 @@ struct DnnConvolution {
 /// dimensions in another order than channels last or channels first.
 std::optional<DnnConvolution> describeForDnn(const Convolution &op);
 
+/// The most workspace that its plan may have, in bytes.
+int64_t workspaceOf(const DnnConvolution &convolution);
+
 /// A deterministic plan for it, as exact as it must be; null if there is none.
 std::unique_ptr<DnnPlan> findConvolutionPlan(const Dnn &dnn,
                                              const DnnConvolution &convolution,

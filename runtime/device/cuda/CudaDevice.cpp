@@ -34,26 +34,6 @@ using cuda::addressOf;
 using cuda::Gpu;
 using cuda::PinnedPool;
 
-/// Whether a rank computes products, which are known to need workspace.
-static bool multiplies(const format::Program &program, int64_t rank) {
-  using List = std::vector<format::Instruction>;
-  std::function<bool(const List &)> inList = [&](const List &list) {
-    return std::ranges::any_of(list, [&](const format::Instruction &each) {
-      if (const auto *loop = std::get_if<format::While>(&each.operation))
-        return inList(loop->cond) || inList(loop->body);
-      if (const auto *choice = std::get_if<format::Case>(&each.operation))
-        return std::ranges::any_of(choice->branches, inList);
-      return std::holds_alternative<Matmul>(each.operation);
-    });
-  };
-  const format::RankClass &own = program.classes[program.ranks[rank].rankClass];
-  // Each function that it runs is looked at once, however often it is run.
-  return inList(own.instructions) ||
-         std::ranges::any_of(own.locals, [&](const auto &function) {
-           return inList(program.functions[function.first].instructions);
-         });
-}
-
 CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        const format::Program &program, FindGpuKernel find,
                        Transport *transport, int64_t rank,
@@ -61,13 +41,16 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
     : gpu(std::move(given)), findKernel(std::move(find)),
       isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
       cpu(createCpuDevice(options.threads)), pool(*gpu), mirrors(gpu, pool),
-      transfers(*gpu, pool, program, transport, rank), calls(*gpu) {
+      transfers(*gpu, pool, program, transport, rank),
+      workspaceBytes(
+          program.classes[program.ranks[rank].rankClass].workspaceBytes),
+      workspace(allocate(MemorySpace::Device, workspaceBytes)),
+      productBytes(
+          std::min(workspaceBytes, gpuProductWorkspace(gpu->capability()))),
+      calls(*gpu, workspace->data.get(), workspaceBytes) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
-  workspaceBytes = gpuProductWorkspace(gpu->capability());
-  if (multiplies(program, rank))
-    workspace(Queue::Compute, workspaceBytes);
   broughtThere = gpu->newEvent();
 }
 

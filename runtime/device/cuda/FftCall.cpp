@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace whale::runtime::cuda {
 
 /// A plan of cuFFT.
@@ -39,6 +41,25 @@ static int kindOf(DType from, DType to) {
   default:
     return to == DType::F64 ? kFftC128ToF64 : kFftC128;
   }
+}
+
+int64_t workspaceOfFft(const LibraryTensor &input,
+                       const LibraryTensor &output) {
+  constexpr int64_t small = 1 << 20;
+  const LibraryTensor &larger =
+      elementCount(input.shape) < elementCount(output.shape) ? output : input;
+  bool isDouble = input.dtype == DType::F64 || input.dtype == DType::C128;
+  int64_t bytes = elementCount(larger.shape) * (isDouble ? 16 : 8);
+  // Eight times the numbers as complex ones at the most, which lengths with
+  // large prime factors take.
+  bool isSmooth = std::ranges::all_of(larger.shape, [](int64_t extent) {
+    for (int64_t factor : {2, 3, 5, 7})
+      while (extent > 1 && extent % factor == 0)
+        extent /= factor;
+    return extent <= 1;
+  });
+  // And a copy of what a transform to real numbers reads.
+  return small + (1 + (isSmooth ? 2 : 8)) * bytes;
 }
 
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request) {

@@ -9,8 +9,9 @@
 // The class behind createCudaDevice. RankProducts.cpp implements products,
 // convolutions and library calls, CudaDevice.cpp all else. It keeps what is
 // found or made once: the events of each queue in a ring, kernels and calls by
-// instruction, products by the alignment of their operands, workspaces that
-// only grow, and the recorded graphs by the addresses of their buffers.
+// instruction, products by the alignment of their operands, and the recorded
+// graphs by the addresses of their buffers. Of the workspace that the program
+// plans one operation after the other makes use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +89,7 @@ public:
                       std::optional<DType> product) override;
   std::string algorithmOf(const Instruction &instruction) const override;
   int64_t scratchBytes() const override {
-    return mirrors.bytes() + takenWorkspace +
+    return mirrors.bytes() + workspaceBytes +
            (nccl ? nccl->scratchBytes(rank) : 0);
   }
 
@@ -114,8 +115,6 @@ private:
     if (isSynchronous && !isRecording)
       gpu->synchronize(gpu->stream(queue));
   }
-  /// At least so many bytes, for what the queue runs next.
-  void *workspace(Queue queue, int64_t bytes);
   double seconds(const std::function<void()> &put);
 
   std::shared_ptr<const cuda::Gpu> gpu;
@@ -153,9 +152,11 @@ private:
 
   std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
   cuda::BlasHandle blas = nullptr;
-  int64_t workspaceBytes = 0, takenWorkspace = 0;
-  /// By queue, the largest last: graphs may know the others.
-  std::array<std::vector<std::shared_ptr<Buffer>>, 2> workspaces;
+  /// Of the compute queue.
+  const int64_t workspaceBytes;
+  const std::shared_ptr<Buffer> workspace;
+  /// Of it, what products may use.
+  const int64_t productBytes;
   cuda::Calls calls;
   /// By product and the alignment of its operands; null for those that the
   /// processor does.

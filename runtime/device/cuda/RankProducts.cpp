@@ -15,20 +15,12 @@
 #include "device/cuda/RankDevice.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 namespace whale::runtime {
 
 using cuda::PinnedPool;
-
-void *CudaDevice::workspace(Queue queue, int64_t bytes) {
-  auto &its = workspaces[static_cast<size_t>(queue)];
-  if (its.empty() || its.back()->bytes < bytes) {
-    its.push_back(allocate(MemorySpace::Device, bytes));
-    takenWorkspace += bytes;
-  }
-  return its.back()->data.get();
-}
 
 /// Elements from the first to the last one of a tensor with these strides.
 static int64_t spanOf(std::initializer_list<std::pair<int64_t, int64_t>> dims,
@@ -62,10 +54,10 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
   auto [it, isNew] = products.try_emplace({&matmul, alignment});
   if (isNew && cuda::isForBlas(matmul))
     it->second = std::make_unique<cuda::Product>(*gpu, blas, matmul, alignment,
-                                                 workspaceBytes);
+                                                 productBytes);
   if (it->second) {
-    it->second->run(lhs, rhs, out, workspace(queue, workspaceBytes),
-                    gpu->stream(queue));
+    assert(queue == Queue::Compute && "another queue uses the workspace");
+    it->second->run(lhs, rhs, out, workspace->data.get(), gpu->stream(queue));
     return endOperation(queue);
   }
   int64_t lhsSpan = spanOf({{matmul.m, matmul.mLhs}, {matmul.k, matmul.kLhs}},
@@ -93,8 +85,8 @@ bool CudaDevice::run(Queue queue, const cuda::GpuCall *call,
       memory.push_back(addressesOf(table)[buffer]);
     return memory;
   };
-  calls.run(*call, memoryOf(inputs), memoryOf(outputs),
-            workspace(queue, call->workspaceBytes), gpu->stream(queue));
+  assert(queue == Queue::Compute && "another queue uses the workspace");
+  calls.run(*call, memoryOf(inputs), memoryOf(outputs), gpu->stream(queue));
   endOperation(queue);
   return true;
 }
@@ -236,13 +228,12 @@ double CudaDevice::leastSeconds(double flops, double bytes,
     auto operand = allocate(MemorySpace::Device, bytes),
          result = allocate(MemorySpace::Device, bytes);
     void *lhs = operand->data.get(), *out = result->data.get();
-    cuda::Product prepared(*gpu, blas, op, 256, workspaceBytes);
+    cuda::Product prepared(*gpu, blas, op, 256, productBytes);
     auto work = 2.0 * static_cast<double>(side) * static_cast<double>(side) *
                 static_cast<double>(side);
     peaks[type] =
         work / seconds([&] {
-          prepared.run(lhs, lhs, out, workspace(Queue::Compute, workspaceBytes),
-                       gpu->compute);
+          prepared.run(lhs, lhs, out, workspace->data.get(), gpu->compute);
         });
   }
   return std::max(flops / peaks[type], bytes / *bandwidth);

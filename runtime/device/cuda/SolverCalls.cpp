@@ -299,6 +299,23 @@ GpuCall prepareLapack(CallContext &context, const std::string &function,
 }
 } // namespace
 
+int64_t workspaceOfLapack(const std::vector<LibraryTensor> &inputs,
+                          const std::vector<LibraryTensor> &outputs) {
+  // Blocked routines keep some hundred rows or columns, those of eigenvalues
+  // and singular vectors some matrices.
+  constexpr int64_t small = 1 << 20, lines = 512, copies = 4;
+  int64_t bytes = small;
+  for (const auto *tensors : {&inputs, &outputs})
+    for (const auto &[dtype, shape] : *tensors) {
+      if (shape.size() < 2)
+        continue;
+      int64_t rows = shape.end()[-2], columns = shape.end()[-1];
+      bytes += (copies * rows * columns + lines * (rows + columns)) *
+               byteSize(dtype);
+    }
+  return bytes;
+}
+
 GpuCall prepareGpuLapack(CallContext &context, const std::string &function,
                          const LibraryRequest &request) {
   return dispatchNumber(request, function, [&]<typename T>() {
@@ -314,13 +331,12 @@ static GpuCall prepareSystemOf(CallContext &context,
                                const LibraryRequest &request) {
   static_assert(TriangularSystem::Transpose == kOperationTranspose &&
                 TriangularSystem::Adjoint == kOperationAdjoint);
-  constexpr int64_t workspace = 4 << 20;
   const Blas &table = openBlas(context.gpu.libraries);
   TriangularHandle handle = context.triangles();
   int size = int(system.size), others = int(system.others);
   GpuCall call;
   call.algorithm = "cuBLAS";
-  call.workspaceBytes = workspace;
+  call.workspaceBytes = workspaceOfSystem;
   auto run = prepareSystem<T>(
       request, system, [=, &table, &context](const MatrixCall &call) {
         T one = 1;
@@ -339,7 +355,7 @@ static GpuCall prepareSystemOf(CallContext &context,
                                    std::span<void *const> outputs) {
     context.call(table.setStream, handle, context.stream);
     context.call(table.setWorkspace, handle, context.workspace,
-                 size_t(workspace));
+                 size_t(workspaceOfSystem));
     run(inputs, outputs);
   };
   return call;
