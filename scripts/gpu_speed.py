@@ -23,6 +23,8 @@ from typing import Any
 import gpu_cases
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Names the file of algorithms that are chosen by time.
+CHOICES = "WHALE_CUDA_CHOICES"
 # Steps that are timed; those before fill caches and record graphs.
 FIRST, TIMED = 5, 20
 # How far the loss may be from JAX's, of its magnitude.
@@ -105,6 +107,8 @@ class Race:
         self.times: list[float] = []
         self.bytes = 0.0
         self.others: list[Jax] = []
+        self.environment = check.environment
+        self.choices = pathlib.Path(check.folder, f"{case['name']}.choices")
 
     def patience(self) -> float:
         """Seconds that are left."""
@@ -145,16 +149,36 @@ class Race:
                 self.check.report.fail(f"{self.case['name']}: another loss")
         return True
 
-    def run(self) -> bool:
-        """One measurement of everyone; whether Whale's went well."""
+    def time(self) -> float | None:
+        """The seconds of a step by Whale; nothing if it fails."""
         stats = self.check.folder / "stats.json"
         options = f"--steps={FIRST + TIMED}", f"--stats={stats}"
         if not self.check.execute(self.case, "/dev/null", *options):
-            return False
+            return None
         costs = json.loads(stats.read_text())
-        ends = costs["step_ends_s"]
-        self.times.append((ends[-1] - ends[FIRST - 1]) / TIMED)
         self.bytes = costs["ranks"][0]["peak_bytes"]
+        ends = costs["step_ends_s"]
+        return float(ends[-1] - ends[FIRST - 1]) / TIMED
+
+    def time_heuristics(self) -> None:
+        """Reports a step without algorithms that are chosen by time, where
+        there are some."""
+        if not self.choices.exists():
+            return
+        self.check.environment = self.environment
+        seconds = self.time()
+        if seconds:
+            self.check.report.say(
+                f"{self.case['name']}: Whale {seconds * 1e3:.2f} ms a step by "
+                "the algorithms of cuDNN's heuristics"
+            )
+
+    def run(self) -> bool:
+        """One measurement of everyone; whether Whale's went well."""
+        seconds = self.time()
+        if seconds is None:
+            return False
+        self.times.append(seconds)
         for jax in list(self.others):
             try:
                 jax.run(TIMED, self.patience())
@@ -181,6 +205,10 @@ class Race:
 
     def hold(self, rounds: int) -> None:
         """Times everything so often and reports it."""
+        # As JAX does it.
+        self.check.environment = self.environment | {
+            CHOICES: str(self.choices)
+        }
         try:
             if not self.start():
                 return
@@ -188,7 +216,9 @@ class Race:
                 # What was measured counts if time is short.
                 if self.times and self.patience() < 30 or not self.run():
                     break
+            self.time_heuristics()
         finally:
+            self.check.environment = self.environment
             for jax in self.others:
                 jax.end()
         if not self.times:

@@ -63,6 +63,7 @@ using DnnDescriptor = void *;
   VALUE(kDnnOfPointer, CUDNN_TYPE_VOID_PTR, 6)                                 \
   VALUE(kDnnOfMode, CUDNN_TYPE_CONVOLUTION_MODE, 7)                            \
   VALUE(kDnnOfHeuristic, CUDNN_TYPE_HEUR_MODE, 8)                              \
+  VALUE(kDnnOfKnob, CUDNN_TYPE_KNOB_TYPE, 9)                                   \
   VALUE(kDnnOfNote, CUDNN_TYPE_NUMERICAL_NOTE, 11)                             \
   VALUE(kDnnOfPointwise, CUDNN_TYPE_POINTWISE_MODE, 14)                        \
   VALUE(kDnnOfDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR, 15)                   \
@@ -80,6 +81,7 @@ using DnnDescriptor = void *;
         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 11)    \
   VALUE(kDnnDataGradient,                                                      \
         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 12)      \
+  VALUE(kDnnKnobChoice, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 7)               \
   VALUE(kDnnPointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,  \
         13)                                                                    \
   VALUE(kDnnGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                \
@@ -107,6 +109,9 @@ using DnnDescriptor = void *;
   VALUE(kDnnHeuristicResults, CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)              \
   VALUE(kDnnHeuristicDevice, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, 204)            \
   VALUE(kDnnConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE, 300)                    \
+  VALUE(kDnnConfigKnobs, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, 302)               \
+  VALUE(kDnnKnobType, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 600)                   \
+  VALUE(kDnnKnobValue, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 601)                 \
   VALUE(kDnnPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                 \
   VALUE(kDnnPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)          \
   VALUE(kDnnPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)      \

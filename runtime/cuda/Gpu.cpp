@@ -11,6 +11,7 @@
 #include "cuda/Backoff.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace whale::runtime::cuda {
 
@@ -26,7 +27,8 @@ Gpu::Gpu(const Libraries &libraries, int number)
   call(driver.deviceGet, &device, number);
   char text[256] = {};
   call(driver.deviceGetName, text, 255, device);
-  description += " (" + std::string(text) + ")";
+  modelName = text;
+  description += " (" + modelName + ")";
   int major = 0, minor = 0;
   call(driver.deviceGetAttribute, &major, kCapabilityMajor, device);
   call(driver.deviceGetAttribute, &minor, kCapabilityMinor, device);
@@ -133,6 +135,20 @@ void Gpu::copy(void *dst, const void *src, int64_t bytes, Stream stream) const {
   if (bytes > 0)
     call(driver.memcpyAsync, addressOf(dst), addressOf(src),
          static_cast<size_t>(bytes), stream);
+}
+
+double Gpu::seconds(Stream stream, const std::function<void()> &put) const {
+  using Clock = std::chrono::steady_clock;
+  double least = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    synchronize(stream);
+    auto begin = Clock::now();
+    put();
+    synchronize(stream);
+    double time = std::chrono::duration<double>(Clock::now() - begin).count();
+    least = attempt == 0 ? time : std::min(least, time);
+  }
+  return std::max(least, 1e-9);
 }
 
 } // namespace whale::runtime::cuda

@@ -48,6 +48,8 @@ public:
 
   /// "GPU 0 (NVIDIA H100)".
   const std::string &name() const { return description; }
+  /// "NVIDIA H100", which other GPUs may be, too.
+  const std::string &model() const { return modelName; }
   /// 90 for sm_90.
   int capability() const { return arch; }
   const DeviceId &id() const { return uuid; }
@@ -77,6 +79,8 @@ public:
   void synchronize(Stream stream) const;
   void synchronize(EventHandle event) const;
   bool isReached(EventHandle event) const;
+  /// What `put` puts on the stream takes, the shortest of four times.
+  double seconds(Stream stream, const std::function<void()> &put) const;
 
   /// Called with true again and again by a thread that waits for the GPU, and
   /// with false when it waits no more; what it throws ends the waiting.
@@ -96,7 +100,7 @@ private:
             const Entry<Status(Handle)> &query, Handle handle) const;
 
   Context context = nullptr;
-  std::string description;
+  std::string modelName, description;
   DeviceId uuid = {};
   int arch = 0, processors = 1;
 };

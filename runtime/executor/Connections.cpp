@@ -140,12 +140,14 @@ Connections::createDevices(const Ranks &place) {
                                 *transport, *options.lateSeed);
   devices.resize(place.processOf.size());
   const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
+  const char *choices = std::getenv("WHALE_CUDA_CHOICES");
   for (int64_t rank : place.local)
     if (!gpus.empty() && gpus[rank])
       devices[rank] =
           createCudaDevice(gpus[rank], program, transport.get(), rank,
                            {.threads = options.threadsPerRank,
                             .isSynchronous = synchronous && *synchronous,
+                            .choices = choices ? choices : "",
                             .nccl = gpuTransport.get()});
     else if (!devices[rank])
       devices[rank] =

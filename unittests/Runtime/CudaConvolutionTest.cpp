@@ -17,8 +17,11 @@
 #include "device/cuda/Convolutions.h"
 
 #include <deque>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <iostream>
+#include <set>
+#include <unistd.h>
 
 namespace whale::runtime::test {
 namespace {
@@ -193,7 +196,7 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
   std::unique_ptr<cuda::Dnn> dnn = openRealDnn(90800, why);
   if (!dnn)
     GTEST_SKIP() << why;
-  constexpr int64_t most = int64_t(1) << 30;
+  size_t count = 0;
   for (DType dtype : {DType::F32, DType::BF16})
     for (auto [extent, kernel, stride, channels, outputs] :
          {std::tuple(224, 7, 2, 3, 64), std::tuple(56, 1, 1, 64, 256),
@@ -215,13 +218,76 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
         op.lhsType = op.rhsType = op.outType = dtype;
         auto described = cuda::describeForDnn(op);
         ASSERT_TRUE(described);
-        auto plan = cuda::findConvolutionPlan(*dnn, *described,
-                                              {nullptr, propertiesOf()}, most);
-        ASSERT_TRUE(plan) << name(dtype) << " " << extent << " " << kernel
-                          << " " << int(described->kind);
-        EXPECT_LE(plan->workspaceBytes(), most);
+        int64_t most = cuda::workspaceOf(*described);
+        auto plans = cuda::findConvolutionPlans(
+            *dnn, *described, {nullptr, propertiesOf()}, most, 4);
+        SCOPED_TRACE(describe(*described));
+        ASSERT_FALSE(plans.empty());
+        std::set<std::string> names;
+        for (const auto &plan : plans) {
+          EXPECT_LE(plan->workspaceBytes(), most);
+          EXPECT_TRUE(names.insert(plan->name()).second) << plan->name();
+        }
+        count += plans.size();
       }
     }
+  // There is something to choose from.
+  EXPECT_GT(count, 72u);
+}
+
+/// What was measured is written down, and is what counts from then on.
+TEST(CudaConvolution, AreByTheEngineThatWasMeasuredFirst) {
+  std::string path =
+      ::testing::TempDir() + "whale-choices-" + std::to_string(getpid());
+  Convolution op = gradientsOf(8, 3, 1, 1, 1, 1, 2, 2, 1)[0];
+  op.tf32 = true;
+  Machine machine({});
+  auto algorithm = [&] {
+    auto gpu = createCudaDevice(
+        std::make_shared<cuda::Gpu>(machine.libraries(), 0), programOf(1, {}),
+        [](const KernelLaunch &) { return GpuKernel(); }, nullptr, 0,
+        {.choices = path});
+    gpu->attachThread();
+    Floats lhs(static_cast<size_t>(elementCount(op.lhsShape)), 1);
+    Floats rhs(static_cast<size_t>(elementCount(op.rhsShape)), 1);
+    convolve(*gpu, op, lhs, rhs);
+    Instruction instruction;
+    instruction.operation = &std::as_const(op);
+    return gpu->algorithmOf(instruction);
+  };
+  auto read = [&] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  auto write = [&](const std::string &text) { std::ofstream(path) << text; };
+  std::string first = algorithm(), text = read();
+  EXPECT_EQ("cuDNN " + text.substr(text.find('\t') + 1), first + "\n");
+  // Of the machine's four, one rounds to TF32, and one is exact.
+  for (const char *engine : {"engine 1", "engine 3"}) {
+    std::string chosen = text.substr(0, text.find('\t') + 1) + engine + "\n";
+    write(chosen);
+    EXPECT_EQ(algorithm(), std::string("cuDNN ") + engine);
+    EXPECT_EQ(read(), chosen);
+  }
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+  auto errorOf = [&](const std::string &text) -> std::string {
+    write(text);
+    try {
+      algorithm();
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::string unknown = errorOf(text.substr(0, text.find('\t')) + "\tfast\n");
+  EXPECT_NE(unknown.find("names 'fast', which cuDNN does not offer for"),
+            std::string::npos)
+      << unknown;
+  EXPECT_NE(errorOf("engine 3\n").find("a line that is not a key"),
+            std::string::npos);
+  std::remove(path.c_str());
+  path = "/nowhere/choices";
+  EXPECT_NE(errorOf("").find("cannot be opened"), std::string::npos);
 }
 
 } // namespace

@@ -129,6 +129,9 @@ DnnStatus getAttribute(DnnDescriptor given, int attribute, int, int64_t most,
     engine.engine = descriptor.engine;
     return 0;
   }
+  case kDnnConfigKnobs:
+    *count = 0;
+    return 0;
   case kDnnEngineNotes:
     if (descriptor.engine == Unstable)
       return give<int>({kDnnNondeterministic}, most, count, to);

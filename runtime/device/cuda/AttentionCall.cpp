@@ -153,7 +153,7 @@ GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
     plan->run(handle, memory, own + ownBytes);
   };
   GpuCall call;
-  call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
+  call.algorithm = "cuDNN " + plan->name();
   call.workspaceBytes = ownBytes + plan->workspaceBytes();
   call.run = [=, &context, &dnn](std::span<void *const> inputs,
                                  std::span<void *const> outputs) {

@@ -267,12 +267,14 @@ static DnnGraph makeGradient(const Dnn &dnn,
   return std::move(make.graph);
 }
 
-std::unique_ptr<DnnPlan>
+std::shared_ptr<const DnnPlan>
 findAttentionPlan(const Dnn &dnn, const format::FusedAttention &attention,
                   const DnnWhere &where, int64_t mostWorkspace) {
-  return DnnPlan::find(attention.isGradient ? makeGradient(dnn, attention)
-                                            : makeForward(dnn, attention),
-                       where, mostWorkspace, /*isExact=*/false);
+  DnnPlans plans =
+      DnnPlan::find(attention.isGradient ? makeGradient(dnn, attention)
+                                         : makeForward(dnn, attention),
+                    where, mostWorkspace, /*isExact=*/false, /*most=*/1);
+  return plans.empty() ? nullptr : plans.front();
 }
 
 } // namespace whale::runtime::cuda

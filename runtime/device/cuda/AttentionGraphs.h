@@ -37,7 +37,7 @@ enum AttentionTensor : int64_t {
 };
 
 /// A plan of attention or, as it says, of its gradient; null if there is none.
-std::unique_ptr<DnnPlan>
+std::shared_ptr<const DnnPlan>
 findAttentionPlan(const Dnn &dnn, const format::FusedAttention &attention,
                   const DnnWhere &where, int64_t mostWorkspace);
 

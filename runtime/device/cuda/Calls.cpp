@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace whale::runtime {
@@ -89,23 +90,68 @@ void CallContext::check(const char *function, int status) const {
                 std::to_string(status));
 }
 
+/// The plan that takes the least time, or the one that took it when that was
+/// measured before. Plans that come later are rarely better.
+static std::shared_ptr<const DnnPlan>
+choose(CallContext &context, const DnnConvolution &convolution,
+       const Choices &choices, const DnnPlans &plans,
+       const std::function<void(const DnnPlan &)> &run) {
+  const Gpu &gpu = context.gpu;
+  // Nobody waits for other ranks while others wait for the file.
+  gpu.synchronize(gpu.compute);
+  context.stream = gpu.compute;
+  std::string key =
+      gpu.model() + ", " + std::to_string(gpu.multiprocessors()) +
+      " multiprocessors, cuDNN " +
+      std::to_string(openDnn(gpu.libraries).getVersion.function()) + ", " +
+      std::to_string(context.workspaceBytes) +
+      " bytes: " + describe(convolution);
+  std::string best = choices.find(key, [&] {
+    std::map<double, std::string> names;
+    for (const auto &plan : plans)
+      names.emplace(gpu.seconds(gpu.compute, [&] { run(*plan); }),
+                    plan->name());
+    return names.begin()->second;
+  });
+  auto it = std::ranges::find(plans, best,
+                              [](const auto &plan) { return plan->name(); });
+  if (it == plans.end())
+    throw Error(choices.path + " (WHALE_CUDA_CHOICES) names '" + best +
+                "', which cuDNN does not offer for '" + key + "'");
+  return *it;
+}
+
 GpuCall prepareGpuConvolution(CallContext &context,
-                              const DnnConvolution &convolution) {
+                              const DnnConvolution &convolution,
+                              const Choices &choices,
+                              std::span<void *const> inputs,
+                              std::span<void *const> outputs) {
   const Dnn &dnn = openDnn(context.gpu.libraries);
   DnnHandle handle = context.dnn();
-  std::shared_ptr<const DnnPlan> plan =
-      findConvolutionPlan(dnn, convolution, {handle}, context.workspaceBytes);
-  if (!plan)
+  constexpr size_t mostMeasured = 12;
+  DnnPlans plans =
+      findConvolutionPlans(dnn, convolution, {handle}, context.workspaceBytes,
+                           choices.areMeasured() ? mostMeasured : 1);
+  if (plans.empty())
     return {};
-  GpuCall call;
-  call.algorithm = "cuDNN engine " + std::to_string(plan->engine());
-  call.workspaceBytes = plan->workspaceBytes();
   auto [lhs, rhs, out] = tensorNumbers(convolution);
-  call.run = [=, &context, &dnn](std::span<void *const> inputs,
+  auto run = [=, &context, &dnn](const DnnPlan &plan,
+                                 std::span<void *const> inputs,
                                  std::span<void *const> outputs) {
     context.call(dnn.setStream, handle, context.stream);
-    plan->run(handle, {{lhs, inputs[0]}, {rhs, inputs[1]}, {out, outputs[0]}},
-              context.workspace);
+    plan.run(handle, {{lhs, inputs[0]}, {rhs, inputs[1]}, {out, outputs[0]}},
+             context.workspace);
+  };
+  std::shared_ptr<const DnnPlan> plan = plans.front();
+  if (choices.areMeasured())
+    plan = choose(context, convolution, choices, plans,
+                  [&](const DnnPlan &plan) { run(plan, inputs, outputs); });
+  GpuCall call;
+  call.algorithm = "cuDNN " + plan->name();
+  call.workspaceBytes = plan->workspaceBytes();
+  call.run = [=](std::span<void *const> inputs,
+                 std::span<void *const> outputs) {
+    run(*plan, inputs, outputs);
   };
   return call;
 }
@@ -161,40 +207,40 @@ static GpuCall prepare(CallContext &context, const Call &call) {
                     context.workspaceBytes);
 }
 
-template <typename Op, typename Prepare>
-const GpuCall *Calls::find(const Op &op, Prepare prepare) {
-  auto it = prepared.find(&op);
+const GpuCall *Calls::find(const void *op,
+                           const std::function<GpuCall()> &prepare) {
+  auto it = prepared.find(op);
   if (it == prepared.end())
-    it = prepared.emplace(&op, prepare()).first;
+    it = prepared.emplace(op, prepare()).first;
   return it->second.run ? &it->second : nullptr;
 }
 
-/// What was prepared for this key, or is now.
-template <typename Key, typename Prepare>
-static GpuCall findAlike(std::map<Key, GpuCall> &alike, const Key &key,
-                         Prepare prepare) {
-  auto it = alike.find(key);
+GpuCall Calls::findAlike(const std::string &text,
+                         const std::function<GpuCall()> &prepare) {
+  auto it = alike.find(text);
   if (it == alike.end())
-    it = alike.emplace(key, prepare()).first;
+    it = alike.emplace(text, prepare()).first;
   return it->second;
 }
 
 const GpuCall *Calls::find(const Call &call) {
-  return find(call, [&]() -> GpuCall {
+  return find(&call, [&]() -> GpuCall {
     if (!call.given)
       return {};
-    return findAlike(alikeCalls, describe(call),
-                     [&] { return prepare(context, call); });
+    return findAlike(describe(call), [&] { return prepare(context, call); });
   });
 }
 
-const GpuCall *Calls::find(const Convolution &convolution) {
-  return find(convolution, [&]() -> GpuCall {
+const GpuCall *Calls::find(const Convolution &convolution,
+                           std::span<void *const> inputs,
+                           std::span<void *const> outputs) {
+  return find(&convolution, [&]() -> GpuCall {
     std::optional<DnnConvolution> described = describeForDnn(convolution);
     if (!described)
       return {};
-    return findAlike(alikeConvolutions, *described, [&] {
-      return prepareGpuConvolution(context, *described);
+    return findAlike(describe(*described), [&] {
+      return prepareGpuConvolution(context, *described, choices, inputs,
+                                   outputs);
     });
   });
 }

@@ -10,11 +10,12 @@
 #define WHALE_RUNTIME_DEVICE_CUDA_CALLS_H
 
 #include "cuda/Gpu.h"
+#include "device/cuda/Choices.h"
 #include "device/cuda/Convolutions.h"
 #include "library/Library.h"
 #include "program/BoundProgram.h"
 
-#include <map>
+#include <functional>
 #include <unordered_map>
 
 namespace whale::runtime::cuda {
@@ -65,8 +66,12 @@ struct GpuCall {
 };
 
 // `run` is empty where the GPU has nothing for these operands.
+/// With `choices` that are measured, its operands are used for that.
 GpuCall prepareGpuConvolution(CallContext &context,
-                              const DnnConvolution &convolution);
+                              const DnnConvolution &convolution,
+                              const Choices &choices,
+                              std::span<void *const> inputs,
+                              std::span<void *const> outputs);
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient);
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
@@ -88,8 +93,9 @@ inline constexpr int64_t workspaceOfSystem = 4 << 20;
 class Calls {
 public:
   /// They use the `workspace` of so many bytes.
-  Calls(const Gpu &gpu, void *workspace, int64_t workspaceBytes)
-      : context(gpu) {
+  Calls(const Gpu &gpu, void *workspace, int64_t workspaceBytes,
+        const std::string &choices = "")
+      : context(gpu), choices(choices) {
     context.workspace = workspace;
     context.workspaceBytes = workspaceBytes;
   }
@@ -97,7 +103,9 @@ public:
   /// Null where the processor computes it. Throws Error where the library is
   /// missing.
   const GpuCall *find(const Call &call);
-  const GpuCall *find(const Convolution &convolution);
+  const GpuCall *find(const Convolution &convolution,
+                      std::span<void *const> inputs,
+                      std::span<void *const> outputs);
   /// Of an operation that was found.
   std::string algorithmOf(const void *op) const {
     auto it = prepared.find(op);
@@ -108,13 +116,14 @@ public:
 
 private:
   CallContext context;
-  template <typename Op, typename Prepare>
-  const GpuCall *find(const Op &op, Prepare prepare);
+  const Choices choices;
+  const GpuCall *find(const void *op, const std::function<GpuCall()> &prepare);
+  GpuCall findAlike(const std::string &text,
+                    const std::function<GpuCall()> &prepare);
   /// By the operation.
   std::unordered_map<const void *, GpuCall> prepared;
-  // By what operations say: plans of cuDNN take a while, and memory.
-  std::map<std::string, GpuCall> alikeCalls;
-  std::map<DnnConvolution, GpuCall> alikeConvolutions;
+  /// By what operations say: plans of cuDNN take a while, and memory.
+  std::unordered_map<std::string, GpuCall> alike;
 };
 
 } // namespace whale::runtime::cuda

@@ -196,13 +196,40 @@ static DnnGraph describe(const Dnn &dnn, const DnnConvolution &given) {
   return build;
 }
 
-std::unique_ptr<DnnPlan> findConvolutionPlan(const Dnn &dnn,
-                                             const DnnConvolution &convolution,
-                                             const DnnWhere &where,
-                                             int64_t mostWorkspace) {
+std::string describe(const DnnConvolution &convolution) {
+  std::string text = convolution.kind == Form::Forward ? "forward"
+                     : convolution.kind == Form::ImageGradient
+                         ? "gradient of the image"
+                         : "gradient of the filter";
+  text += " in " + std::string(name(convolution.dtype));
+  auto add = [&](const char *what, const std::vector<int64_t> &numbers) {
+    text += what;
+    for (int64_t number : numbers)
+      text += " " + std::to_string(number);
+  };
+  auto addTensor = [&](const char *what, const DnnConvolution::Tensor &tensor) {
+    add(what, tensor.sizes);
+    add(" by", tensor.strides);
+  };
+  addTensor(", x", convolution.x);
+  addTensor(", w", convolution.w);
+  addTensor(", y", convolution.y);
+  add(", padding", convolution.padding);
+  add(", strides", convolution.strides);
+  add(", dilations", convolution.dilations);
+  if (convolution.isFlipped)
+    text += ", flipped";
+  if (convolution.tf32)
+    text += ", tf32";
+  return text;
+}
+
+DnnPlans findConvolutionPlans(const Dnn &dnn, const DnnConvolution &convolution,
+                              const DnnWhere &where, int64_t mostWorkspace,
+                              size_t most) {
   bool isExact = convolution.dtype == DType::F32 && !convolution.tf32;
   return DnnPlan::find(describe(dnn, convolution), where, mostWorkspace,
-                       isExact);
+                       isExact, most);
 }
 
 std::array<int64_t, 3> tensorNumbers(const DnnConvolution &convolution) {

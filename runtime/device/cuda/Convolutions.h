@@ -13,7 +13,6 @@
 #include "program/Format.h"
 
 #include <array>
-#include <compare>
 
 namespace whale::runtime::cuda {
 
@@ -26,7 +25,6 @@ struct DnnConvolution {
   /// dimensions, of w outputs, inputs and its extents.
   struct Tensor {
     std::vector<int64_t> sizes, strides;
-    auto operator<=>(const Tensor &) const = default;
   };
   Tensor x, w, y;
   /// What is padded on either side, and the others, by spatial dimension.
@@ -36,8 +34,6 @@ struct DnnConvolution {
   DType dtype = DType::F32;
   /// Whether f32 may be rounded to TF32.
   bool tf32 = false;
-
-  auto operator<=>(const DnnConvolution &) const = default;
 };
 
 /// Nothing where cuDNN has no such one: of other types than f32 and half
@@ -48,11 +44,14 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op);
 /// The most workspace that its plan may have, in bytes.
 int64_t workspaceOf(const DnnConvolution &convolution);
 
-/// A deterministic plan for it, as exact as it must be; null if there is none.
-std::unique_ptr<DnnPlan> findConvolutionPlan(const Dnn &dnn,
-                                             const DnnConvolution &convolution,
-                                             const DnnWhere &where,
-                                             int64_t mostWorkspace);
+/// All that it is, in a line: convolutions that are alike have the same plans.
+std::string describe(const DnnConvolution &convolution);
+
+/// At most so many deterministic plans for it, as exact as it must be, from the
+/// one that should be best.
+DnnPlans findConvolutionPlans(const Dnn &dnn, const DnnConvolution &convolution,
+                              const DnnWhere &where, int64_t mostWorkspace,
+                              size_t most);
 
 /// Of lhs, rhs and out among the tensors of its graph.
 std::array<int64_t, 3> tensorNumbers(const DnnConvolution &convolution);

@@ -27,6 +27,9 @@ struct CudaDeviceOptions {
   int64_t threads = 1;
   /// Wait for each operation, so that an error is said of the one that failed.
   bool isSynchronous = false;
+  /// The file of algorithms that are chosen by time (Choices.h); empty: the
+  /// libraries' heuristics choose.
+  std::string choices = {};
   /// Moves the data of the channels that it carries; null if there is none.
   NcclTransport *nccl = nullptr;
 };

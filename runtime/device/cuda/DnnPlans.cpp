@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In comes a graph; out comes a plan. cuDNN's heuristics name engines, of which
-// the first one is taken that is deterministic, as exact as was asked for and
-// modest in its workspace. A plan takes milliseconds, or some tenths of a
+// In comes a graph; out come plans. cuDNN's heuristics name engines, best ones
+// first, of which those are taken that are deterministic, as exact as was asked
+// for and within the workspace. A plan takes milliseconds, or some tenths of a
 // second where code is generated; it is made once, before anything is captured.
 //
 //===----------------------------------------------------------------------===//
@@ -18,6 +18,7 @@
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
+#include <set>
 
 namespace whale::runtime::cuda {
 
@@ -33,16 +34,17 @@ void DnnGraph::check(const char *function, DnnStatus status) const {
                 dnn->getErrorString.function(status) + " " + lastErrorOf(*dnn));
 }
 
-DnnObject DnnGraph::create(int type) {
+DnnObject DnnGraph::make(int type) const {
   DnnDescriptor made = nullptr;
   check(dnn->createDescriptor.symbol,
         dnn->createDescriptor.function(type, &made));
-  return kept.emplace_back(
-      made, [destroy = dnn->destroyDescriptor.function](void *descriptor) {
-        if (descriptor)
-          destroy(descriptor);
-      });
+  return {made, [destroy = dnn->destroyDescriptor.function](void *descriptor) {
+            if (descriptor)
+              destroy(descriptor);
+          }};
 }
+
+DnnObject DnnGraph::create(int type) { return kept.emplace_back(make(type)); }
 
 DnnObject DnnGraph::tensor(const Tensor &tensor) {
   DnnObject result = create(kDnnTensor);
@@ -76,10 +78,44 @@ static bool isGood(const DnnGraph &graph, const DnnObject &engine,
   });
 }
 
-std::unique_ptr<DnnPlan> DnnPlan::find(DnnGraph given, const DnnWhere &where,
-                                       int64_t mostWorkspace, bool isExact) {
-  std::unique_ptr<DnnPlan> result(new DnnPlan(std::move(given)));
-  DnnGraph &build = result->graph;
+/// Descriptors of a type, as many as the attribute has.
+static std::vector<DnnObject>
+getAll(const DnnGraph &graph, const DnnObject &from, int attribute, int type) {
+  DnnDescriptor *none = nullptr;
+  int64_t count = graph.get(from, attribute, kDnnOfDescriptor, none, 0);
+  std::vector<DnnObject> found;
+  std::vector<DnnDescriptor> handles;
+  for (int64_t i = 0; i < count; ++i)
+    handles.push_back(found.emplace_back(graph.make(type)).get());
+  if (count > 0)
+    count = graph.get(from, attribute, kDnnOfDescriptor, handles.data(), count);
+  found.resize(static_cast<size_t>(count));
+  return found;
+}
+
+/// The engine's number, and how its knobs are set.
+static std::string describe(const DnnGraph &graph, const DnnObject &engine,
+                            const DnnObject &config) {
+  int64_t number = 0;
+  graph.get(engine, kDnnEngineNumber, kDnnOfInteger, &number, 1);
+  std::string text = "engine " + std::to_string(number);
+  const char *separator = ", knobs ";
+  for (const DnnObject &knob :
+       getAll(graph, config, kDnnConfigKnobs, kDnnKnobChoice)) {
+    int type = 0;
+    int64_t value = 0;
+    graph.get(knob, kDnnKnobType, kDnnOfKnob, &type, 1);
+    graph.get(knob, kDnnKnobValue, kDnnOfInteger, &value, 1);
+    text += separator + std::to_string(type) + "=" + std::to_string(value);
+    separator = " ";
+  }
+  return text;
+}
+
+DnnPlans DnnPlan::find(DnnGraph given, const DnnWhere &where,
+                       int64_t mostWorkspace, bool isExact, size_t most) {
+  auto shared = std::make_shared<DnnGraph>(std::move(given));
+  DnnGraph &build = *shared;
   DnnObject device;
   if (!where.handle) {
     device = build.create(kDnnDeviceProperties);
@@ -95,10 +131,12 @@ std::unique_ptr<DnnPlan> DnnPlan::find(DnnGraph given, const DnnWhere &where,
     operations.push_back(operation.get());
   build.set(graph, kDnnGraphOperations, kDnnOfDescriptor, operations.data(),
             operations.size());
+  DnnPlans plans;
   if (!build.tryFinalize(graph))
-    return nullptr;
+    return plans;
+  std::set<std::string> names;
   for (int mode : {kDnnHeuristic, kDnnFallbackHeuristic}) {
-    DnnObject heuristics = build.create(kDnnHeuristics);
+    DnnObject heuristics = build.make(kDnnHeuristics);
     build.set(heuristics, kDnnHeuristicGraph, kDnnOfDescriptor, graph.get());
     build.set(heuristics, kDnnHeuristicMode, kDnnOfHeuristic, mode);
     if (device)
@@ -106,40 +144,32 @@ std::unique_ptr<DnnPlan> DnnPlan::find(DnnGraph given, const DnnWhere &where,
                 device.get());
     if (!build.tryFinalize(heuristics))
       continue;
-    DnnDescriptor *none = nullptr;
-    int64_t count =
-        build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor, none, 0);
-    std::vector<DnnObject> configs;
-    std::vector<DnnDescriptor> handles;
-    for (int64_t i = 0; i < count; ++i)
-      handles.push_back(
-          configs.emplace_back(build.create(kDnnEngineConfig)).get());
-    count = build.get(heuristics, kDnnHeuristicResults, kDnnOfDescriptor,
-                      handles.data(), count);
-    configs.resize(static_cast<size_t>(count));
-    for (const DnnObject &config : configs) {
-      DnnObject engine = build.create(kDnnEngine);
+    for (const DnnObject &config :
+         getAll(build, heuristics, kDnnHeuristicResults, kDnnEngineConfig)) {
+      if (plans.size() == most)
+        return plans;
+      DnnObject engine = build.make(kDnnEngine);
       DnnDescriptor itsHandle = engine.get();
       build.get(config, kDnnConfigEngine, kDnnOfDescriptor, &itsHandle, 1);
       if (!isGood(build, engine, isExact))
         continue;
-      DnnObject plan = build.create(kDnnPlan);
+      std::shared_ptr<DnnPlan> made(new DnnPlan(shared));
+      made->itsName = describe(build, engine, config);
+      made->config = config;
+      made->plan = build.make(kDnnPlan);
       if (where.handle)
-        build.set(plan, kDnnPlanHandle, kDnnOfHandle, where.handle);
+        build.set(made->plan, kDnnPlanHandle, kDnnOfHandle, where.handle);
       else
-        build.set(plan, kDnnPlanDevice, kDnnOfDescriptor, device.get());
-      build.set(plan, kDnnPlanConfig, kDnnOfDescriptor, config.get());
-      if (!build.tryFinalize(plan))
+        build.set(made->plan, kDnnPlanDevice, kDnnOfDescriptor, device.get());
+      build.set(made->plan, kDnnPlanConfig, kDnnOfDescriptor, config.get());
+      if (!build.tryFinalize(made->plan))
         continue;
-      build.get(plan, kDnnPlanWorkspace, kDnnOfInteger, &result->bytes, 1);
-      if (result->bytes > mostWorkspace)
-        continue;
-      build.get(engine, kDnnEngineNumber, kDnnOfInteger, &result->number, 1);
-      result->plan = plan;
-      return result;
+      build.get(made->plan, kDnnPlanWorkspace, kDnnOfInteger, &made->bytes, 1);
+      if (made->bytes <= mostWorkspace && names.insert(made->name()).second)
+        plans.push_back(std::move(made));
     }
   }
-  return nullptr;
+  return plans;
 }
 
 void DnnPlan::run(DnnHandle handle,
@@ -151,7 +181,7 @@ void DnnPlan::run(DnnHandle handle,
     numbers.push_back(itsNumber);
     pointers.push_back(itsMemory);
   }
-  DnnGraph build(*graph.dnn);
+  DnnGraph build(*graph->dnn);
   DnnObject pack = build.create(kDnnVariantPack);
   build.set(pack, kDnnPackNumbers, numbers);
   build.set(pack, kDnnPackPointers, kDnnOfPointer, pointers.data(),

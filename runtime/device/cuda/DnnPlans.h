@@ -41,8 +41,10 @@ public:
 
   explicit DnnGraph(const Dnn &dnn) : dnn(&dnn) {}
 
-  /// A descriptor that is not finalized yet.
+  /// A descriptor that is not finalized yet, and stays as long as the graph.
   DnnObject create(int type);
+  /// One that goes with the last who knows it.
+  DnnObject make(int type) const;
   template <typename T>
   void set(const DnnObject &descriptor, int attribute, int type,
            const T *values, size_t count) const {
@@ -98,28 +100,34 @@ struct DnnWhere {
   std::string properties = {};
 };
 
+class DnnPlan;
+using DnnPlans = std::vector<std::shared_ptr<const DnnPlan>>;
+
 /// How an engine of cuDNN computes a graph.
 class DnnPlan {
 public:
-  /// The first deterministic one that cuDNN's heuristics name whose workspace
-  /// is at most `mostWorkspace` bytes, with `isExact` without tensor cores.
-  /// Null if there is none.
-  static std::unique_ptr<DnnPlan> find(DnnGraph graph, const DnnWhere &where,
-                                       int64_t mostWorkspace, bool isExact);
+  /// The first `most` ones that cuDNN's heuristics name that are deterministic
+  /// and whose workspace is at most `mostWorkspace` bytes, with `isExact`
+  /// without tensor cores.
+  static DnnPlans find(DnnGraph graph, const DnnWhere &where,
+                       int64_t mostWorkspace, bool isExact, size_t most);
 
   int64_t workspaceBytes() const { return bytes; }
-  int64_t engine() const { return number; }
+  /// "engine 3, knobs 2=4 18=0": which one it is among those of its graph.
+  const std::string &name() const { return itsName; }
   /// Puts it on the handle's stream, with the memory of its tensors by their
   /// numbers.
   void run(DnnHandle handle, const std::map<int64_t, const void *> &memory,
            void *workspace) const;
 
 private:
-  explicit DnnPlan(DnnGraph graph) : graph(std::move(graph)) {}
+  explicit DnnPlan(std::shared_ptr<const DnnGraph> graph)
+      : graph(std::move(graph)) {}
 
-  DnnGraph graph;
-  DnnObject plan;
-  int64_t bytes = 0, number = 0;
+  std::shared_ptr<const DnnGraph> graph;
+  DnnObject config, plan;
+  std::string itsName;
+  int64_t bytes = 0;
 };
 
 } // namespace whale::runtime::cuda

@@ -115,7 +115,6 @@ private:
     if (isSynchronous && !isRecording)
       gpu->synchronize(gpu->stream(queue));
   }
-  double seconds(const std::function<void()> &put);
 
   std::shared_ptr<const cuda::Gpu> gpu;
   FindGpuKernel findKernel;

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 
 namespace whale::runtime {
 
@@ -94,8 +93,11 @@ bool CudaDevice::run(Queue queue, const cuda::GpuCall *call,
 void CudaDevice::convolution(Queue queue, const Convolution &convolution,
                              const BufferTable &table) {
   prepare();
-  if (run(queue, calls.find(convolution), table,
-          std::array{convolution.lhs, convolution.rhs},
+  const std::vector<void *> &memory = addressesOf(table);
+  const cuda::GpuCall *call = calls.find(
+      convolution, std::array{memory[convolution.lhs], memory[convolution.rhs]},
+      std::array{memory[convolution.out]});
+  if (run(queue, call, table, std::array{convolution.lhs, convolution.rhs},
           std::array{convolution.out}))
     return;
   computeOnHost(
@@ -187,21 +189,6 @@ std::string CudaDevice::algorithmOf(const Instruction &instruction) const {
   return "";
 }
 
-/// The shortest of a few runs.
-double CudaDevice::seconds(const std::function<void()> &put) {
-  using Clock = std::chrono::steady_clock;
-  double least = 0;
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    gpu->synchronize(gpu->compute);
-    auto begin = Clock::now();
-    put();
-    gpu->synchronize(gpu->compute);
-    double time = std::chrono::duration<double>(Clock::now() - begin).count();
-    least = attempt == 0 ? time : std::min(least, time);
-  }
-  return std::max(least, 1e-9);
-}
-
 double CudaDevice::leastSeconds(double flops, double bytes,
                                 std::optional<DType> product) {
   gpu->attach();
@@ -210,7 +197,7 @@ double CudaDevice::leastSeconds(double flops, double bytes,
     auto from = allocate(MemorySpace::Device, size),
          to = allocate(MemorySpace::Device, size);
     bandwidth =
-        2.0 * static_cast<double>(size) / seconds([&] {
+        2.0 * static_cast<double>(size) / gpu->seconds(gpu->compute, [&] {
           gpu->copy(to->data.get(), from->data.get(), size, gpu->compute);
         });
   }
@@ -231,10 +218,9 @@ double CudaDevice::leastSeconds(double flops, double bytes,
     cuda::Product prepared(*gpu, blas, op, 256, productBytes);
     auto work = 2.0 * static_cast<double>(side) * static_cast<double>(side) *
                 static_cast<double>(side);
-    peaks[type] =
-        work / seconds([&] {
-          prepared.run(lhs, lhs, out, workspace->data.get(), gpu->compute);
-        });
+    peaks[type] = work / gpu->seconds(gpu->compute, [&] {
+      prepared.run(lhs, lhs, out, workspace->data.get(), gpu->compute);
+    });
   }
   return std::max(flops / peaks[type], bytes / *bandwidth);
 }
