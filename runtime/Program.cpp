@@ -22,6 +22,7 @@
 
 #include "Replicas.h"
 #include "cuda/test/TestPrograms.h"
+#include "emulator/Emulator.h"
 #include "executor/Executor.h"
 #include "executor/StepQueue.h"
 #include "job/Handshake.h"
@@ -199,17 +200,16 @@ void Program::State::destroy(State *state) {
   delete state;
 }
 
-/// For tests, as LoadOptions::lateSeed.
-static std::optional<uint64_t> seedOfEnvironment() {
-  const char *text = std::getenv("WHALE_TEST_LATE");
+/// The seed that a variable holds; nothing if it is not set.
+static std::optional<uint64_t> seedOfEnvironment(const char *variable) {
+  const char *text = std::getenv(variable);
   if (!text || !*text)
     return std::nullopt;
   uint64_t seed = 0;
   const char *end = text + std::strlen(text);
   if (auto result = std::from_chars(text, end, seed);
       result.ec != std::errc() || result.ptr != end)
-    throw Error("WHALE_TEST_LATE: '" + std::string(text) +
-                "' is no whole number");
+    throw Error(std::string(variable) + ": '" + text + "' is no whole number");
   return seed;
 }
 
@@ -264,6 +264,8 @@ Program::State::load(const std::filesystem::path &directory,
     files.open(program.kernels->name, program.kernels->hash);
     state->kernels =
         std::make_shared<KernelLibrary>(directory / program.kernels->name);
+    if (state->kernels->isEmulated())
+      setEmulatorSeed(seedOfEnvironment("WHALE_EMULATOR_SEED").value_or(0));
   }
   if (program.constants)
     state->constants =
@@ -293,7 +295,7 @@ Program::State::load(const std::filesystem::path &directory,
 
   state->options = options;
   if (!options.lateSeed)
-    state->options.lateSeed = seedOfEnvironment();
+    state->options.lateSeed = seedOfEnvironment("WHALE_TEST_LATE");
   int64_t &threads = state->options.threadsPerRank;
   const format::Program &loaded = state->bound->program;
   if (options.job && options.job->processes() > 1)

@@ -62,6 +62,8 @@ LibraryFunction prepareAttentionGradient(const LibraryRequest &request) {
 
 const EmulatorFunctions &emulatorFunctions() { fail("emulated kernels"); }
 
+void setEmulatorSeed(uint64_t) {}
+
 std::optional<std::string> takeEmulatorFault() { return std::nullopt; }
 
 bool hasEmulatorFault() { return false; }

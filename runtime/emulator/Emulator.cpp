@@ -24,7 +24,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -43,10 +42,7 @@ constexpr size_t kStackBytes = 64 * 1024;
 /// Told of accesses.
 std::atomic<EmulatorObserver> observer = nullptr;
 
-std::atomic<uint64_t> seed = [] {
-  const char *text = std::getenv("WHALE_EMULATOR_SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 0;
-}();
+std::atomic<uint64_t> seed = 0;
 
 /// The first fault since it was taken.
 struct Fault {

@@ -23,7 +23,7 @@ const EmulatorFunctions &emulatorFunctions();
 
 /// In which order the threads of a block run, from now on and on all threads of
 /// this process: 0 is by number, any other seed some permutation for each turn.
-/// At the start it is what WHALE_EMULATOR_SEED says, or 0.
+/// Whoever loads a program sets what WHALE_EMULATOR_SEED says then, or 0.
 void setEmulatorSeed(uint64_t seed);
 
 /// Called with each access of kernels of this process that is right, `kind` a

@@ -83,8 +83,10 @@ KernelLibrary::KernelLibrary(const std::filesystem::path &path) {
   if (!handle)
     throw Error(path.string() + ": cannot be loaded: " + dlerror());
   loaded.names.insert(name);
-  if (void *table = dlsym(handle, "whale_emulator"))
+  if (void *table = dlsym(handle, "whale_emulator")) {
     *static_cast<const EmulatorFunctions **>(table) = &emulatorFunctions();
+    emulated = true;
+  }
 }
 
 KernelLibrary::~KernelLibrary() {

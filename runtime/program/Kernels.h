@@ -27,8 +27,12 @@ public:
   /// The kernel of that name in this very file, or null.
   KernelFunction find(const std::string &symbol) const;
 
+  /// Whether the kernels are those of a GPU, which the emulator runs.
+  bool isEmulated() const { return emulated; }
+
 private:
   void *handle;
+  bool emulated = false;
   /// What the loader knows it by.
   std::string name;
 };

@@ -12,7 +12,10 @@ import numpy as np
 from cases import Tensor
 from run import compiled, run_compiled
 
+from whale import native
 from whale.dtypes import element_name
+
+SEED = "WHALE_EMULATOR_SEED"
 
 
 def run_orders(
@@ -34,6 +37,16 @@ def run_orders(
     runs = []
     with compiled(text, "1", "cuda-emulated") as path:
         for seed in seeds:
-            os.environ["WHALE_EMULATOR_SEED"] = seed
+            os.environ[SEED] = seed
             runs.append(run_compiled(path, flat, types)[0])
+        # A seed that was not read would not be missed either.
+        os.environ[SEED] = "none"
+        try:
+            run_compiled(path, flat, types)
+        except native.extension().RuntimeError as error:
+            assert SEED in str(error), error
+        else:
+            raise AssertionError(f"{SEED} was not read")
+        finally:
+            del os.environ[SEED]
     return expected, runs
