@@ -37,7 +37,10 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
     : program(bound), constants(constants), options(std::move(given)),
       place(bound.program.ranks.size(), options.job),
       connections(bound, options, place), ranks(bound.program.ranks.size()),
-      threads(static_cast<int64_t>(place.local.size())) {
+      threads(static_cast<int64_t>(place.local.size()),
+              place.job && place.local.size() == 1
+                  ? RankThreads::Where::Caller
+                  : RankThreads::Where::OwnThreads) {
   // First: others may fail while this process waits for them.
   if (place.job)
     failureListener =
@@ -56,7 +59,6 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
       connections.createDevices(place);
   for (int64_t rank : place.local)
     ranks[rank].device = std::move(devices[rank]);
-  threads.run([&](int64_t i) { ranks[place.local[i]].device->attachThread(); });
   if (place.job)
     progressReporter = place.job->reportProgress([this] { return progress(); });
 }
@@ -157,6 +159,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
         [this, step](int64_t i) {
           int64_t rank = place.local[i];
           try {
+            attach(rank);
             runRank(rank, *step);
           } catch (const Aborted &) {
           } catch (const TransferError &error) {
@@ -199,6 +202,14 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       options.stats->ranks.push_back(std::move(rank.stats));
   }
   return std::move(step->results);
+}
+
+/// To the thread that runs the rank, which stays the same from step to step.
+void Executor::attach(int64_t rank) {
+  Rank &self = ranks[rank];
+  if (std::exchange(self.thread, std::this_thread::get_id()) !=
+      std::this_thread::get_id())
+    self.device->attachThread();
 }
 
 void Executor::runRank(int64_t rank, Step &step) {

@@ -40,7 +40,8 @@ struct Overlap {
   std::function<bool()> isOver;
 };
 
-/// Walks each local rank's instructions on a thread of its own.
+/// Walks each local rank's instructions on a thread of its own; those of the
+/// only one of a process among several, on the thread that calls `run`.
 class Executor {
 public:
   /// `program` and `constants` outlive the executor. Collective where there are
@@ -96,6 +97,8 @@ private:
   };
   struct Rank {
     std::unique_ptr<Device> device;
+    /// The one that the device is attached to.
+    std::thread::id thread;
     std::shared_ptr<Buffer> arena, constants;
     /// The rank constants of the class, by buffer.
     std::map<size_t, std::shared_ptr<Buffer>> rankConstants;
@@ -139,6 +142,7 @@ private:
     std::atomic<const Instruction *> current = nullptr;
   };
 
+  void attach(int64_t rank);
   void runRank(int64_t rank, Step &step);
   /// See Overlap::isOver.
   std::function<bool()> leave(int64_t rank);

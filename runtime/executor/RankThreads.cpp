@@ -18,9 +18,14 @@
 
 namespace whale::runtime {
 
-RankThreads::RankThreads(int64_t count) {
+static constexpr std::chrono::milliseconds interval(30);
+
+RankThreads::RankThreads(int64_t count, Where where) : where(where) {
+  assert((where == Where::OwnThreads || count == 1) && "one at a time");
   try {
-    for (int64_t rank = 0; rank < count; ++rank)
+    if (where == Where::Caller)
+      threads.emplace_back([this] { watch(); });
+    for (int64_t rank = 0; where == Where::OwnThreads && rank < count; ++rank)
       threads.emplace_back([this, rank] { work(rank); });
   } catch (const std::system_error &error) {
     stop();
@@ -57,8 +62,48 @@ void RankThreads::work(int64_t rank) {
   }
 }
 
+void RankThreads::watch() {
+  int64_t seen = 0;
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    if (!watched && round == seen) {
+      isAsleep = true;
+      start.wait(lock, [&] { return stopping || round != seen; });
+      isAsleep = false;
+    }
+    seen = round;
+    start.wait_for(lock, interval, [&] { return stopping; });
+    if (!watched)
+      continue;
+    isAsking = true;
+    const GoOn &ask = *watched;
+    lock.unlock();
+    ask();
+    lock.lock();
+    isAsking = false;
+    done.notify_all();
+  }
+}
+
+bool RankThreads::runHere(const std::function<void(int64_t)> &work,
+                          const GoOn &goOn) {
+  std::unique_lock lock(mutex);
+  running = 1;
+  ++round;
+  watched = goOn ? &goOn : nullptr;
+  if (isAsleep && goOn)
+    start.notify_all();
+  lock.unlock();
+  work(0);
+  lock.lock();
+  running = 0;
+  watched = nullptr;
+  // `goOn` is the caller's.
+  done.wait(lock, [&] { return !isAsking; });
+  return true;
+}
+
 bool RankThreads::wait(std::unique_lock<std::mutex> &lock, const GoOn &goOn) {
-  constexpr std::chrono::milliseconds interval(30);
   auto idle = [&] { return running == 0; };
   if (!goOn)
     done.wait(lock, idle);
@@ -83,6 +128,8 @@ bool RankThreads::isBusy() {
 }
 
 bool RankThreads::run(std::function<void(int64_t)> work, const GoOn &goOn) {
+  if (where == Where::Caller)
+    return runHere(work, goOn);
   // What jobs hold goes after the lock.
   std::function<void(int64_t)> before, finished;
   std::unique_lock lock(mutex);

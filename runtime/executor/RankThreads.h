@@ -20,10 +20,16 @@ namespace whale::runtime {
 
 /// Threads that live as long as the program: what OpenMP keeps for each thread
 /// that calls it stays warm from step to step.
+///
+/// The one rank of a process may be run by the thread that calls `run`: no
+/// thread has to be woken for it, nor for its end. The thread here asks whether
+/// to go on, and runs that follow one another do not wake it.
 class RankThreads {
 public:
+  enum class Where : uint8_t { OwnThreads, Caller };
+
   /// Throws Error when the system has no more threads.
-  explicit RankThreads(int64_t count);
+  explicit RankThreads(int64_t count, Where where = Where::OwnThreads);
   ~RankThreads();
 
   /// Called every few hundredths of a second by a thread that waits; false
@@ -32,7 +38,8 @@ public:
 
   /// Calls `job(rank)` on every thread, waits for all and returns true; or
   /// returns false where `goOn` has ended the waiting, and the threads are left
-  /// to finish by themselves. `job` must not throw.
+  /// to finish by themselves. A job in the caller's thread is never left: there
+  /// `goOn`, which another thread calls, has to end it. `job` must not throw.
   bool run(std::function<void(int64_t)> job, const GoOn &goOn = nullptr);
 
   /// Waits for threads that a run has left; false as there.
@@ -41,6 +48,8 @@ public:
 
 private:
   void work(int64_t rank);
+  void watch();
+  bool runHere(const std::function<void(int64_t)> &work, const GoOn &goOn);
   bool wait(std::unique_lock<std::mutex> &lock, const GoOn &goOn);
   void stop();
 
@@ -50,6 +59,11 @@ private:
   int64_t round = 0;
   int64_t running = 0;
   bool stopping = false;
+  const Where where;
+  /// Of a run in the caller's thread; whether it is being asked; whether the
+  /// thread that asks must be woken for the next run.
+  const GoOn *watched = nullptr;
+  bool isAsking = false, isAsleep = false;
   std::vector<std::thread> threads;
 };
 

@@ -108,6 +108,7 @@ Executor::Shards Executor::relayout(DType dtype, const Layout &from,
       return buffer ? buffer->data.get() : nullptr;
     };
     try {
+      attach(rank);
       transport.wait(rank,
                      transport.start(rank, channel, addressOf(shards[rank]),
                                      addressOf(result[rank])));

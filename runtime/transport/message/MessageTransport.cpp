@@ -17,8 +17,9 @@
 // drives in `start`, as long as something moves, and in `wait`, until its
 // transfer is done; if another thread drives it hands its post to that one, and
 // sleeps. While no rank drives, the communication thread does whenever the
-// mover says that there is something to move. With a mover that cannot say so
-// it is always the driver.
+// mover says that there is something to move. It is not woken while no local
+// rank has a transfer: what others send waits for the next start. With a mover
+// that cannot say so it is always the driver.
 //
 // With a network, data move as they do without, and each transfer also has a
 // time at which it ends on the links (LinkClock.h), before which `wait` does
@@ -35,6 +36,7 @@
 #include "transport/message/LinkClock.h"
 #include "transport/message/Transfer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -107,6 +109,7 @@ private:
   bool moveAll();
   bool takePosts();
   bool advance();
+  bool isUnderWay() const;
   void leave(Rank &rank);
   bool isOver(const Rank &rank, const Ticket &ticket) const;
   void checkPeers(const Part &part);
@@ -390,6 +393,12 @@ bool MessageTransport::moveAll() {
   return isMoved;
 }
 
+/// Whether a message of a local rank may still have to be moved.
+bool MessageTransport::isUnderWay() const {
+  return std::ranges::any_of(
+      ranks, [](const auto &rank) { return rank && rank->part; });
+}
+
 /// Makes this thread the driver until `isEnough`. With the lock, which is open
 /// meanwhile.
 template <typename IsEnough>
@@ -408,7 +417,7 @@ void MessageTransport::drive(Lock &lock, const IsEnough &isEnough) {
             mover->sleep();
           continue;
         }
-        if (!isMoved && mover->arm())
+        if (!isUnderWay() || (!isMoved && mover->arm()))
           break;
         if (++looks == mostLooks)
           mover->wakeWatch();
