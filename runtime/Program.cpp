@@ -240,11 +240,24 @@ static auto readPlan(const std::filesystem::path &directory, Read read) {
 }
 
 void checkPlan(const std::filesystem::path &directory) {
-  readPlan(directory, format::readProgram);
+  readPlan(directory, [](auto &&...plan) { format::readProgram(plan...); });
 }
 
 std::string readTables(const std::filesystem::path &directory) {
   return readPlan(directory, format::readTables);
+}
+
+/// Which ranks of a program a process reads: its own, but for the first
+/// process, which checks how those of all fit together. Times on emulated links
+/// and NCCL's communicators depend on all.
+static format::WantedRanks wantedRanks(const LoadOptions &options) {
+  if (!options.job || options.job->process() == 0 || options.network)
+    return {};
+  return [job = options.job](const format::Program &program) {
+    size_t ranks = program.ranks.size();
+    bool isForNccl = program.target == "cuda";
+    return Ranks(ranks, isForNccl ? nullptr : job).local;
+  };
 }
 
 std::shared_ptr<Program::State>
@@ -257,8 +270,8 @@ Program::State::load(const std::filesystem::path &directory,
   std::unique_ptr<MappedFile> text = files.open("manifest.json");
 
   std::string file = (directory / "manifest.json").string();
-  format::Program program =
-      format::readProgram(text->text(), file, tableReader(files));
+  format::Program program = format::readProgram(
+      text->text(), file, tableReader(files), wantedRanks(options));
   checkTarget(program, file);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);

@@ -258,10 +258,15 @@ Collective ProgramReader::readCollective(const Field &field) const {
 
 void ProgramReader::readChannels() {
   Field list = root.at("channels");
-  for (const auto &[key, field] : readTable("channels")) {
+  for (const auto &[key, field] : readTable("channels", &Needed::channels)) {
     auto number = parseDecimal(key);
     if (!number)
       list.fail("'" + key + "' is not the number of a channel");
+    if (needed)
+      program.unreadChannelEnd =
+          std::max(program.unreadChannelEnd, *number + 1);
+    if (!isNeeded(&Needed::channels, *number))
+      continue;
     Channel channel{field, *number, {}, {}, {}};
     if (auto origin = field.find("origin"))
       channel.origin = readOrigin(*origin, program);
@@ -279,6 +284,8 @@ void ProgramReader::readChannels() {
       channel.field.at("same_as").fail(
           "channel " + std::to_string(channel.described) + " is not described");
   }
+  if (needed)
+    return;
   Groups unused(communicators.begin(), communicators.end());
   for (const auto &[number, channel] : channels)
     for (const Group &group : channel.collective.groups)
@@ -442,6 +449,9 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
   const Field &field = described.field;
   for (int64_t rank : collective.participants) {
     auto use = uses.find(program.ranks[rank].rankClass);
+    // A channel may be there for what it says of another one.
+    if (use == uses.end() && needed)
+      continue;
     if (use == uses.end())
       field.fail("rank " + std::to_string(rank) +
                  " is a participant, but its class does not use it");
@@ -450,6 +460,9 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
     completeShapes(field, "dst_shapes", collective.dstShapes, rank,
                    use->second.dst);
   }
+  // How the parts of several ranks fit is seen by who reads all.
+  if (needed)
+    return;
   if (collective.isAllReduce())
     checkReduced(described, uses, collective);
   if (!collective.cells.empty())

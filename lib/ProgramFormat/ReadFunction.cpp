@@ -84,11 +84,12 @@ void ProgramReader::readFunction(const Field &field, size_t number) {
 void ProgramReader::readFunctions() {
   if (!root.find("functions"))
     return;
-  const Table &functions = readTable("functions");
+  const Table &functions = readTable("functions", &Needed::functions);
   program.functions.resize(functions.size());
   needs.resize(functions.size());
   for (size_t i = 0; i < functions.size(); ++i)
-    readFunction(functions[i].second, i);
+    if (isNeeded(&Needed::functions, static_cast<int64_t>(i)))
+      readFunction(functions[i].second, i);
 }
 
 //===----------------------------------------------------------------------===//

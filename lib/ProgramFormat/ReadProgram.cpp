@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Decodes the top level of a manifest: arguments, results, ranks, origins and
-// the files that hold tables; then calls the readers of channels, functions and
-// classes. Checks the depth of the JSON before parsing it, and the hash of each
-// table file. Linear in the size of the text.
+// kernels; then calls the readers of channels, functions and classes. Linear in
+// the size of the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,6 @@
 
 #include "Reader.h"
 #include "whale/ProgramFormat/CheckTransfers.h"
-#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Error.h"
 
 #include <algorithm>
@@ -166,15 +164,14 @@ void ProgramReader::readParameters() {
 
 void ProgramReader::readRanks() {
   Field ranks = root.at("ranks");
-  const Table &classes = tables.at("classes");
   if (ranks.size() == 0)
     ranks.fail("must not be empty");
-  program.classes.resize(classes.size());
+  int64_t classes = countOf("classes");
+  program.classes.resize(static_cast<size_t>(classes));
   for (size_t i = 0; i < ranks.size(); ++i) {
     Field field = ranks[i];
     Rank rank;
-    rank.rankClass =
-        field.at("class").integer(0, static_cast<int64_t>(classes.size()) - 1);
+    rank.rankClass = field.at("class").integer(0, classes - 1);
     auto device = field.find("device"), kind = field.find("kind"),
          node = field.find("node"), slowdown = field.find("slowdown");
     rank.device = device ? device->integer() : static_cast<int64_t>(i);
@@ -187,22 +184,31 @@ void ProgramReader::readRanks() {
     program.classes[rank.rankClass].ranks.push_back(static_cast<int64_t>(i));
     program.ranks.push_back(std::move(rank));
   }
+  if (!wanted)
+    return;
+  needed.emplace();
+  for (int64_t rank : wanted(program))
+    needed->classes.insert(program.ranks.at(rank).rankClass);
+}
+
+void ProgramReader::readClasses() {
+  const Table &classes = tables.at("classes");
+  for (size_t i = 0; i < classes.size(); ++i)
+    if (isNeeded(&Needed::classes, static_cast<int64_t>(i)))
+      readClass(classes[i].second, i);
+}
+
+void ProgramReader::checkRanks() const {
+  const Table &classes = tables.at("classes");
   for (size_t i = 0; i < classes.size(); ++i) {
+    if (!isNeeded(&Needed::classes, static_cast<int64_t>(i)))
+      continue;
     Field field = classes[i].second.at("ranks");
     const std::vector<int64_t> &expected = program.classes[i].ranks;
     if (field.integers() != expected)
       field.fail("must list the ranks whose class this is: " +
                  toString(expected));
   }
-}
-
-static std::string readFileName(const Field &field) {
-  const std::string &name = field.text();
-  if (name.empty() || name == "." || name == ".." ||
-      name.find('/') != std::string::npos ||
-      name.find('\0') != std::string::npos)
-    field.fail("must be the name of a file, without folders");
-  return name;
 }
 
 static std::optional<File> readFile(const Field &root, const std::string &key) {
@@ -291,24 +297,6 @@ readSignatures(const Field &field, const std::vector<GpuCode> &codes,
   return result;
 }
 
-/// Returns the nesting depth of lists and objects in a JSON text.
-static size_t nestingDepth(std::string_view text) {
-  size_t depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '"')
-      quoted = !quoted;
-    else if (quoted)
-      i += c == '\\';
-    else if (c == '[' || c == '{')
-      deepest = std::max(deepest, ++depth);
-    else if ((c == ']' || c == '}') && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
 /// Returns the text, without spaces, of the last member `key` of the top-level
 /// object; empty if there is none. Read from the text because a parsed object
 /// loses the order of its members.
@@ -378,8 +366,11 @@ void ProgramReader::read() {
       shortLists.expand(document, document.root[table]);
   program.target = root.at("target").text();
   program.name = root.at("name").text();
-  const Table &classes = readTable("classes");
   readRanks();
+  const Table &classes = readTable("classes", &Needed::classes);
+  checkRanks();
+  if (needed)
+    findNeeded();
   program.kernels = readFile(root, "kernels");
   if (auto features = root.find("kernel_features"))
     for (size_t i = 0; i < features->size(); ++i)
@@ -389,9 +380,9 @@ void ProgramReader::read() {
     program.gpu = readGpuCodes(root, *gpu);
   if (!program.gpu.empty() && program.target != "cuda")
     root.at("gpu").fail("only a program for 'cuda' has it");
-  bool isMixed = std::ranges::any_of(classes, [](const auto &entry) {
-    return entry.second.find("target").has_value();
-  });
+  bool isMixed = needed || std::ranges::any_of(classes, [](const auto &entry) {
+                   return entry.second.find("target").has_value();
+                 });
   if (auto signatures = root.find("kernel_signatures"))
     program.kernelSignatures =
         readSignatures(*signatures, program.gpu, isMixed);
@@ -402,99 +393,21 @@ void ProgramReader::read() {
   readCommunicators();
   readChannels();
   readFunctions();
-  for (size_t i = 0; i < classes.size(); ++i)
-    readClass(classes[i].second, i);
+  readClasses();
   finishChannels();
 }
 
-static Document parse(std::string_view text, const std::string &file) {
-  // Loops and cases nest far less deeply; the limit protects the recursive
-  // functions that parse and write the plan, which has no schema.
-  constexpr size_t deepest = 512;
-  if (nestingDepth(text) > deepest)
-    throw Error(file + ": lists nest more than " + std::to_string(deepest) +
-                " deep");
-  // The parser treats a zero byte as the end.
-  if (size_t zero = text.find('\0'); zero != text.npos)
-    throw Error(file + ": not valid JSON: byte " + std::to_string(zero) +
-                " is zero");
-  Document document{file, {}};
-  try {
-    document.root = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception &error) {
-    throw Error(file + ": not valid JSON: " + error.what());
-  }
-  return document;
-}
-
-/// Returns the path of another file in the directory of `file`.
-static std::string beside(const std::string &file, const std::string &name) {
-  return file.substr(0, file.rfind('/') + 1) + name;
-}
-
-/// Of "channels" an object, of others a list.
-static bool isList(const std::string &table) { return table != "channels"; }
-
-const ProgramReader::Table &ProgramReader::readTable(const std::string &name) {
-  Field field = root.at(name);
-  Table &table = tables[name];
-  auto add = [&](const Field &part) {
-    if (isList(name))
-      for (size_t i = 0; i < part.size(); ++i)
-        table.emplace_back("", part[i]);
-    else
-      std::ranges::move(part.members(), std::back_inserter(table));
-  };
-  if (!field.json().is_object() || !field.json().contains("files")) {
-    add(field);
-    return table;
-  }
-  Field files = field.at("files");
-  if (!openFile)
-    files.fail("there are no other files");
-  for (size_t i = 0; i < files.size(); ++i) {
-    std::string file = readFileName(files[i].at("name"));
-    std::string text = openFile(file);
-    std::string path = beside(document.file, file);
-    if (auto hashes = root.find("hashes");
-        hashes && hashes->at(file).text() != Checksum::of(text))
-      throw Error(path + ": differs from its hash in manifest.json: it was "
-                         "damaged, or is another program's");
-    documents.push_back(parse(text, path));
-    shortLists.expand(documents.back(), documents.back().root);
-    Field part(documents.back());
-    size_t before = table.size();
-    add(part);
-    if (auto count = files[i].at("count");
-        count.integer() != static_cast<int64_t>(table.size() - before))
-      count.fail(file + " has " + std::to_string(table.size() - before) +
-                 " elements");
-  }
-  return table;
-}
-
-nlohmann::json ProgramReader::tablesAtLength() const {
-  nlohmann::json all = nlohmann::json::object();
-  for (const auto &[name, table] : tables) {
-    nlohmann::json &whole = all[name] =
-        isList(name) ? nlohmann::json::array() : nlohmann::json::object();
-    for (const auto &[key, field] : table)
-      if (isList(name))
-        whole.push_back(field.json());
-      else
-        whole[key] = field.json();
-  }
-  return all;
-}
-
 static Program read(std::string_view text, const std::string &file,
-                    const ReadFile &readFile, nlohmann::json *tables) {
-  Document document = parse(text, file);
+                    const ReadFile &readFile, const WantedRanks &wanted,
+                    nlohmann::json *tables) {
+  Document document = parseDocument(text, file);
   Program program;
-  ProgramReader reader(document, readFile, program);
+  ProgramReader reader(document, readFile, wanted, program);
   reader.read();
   if (std::string plan = findMember(text, "plan"); !plan.empty())
     program.plan = std::move(plan);
+  if (wanted)
+    return program;
   if (auto fault = checkTransfers(program))
     throw Error(file + ": " + fault->path + ": " + fault->what);
   if (tables)
@@ -503,14 +416,14 @@ static Program read(std::string_view text, const std::string &file,
 }
 
 Program readProgram(std::string_view text, const std::string &file,
-                    const ReadFile &readFile) {
-  return read(text, file, readFile, nullptr);
+                    const ReadFile &readFile, const WantedRanks &wanted) {
+  return read(text, file, readFile, wanted, nullptr);
 }
 
 std::string readTables(std::string_view text, const std::string &file,
                        const ReadFile &readFile) {
   nlohmann::json tables;
-  read(text, file, readFile, &tables);
+  read(text, file, readFile, {}, &tables);
   return tables.dump();
 }
 

@@ -31,8 +31,9 @@ namespace whale::format {
 /// The state of reading one program.
 class ProgramReader {
 public:
-  ProgramReader(Document &document, const ReadFile &readFile, Program &program)
-      : document(document), root(document), openFile(readFile),
+  ProgramReader(Document &document, const ReadFile &readFile,
+                const WantedRanks &wanted, Program &program)
+      : document(document), root(document), openFile(readFile), wanted(wanted),
         program(program) {}
 
   void read();
@@ -42,11 +43,28 @@ public:
 private:
   friend class InstructionReader;
 
+  /// What is read where not all ranks are wanted, by number.
+  struct Needed {
+    std::set<int64_t> classes, functions, channels;
+  };
+  using Numbers = std::set<int64_t> Needed::*;
+  /// Whether one of [begin, end) is needed; without `end`, `begin`.
+  bool isNeeded(Numbers numbers, int64_t begin,
+                std::optional<int64_t> end = std::nullopt) const;
+  /// The functions and channels that the needed classes use.
+  void findNeeded();
+
   /// The elements of a table, in the manifest or in a file, with their names
-  /// (empty in a list).
+  /// (empty in a list). Of a list, those that are in a file without a needed
+  /// one are null; of an object, they are not there.
   using Table = std::vector<std::pair<std::string, Field>>;
-  const Table &readTable(const std::string &name);
+  const Table &readTable(const std::string &name, Numbers numbers);
+  const Document &open(const Field &entry);
+  /// The elements of a list, those in files included.
+  int64_t countOf(const std::string &list) const;
   void readRanks();
+  /// Compares "ranks" with what the classes say.
+  void checkRanks() const;
   void readOrigins();
   void readCommunicators();
   /// Shapes, boxes and roles of "arguments" and "results".
@@ -58,6 +76,7 @@ private:
   void readFunction(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const Function &function,
                         int64_t count);
+  void readClasses();
   void readClass(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const RankClass &rankClass);
   void readLocals(const Field &field, RankClass &rankClass);
@@ -116,10 +135,13 @@ private:
   Document &document;
   const Field root;
   const ReadFile &openFile;
+  const WantedRanks &wanted;
   Program &program;
+  /// Unset where all is.
+  std::optional<Needed> needed;
   ListExpander shortLists;
-  /// The files that contain tables.
-  std::deque<Document> documents;
+  /// The files that contain tables, by name.
+  std::map<std::string, Document> documents;
   /// By name, as far as they have been read.
   std::map<std::string, Table> tables;
   std::vector<Group> communicators;
@@ -203,6 +225,12 @@ private:
 BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces);
 
 int64_t readOrigin(const Field &field, const Program &program);
+
+/// Parses a file of a program; checks how deep its lists nest.
+Document parseDocument(std::string_view text, const std::string &file);
+
+/// Reads the name of a file beside the manifest.
+std::string readFileName(const Field &field);
 
 /// Reads an offset that is aligned for the buffer's elements.
 int64_t readOffset(const Field &field, const BufferInfo &buffer);

@@ -437,6 +437,8 @@ void ProgramWriter::writeToFiles(const Table &table) {
     append(file, table, begin, end, withoutIndent);
     file += "\n";
     files.push_back({{"name", name}, {"count", end - begin}});
+    if (!table.isList)
+      files.back()["last"] = table.keys[end - 1];
     begin = end;
   }
   field(table.name, {{"files", std::move(files)}});

@@ -24,7 +24,6 @@
 #include "transport/message/MessageTransport.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdlib>
 
 namespace whale::runtime {
@@ -33,7 +32,6 @@ Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
   auto ranks = static_cast<int64_t>(count);
   int64_t processes = job ? job->processes() : 1;
   process = job ? job->process() : 0;
-  assert(processes <= ranks && "checked when processes shake hands");
   for (int64_t rank = 0; rank < ranks; ++rank) {
     processOf.push_back(rank * processes / ranks);
     if (processOf.back() == process)

@@ -218,13 +218,17 @@ TEST(ReadProgramTest, TablesMayStandInFiles) {
   EXPECT_EQ(read({list[0], entry("two.json", 2)}, channels),
             "p.whale/manifest.json: classes.files[1].count: two.json has 1 "
             "elements");
-  EXPECT_EQ(read(json::array({entry("a/b", 1)}), channels),
+  EXPECT_EQ(read({entry("a/b", 1), list[1]}, channels),
             "p.whale/manifest.json: classes.files[0].name: must be the name of "
             "a file, without folders");
   EXPECT_EQ(read(list, json::array({entry("one.json", 1)})),
             "p.whale/one.json: must be an object");
   EXPECT_EQ(read(list, {channels[0], channels[0]}),
             "p.whale/channels: 1: an earlier file has channel 1 too");
+  channels[0]["last"] = 0;
+  EXPECT_EQ(read(list, channels),
+            "p.whale/manifest.json: channels.files[0].last: channels has "
+            "number 1");
   manifest["hashes"] = {{"one.json", "0"}};
   EXPECT_EQ(read(list, channels),
             "p.whale/one.json: differs from its hash in manifest.json: it was "

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 using namespace whale::format;
 using namespace whale::format::test;
@@ -393,6 +394,90 @@ TEST(WriteProgramTest, GeneratedProgramsAreReadAsTheyWere) {
     // What is shared stays shared.
     ASSERT_EQ(writeProgram(again).manifest, text);
   }
+}
+
+/// What a class uses, as the index of a table's files names it.
+struct Used {
+  std::set<int64_t> functions, channels;
+
+  void add(const std::vector<Instruction> &list) {
+    for (const Instruction &each : list)
+      if (const auto *start = std::get_if<Start>(&each.operation)) {
+        channels.insert(start->channel);
+      } else if (const auto *run = std::get_if<Run>(&each.operation)) {
+        functions.insert(run->function);
+      } else if (const auto *loop = std::get_if<While>(&each.operation)) {
+        add(loop->cond);
+        add(loop->body);
+      } else if (const auto *choice = std::get_if<Case>(&each.operation)) {
+        for (const auto &branch : choice->branches)
+          add(branch);
+      }
+  }
+};
+
+TEST(WriteProgramTest, RanksAreReadWithoutTheOthers) {
+  size_t opened = 0, unopened = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = Generator(seed).make();
+    // A file for each element.
+    ProgramText parts = writeProgram(program, {}, /*mostBytes=*/1);
+    for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
+      std::set<std::string> files;
+      Program part = readProgram(
+          parts.manifest, "parts",
+          [&](const std::string &name) {
+            files.insert(name);
+            return parts.tables.at(name);
+          },
+          [&](const Program &top) {
+            EXPECT_EQ(top.ranks, program.ranks);
+            return std::vector<int64_t>{static_cast<int64_t>(rank)};
+          });
+      opened += files.size();
+      unopened += parts.tables.size() - files.size();
+
+      int64_t own = program.ranks[rank].rankClass;
+      Used used;
+      used.add(program.classes[own].instructions);
+      for (size_t i = 0; i < program.classes.size(); ++i) {
+        bool isOwn = static_cast<int64_t>(i) == own;
+        ASSERT_EQ(part.classes[i].ranks, program.classes[i].ranks);
+        ASSERT_EQ(files.contains("classes-" + std::to_string(i) + ".json"),
+                  isOwn);
+        if (isOwn)
+          ASSERT_EQ(part.classes[i], program.classes[i]);
+        else
+          ASSERT_TRUE(part.classes[i].instructions.empty());
+      }
+      for (size_t i = 0; i < program.functions.size(); ++i) {
+        bool isUsed = used.functions.contains(static_cast<int64_t>(i));
+        ASSERT_EQ(files.contains("functions-" + std::to_string(i) + ".json"),
+                  isUsed);
+        if (isUsed)
+          ASSERT_EQ(part.functions[i], program.functions[i]);
+      }
+      for (int64_t number : used.channels) {
+        const Collective &whole = *program.channels.at(number),
+                         &found = *part.channels.at(number);
+        ASSERT_EQ(found.kind, whole.kind);
+        ASSERT_EQ(found.participants, whole.participants);
+        ASSERT_EQ(found.groups, whole.groups);
+        ASSERT_EQ(found.cells.size(), whole.cells.size());
+        auto at = static_cast<int64_t>(rank);
+        ASSERT_EQ(found.srcShapes.contains(at), whole.srcShapes.contains(at));
+        if (whole.dstShapes.contains(at))
+          ASSERT_EQ(found.dstShapes.at(at), whole.dstShapes.at(at));
+      }
+      // One more file for each channel that describes others, at most.
+      ASSERT_LE(part.channels.size(), 2 * used.channels.size());
+      if (!program.channels.empty())
+        ASSERT_EQ(part.unreadChannelEnd, program.channels.rbegin()->first + 1);
+    }
+  }
+  EXPECT_GT(opened, 0u);
+  EXPECT_GT(unopened, 0u);
 }
 
 TEST(WriteProgramTest, HandWrittenManifestsMeanTheSame) {

@@ -345,6 +345,9 @@ struct Program {
   std::vector<RankClass> classes;
   /// By number. Equal channels share one Collective.
   std::map<int64_t, Shared<Collective>> channels;
+  /// Where only the part of some ranks was read: more than the numbers of all
+  /// channels.
+  int64_t unreadChannelEnd = 0;
   std::optional<File> kernels;
   /// Of a program for GPUs that has kernels: the same ones for some
   /// architectures, from the lowest on.

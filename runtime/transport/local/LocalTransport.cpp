@@ -124,7 +124,9 @@ private:
 } // namespace
 
 int64_t firstFree(const format::Program &program) {
-  return program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
+  int64_t read =
+      program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
+  return std::max(read, program.unreadChannelEnd);
 }
 
 LocalTransport::LocalTransport(const format::Program &program,
