@@ -16,6 +16,7 @@
 #include "executor/ModelStep.h"
 
 #include <algorithm>
+#include <set>
 
 namespace whale::runtime {
 
@@ -93,6 +94,11 @@ Progress Executor::progress() const {
           peersOf(*program.program.channels.at(*channel), number);
       result.waiting = where + " waits in '" + labelOf(number, *channel) + "'" +
                        (peers.empty() ? "" : " for " + listOf(peers));
+      std::set<int64_t> processes;
+      for (int64_t peer : peers)
+        if (!place.isLocal(peer))
+          processes.insert(place.processOf[peer]);
+      result.awaited.assign(processes.begin(), processes.end());
     } else {
       result.busy = where + " is in '" + current->label + "'";
     }

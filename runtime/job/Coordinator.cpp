@@ -21,7 +21,9 @@
 
 #include "job/Coordinator.h"
 
+#include "job/Members.h"
 #include "job/Messages.h"
+#include "job/ProgressLimit.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
 #include "whale/Version.h"
@@ -42,17 +44,6 @@ namespace whale::runtime::job {
 
 using Clock = std::chrono::steady_clock;
 
-static double secondsSince(Clock::time_point time) {
-  return std::chrono::duration<double>(Clock::now() - time).count();
-}
-
-namespace {
-/// How long a stranger may take to prove that it has the secret, the others to
-/// take the last error, and those that have not joined to come for it.
-constexpr double strangersLimit = 10, farewellLimit = 5, latecomersLimit = 3;
-/// How long a job may make no progress in its first step.
-constexpr double firstStepsLimit = 120;
-
 struct Connection {
   int socket = -1;
   std::string in, out;
@@ -66,21 +57,10 @@ struct Connection {
   bool isMember = false, isClosed = false;
 };
 
-struct Member {
-  Connection *connection = nullptr;
-  /// "host b, pid 77".
-  std::string place;
-  Clock::time_point heard = Clock::now(), advanced = Clock::now();
-  Progress progress;
-  /// Whether it got the error of the job.
-  bool knowsFailure = false;
-  bool hasLeft = false;
-  std::optional<std::pair<std::string, std::string>> given;
-};
-
-std::string placeOf(const std::string &host, uint64_t process) {
-  return "host " + host + ", pid " + std::to_string(process);
-}
+namespace {
+/// How long a stranger may take to prove that it has the secret, the others to
+/// take the last error, and those that have not joined to come for it.
+constexpr double strangersLimit = 10, farewellLimit = 5, latecomersLimit = 3;
 
 class Server : public Coordinator {
 public:
@@ -106,16 +86,13 @@ private:
   bool isTold() const;
   bool isWaiting(const Member &member) const;
   void sendAll(Kind kind, const std::string &fields);
-  std::string missing() const;
-  std::string nameOf(const Member &member) const;
-  std::string whoWaits() const;
 
   const JobOptions options;
   const std::string secret;
   int listener;
   int wakePipe[2] = {-1, -1};
   std::list<Connection> connections;
-  std::vector<Member> members;
+  Members members;
   Clock::time_point begin = Clock::now();
   Clock::time_point failed;
   std::string failure;
@@ -128,7 +105,7 @@ private:
 Server::Server(const JobOptions &options, const std::string &secret,
                int listener, int first)
     : options(options), secret(secret), listener(listener),
-      members(options.processes) {
+      members(static_cast<size_t>(options.processes)) {
   if (pipe2(wakePipe, O_CLOEXEC) != 0)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   fcntl(listener, F_SETFL, O_NONBLOCK);
@@ -183,6 +160,8 @@ void Server::poll() {
   constexpr int milliseconds = 250;
   if (::poll(files.data(), files.size(), isEnding ? 10 : milliseconds) <= 0)
     return;
+  if (char end; files[1].revents) [[maybe_unused]]
+    ssize_t got = ::read(wakePipe[0], &end, 1);
   for (size_t i = 0; i < order.size(); ++i) {
     if (files[i + 2].revents & (POLLIN | POLLHUP | POLLERR))
       read(*order[i]);
@@ -280,47 +259,28 @@ bool Server::isTold() const {
          std::ranges::all_of(members, &Member::knowsFailure);
 }
 
-/// "process 1 (host b, pid 77, ranks 2 to 3)".
-std::string Server::nameOf(const Member &member) const {
-  return "process " + std::to_string(&member - members.data()) + " (" +
-         member.place +
-         (member.progress.ranks.empty() ? "" : ", " + member.progress.ranks) +
-         ")";
-}
-
-/// What processes that wait for others have said last, one in a program and one
-/// outside; empty if none waits.
-std::string Server::whoWaits() const {
-  std::string text;
-  auto waits = [&](const Member &member) {
-    return member.connection && !member.progress.waiting.empty();
-  };
-  auto gives = [](const Member &member) { return member.given.has_value(); };
-  if (auto it = std::ranges::find_if(members, waits); it != members.end())
-    text += "; " + it->progress.waiting + " (" + nameOf(*it) + ")";
-  if (auto it = std::ranges::find_if(members, gives); it != members.end())
-    text += "; " + nameOf(*it) + " exchanges " + it->given->first;
-  if (auto it = std::ranges::find_if(members, &Member::hasLeft);
-      it != members.end())
-    text += "; " + nameOf(*it) + " has ended";
-  return text;
-}
-
 /// The other end of the connection has closed it.
 void Server::lose(Connection &connection) {
   connection.isClosed = true;
-  if (!connection.isMember)
+  if (!connection.isMember) {
+    if (connection.process) {
+      Member &claimed = members[*connection.process];
+      claimed.stranger =
+          placeOf(connection.hello->host, connection.hello->processId);
+      claimed.strangerLeft = Clock::now();
+    }
     return;
+  }
   Member &member = members[*connection.process];
   member.connection = nullptr;
   if (member.hasLeft)
     return;
   const Progress &last = member.progress;
   const std::string &doing = last.busy.empty() ? last.waiting : last.busy;
-  fail(nameOf(member) + " has ended unexpectedly" +
+  fail(members.nameOf(member) + " has ended unexpectedly" +
        (last.isInStep && !doing.empty() ? ": when it was last heard, " + doing
                                         : "") +
-       whoWaits());
+       members.whoWait());
 }
 
 void Server::greet(Connection &connection, const Frame &frame) {
@@ -375,7 +335,7 @@ void Server::greet(Connection &connection, const Frame &frame) {
   else if (members[*connection.process].connection ||
            members[*connection.process].hasLeft)
     what = "two processes are process " + number + ": " +
-           nameOf(members[*connection.process]) + " and " + name;
+           members.nameOf(members[*connection.process]) + " and " + name;
   else if (!hello.program.empty() && !options.program.empty() &&
            hello.program != options.program)
     what = "the program differs: process 0 has " + options.program + ", " +
@@ -402,7 +362,8 @@ void Server::join(Connection &connection) {
   isComplete = std::ranges::all_of(
       members, [](const Member &each) { return each.connection != nullptr; });
   if (isComplete)
-    sendAll(Kind::Welcome, FieldWriter().text(nameOf(members[0])).take());
+    sendAll(Kind::Welcome,
+            FieldWriter().text(members.nameOf(members[0])).take());
 }
 
 void Server::handle(Connection &connection, const Frame &frame) {
@@ -467,14 +428,14 @@ void Server::gather() {
   if (!given)
     return;
   if (gone)
-    return fail(nameOf(*gone) + " has ended, where " + nameOf(*given) +
-                " exchanges " + given->given->first);
+    return fail(members.nameOf(*gone) + " has ended, where " +
+                members.nameOf(*given) + " exchanges " + given->given->first);
   FieldWriter fields;
   fields.text(given->given->first);
   for (Member &member : members) {
     if (member.given->first != given->given->first)
-      return fail(nameOf(member) + " exchanges " + member.given->first +
-                  ", where " + nameOf(*given) + " exchanges " +
+      return fail(members.nameOf(member) + " exchanges " + member.given->first +
+                  ", where " + members.nameOf(*given) + " exchanges " +
                   given->given->first);
     fields.text(member.given->second);
   }
@@ -490,32 +451,15 @@ void Server::gather() {
   sendAll(Kind::Gathered, all);
 }
 
-std::string Server::missing() const {
-  std::string list;
-  size_t count = 0;
-  for (size_t i = 0; i < members.size(); ++i)
-    if (!members[i].connection && ++count <= 8)
-      list += (list.empty() ? "" : ", ") + std::to_string(i);
-  return (count == 1 ? "process " : "processes ") + list +
-         (count > 8 ? " and others" : "") + " of " +
-         std::to_string(members.size()) + (count == 1 ? " has" : " have");
-}
-
 /// Seconds in which the job may make no progress inside a step.
 double Server::limit() const {
-  // Less than some reports take says nothing.
-  if (options.progressLimit)
-    return *options.progressLimit > 0
-               ? std::max(*options.progressLimit, 3 * options.reportSeconds)
-               : 0;
-  constexpr double least = 10, factor = 20;
   double slowest = 0;
   uint64_t steps = ~uint64_t(0);
   for (const Member &member : members) {
     slowest = std::max(slowest, member.progress.slowestStep);
     steps = std::min(steps, member.progress.steps);
   }
-  return steps == 0 ? firstStepsLimit : std::max(least, factor * slowest);
+  return progressLimit(options, steps, slowest);
 }
 
 /// The same while some relayout, which no step was like, may go on.
@@ -535,22 +479,29 @@ void Server::watch() {
   if (hasFailed || isOver)
     return;
   if (!isComplete) {
+    if (std::string what = members.whoProvesNothing(options.reportSeconds);
+        !what.empty())
+      return fail(what);
     if (secondsSince(begin) > options.joinLimit)
-      fail(missing() + " not joined within " +
+      fail(members.missing() + " not joined within " +
            std::to_string(static_cast<int64_t>(options.joinLimit)) +
            " seconds");
     return;
   }
+  if (std::string what = members.whoWaitsInVain(options.reportSeconds);
+      !what.empty())
+    return fail(what);
   double limit = this->limit();
   if (limit <= 0)
     return;
   auto within =
       " for " + std::to_string(static_cast<int64_t>(limit)) + " seconds";
-  std::string waiting = whoWaits();
+  std::string waiting = members.whoWait();
   for (const Member &member : members)
     if (!member.hasLeft && secondsSince(member.heard) > limit)
-      return fail(nameOf(member) + " has given no sign of life" + within +
-                  ": it was stopped, or its host cannot be reached" + waiting);
+      return fail(members.nameOf(member) + " has given no sign of life" +
+                  within + ": it was stopped, or its host cannot be reached" +
+                  waiting);
   // In a step all wait for the slowest: it is one that waits for none. Who
   // waits outside of one waits for others as well.
   limit = patience();
@@ -567,7 +518,7 @@ void Server::watch() {
     return !member.hasLeft && secondsSince(member.advanced) <= limit;
   });
   if (stuck && !isMoving)
-    fail(nameOf(*stuck) + " has made no progress" + within +
+    fail(members.nameOf(*stuck) + " has made no progress" + within +
          (stuck->progress.busy.empty() ? "" : ": " + stuck->progress.busy) +
          waiting);
 }

@@ -342,6 +342,7 @@ Progress Joined::progress() {
     if (isAtWork) {
       all.busy = one.busy;
       all.waiting = one.waiting;
+      all.awaited = one.awaited;
     }
     all.isInStep |= one.isInStep;
     all.isInRelayout |= one.isInRelayout;

@@ -36,8 +36,8 @@ std::optional<Hello> Hello::read(std::string_view bytes) {
 }
 
 std::string writeProgress(const Progress &progress) {
-  return FieldWriter()
-      .number(progress.isInStep)
+  FieldWriter fields;
+  fields.number(progress.isInStep)
       .number(progress.isInRelayout)
       .number(progress.count)
       .number(progress.steps)
@@ -45,7 +45,10 @@ std::string writeProgress(const Progress &progress) {
       .text(progress.ranks)
       .text(progress.busy)
       .text(progress.waiting)
-      .take();
+      .number(progress.awaited.size());
+  for (int64_t process : progress.awaited)
+    fields.number(process);
+  return fields.take();
 }
 
 std::optional<Progress> readProgress(std::string_view bytes) {
@@ -59,6 +62,9 @@ std::optional<Progress> readProgress(std::string_view bytes) {
   progress.ranks = fields.text();
   progress.busy = fields.text();
   progress.waiting = fields.text();
+  for (uint64_t count = fields.number(); count > 0 && !fields.isWrong();
+       --count)
+    progress.awaited.push_back(static_cast<int64_t>(fields.number()));
   return fields.isComplete() ? std::optional(progress) : std::nullopt;
 }
 

@@ -12,8 +12,11 @@
 
 #include "whale/Runtime/Job.h"
 #include "job/Frames.h"
+#include "job/Messages.h"
+#include "job/ProgressLimit.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
+#include "whale/Version.h"
 
 #include <gtest/gtest.h>
 
@@ -198,6 +201,69 @@ TEST(Job, OneIsThereTwice) {
       << error;
 }
 
+/// Says hello in the name of process 1 of `processes`, and leaves.
+void leaveWithoutProof(int port, uint64_t processes) {
+  std::string what;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int file = job::connectTo("127.0.0.1", port, end, what);
+  ASSERT_GE(file, 0) << what;
+  std::string hello =
+      job::encode(job::Kind::Hello, job::Hello{.version = WHALE_VERSION_TEXT,
+                                               .process = 1,
+                                               .processes = processes,
+                                               .nonce = job::makeNonce(),
+                                               .host = "b",
+                                               .processId = 7}
+                                        .write());
+  EXPECT_EQ(send(file, hello.data(), hello.size(), 0), ssize_t(hello.size()));
+  char byte;
+  EXPECT_EQ(recv(file, &byte, 1, 0), 1); // the challenge
+  close(file);
+}
+
+/// The error of the first of `processes`, where another one leaves without a
+/// proof.
+std::string errorWithAStranger(int64_t processes) {
+  JobOptions options;
+  options.processes = processes;
+  options.listener = job::listenOn("127.0.0.1", 0);
+  options.reportSeconds = 0.1;
+  options.joinLimit = 1;
+  int port = job::portOf(options.listener);
+  std::thread stranger([&] { leaveWithoutProof(port, processes); });
+  std::string error;
+  try {
+    Job::join(options);
+  } catch (const Error &caught) {
+    error = caught.what();
+  }
+  stranger.join();
+  return error;
+}
+
+TEST(Job, OneHasAnotherSecret) {
+  EXPECT_TRUE(errorWithAStranger(2).starts_with(
+      "process 1 (host b, pid 7) has another WHALE_SECRET than the first one"));
+  // Not while another one may still come, that may be the right one.
+  EXPECT_EQ(errorWithAStranger(3),
+            "processes 1, 2 of 3 have not joined within 1 seconds");
+}
+
+TEST(Job, LimitsFollowTheSlowestStep) {
+  JobOptions options;
+  EXPECT_EQ(job::progressLimit(options, 0, 0), 120);
+  EXPECT_EQ(job::progressLimit(options, 0, 50), 120);
+  EXPECT_EQ(job::progressLimit(options, 1, 0.1), 10);
+  EXPECT_EQ(job::progressLimit(options, 1, 0.5), 10);
+  EXPECT_EQ(job::progressLimit(options, 1, 2), 40);
+  options.progressLimit = 7;
+  EXPECT_EQ(job::progressLimit(options, 0, 2), 7);
+  options.progressLimit = 1;
+  EXPECT_EQ(job::progressLimit(options, 9, 2), 3);
+  options.progressLimit = 0;
+  EXPECT_EQ(job::progressLimit(options, 0, 2), 0);
+}
+
 TEST(Job, OneIsOfAnotherJob) {
   std::string error = errorOf({{0, 2}, {1, 3}}, longTime, [](Job &) {});
   EXPECT_NE(error.find("is one of 3 processes, the first process is one of 2"),
@@ -300,6 +366,33 @@ TEST(Job, OneMakesNoProgress) {
             std::string::npos)
       << error;
   EXPECT_TRUE(error.starts_with("process 1 (host")) << error;
+}
+
+TEST(Job, OneHasEndedForWhomAnotherWaits) {
+  // Long before the limit, and only where it is that one.
+  for (bool isAwaited : {true, false}) {
+    std::vector<std::string> errors = run(three, longTime, [&](Job &job) {
+      if (job.process() == 2)
+        return;
+      auto report = job.reportProgress([&] {
+        Progress progress = inStep("", "rank 0 waits in 'sum' for rank 2");
+        progress.awaited = {isAwaited ? 2 : 1};
+        return progress;
+      });
+      if (isAwaited)
+        awaitFailure(job);
+      else
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    });
+    for (const std::string &error : errors)
+      if (isAwaited)
+        EXPECT_NE(error.find(") has ended, where rank 0 waits in 'sum' for "
+                             "rank 2 (process "),
+                  std::string::npos)
+            << error;
+      else
+        EXPECT_EQ(error, "");
+  }
 }
 
 TEST(Job, OneIsInAStepOthersOutsideWaitForIt) {

@@ -72,6 +72,8 @@ struct Progress {
   std::string busy;
   /// In which instruction a rank waits, and for which other ranks.
   std::string waiting;
+  /// The other processes of the ranks that it waits for.
+  std::vector<int64_t> awaited;
 };
 
 /// All functions may be called by any thread, collective ones by one thread of

@@ -1,0 +1,88 @@
+//===- Members.cpp - What is known of a job's processes -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "job/Members.h"
+
+#include <algorithm>
+
+namespace whale::runtime::job {
+
+double secondsSince(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time)
+      .count();
+}
+
+std::string placeOf(const std::string &host, uint64_t process) {
+  return "host " + host + ", pid " + std::to_string(process);
+}
+
+std::string Members::nameOf(const Member &member) const {
+  return "process " + std::to_string(&member - data()) + " (" + member.place +
+         (member.progress.ranks.empty() ? "" : ", " + member.progress.ranks) +
+         ")";
+}
+
+std::string Members::missing() const {
+  std::string list;
+  size_t count = 0;
+  for (size_t i = 0; i < size(); ++i)
+    if (!(*this)[i].connection && ++count <= 8)
+      list += (list.empty() ? "" : ", ") + std::to_string(i);
+  return (count == 1 ? "process " : "processes ") + list +
+         (count > 8 ? " and others" : "") + " of " + std::to_string(size()) +
+         (count == 1 ? " has" : " have");
+}
+
+std::string Members::whoWait() const {
+  std::string text;
+  auto waits = [&](const Member &member) {
+    return member.connection && !member.progress.waiting.empty();
+  };
+  auto gives = [](const Member &member) { return member.given.has_value(); };
+  if (auto it = std::ranges::find_if(*this, waits); it != end())
+    text += "; " + it->progress.waiting + " (" + nameOf(*it) + ")";
+  if (auto it = std::ranges::find_if(*this, gives); it != end())
+    text += "; " + nameOf(*it) + " exchanges " + it->given->first;
+  if (auto it = std::ranges::find_if(*this, &Member::hasLeft); it != end())
+    text += "; " + nameOf(*it) + " has ended";
+  return text;
+}
+
+std::string Members::whoWaitsInVain(double reportSeconds) const {
+  constexpr double reports = 6;
+  for (const Member &member : *this) {
+    if (member.hasLeft || !member.progress.busy.empty() ||
+        secondsSince(member.advanced) < reports * reportSeconds)
+      continue;
+    for (int64_t process : member.progress.awaited)
+      if (static_cast<size_t>(process) < size() && (*this)[process].hasLeft)
+        return nameOf((*this)[process]) + " has ended, where " +
+               member.progress.waiting + " (" + nameOf(member) + ")";
+  }
+  return "";
+}
+
+std::string Members::whoProvesNothing(double reportSeconds) const {
+  constexpr double reports = 2;
+  const Member *first = nullptr;
+  for (const Member &member : *this) {
+    if (member.connection)
+      continue;
+    if (member.stranger.empty() ||
+        secondsSince(member.strangerLeft) < reports * reportSeconds)
+      return "";
+    first = first ? first : &member;
+  }
+  if (!first)
+    return "";
+  return "process " + std::to_string(first - data()) + " (" + first->stranger +
+         ") has another WHALE_SECRET than the first one: export the same for "
+         "all (mpirun -x WHALE_SECRET)";
+}
+
+} // namespace whale::runtime::job
