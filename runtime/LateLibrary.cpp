@@ -7,13 +7,31 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/LateLibrary.h"
+#include "whale/Runtime/Types.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 namespace fs = std::filesystem;
 
 namespace whale::runtime {
+
+DeclaredLibrary::DeclaredLibrary(const char *file, const char *name,
+                                 const char *what)
+    : library(dlopen(file, RTLD_NOW | RTLD_GLOBAL)), name(name) {
+  if (!library)
+    throw Error(std::string("cannot open ") + name + ", " + what + ": " +
+                dlerror());
+}
+
+void *DeclaredLibrary::find(const char *symbol) const {
+  // Also in the libraries that it brings with it.
+  void *found = dlsym(library, symbol);
+  if (!found)
+    throw Error(std::string(name) + " has no function " + symbol);
+  return found;
+}
 
 /// nvidia/*/lib of a folder of Python packages.
 static void addPackages(const fs::path &packages,

@@ -16,10 +16,10 @@
 
 #include "job/Secret.h"
 #include "job/Sockets.h"
+#include "whale/Runtime/LateLibrary.h"
 
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <pmix.h>
 #include <unistd.h>
 
@@ -37,27 +37,13 @@ struct Pmix {
   DO(PMIx_Get)                                                                 \
   DO(PMIx_Error_string)
 
-#define WHALE_DECLARE(name) decltype(&::name) name;
-  WHALE_PMIX_FUNCTIONS(WHALE_DECLARE)
-#undef WHALE_DECLARE
+  WHALE_PMIX_FUNCTIONS(WHALE_DECLARE_FUNCTION)
 
   Pmix() {
-    void *library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
-    if (!library)
-      throw Error(std::string("cannot open PMIx, by which the launcher tells "
-                              "the processes their numbers (Debian's "
-                              "libpmix2): ") +
-                  dlerror());
-    auto find = [&](auto &function, const char *name) {
-      void *symbol = dlsym(library, name);
-      if (!symbol)
-        throw Error(std::string("PMIx has no function ") + name);
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    };
-#define WHALE_FIND(name) find(name, #name);
-    WHALE_PMIX_FUNCTIONS(WHALE_FIND)
-#undef WHALE_FIND
+    DeclaredLibrary library("libpmix.so.2", "PMIx",
+                            "by which the launcher tells the processes their "
+                            "numbers (Debian's libpmix2)");
+    WHALE_PMIX_FUNCTIONS(WHALE_FIND_FUNCTION)
 #undef WHALE_PMIX_FUNCTIONS
   }
 

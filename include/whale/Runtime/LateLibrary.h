@@ -52,6 +52,29 @@ const char *fill(Table &table, void *library) {
   return missing;
 }
 
+/// A library whose header declares its functions. A struct of those has a list
+/// of DO(function), which WHALE_DECLARE_FUNCTION makes its members of, and
+/// WHALE_FIND_FUNCTION, in its constructor, finds in `library`.
+class DeclaredLibrary {
+public:
+  /// Never closed. Throws Error that says what `name` is, and `what` it is for.
+  DeclaredLibrary(const char *file, const char *name, const char *what);
+
+  /// Throws Error where there is none.
+  template <typename Function>
+  void find(Function &function, const char *symbol) const {
+    function = reinterpret_cast<Function>(find(symbol));
+  }
+
+private:
+  void *find(const char *symbol) const;
+
+  void *library;
+  const char *name;
+};
+#define WHALE_DECLARE_FUNCTION(function) decltype(&::function) function;
+#define WHALE_FIND_FUNCTION(function) library.find(function, #function);
+
 /// Where NVIDIA's libraries are looked for, besides the loader's own path: the
 /// directories of CUDA_HOME or CUDA_PATH, /usr/local/cuda, and nvidia/*/lib of
 /// the site-packages that Whale, VIRTUAL_ENV or CONDA_PREFIX is in.

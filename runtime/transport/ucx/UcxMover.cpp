@@ -18,13 +18,13 @@
 
 #include "HostId.h"
 #include "transport/message/Mover.h"
+#include "whale/Runtime/LateLibrary.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <poll.h>
 #include <set>
 #include <sys/epoll.h>
@@ -70,31 +70,17 @@ struct Ucx {
   DO(ucp_worker_release_address)                                               \
   DO(ucs_status_string)
 
-#define WHALE_DECLARE(name) decltype(&::name) name;
-  WHALE_UCX_FUNCTIONS(WHALE_DECLARE)
-#undef WHALE_DECLARE
+  WHALE_UCX_FUNCTIONS(WHALE_DECLARE_FUNCTION)
 
   Ucx() {
     // What it would print are errors that are reported by us, or none; and it
     // leaves signals to the program.
     setenv("UCX_LOG_LEVEL", "fatal", /*overwrite=*/0);
     setenv("UCX_HANDLE_ERRORS", "none", /*overwrite=*/0);
-    // ucp brings ucs with it.
-    void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_GLOBAL);
-    if (!library)
-      throw Error(std::string("cannot open UCX, which moves data between "
-                              "processes (Debian's libucx0): ") +
-                  dlerror());
-    auto find = [&](auto &function, const char *name) {
-      void *symbol = dlsym(RTLD_DEFAULT, name);
-      if (!symbol)
-        throw Error(std::string("UCX has no function ") + name);
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    };
-#define WHALE_FIND(name) find(name, #name);
-    WHALE_UCX_FUNCTIONS(WHALE_FIND)
-#undef WHALE_FIND
+    DeclaredLibrary library(
+        "libucp.so.0", "UCX",
+        "which moves data between processes (Debian's libucx0)");
+    WHALE_UCX_FUNCTIONS(WHALE_FIND_FUNCTION)
 #undef WHALE_UCX_FUNCTIONS
   }
 
