@@ -17,7 +17,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from jobs import ENDLESS, HANG, bits, command, compile_, has_ended, run
+from jobs import (
+    ENDLESS,
+    HANG,
+    bits,
+    command,
+    compile_,
+    has_ended,
+    is_whale_run,
+    run,
+)
 
 pytestmark = pytest.mark.long
 
@@ -191,3 +200,48 @@ def test_scancel_ends_all(slurm: None, tmp_path: pathlib.Path) -> None:
         subprocess.run(["scancel", "--name=endless"], check=True)
         job.communicate(timeout=HANG)
         assert job.returncode != 0
+
+
+def tasks(program: pathlib.Path) -> dict[int, int]:
+    """The processes that run a program, by their numbers."""
+    found = {}
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if not is_whale_run(int(place.name)):
+                continue
+            words = (place / "cmdline").read_text().split("\0")
+            variables = (place / "environ").read_text().split("\0")
+        except OSError:
+            continue  # It has ended.
+        for variable in variables:
+            name, _, value = variable.partition("=")
+            if name == "SLURM_PROCID" and str(program) in words:
+                found[int(value)] = int(place.name)
+    return found
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_process_dies(
+    slurm: None, tmp_path: pathlib.Path, victim: int
+) -> None:
+    program = compile_(tmp_path, "replicate")
+    [port] = free_ports(1)
+    with subprocess.Popen(
+        ["srun", "-n", "4", *command(program, "out", ENDLESS)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"WHALE_HOST": "127.0.0.1", "WHALE_PORT": str(port)},
+    ) as job:
+        limit = time.monotonic() + HANG
+        while len(processes := tasks(program)) < 4:
+            assert job.poll() is None and time.monotonic() < limit
+            time.sleep(0.1)
+        time.sleep(2)
+        os.kill(processes[victim], signal.SIGKILL)
+        killed = time.monotonic()
+        while not all(map(has_ended, processes.values())):
+            assert time.monotonic() - killed < 10
+            time.sleep(0.1)
+        _, text = job.communicate(timeout=HANG)
+    assert job.returncode != 0
+    assert f"process {victim} (host " in text, text
