@@ -11,6 +11,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -81,6 +82,8 @@ void whale::python::bindJob(nb::module_ &module) {
            "Ends the job with an error; returns its first one.")
       .def("leave", &Job::leave, nb::call_guard<nb::gil_scoped_release>(),
            "Collective: the process ends in order.");
+  module.def("parse_address", parseAddress, nb::arg("text"),
+             "The host and the port of \"host:port\", or None.");
   module.def("run_processes", runProcesses, nb::arg("first"), nb::arg("count"),
              nb::arg("total"), nb::arg("host"), nb::arg("port"),
              nb::arg("arguments"), nb::arg("log_directory"),

@@ -73,12 +73,11 @@ def address(coordinator: str) -> tuple[str, int]:
     Raises:
         ValueError: where it is none.
     """
-    host, colon, port = coordinator.rpartition(":")
-    # An address with colons is in brackets.
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    parse = native.extension().parse_address
+    found: tuple[str, int] | None = parse(coordinator)
+    if found is None:
         raise ValueError(f"coordinator: {coordinator!r} is no 'host:port'")
-    return host, int(port)
+    return found
 
 
 def process_index() -> int:

@@ -275,6 +275,16 @@ def test_a_process_stops(endless: pathlib.Path) -> None:
     assert "rank " in text
 
 
+def test_the_first_process_stops(endless: pathlib.Path) -> None:
+    # It cannot say so itself: what another one has printed is shown.
+    job = Running(endless, "--progress-limit=1")
+    os.kill(job.processes[0], signal.SIGSTOP)
+    text = job.end()
+    assert text.startswith("error: process 0 (host ")
+    assert "which coordinates the others, has given no sign of life" in text
+    assert text.count("\n") == 1
+
+
 def test_ctrl_c_ends_all(endless: pathlib.Path) -> None:
     job = Running(endless)
     job.agent.send_signal(signal.SIGTERM)

@@ -141,25 +141,6 @@ std::vector<double> whale::runtime::parseSlowdowns(std::string_view text) {
   return factors;
 }
 
-std::pair<std::string, int>
-whale::runtime::parseAddress(const std::string &text) {
-  size_t colon = text.rfind(':');
-  int port = 0;
-  if (colon != std::string::npos) {
-    const char *begin = text.c_str() + colon + 1,
-               *end = text.c_str() + text.size();
-    auto [rest, error] = std::from_chars(begin, end, port);
-    if (error != std::errc() || rest != end || begin == end)
-      port = 0;
-  }
-  if (colon == 0 || port < 1 || port > 65535)
-    throw Error("--coordinator: '" + text + "' is no HOST:PORT");
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  return {host, port};
-}
-
 std::pair<int64_t, int64_t> whale::runtime::parseNode(const std::string &text) {
   int64_t node = -1, nodes = 0;
   const char *end = text.c_str() + text.size();

@@ -38,10 +38,6 @@ void addOptions(CLI::App &app, Options &options);
 /// The factors of --slowdowns. Throws Error.
 std::vector<double> parseSlowdowns(std::string_view text);
 
-/// --coordinator's "HOST:PORT"; brackets go round the colons of an address.
-/// Throws Error.
-std::pair<std::string, int> parseAddress(const std::string &text);
-
 /// --node's "I/K": node I, counted from 0, of K. Throws Error.
 std::pair<int64_t, int64_t> parseNode(const std::string &text);
 

@@ -125,7 +125,11 @@ static int runNode(const Options &options,
   if (options.coordinator.empty() != options.node.empty())
     throw Error("--coordinator and --node belong together");
   if (!options.coordinator.empty()) {
-    std::tie(host, port) = parseAddress(options.coordinator);
+    auto address = parseAddress(options.coordinator);
+    if (!address)
+      throw Error("--coordinator: '" + options.coordinator +
+                  "' is no HOST:PORT");
+    std::tie(host, port) = *address;
     std::tie(node, nodes) = parseNode(options.node);
   }
   if (!options.logDirectory.empty())

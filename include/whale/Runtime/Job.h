@@ -113,6 +113,11 @@ public:
   virtual void leave() = 0;
 };
 
+/// The host and the port, from 1, of "HOST:PORT"; nothing where it is none.
+/// Brackets go round the colons of an address.
+std::optional<std::pair<std::string, int>>
+parseAddress(const std::string &text);
+
 /// Starts `count` processes of this program on this host, each with the
 /// arguments `arguments` and variables for `JobOptions::fromEnvironment`, and
 /// waits for them. Processes `first` to `first + count` of `total`. The output
