@@ -83,7 +83,8 @@ static void stop(const std::vector<PythonStep> &stopped) {
   Step::stop(steps);
 }
 
-static std::string describe(const Program &program, const Profile &profile) {
+static std::string describeProfile(const Program &program,
+                                   const Profile &profile) {
   nb::gil_scoped_release release;
   return program.describe(profile);
 }
@@ -138,6 +139,6 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::arg("to_handle"), nb::arg("kinds"), nb::arg("in_main_thread"),
            "Hands over a step: its results, which it has yet to compute, and "
            "the step itself.")
-      .def("describe", describe, nb::arg("profile"),
+      .def("describe", describeProfile, nb::arg("profile"),
            "Where the time of a step went, as text.");
 }

@@ -25,12 +25,6 @@
 
 namespace whale::runtime {
 
-std::string describe(const Parameter &parameter) {
-  return parameter.label.empty()
-             ? parameter.name
-             : parameter.name + " (" + parameter.label + ")";
-}
-
 /// An empty file holds no tensors.
 static SafetensorsFile openFile(const std::string &path) {
   if (MappedFile(path).size() == 0)

@@ -14,9 +14,6 @@
 
 namespace whale::runtime {
 
-/// "arg3 (params['w'])".
-std::string describe(const Parameter &parameter);
-
 /// The tensors of the two input files as arguments of a program.
 class Inputs {
 public:

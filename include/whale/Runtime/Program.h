@@ -42,6 +42,9 @@ namespace whale::runtime {
 using format::Parameter;
 using format::Role;
 
+/// "arg3 (params['w'])".
+std::string describe(const Parameter &parameter);
+
 /// What moves data between ranks: memory of one process, messages between
 /// processes, or NCCL between GPUs.
 enum class TransportKind { Local, Ucx, Mpi, Nccl };

@@ -1,0 +1,91 @@
+//===- ProgramState.h - What a program is in memory -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// State holds what was read of a program's directory, and is shared by all
+// handles; Engine holds the executor and the queue of steps of this process,
+// and is made anew in a forked child.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_PROGRAMSTATE_H
+#define WHALE_RUNTIME_PROGRAMSTATE_H
+
+#include "executor/Executor.h"
+#include "executor/StepQueue.h"
+#include "program/Kernels.h"
+#include "whale/Runtime/Io.h"
+#include "whale/Runtime/Program.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <unistd.h>
+
+namespace whale::runtime {
+
+/// What runs a program in one process.
+struct Program::Engine {
+  Engine(const BoundProgram &bound, std::span<const char> constants,
+         const LoadOptions &options)
+      : executor(bound, constants, options) {}
+
+  /// Ends all processes, where there are others: they wait for this one.
+  /// Returns their first error.
+  std::string fail(const std::string &what) {
+    const Ranks &ranks = executor.where();
+    return ranks.job ? ranks.job->fail(what) : what;
+  }
+
+  /// The array in another layout, which may take it from other processes.
+  Array relayout(const Array &array,
+                 const std::shared_ptr<const Layout> &layout);
+  /// The first rank of this process without a shard that it should have.
+  std::optional<int64_t>
+  firstMissing(const Layout &layout,
+               std::span<const std::shared_ptr<Buffer>> shards) const;
+
+  /// The ranks of this process where there are others, else null.
+  const std::vector<int64_t> *localRanks() const {
+    const Ranks &ranks = executor.where();
+    return ranks.job ? &ranks.local : nullptr;
+  }
+
+  Executor executor;
+  /// Held while the executor is used.
+  std::mutex mutex;
+  pid_t process = getpid();
+  /// Of the last step that was left; for the queue's thread.
+  std::chrono::steady_clock::time_point lastEnd = {};
+  // Last: its thread stops before what it uses goes.
+  StepQueue queue;
+};
+
+struct Program::State {
+  static std::shared_ptr<State> load(const std::filesystem::path &directory,
+                                     const LoadOptions &options);
+
+  // In the order of use: what is later refers to what is before.
+  std::shared_ptr<KernelLibrary> kernels;
+  std::unique_ptr<MappedFile> constants;
+  std::unique_ptr<const BoundProgram> bound;
+  std::vector<std::shared_ptr<const ArrayType>> resultTypes;
+  LoadOptions options;
+  std::atomic<Engine *> engine = nullptr;
+
+  ~State();
+  Engine &getEngine();
+  static void destroy(State *state);
+};
+
+/// Throws Error where a program cannot take these.
+void checkArguments(const std::vector<Parameter> &parameters,
+                    std::span<const Array> arguments);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_PROGRAMSTATE_H
