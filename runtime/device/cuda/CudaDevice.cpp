@@ -17,7 +17,9 @@
 //
 // A run without such operations, transfers and control flow is recorded when it
 // comes for the second time, and from then on is one launch of a CUDA graph, as
-// long as its addresses stay the same.
+// long as its addresses stay the same. Such a run may be left on the streams:
+// the next one is behind it, and the memory of both is kept until an event says
+// that they are over.
 //
 //===----------------------------------------------------------------------===//
 
