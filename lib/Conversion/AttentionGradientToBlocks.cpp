@@ -231,6 +231,7 @@ FailureOr<KernelOp> Attention::makeKeyGradient(ArrayRef<Value> inputs) {
     llvm::append_range(carried, t.zeros(tiles.keys, features));
     auto loop = scf::ForOp::create(k.b, loc, k.index(0), k.index(sizes.rows),
                                    k.index(tiles.rows), carried);
+    loop->setAttr(kTilesAttrName, k.b.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(loop.getBody());

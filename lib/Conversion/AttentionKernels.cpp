@@ -40,6 +40,7 @@ KeyWalk::overTiles(Value from, Value to, ArrayRef<Value> initial,
                    function_ref<Values(Value, ArrayRef<Value>)> body) {
   auto loop =
       scf::ForOp::create(k.b, k.loc, from, to, k.index(t.tiles.keys), initial);
+  loop->setAttr(kTilesAttrName, k.b.getUnitAttr());
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToStart(loop.getBody());
   scf::YieldOp::create(

@@ -262,7 +262,6 @@ SmallVector<Value> AttentionTiles::multiply(const AttentionTile &a,
   Value left = k.mul(y, k.index(a.row)), right = k.mul(x, k.index(b.column));
   auto loop = scf::ForOp::create(k.b, k.loc, k.index(0), k.index(length),
                                  k.index(kUnrolled), sums);
-  loop->setAttr(kProductAttrName, k.b.getUnitAttr());
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToStart(loop.getBody());
   Value step = loop.getInductionVar();

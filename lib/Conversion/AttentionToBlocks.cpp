@@ -45,8 +45,8 @@
 using namespace mlir;
 using namespace whale;
 
-/// What a thread may do, as whale-check-threads counts: reads of a tile, of
-/// which some are one, and products of tiles.
+/// What a thread may do, as whale-check-threads counts: reads of the tile that
+/// a block has, of which some are one, and tiles that are streamed.
 static constexpr int64_t kMostSteps = 4096;
 /// A thread's sums of one product: more need registers that are not there.
 static constexpr int64_t kMostSums = 32;
@@ -91,16 +91,11 @@ std::optional<AttentionTileSizes> Attention::findTiles(bool isForKeys) const {
                kMostSums;
   };
   auto countSteps = [&](AttentionTileSizes tiles, int64_t streamed) {
-    auto countReads = [&](int64_t lines) {
-      int64_t steps = 0;
-      for (int64_t elements : {lines * depth, lines * features})
-        steps += elements / std::gcd(elements, kAttentionReads);
-      return steps;
-    };
-    int64_t products = 4, passes = isForKeys ? 1 : isGradient ? 3 : 2;
-    return countReads(tiles.rows) + passes *
-                                        llvm::divideCeil(streamed, tiles.keys) *
-                                        (countReads(tiles.keys) + products);
+    int64_t reads = 0;
+    for (int64_t elements : {tiles.rows * depth, tiles.rows * features})
+      reads += elements / std::gcd(elements, kAttentionReads);
+    int64_t passes = isForKeys ? 1 : isGradient ? 3 : 2;
+    return reads + passes * llvm::divideCeil(streamed, tiles.keys);
   };
   int64_t held = isForKeys ? sizes.keys : sizes.rows;
   int64_t streamed = isForKeys ? sizes.rows : sizes.keys;

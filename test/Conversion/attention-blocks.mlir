@@ -15,6 +15,9 @@
 // CHECK-NOT: tensor<2x4x128x128
 // CHECK-LABEL: func.func @large
 // CHECK: whale.library_call "attention"
+// CHECK-LABEL: func.func @long
+// CHECK-NOT: whale.library_call
+// CHECK: whale.kernel
 
 // Queries, keys and values go through shared memory; sums of a row are those of
 // 16 threads of a warp; nothing is added by atomics.
@@ -43,4 +46,13 @@ func.func @large(%q: tensor<8x1024xf32>, %k: tensor<8x1024xf32>,
       to "qe" scale 1.0 : (tensor<8x1024xf32>, tensor<8x1024xf32>,
                            tensor<8x1024xf32>) -> tensor<8x1024xf32>
   return %0 : tensor<8x1024xf32>
+}
+
+func.func @long(%q: tensor<32000x128xf32>, %k: tensor<32000x128xf32>,
+                %v: tensor<32000x128xf32>) -> tensor<32000x128xf32> {
+  %0 = whale.attention query "qd" %q key "kd" %k value "ke" %v
+      to "qe" scale 1.0 {causal = 0 : i64}
+      : (tensor<32000x128xf32>, tensor<32000x128xf32>,
+         tensor<32000x128xf32>) -> tensor<32000x128xf32>
+  return %0 : tensor<32000x128xf32>
 }

@@ -127,8 +127,8 @@ static int64_t countElements(Region &region, func::FuncOp kernel) {
       bool isOne =
           loop.getLowerBound() == kernel.getArguments().take_back(2)[0] &&
           loop.getUpperBound() == kernel.getArguments().take_back(2)[1];
-      inside = std::max<int64_t>(inside, 1);
-      if (!isOne && !loop->hasAttr(kProductAttrName))
+      inside = loop->hasAttr(kTilesAttrName) ? 1 : std::max<int64_t>(inside, 1);
+      if (!isOne)
         inside = multiply(inside, countTrips(loop));
     } else if (isa<scf::WhileOp>(op)) {
       inside = kUnknown;

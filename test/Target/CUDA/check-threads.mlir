@@ -65,6 +65,26 @@ module @kernels {
 
 // -----
 
+// Of tiles that all threads share, each is one.
+
+module @kernels {
+  // CHECK: step.py:8:3: error: a thread of the GPU would do up to 4097 elements
+  func.func @tiles(%begin: index, %end: index)
+      attributes {whale.extent = 1 : i64, whale.threads = 256 : i64} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c4097 = arith.constant 4097 : index
+    scf.for %j = %c0 to %c4097 step %c1 {
+      scf.for %k = %c0 to %c64 step %c1 {
+      }
+    } {whale.tiles}
+    return
+  } loc("step.py":8:3)
+}
+
+// -----
+
 // Nothing is known of a number that is loaded.
 
 module @kernels {

@@ -75,8 +75,8 @@ def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
     How often the innermost loops of one thread run, at most, follows from the
     bounds of the loops of a kernel: of those from constants to constants, to
     the smaller of several numbers, and from a number to that number plus a
-    constant. A loop with `whale.product`, over the terms of a product of tiles,
-    counts as one iteration. A kernel of which this is more than `most`, or not
+    constant. An iteration of a loop with `whale.tiles`, over tiles whose elements
+    all threads of a block share, counts as one. A kernel of which this is more than `most`, or not
     known, is an error at the operations that it is of, and so is one that
     allocates more than 48 KiB of shared memory.
 

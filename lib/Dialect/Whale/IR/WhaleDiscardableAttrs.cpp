@@ -305,7 +305,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kWorkspaceAttrName, kOnOther, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kTripsAttrName, kOnOther, findCountFault},
-    {kProductAttrName, kOnOther, findUnitFault},
+    {kTilesAttrName, kOnOther, findUnitFault},
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},
     {"whale.buffers", kOnFunction, findBuffersFault},
     {"whale.arena_bytes", kOnFunction, findCountFault},

@@ -41,9 +41,9 @@ inline constexpr llvm::StringLiteral kWorkspaceAttrName = "whale.workspace";
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
 /// On a loop: the number of iterations of its body.
 inline constexpr llvm::StringLiteral kTripsAttrName = "whale.trips";
-/// A unit attribute of a loop in a kernel: its iterations are the terms of a
-/// product, a block's threads form some elements each of it.
-inline constexpr llvm::StringLiteral kProductAttrName = "whale.product";
+/// A unit attribute of a loop in a kernel: each iteration is for a tile, whose
+/// elements all threads of a block share.
+inline constexpr llvm::StringLiteral kTilesAttrName = "whale.tiles";
 /// A unit attribute: iterations of the kernel's innermost loops don't depend on
 /// one another through memory.
 inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
