@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -301,6 +302,50 @@ def test_a_killed_process(tmp_path: pathlib.Path) -> None:
         "ended",
         log,
     )
+
+
+@pytest.mark.long
+def test_a_process_that_exits(tmp_path: pathlib.Path) -> None:
+    # Without a launcher that would end the other.
+    script = tmp_path / "script.py"
+    script.write_text(
+        HEADER
+        + textwrap.dedent(
+            """
+            new, _ = step(w, x)
+            np.asarray(wh.gather(new))
+            if me == 1:
+                sys.exit(3)
+            while True:
+                new, (loss, _) = step(new, x)
+                float(loss)
+            """
+        )
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / "python"),
+        "WHALE_PROCESSES": "2",
+        "WHALE_HOST": "127.0.0.1",
+        "WHALE_PORT": str(port),
+    }
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment | {"WHALE_PROCESS": str(process)},
+        )
+        for process in range(2)
+    ]
+    texts = [each.communicate(timeout=LIMIT)[1] for each in processes]
+    assert processes[0].returncode == 1
+    assert re.search(
+        r"process 1 \(host .*\) has ended, where rank \d waits in '.*' for ",
+        texts[0],
+    ), texts
 
 
 def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:
