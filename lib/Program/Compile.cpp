@@ -21,6 +21,7 @@
 #include "whale/Program/Compile.h"
 
 #include "ChannelEmitter.h"
+#include "MemoryTable.h"
 #include "MixedTargets.h"
 #include "PlanSummary.h"
 #include "PrepareInput.h"
@@ -89,7 +90,7 @@ public:
       : fileName(fileName), options(options), reporter(reporter) {}
 
   LogicalResult run(ModuleOp module, StringRef name, StringRef outDir,
-                    std::string *plan);
+                    CompileReport *report);
 
 private:
   LogicalResult checkOptions();
@@ -107,7 +108,7 @@ private:
   void findStageDevices(ModuleOp module);
   SmallVector<int64_t> findStageBytes(ModuleOp module, const Cluster &cluster);
   LogicalResult dump(ModuleOp module, StringRef phase);
-  std::string forArchitectures(StringRef pipeline) const;
+  std::string withOptions(StringRef pipeline) const;
   bool isGpu() const { return StringRef(options.target).starts_with("cuda"); }
   /// Whether it runs on the processor.
   bool isCpu() const {
@@ -229,18 +230,29 @@ LogicalResult Compiler::runPasses(ModuleOp module, StringRef name,
   return failure(failed(manager.run(module)) || failed(verify(module)));
 }
 
-/// The pipeline with cuDNN's calls for the lowest architecture; the emulator
-/// has none.
-std::string Compiler::forArchitectures(StringRef pipeline) const {
-  constexpr StringLiteral pass = "whale-lower-library-ops{";
+/// Gives a pass of the pipeline one more option.
+static std::string addOption(StringRef pipeline, StringRef pass,
+                             const Twine &option) {
   size_t at = pipeline.find(pass);
-  if (at == StringRef::npos || isCpu())
+  if (at == StringRef::npos)
     return pipeline.str();
-  at += pass.size();
-  std::string option =
-      "capability=" + std::to_string(format::capabilityOf(gpuArchs.front()));
-  return (pipeline.take_front(at) + option + " " + pipeline.drop_front(at))
-      .str();
+  StringRef before = pipeline.take_front(at + pass.size()),
+            after = pipeline.drop_front(at + pass.size());
+  bool hasMore = after.consume_front("{");
+  return (before + "{" + option + (hasMore ? " " : "}") + after).str();
+}
+
+/// The pipeline with cuDNN's calls for the lowest architecture, of which the
+/// emulator has none, and with what is to be explained.
+std::string Compiler::withOptions(StringRef pipeline) const {
+  std::string text = pipeline.str();
+  if (pipeline.contains("whale-lower-library-ops{") && !isCpu())
+    text = addOption(text, "whale-lower-library-ops",
+                     "capability=" +
+                         Twine(format::capabilityOf(gpuArchs.front())));
+  if (options.explainMemory)
+    text = addOption(text, "whale-plan-buffers", "peak");
+  return text;
 }
 
 LogicalResult Compiler::lower(ModuleOp module, StringRef first,
@@ -268,8 +280,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
     auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
       bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
       return runPasses(part, level.name,
-                       isOwn ? forArchitectures(level.gpuPipeline)
-                             : level.pipeline.str());
+                       withOptions(isOwn ? level.gpuPipeline : level.pipeline));
     };
     auto clusters = module.getOps<ClusterOp>();
     bool isByTarget = isGpu() && level.name == "kernels" && !clusters.empty();
@@ -314,8 +325,9 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   const Level &last = getLevels().back();
   StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
   plan = plan.substr(plan.find("whale-plan-buffers"));
-  if (failed(runPasses(module, last.name,
-                       "whale-start-transfers{late=true}," + plan.str())))
+  if (failed(
+          runPasses(module, last.name,
+                    "whale-start-transfers{late=true}," + withOptions(plan))))
     return failure();
   --phaseNumber;
   if (failed(dump(module, last.name)))
@@ -424,7 +436,7 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
 }
 
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
-                            std::string *plan) {
+                            CompileReport *report) {
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
       failed(prepareInput(module, options)))
     return failure();
@@ -456,8 +468,13 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   if (isGpu() && !isCpu())
     for (const MemoryNeed &need : needs)
       emit.workspaceBytes.push_back(need.scratchBytes);
-  if (plan)
-    *plan = emit.plan;
+  if (report) {
+    report->plan = emit.plan;
+    auto clusters = module.getOps<ClusterOp>();
+    if (options.explainMemory && !clusters.empty())
+      report->memory =
+          makeMemoryTable(module, (*clusters.begin()).getCluster(), needs);
+  }
   if (options.onPass)
     options.onPass("emit");
   return emitProgram(module, emit, outDir);
@@ -467,7 +484,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
 
 LogicalResult compileProgram(StringRef text, StringRef fileName,
                              const CompileOptions &options, StringRef outDir,
-                             CompileHandler handler, std::string *plan) {
+                             CompileHandler handler, CompileReport *report) {
   static std::once_flag once;
   std::call_once(once, [] {
     registerWhaleTransformsPasses();
@@ -503,8 +520,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   if (module && succeeded(readResources(*module)) &&
       succeeded(verify(*module))) {
     StringRef name = module->getSymName().value_or("program");
-    result =
-        Compiler(fileName, options, reporter).run(*module, name, outDir, plan);
+    result = Compiler(fileName, options, reporter)
+                 .run(*module, name, outDir, report);
   }
   if (failed(result))
     reporter.error(fileName.str(), "the compiler failed without saying why");

@@ -112,7 +112,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
       need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
     SmallVector<func::FuncOp> functions = withSegments(function, symbols);
-    need.bytes += countConstants(functions);
+    need.constantBytes = countConstants(functions);
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
@@ -120,7 +120,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
       need.scratchBytes = scratch.find(functions);
     else
       need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace);
-    need.bytes += need.resultBytes + need.scratchBytes;
+    need.bytes += need.resultBytes + need.constantBytes + need.scratchBytes;
     for (int64_t rank : ranks.asArrayRef())
       if (rank >= 0 && size_t(rank) < needs.size())
         needs[rank] = need;

@@ -9,6 +9,7 @@
 #include "whale/Program/PlanTable.h"
 
 #include "Json.h"
+#include "TextTable.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,20 +37,6 @@ std::string scaled(double number, StringRef unit) {
   return suffix.empty() ? digits : digits + " " + suffix;
 }
 
-/// "0-3, 6": ascending numbers.
-std::string ranges(const std::vector<int64_t> &numbers) {
-  std::string text;
-  for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
-    for (end = begin + 1;
-         end < numbers.size() && numbers[end] == numbers[end - 1] + 1; ++end)
-      ;
-    text += (text.empty() ? "" : ", ") + std::to_string(numbers[begin]);
-    if (end > begin + 1)
-      text += "-" + std::to_string(numbers[end - 1]);
-  }
-  return text;
-}
-
 /// The devices of each group, or how many there are.
 std::string describeDevices(const Json &groups) {
   constexpr size_t widest = 24;
@@ -58,7 +45,7 @@ std::string describeDevices(const Json &groups) {
   for (const Json &group : groups) {
     auto numbers = group.get<std::vector<int64_t>>();
     count += static_cast<int64_t>(numbers.size());
-    text += (text.empty() ? "" : " | ") + ranges(numbers);
+    text += (text.empty() ? "" : " | ") + describeRanges(numbers);
   }
   if (text.size() <= widest)
     return text;
@@ -82,24 +69,6 @@ struct Row {
   std::string strategy, devices;
   std::array<double, kPhases.size()> flops = {};
 };
-
-/// Rows of cells as text, columns as wide as their widest cell.
-std::string align(ArrayRef<std::vector<std::string>> rows) {
-  std::vector<size_t> widths;
-  for (const auto &row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (auto [width, cell] : zip(widths, row))
-      width = std::max(width, cell.size());
-  }
-  std::string text;
-  for (const auto &row : rows) {
-    std::string line;
-    for (auto [width, cell] : zip(widths, row))
-      line += cell + std::string(width - cell.size() + 2, ' ');
-    text += StringRef(line).rtrim().str() + "\n";
-  }
-  return text;
-}
 
 } // namespace
 
@@ -125,7 +94,7 @@ std::string makePlanTable(StringRef text) {
     for (double flops : row.flops)
       rows.back().push_back(flops > 0 ? scaled(flops, "") : "-");
   }
-  std::string table = align(rows);
+  std::string table = alignColumns(rows);
 
   std::vector<std::string> collectives;
   for (const auto &[kind, total] : plan["collectives"].items())

@@ -79,7 +79,7 @@ static cl::opt<std::string>
                  cl::value_desc("DIR"), cl::cat(category));
 static cl::opt<std::string> explain("explain", cl::ValueOptional,
                                     cl::desc("Print what was decided and why"),
-                                    cl::value_desc("text|json"),
+                                    cl::value_desc("text|json|memory"),
                                     cl::init("off"), cl::cat(category));
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
@@ -128,12 +128,12 @@ static bool endWith(pid_t parent) {
 
 /// Prints what the compiler said on standard output.
 static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
-                             bool asJson) {
+                             StringRef table, bool asJson) {
   if (!asJson) {
     for (const CompileMessage &remark : remarks)
       outs() << remark.location << (remark.location.empty() ? "" : ": ")
              << "remark: " << remark.text << "\n";
-    outs() << whale::makePlanTable(plan);
+    outs() << table;
     return;
   }
   json::Array list;
@@ -174,8 +174,9 @@ int main(int argc, char **argv) {
       return fail("", name + " has no value");
   }
   if (explain != "off" && !explain.empty() && explain != "text" &&
-      explain != "json")
-    return fail("", "--explain: '" + explain + "' is neither text nor json");
+      explain != "json" && explain != "memory")
+    return fail("",
+                "--explain: '" + explain + "' is none of text, json, memory");
   bool asJson = messages == "json";
   if (!asJson && messages != "text")
     return fail("", "--messages: '" + messages + "' is neither text nor json");
@@ -215,7 +216,8 @@ int main(int argc, char **argv) {
   options.tf32 = tf32;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
-  options.explain = explain != "off";
+  options.explainMemory = explain == "memory";
+  options.explain = explain != "off" && !options.explainMemory;
   options.leavesMemory = true;
   if (asJson)
     options.onPass = [](StringRef pass) {
@@ -223,7 +225,7 @@ int main(int argc, char **argv) {
     };
 
   std::vector<CompileMessage> remarks;
-  std::string plan;
+  whale::CompileReport report;
   auto handler = [&](const CompileMessage &message) {
     if (asJson)
       printAsJson(message);
@@ -236,11 +238,16 @@ int main(int argc, char **argv) {
              << "warning: " << message.text << "\n";
   };
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, options,
-                                   output, handler, &plan)))
+                                   output, handler, &report)))
     return 1;
-  if (options.explain && asJson)
-    printJson(json::Object{{"table", whale::makePlanTable(plan)}});
+  std::string table = options.explainMemory ? report.memory
+                      : options.explain     ? whale::makePlanTable(report.plan)
+                                            : "";
+  if (asJson && !table.empty())
+    printJson(json::Object{{"table", std::move(table)}});
   else if (options.explain)
-    printExplanation(remarks, plan, explain == "json");
+    printExplanation(remarks, report.plan, table, explain == "json");
+  else
+    outs() << table;
   return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

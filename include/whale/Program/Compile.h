@@ -63,6 +63,8 @@ struct CompileOptions {
   std::string dumpPhasesTo;
   /// Report what the compiler decided, as remarks.
   bool explain = false;
+  /// Say what is held where at the peak: CompileReport::memory.
+  bool explainMemory = false;
   /// If set, called with each pass that begins, by its argument, and of "parse"
   /// and "emit" before and after all passes. One call at a time.
   std::function<void(llvm::StringRef)> onPass;
@@ -80,16 +82,23 @@ struct CompileMessage {
   std::string text;
 };
 
+/// What can be said of a program besides.
+struct CompileReport {
+  /// Its readable summary as JSON.
+  std::string plan;
+  /// Text that shows what each device holds when it holds most, if asked for.
+  std::string memory;
+};
+
 using CompileHandler = llvm::function_ref<void(const CompileMessage &)>;
 
 /// Compiles `text` (of `fileName`, for messages) into the program directory
 /// `outDir`. On failure one error has been handed to `handler`, and nothing is
-/// left at `outDir` that was not there before. `plan`, if given, receives the
-/// program's readable summary as JSON.
+/// left at `outDir` that was not there before.
 llvm::LogicalResult
 compileProgram(llvm::StringRef text, llvm::StringRef fileName,
                const CompileOptions &options, llvm::StringRef outDir,
-               CompileHandler handler, std::string *plan = nullptr);
+               CompileHandler handler, CompileReport *report = nullptr);
 
 /// The dialects of all levels.
 void registerProgramDialects(mlir::DialectRegistry &registry);

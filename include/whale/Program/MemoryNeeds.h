@@ -24,6 +24,8 @@ struct MemoryNeed {
   int64_t argumentBytes = 0;
   /// Of the results that don't replace a donated argument.
   int64_t resultBytes = 0;
+  /// Of constants.
+  int64_t constantBytes = 0;
   /// And of what products and convolutions take besides their buffers.
   int64_t scratchBytes = 0;
 };

@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral kSegmentAttr = "whale.segment";
 /// On an argument of a segment: a sum that is added to, and that nothing else
 /// uses.
 inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";
+/// What is in the arena of a rank class at its peak: {bytes, of = LOCATION}.
+inline constexpr llvm::StringLiteral kPeakAttr = "whale.peak";
 /// On an argument: the dimension of the mini-batch's samples.
 inline constexpr llvm::StringLiteral kBatchDimAttr = "whale.batch_dim";
 /// On the module: the user's own virtual devices, lists of device numbers.

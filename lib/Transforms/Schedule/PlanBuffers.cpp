@@ -19,6 +19,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Step/BufferPeak.h"
 #include "whale/Step/BufferPlan.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
@@ -56,6 +57,8 @@ public:
   }
   void plan(ArrayRef<Alias> aliases) { result = planBuffers(buffers, aliases); }
   LogicalResult annotate();
+  void
+  writePeak(const llvm::DenseMap<StringAttr, const FunctionPlanner *> &called);
 
   func::FuncOp function;
   SegmentPlan segment;
@@ -73,6 +76,8 @@ private:
   void setCopies(Operation *op, ArrayRef<BufferCopy> copies);
   void annotate(Block &block, unsigned &instr, unsigned &region);
   void annotateClass();
+  /// The values by their numbers.
+  std::vector<Value> listValues() const;
   DenseI64ArrayAttr flat(ArrayRef<BufferCopy> copies);
 
   bool isSegment;
@@ -330,6 +335,33 @@ LogicalResult FunctionPlanner::annotate() {
   return success();
 }
 
+std::vector<Value> FunctionPlanner::listValues() const {
+  std::vector<Value> values(numbers.size());
+  for (auto [value, number] : numbers)
+    values[number] = value;
+  return values;
+}
+
+/// Says what is in the arena of a rank class at its peak: values of its own,
+/// and of the segments in `called`.
+void FunctionPlanner::writePeak(
+    const llvm::DenseMap<StringAttr, const FunctionPlanner *> &called) {
+  std::vector<std::vector<Value>> inner;
+  for (auto [callee, number] : callees)
+    inner.push_back(called.lookup(callee)->listValues());
+  std::vector<Value> own = listValues();
+  Builder builder(function.getContext());
+  SmallVector<Attribute> list;
+  for (const HeldValue &held : findPeak(buffers, result)) {
+    Value value =
+        held.segment ? inner[*held.segment][held.value] : own[held.value];
+    list.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("bytes", builder.getI64IntegerAttr(held.bytes)),
+         builder.getNamedAttr("of", LocationAttr(value.getLoc()))}));
+  }
+  function->setAttr(kPeakAttr, builder.getArrayAttr(list));
+}
+
 /// The pairs of donated argument and result of one type and placement: those
 /// that the program names, else the next step's value, else any that fits.
 SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
@@ -405,6 +437,13 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
       if (failed(forAll(*functions,
                         [](FunctionPlanner &f) { return f.annotate(); })))
         return;
+    if (!peak)
+      return;
+    llvm::DenseMap<StringAttr, const FunctionPlanner *> called;
+    for (const FunctionPlanner &s : segments)
+      called[func::FuncOp(s.function).getSymNameAttr()] = &s;
+    parallelForEach(&getContext(), classes,
+                    [&](FunctionPlanner &c) { c.writePeak(called); });
   }
 
   /// Several at a time; each changes its own function alone.

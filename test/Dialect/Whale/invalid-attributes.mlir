@@ -288,6 +288,13 @@ func.func @locals() attributes {whale.locals = {segment_0 = 64}} {
 
 // -----
 
+// expected-error@+1 {{attribute 'whale.peak' is [{bytes = 64 : i64}], expected a list of {bytes = i64, of = LOCATION}}}
+func.func @peak() attributes {whale.peak = [{bytes = 64}]} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{attribute 'whale.alias' of result 0 is 1, the function has 1 arguments}}
 func.func @alias(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.alias = 1}) {
   return %x : tensor<4xf32>

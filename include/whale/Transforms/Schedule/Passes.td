@@ -161,6 +161,9 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
     calls of one segment take turns. The plan is checked by running it on
     symbols.
 
+    With `peak`, a rank class has in `whale.peak` what is in its arena when most
+    of it is in use: the bytes of each buffer, and where its value comes from.
+
     Example: two kernels, the second in place.
     ```mlir
     module @kernels {
@@ -201,7 +204,9 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"alignment", "alignment", "int64_t", "64",
-           "Of offsets in the arena, a multiple of 64">
+           "Of offsets in the arena, a multiple of 64">,
+    Option<"peak", "peak", "bool", "false",
+           "Say what is in the arena when most of it is in use">
   ];
 }
 

@@ -266,6 +266,17 @@ static Fault findLocalsFault(const Site &, Attribute value) {
   return expected(value, "a dictionary of array<i64: ...>");
 }
 
+static Fault findPeakFault(const Site &, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (list && llvm::all_of(list, [](Attribute attr) {
+        auto entry = dyn_cast<DictionaryAttr>(attr);
+        return entry && entry.getAs<IntegerAttr>("bytes") &&
+               entry.getAs<LocationAttr>("of");
+      }))
+    return {};
+  return expected(value, "a list of {bytes = i64, of = LOCATION}");
+}
+
 /// Config checks the keys of the dictionary and reports them itself.
 static Fault findConfigFault(const Site &, Attribute value) {
   return needs<DictionaryAttr>(value, "a dictionary");
@@ -310,6 +321,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.buffers", kOnFunction, findBuffersFault},
     {"whale.arena_bytes", kOnFunction, findCountFault},
     {"whale.locals", kOnFunction, findLocalsFault},
+    {"whale.peak", kOnFunction, findPeakFault},
     {"whale.result_buffers", kOnFunction, findCountsFault},
     {"whale.alias", kOnResult, findAliasFault},
     {"whale.out", kOnAnyOp, findCountsFault},

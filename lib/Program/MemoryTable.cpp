@@ -1,0 +1,151 @@
+//===- MemoryTable.cpp - What is held where at the peak -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemoryTable.h"
+
+#include "ClassEmitter.h"
+#include "TextTable.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/SourceLines.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+/// What is shown of programs with many classes, and of the arena of each.
+constexpr size_t mostClasses = 8, mostLines = 12;
+
+/// Bytes, and how many values have them.
+struct Sum {
+  int64_t bytes = 0, values = 0;
+};
+using Sums = llvm::MapVector<std::string, Sum, std::map<std::string, unsigned>>;
+
+void add(Sums &sums, const std::string &what, int64_t bytes) {
+  Sum &sum = sums[what];
+  sum.bytes += bytes;
+  ++sum.values;
+}
+
+/// "model.py:12 dot_general".
+std::string describeOrigin(Location loc) {
+  std::string line = getUserLine(loc), label = getLabel(loc);
+  if (std::optional<FileLineColLoc> position = findPosition(loc);
+      line.empty() && position)
+    line = (StringRef(position->getFilename()).rsplit('/').second + ":" +
+            Twine(position->getLine()))
+               .str();
+  StringRef operation = label;
+  if (operation.contains('/'))
+    operation = operation.rsplit('/').second;
+  std::string text = line + (line.empty() ? "" : " ") + operation.str();
+  return StringRef(text).trim().empty() ? "values of no known line"
+                                        : StringRef(text).trim().str();
+}
+
+/// The first word of an argument's label: "params" of "params['w']".
+std::string describeArgument(BlockArgument argument) {
+  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto given = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                     "whale.label");
+  std::string label = given ? given.str() : getLabel(argument.getLoc());
+  StringRef word =
+      StringRef(label).take_until([](char c) { return c == '[' || c == '.'; });
+  return word.empty() ? "arguments" : ("arguments: " + word).str();
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+void addRow(Rows &rows, const std::string &what, const Sum &sum) {
+  if (sum.bytes == 0)
+    return;
+  rows.push_back({"", std::to_string(sum.bytes), what});
+  if (sum.values > 1)
+    rows.back().back() += " (" + std::to_string(sum.values) + " values)";
+}
+
+/// The rows of the arena: its largest sums, the others, and what is unused.
+void addArena(Rows &rows, func::FuncOp function) {
+  Sums sums;
+  int64_t unused =
+      function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+  for (auto held : function->getAttrOfType<ArrayAttr>(kPeakAttr)
+                       .getAsRange<DictionaryAttr>()) {
+    int64_t bytes = held.getAs<IntegerAttr>("bytes").getInt();
+    add(sums, describeOrigin(held.getAs<LocationAttr>("of")), bytes);
+    unused -= bytes;
+  }
+  auto list = sums.takeVector();
+  llvm::sort(list, [](const auto &a, const auto &b) {
+    return std::pair(-a.second.bytes, a.first) <
+           std::pair(-b.second.bytes, b.first);
+  });
+  Sum others;
+  for (auto [number, entry] : llvm::enumerate(list)) {
+    const auto &[what, sum] = entry;
+    if (number < mostLines) {
+      addRow(rows, what, sum);
+      continue;
+    }
+    others.bytes += sum.bytes;
+    others.values += sum.values;
+  }
+  addRow(rows, "of other lines", others);
+  addRow(rows, "between them and unused then", {unused});
+}
+
+} // namespace
+
+std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
+                            ArrayRef<MemoryNeed> needs) {
+  SmallVector<func::FuncOp> classes;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(kPeakAttr) && !getRanks(function)->empty())
+      classes.push_back(function);
+  auto needOf = [&](func::FuncOp function) -> const MemoryNeed & {
+    return needs[getRanks(function)->front()];
+  };
+  llvm::sort(classes, [&](func::FuncOp a, func::FuncOp b) {
+    return std::pair(-needOf(a).bytes, getRanks(a)->front()) <
+           std::pair(-needOf(b).bytes, getRanks(b)->front());
+  });
+  std::string text;
+  for (func::FuncOp function : ArrayRef(classes).take_front(mostClasses)) {
+    ArrayRef<int64_t> ranks = *getRanks(function);
+    const MemoryNeed &need = needOf(function);
+    const DeviceKind &kind = cluster.kindOf(ranks.front());
+    text += ("memory of device" + Twine(ranks.size() > 1 ? "s " : " ") +
+             describeRanges(ranks) + " (" + kind.name + ") at the peak: " +
+             Twine(need.bytes) + " of " + Twine(kind.memoryBytes) + " bytes\n")
+                .str();
+    Rows rows;
+    Sums arguments;
+    for (BlockArgument argument : function.getArguments())
+      add(arguments, describeArgument(argument),
+          getTensorBytes(argument.getType()));
+    for (const auto &[what, sum] : arguments)
+      addRow(rows, what, sum);
+    addRow(rows, "results that replace no argument", {need.resultBytes});
+    addRow(rows, "constants", {need.constantBytes});
+    addRow(rows, "what products and convolutions take besides",
+           {need.scratchBytes});
+    addArena(rows, function);
+    text += alignColumns(rows);
+  }
+  if (classes.size() > mostClasses)
+    text += "other devices need at most " +
+            std::to_string(needOf(classes[mostClasses]).bytes) + " bytes\n";
+  return text;
+}
+
+} // namespace whale

@@ -1,0 +1,31 @@
+//===- MemoryTable.h - What is held where at the peak -----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PROGRAM_MEMORYTABLE_H
+#define WHALE_LIB_PROGRAM_MEMORYTABLE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Program/MemoryNeeds.h"
+
+#include <string>
+
+namespace whale {
+
+/// Says for each rank class, those that need most first, what is in the memory
+/// of its devices when the arena is fullest, in bytes: arguments by the first
+/// word of their labels; results that replace no argument; constants; scratch;
+/// values in the arena by the line that they come from; and what lies between
+/// them. The rows of a class add up to its need. whale-plan-buffers must have
+/// run with `peak`, and `needs` be those of its plan.
+std::string makeMemoryTable(mlir::ModuleOp module, const Cluster &cluster,
+                            llvm::ArrayRef<MemoryNeed> needs);
+
+} // namespace whale
+
+#endif // WHALE_LIB_PROGRAM_MEMORYTABLE_H

@@ -1,0 +1,37 @@
+// What each device holds at the peak: the rows of a device add up to its need.
+//
+// RUN: rm -rf %t && mkdir %t
+// RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory | FileCheck %s --match-full-lines
+// RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory --messages=json | FileCheck %s --check-prefix=JSON
+
+// CHECK: memory of devices 0-1 (cpu) at the peak: 57344 of {{[0-9]+}} bytes
+// CHECK-NEXT:   16384  arguments: params
+// CHECK-NEXT:   8192   arguments: batch
+// CHECK-NEXT:   16384  explain-memory.mlir:[[# @LINE + 20]]
+// CHECK-NEXT:   8192   explain-memory.mlir:[[# @LINE + 14]]
+// CHECK-NEXT:   8192   explain-memory.mlir:[[# @LINE + 15]]
+// CHECK-NOT: {{.}}
+// JSON: {"table":"memory of devices 0-1 (cpu) at the peak: 57344 of
+
+module attributes {whale.default_strategy = #whale.replicate<>} {
+  func.func @main(%w: tensor<64x64xf32> {whale.fed_by = 0 : i64, whale.donated,
+                                         whale.label = "params['w']"},
+                  %x: tensor<64x64xf32> {whale.batch_dim = 0 : i64,
+                                         whale.label = "batch"})
+      -> (tensor<64x64xf32>) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        {whale.phase = #whale.phase<forward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %1 = stablehlo.tanh %0 {whale.phase = #whale.phase<forward>}
+        : tensor<64x64xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+        {whale.phase = #whale.phase<forward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %g = stablehlo.dot_general %1, %2, contracting_dims = [0] x [0]
+        {whale.phase = #whale.phase<backward>}
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %u = stablehlo.subtract %w, %g {whale.phase = #whale.phase<apply>}
+        : tensor<64x64xf32>
+    return %u : tensor<64x64xf32>
+  }
+}
