@@ -13,7 +13,12 @@
 
 #include "DeviceConformance.h"
 #include "cuda/test/TestPrograms.h"
+#include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
+#include "whale/Runtime/LibraryCalls.h"
+
+#include <deque>
+#include <limits>
 
 namespace whale::runtime::test {
 namespace {
@@ -79,6 +84,73 @@ std::vector<std::unique_ptr<Device>> createOnGpu(const format::Program &program,
                                        {}));
   }
   return devices;
+}
+
+/// cuFFT and cuSOLVER say here alone what they need.
+TEST(GpuWorkspace, IsPlannedForAllThatLibrariesNeed) {
+  const cuda::Libraries *tests = cuda::test::findTestLibraries();
+  cuda::Gpu gpu(tests ? *tests : cuda::openLibraries(), 0);
+  gpu.attach();
+  cuda::Calls calls(gpu, nullptr, std::numeric_limits<int64_t>::max());
+  // They are known by their addresses.
+  std::deque<format::Call> givens;
+  std::deque<Call> ops;
+  auto check = [&](const std::string &function, const std::string &config,
+                   const std::vector<LibraryTensor> &inputs,
+                   const std::vector<LibraryTensor> &outputs) {
+    Call &call = ops.emplace_back();
+    call.given = &givens.emplace_back(format::Call{function, {}, {}, config});
+    for (const auto *tensors : {&inputs, &outputs})
+      for (const LibraryTensor &tensor : *tensors) {
+        auto number = static_cast<BufferIndex>(call.tensors.size());
+        (tensors == &inputs ? call.inputs : call.outputs).push_back(number);
+        call.tensors.push_back(tensor);
+        call.bytes.push_back(elementCount(tensor.shape) *
+                             byteSize(tensor.dtype));
+      }
+    const cuda::GpuCall *found = calls.find(call);
+    ASSERT_NE(found, nullptr) << function;
+    EXPECT_LE(found->workspaceBytes, gpuWorkspace(function, inputs, outputs))
+        << function << " of " << elementCount(inputs[0].shape) << " "
+        << name(inputs[0].dtype);
+  };
+  for (DType type : {DType::F32, DType::F64}) {
+    DType complex = type == DType::F32 ? DType::C64 : DType::C128;
+    auto transform = [&](const char *kind, Shape from, DType read, Shape to,
+                         DType written, const std::string &lengths) {
+      check("fft",
+            R"({"type": ")" + std::string(kind) + R"(", "length": )" + lengths +
+                "}",
+            {{read, std::move(from)}}, {{written, std::move(to)}});
+    };
+    for (int64_t n : {1024, 1000, 1009, 997 * 4}) {
+      std::string length = "[" + std::to_string(n) + "]";
+      transform("FFT", {64, n}, complex, {64, n}, complex, length);
+      transform("RFFT", {64, n}, type, {64, n / 2 + 1}, complex, length);
+      transform("IRFFT", {64, n / 2 + 1}, complex, {64, n}, type, length);
+    }
+    for (int64_t n : {256, 211}) {
+      std::string length = std::to_string(n);
+      length = "[" + length + ", " + length + ", " + length + "]";
+      transform("FFT", {n, n, n}, complex, {n, n, n}, complex, length);
+      transform("RFFT", {n, n, n}, type, {n, n, n / 2 + 1}, complex, length);
+    }
+    for (int64_t n : {3, 100, 1000, 4096})
+      for (DType each : {type, complex}) {
+        LibraryTensor matrix{each, {n, n}}, tall{each, {n, 2 * n}},
+            scales{each, {n}}, reals{type, {n}}, info{DType::I32, {}};
+        check("lapack.potrf", R"({"uplo": 76})", {matrix}, {matrix, info});
+        check("lapack.getrf", "{}", {tall}, {tall, {DType::I32, {n}}, info});
+        check("lapack.geqrf", "{}", {tall}, {tall, scales});
+        check("lapack.orgqr", "{}", {tall, scales}, {tall});
+        check("lapack.ormqr", R"({"left": true, "transpose": false})",
+              {matrix, scales, matrix}, {matrix});
+        check("lapack.syevd", R"({"uplo": 76, "mode": 86})", {matrix},
+              {matrix, reals, info});
+        check("lapack.gesdd", R"({"mode": 83})", {tall},
+              {tall, reals, tall, matrix, info});
+      }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, DeviceConformance,
