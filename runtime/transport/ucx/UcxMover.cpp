@@ -42,6 +42,9 @@ using Clock = std::chrono::steady_clock;
 /// and an abort for the library: what was sent to a dead process may never end.
 constexpr std::chrono::seconds flushLimit(5);
 constexpr std::chrono::milliseconds cancelLimit(500);
+/// Messages of so many bytes at most are sent whole, and not asked for by the
+/// receiver first, which would wake both ends once more: a copy costs less.
+constexpr size_t wholeBytes = 32 << 10;
 /// A sleep ends after so long, for the worker to look after its keep-alive.
 constexpr int lookAfterMs = 1000;
 
@@ -359,6 +362,8 @@ void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
   Call *call = depart(process, pending);
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  if (bytes <= wholeBytes)
+    param.op_attr_mask |= UCP_OP_ATTR_FLAG_FAST_CMPL;
   param.user_data = call;
   param.cb.send = [](void *request, ucs_status_t status, void *data) {
     auto *call = static_cast<Call *>(data);
