@@ -308,6 +308,17 @@ def test_damaged_programs(tmp_path):
         wh.load(tmp_path / "p.whale")
 
 
+def test_program_without_plan(planned_program, tmp_path):
+    shutil.copytree(planned_program, tmp_path / "p.whale")
+    assert wh.load(tmp_path / "p.whale").plan
+    path = tmp_path / "p.whale" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["plan"]
+    path.write_text(json.dumps(manifest))
+    (tmp_path / "p.whale" / "checksums.txt").unlink()
+    assert wh.load(tmp_path / "p.whale").plan == {}
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -87,8 +87,11 @@ class Program:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What the compiler decided: task graphs, shares, collectives."""
-        return self._manifest["plan"]
+        """What the compiler decided: task graphs, shares, collectives.
+
+        Empty where the program directory doesn't say.
+        """
+        return self._manifest.get("plan", {})
 
     @property
     def manifest(self) -> dict[str, Any]:
