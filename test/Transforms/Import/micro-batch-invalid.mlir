@@ -67,6 +67,7 @@ module attributes {whale.config = {num_micro_batch = 4 : i64}} {
 // expected-error@+1 {{4 of them are more than 3 parts that the step divides the samples into of argument 0}}
 func.func @main(%x: tensor<12xf32> {whale.batch_dim = 0 : i64})
     -> tensor<3xf32> {
+  // expected-note@+1 {{they are divided here}}
   %0 = stablehlo.reshape %x : (tensor<12xf32>) -> tensor<3x4xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add

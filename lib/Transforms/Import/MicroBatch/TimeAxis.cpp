@@ -77,6 +77,42 @@ LogicalResult TimeAxis::run() {
   return assignLoops();
 }
 
+/// A reshape of what is made of an argument, after which no dimension has as
+/// many elements as there are samples; null if there is none.
+static Operation *findDivision(BlockArgument argument, int64_t samples) {
+  SetVector<Value> values;
+  values.insert(argument);
+  auto hasSamples = [&](Value value) {
+    return llvm::is_contained(cast<ShapedType>(value.getType()).getShape(),
+                              samples);
+  };
+  for (unsigned i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (isa<hlo::ReshapeOp>(user) && !hasSamples(user->getResult(0)))
+        return user;
+      values.insert_range(
+          llvm::make_filter_range(user->getResults(), hasSamples));
+    }
+  return nullptr;
+}
+
+/// Reports that samples come in fewer parts than there are micro-batches.
+LogicalResult TimeAxis::emitTooMany(BlockArgument argument, int64_t samples,
+                                    int64_t parts) const {
+  InFlightDiagnostic diagnostic = emitError(argument.getLoc())
+                                  << "micro-batches: " << moments
+                                  << " of them are more than " << parts;
+  diagnostic << (parts == samples
+                     ? " samples"
+                     : " parts that the step divides the samples into")
+             << " of argument " << argument.getArgNumber()
+             << "; use at most as many";
+  if (parts != samples)
+    if (Operation *division = findDivision(argument, samples))
+      diagnostic.attachNote(division->getLoc()) << "they are divided here";
+  return diagnostic;
+}
+
 LogicalResult TimeAxis::propagate() {
   SmallVector<int64_t> feeds = findFedArguments(main);
   AxisPropagation::Options options;
@@ -102,14 +138,7 @@ LogicalResult TimeAxis::propagate() {
     for (const DimPiece &piece : factorization.getPieces(argument))
       if (int64_t(piece.dim) == dim.getInt()) {
         if (piece.extent < moments)
-          return emitError(argument.getLoc())
-                 << "micro-batches: " << moments << " of them are more than "
-                 << piece.extent
-                 << (piece.extent == samples ? " samples"
-                                             : " parts that the step divides "
-                                               "the samples into")
-                 << " of argument " << argument.getArgNumber()
-                 << "; use at most as many";
+          return emitTooMany(argument, samples, piece.extent);
         options.seeds[argument] = AxisState::split(piece);
         break;
       }

@@ -63,6 +63,8 @@ private:
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
   mlir::Operation *findSum(mlir::Value value) const;
+  llvm::LogicalResult emitTooMany(mlir::BlockArgument argument, int64_t samples,
+                                  int64_t parts) const;
   std::pair<llvm::StringRef, llvm::StringRef>
   explainMix(mlir::OpOperand &mix) const;
   mlir::InFlightDiagnostic emitMixes(mlir::OpOperand &operand) const;
