@@ -89,6 +89,11 @@ static stablehlo::ConvolutionOp padEvenly(IRRewriter &rewriter,
   format::Convolution described = describe(op);
   bool isOfResult =
       format::formOf(described) == format::ConvolutionForm::ImageGradient;
+  // A gradient with strides of its own is none, and no library has it.
+  if (isOfResult && llvm::any_of(described.windows, [](const auto &window) {
+        return window.stride != 1;
+      }))
+    return op;
   ArrayRef<int64_t> spatial =
       isOfResult ? described.outDims.spatial : described.lhsDims.spatial;
   Value image = isOfResult ? op.getResult() : op.getLhs();

@@ -89,3 +89,22 @@ func.func @uneven(%x: tensor<2x8x8x3xf32>, %y: tensor<2x4x4x8xf32>,
       : (tensor<2x4x4x8xf32>, tensor<8x3x3x3xf32>) -> tensor<2x8x8x3xf32>
   return %0, %1 : tensor<2x4x4x8xf32>, tensor<2x8x8x3xf32>
 }
+
+// -----
+
+// Windows of a dilated image that are strides apart are no gradient.
+
+// CHECK-LABEL: @both
+func.func @both(%x: tensor<1x4x4x1xf32>, %w: tensor<1x3x3x1xf32>)
+    -> tensor<1x2x2x1xf32> {
+  // CHECK: %[[C:.*]] = stablehlo.convolution(%arg0,
+  // CHECK-SAME: window = {stride = [4, 4], lhs_dilate = [2, 2]}
+  // CHECK-SAME: -> tensor<1x2x2x1xf32>
+  // CHECK: return %[[C]]
+  %0 = stablehlo.convolution(%x, %w)
+      dim_numbers = [b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f],
+      window = {stride = [4, 4], lhs_dilate = [2, 2]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x4x4x1xf32>, tensor<1x3x3x1xf32>) -> tensor<1x2x2x1xf32>
+  return %0 : tensor<1x2x2x1xf32>
+}
