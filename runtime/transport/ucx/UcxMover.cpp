@@ -171,6 +171,9 @@ private:
     int64_t process;
     int64_t *pending;
     void *request = nullptr;
+    /// Ended before UCX has returned the request: a receive that finds a
+    /// message there may copy it from the sender's memory at once.
+    bool hasEnded = false;
   };
 
   void connect(const Exchange &exchange);
@@ -338,23 +341,32 @@ void UcxMover::complete(void *request, ucs_status_t status, Call *call) {
     arrive(*call);
   else if (peer.loss.empty())
     peer.loss = ucx.ucs_status_string(status);
+  if (!call->request) {
+    call->hasEnded = true; // `track` does the rest
+    return;
+  }
   calls.erase(call);
   delete call;
   ucx.ucp_request_free(request);
 }
 
 /// Keeps the request that UCX returned for `call`, which it calls back with
-/// unless the request has ended already. Returns why it could not be started.
+/// unless there is none, as the message has ended already. Returns why it could
+/// not be started.
 ucs_status_t UcxMover::track(ucs_status_ptr_t request, Call *call) {
-  if (UCS_PTR_IS_PTR(request)) {
+  if (UCS_PTR_IS_PTR(request) && !call->hasEnded) {
     call->request = request;
     calls.insert(call);
     return UCS_OK;
   }
-  if (!UCS_PTR_IS_ERR(request))
+  if (UCS_PTR_IS_PTR(request))
+    ucx.ucp_request_free(request);
+  else if (!UCS_PTR_IS_ERR(request))
     arrive(*call);
+  ucs_status_t status =
+      UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
   delete call;
-  return UCS_PTR_RAW_STATUS(request);
+  return status;
 }
 
 void UcxMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
