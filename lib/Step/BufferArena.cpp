@@ -149,10 +149,14 @@ Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
   return {intervals.front(), intervals.back().second};
 }
 
-/// How many variants of an order are tried, and how many in a row may bring
-/// nothing. Those that help are mostly among the first four, and follow one
-/// that helped.
-constexpr unsigned mostAttempts = 6, mostInVain = 2;
+/// How many variants of an order are tried. Those that help are mostly among
+/// the first four.
+constexpr unsigned mostAttempts = 6;
+
+/// Of as many buffers, an order is given up after two variants in a row that
+/// bring nothing: each takes milliseconds, and one buffer matters less.
+constexpr size_t manyRequests = 1024;
+constexpr unsigned mostInVain = 2;
 
 class Packer {
 public:
@@ -449,7 +453,8 @@ std::vector<int64_t> Packer::run(int64_t &size) {
     });
     // What reached the top comes first in the next attempt.
     unsigned inVain = 0;
-    for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
+    unsigned most = order.size() < manyRequests ? mostAttempts : mostInVain;
+    for (unsigned attempt = 0; attempt < mostAttempts && inVain < most;
          ++attempt) {
       size_t highest;
       int64_t bytes = packInOrder(size, offsets, highest);
