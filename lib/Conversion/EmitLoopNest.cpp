@@ -6,8 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads are in the outermost loop that they can be in, sums are carried in
-// registers or, where the innermost loop is parallel, are in the result.
+// In: what LinalgToKernel.cpp has found out about a nest. Out: its loops for a
+// processor, and the parts that all targets share: addresses, loads, stores and
+// the body at a point.
+//
+// Loads are in the outermost loop that they can be in. What is accumulated is
+// carried in registers or, where the innermost loop is parallel, is in the
+// result. Tiles of a transposition are packed on the stack, line by line, and
+// read from there.
+//
+// Cost: the body is written once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which operations become one loop. The rewrite itself is linalg's; what to
-// fuse, and what to compute twice, is decided here.
+// In: linalg operations, about one for each operation of the program. Out:
+// fewer of them, each of which becomes one loop nest. In the order of a block,
+// an operation takes in those that make what it reads. The rewrite itself is
+// linalg's; what to fuse, and what to compute twice, is decided here:
+//
+// - what one operation alone reads, each element once, is computed there;
+// - what is cheaper to compute again than to read is computed by each reader;
+// - what several read becomes a further result of the first of them.
+//
+// Not fused are what windows that overlap read, bodies of more than kMaxBody
+// operations, and loops with more than kMostFusedBuffers buffers.
+//
+// Cost: what a fusion looks at is the operands and the users of two operations;
+// the body of a fused one is copied.
 //
 //===----------------------------------------------------------------------===//
 

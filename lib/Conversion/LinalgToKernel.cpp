@@ -6,8 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the loops are: which dimensions merge, which is innermost, which are
-// walked in tiles.
+// In: a linalg operation. Out: the whale.kernel in its place, with code
+// by EmitLoopNest.cpp and EmitSums.cpp for a processor, by EmitBlocks.cpp for a
+// GPU, or that of an equal nest (KernelCache.h).
+//
+// Each operand and result becomes an access, a linear function of the loop
+// counters. From these follows what the loops are: dimensions that all accesses
+// step through as one merge; parallel loops are outside of reductions, but one
+// is innermost if most of what is read is in memory along it; where operands
+// and results are in memory along different dimensions, as in a transposition,
+// both are walked in tiles. A result that is only stored in a slice is written
+// there.
+//
+// Cost: for each loop a walk over all accesses.
 //
 //===----------------------------------------------------------------------===//
 
