@@ -85,13 +85,37 @@ static bool isBefore(Value value, Operation *place,
   return true;
 }
 
+/// Whether a result that could be stored in an argument's place, as that of a
+/// parameter that is updated, could no longer be at `place`, as others
+/// read the argument later.
+static bool losesItsPlace(GenericOp op, Operation *place) {
+  auto isReturned = [&](OpResult result) {
+    return llvm::any_of(result.getUsers(), [](Operation *user) {
+      return user->hasTrait<OpTrait::IsTerminator>();
+    });
+  };
+  return llvm::any_of(op.getDpsInputs(), [&](Value input) {
+    return isa<BlockArgument>(input) &&
+           llvm::any_of(op->getResults(),
+                        [&](OpResult result) {
+                          return result.getType() == input.getType() &&
+                                 isReturned(result);
+                        }) &&
+           llvm::any_of(input.getUsers(), [&](Operation *user) {
+             Operation *reader = op->getBlock()->findAncestorOpInBlock(*user);
+             return reader && reader != op && place->isBeforeInBlock(reader);
+           });
+  });
+}
+
 /// Whether `op` can be a part of `to`, before it.
 static bool canJoin(GenericOp to, GenericOp op,
                     llvm::SetVector<Operation *> &moved) {
   if (to->getBlock() != op->getBlock() || !to->isBeforeInBlock(op) ||
       !canJoin(to) || to.getStaticLoopRanges() != op.getStaticLoopRanges() ||
       to.getIteratorTypesArray() != op.getIteratorTypesArray() ||
-      to->getNumOperands() + op->getNumOperands() > kMostFusedBuffers)
+      to->getNumOperands() + op->getNumOperands() > kMostFusedBuffers ||
+      losesItsPlace(op, to))
     return false;
   for (Value value : getCaptures(op.getRegion()))
     if (value.getDefiningOp() == to || !isBefore(value, to, moved))

@@ -51,3 +51,36 @@ func.func @main_variance(%x: tensor<4096x128xf32>)
       : (tensor<4096x128xf32>, tensor<f32>) -> tensor<128xf32>
   return %0, %3 : tensor<128xf32>, tensor<128xf32>
 }
+
+// An update of a parameter joins what reads its gradient, unless the parameter
+// is read later: its result could not be stored in the parameter's place.
+// CHECK-LABEL: func.func @main_update(
+// CHECK: %[[BOTH:.*]]:2 = whale.launch @{{.*}}(%arg2, %arg0)
+// CHECK: return %{{.*}}, %[[BOTH]]#1
+func.func @main_update(%p: tensor<4096x8xf32>, %x: tensor<4096x8xf32>,
+                       %g: tensor<4096x8xf32>)
+    -> (tensor<4096x8xf32>, tensor<4096x8xf32>) {
+  %0 = stablehlo.exponential %g : tensor<4096x8xf32>
+  %1 = stablehlo.subtract %p, %g : tensor<4096x8xf32>
+  %2 = stablehlo.dot_general %0, %x, contracting_dims = [0] x [0]
+      : (tensor<4096x8xf32>, tensor<4096x8xf32>) -> tensor<8x8xf32>
+  %3 = stablehlo.dot_general %x, %2, contracting_dims = [1] x [0]
+      : (tensor<4096x8xf32>, tensor<8x8xf32>) -> tensor<4096x8xf32>
+  return %3, %1 : tensor<4096x8xf32>, tensor<4096x8xf32>
+}
+
+// CHECK-LABEL: func.func @main_read_later(
+// CHECK: whale.launch @{{.*}}(%arg2) : (tensor<4096x8xf32>) -> tensor<4096x8xf32>
+// CHECK: %[[UPDATE:.*]] = whale.launch @{{.*}}(%arg0, %arg2)
+// CHECK: return %{{.*}}, %[[UPDATE]]
+func.func @main_read_later(%p: tensor<4096x8xf32>, %x: tensor<4096x8xf32>,
+                           %g: tensor<4096x8xf32>)
+    -> (tensor<4096x8xf32>, tensor<4096x8xf32>) {
+  %0 = stablehlo.exponential %g : tensor<4096x8xf32>
+  %1 = stablehlo.subtract %p, %g : tensor<4096x8xf32>
+  %2 = stablehlo.dot_general %0, %x, contracting_dims = [0] x [0]
+      : (tensor<4096x8xf32>, tensor<4096x8xf32>) -> tensor<8x8xf32>
+  %3 = stablehlo.dot_general %p, %2, contracting_dims = [1] x [0]
+      : (tensor<4096x8xf32>, tensor<8x8xf32>) -> tensor<4096x8xf32>
+  return %3, %1 : tensor<4096x8xf32>, tensor<4096x8xf32>
+}
