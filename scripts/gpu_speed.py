@@ -206,9 +206,7 @@ class Race:
     def hold(self, rounds: int) -> None:
         """Times everything so often and reports it."""
         # As JAX does it.
-        self.check.environment = self.environment | {
-            CHOICES: str(self.choices)
-        }
+        self.check.environment = self.environment | {CHOICES: str(self.choices)}
         try:
             if not self.start():
                 return

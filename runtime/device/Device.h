@@ -151,8 +151,8 @@ public:
   virtual bool repeat(const BufferTable &) { return false; }
   /// What is put on the queues until `endRecording` is all of a run of these
   /// buffers, and will be the same in each: a device may record it, which runs
-  /// it as late as then. Whether it does. Runs that were left are over when this
-  /// returns.
+  /// it as late as then. Whether it does. Runs that were left are over when
+  /// this returns.
   virtual bool beginRecording(const BufferTable &) { return false; }
   virtual void endRecording() {}
 

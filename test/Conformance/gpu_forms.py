@@ -72,9 +72,7 @@ def moved_windows(x, places):
         sizes = (min(2, x.shape[0]), *x.shape[1:])
         return lax.dynamic_slice(x, (place, *[0] * (x.ndim - 1)), sizes)
 
-    windows, back = jax.vjp(
-        lambda x: jax.vmap(window, (None, 0))(x, places), x
-    )
+    windows, back = jax.vjp(lambda x: jax.vmap(window, (None, 0))(x, places), x)
     return back(windows + 1)
 
 

@@ -274,7 +274,7 @@ func.func @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {
 
     # A process that has libstdc++ shares nothing with that of the extension.
     (extension,) = bundle.glob("source/python/whale/_whale*.so")
-    listing = ["nm", "--dynamic", "--defined-only", extension]
+    listing = ["nm", "--dynamic", "--defined-only", str(extension)]
     symbols = subprocess.run(listing, capture_output=True, text=True).stdout
     assert "PyInit__whale" in symbols
     assert "num_put" not in symbols
