@@ -302,9 +302,10 @@ GpuCall prepareLapack(CallContext &context, const std::string &function,
 int64_t workspaceOfLapack(const std::vector<LibraryTensor> &inputs,
                           const std::vector<LibraryTensor> &outputs) {
   // Blocked routines keep some hundred rows or columns, those of eigenvalues
-  // and singular vectors some matrices.
-  constexpr int64_t small = 1 << 20, lines = 512, copies = 4;
-  int64_t bytes = small;
+  // and singular vectors some matrices. Of small ones cuSOLVER asks for some
+  // 820,000 numbers (version 12, on an H200).
+  constexpr int64_t least = 1 << 20, lines = 512, copies = 4;
+  int64_t bytes = inputs.empty() ? 0 : least * byteSize(inputs[0].dtype);
   for (const auto *tensors : {&inputs, &outputs})
     for (const auto &[dtype, shape] : *tensors) {
       if (shape.size() < 2)
