@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: convolutions. Out: a product instead of each that is one, as its filter
+// has one pixel, or its window is the whole image (the gradient of such a
+// filter); the images become matrices by reshapes, which move nothing. Cost: a
+// look at each convolution.
+//
+//===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"

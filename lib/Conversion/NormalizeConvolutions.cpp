@@ -1,9 +1,15 @@
-//===- NormalizeConvolutions.cpp - whale-normalize-convolutions
-//-------------------===//
+//===- NormalizeConvolutions.cpp - whale-normalize-convolutions -----------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: convolutions, of any order of dimensions and any padding. Out: those in
+// the order that cuDNN reads, or with channels behind the batch, padded alike
+// on both sides; what differs is transposed, padded or cut before them or
+// behind. Cost: where no kernel takes that in, a copy of the tensor.
 //
 //===----------------------------------------------------------------------===//
 

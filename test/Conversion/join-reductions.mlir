@@ -70,7 +70,7 @@ func.func @main_update(%p: tensor<4096x8xf32>, %x: tensor<4096x8xf32>,
 }
 
 // CHECK-LABEL: func.func @main_read_later(
-// CHECK: whale.launch @{{.*}}(%arg2) : (tensor<4096x8xf32>) -> tensor<4096x8xf32>
+// CHECK: whale.launch @{{.*}}(%arg2) {{.*}} : (tensor<4096x8xf32>) -> tensor<4096x8xf32>
 // CHECK: %[[UPDATE:.*]] = whale.launch @{{.*}}(%arg0, %arg2)
 // CHECK: return %{{.*}}, %[[UPDATE]]
 func.func @main_read_later(%p: tensor<4096x8xf32>, %x: tensor<4096x8xf32>,
