@@ -146,14 +146,15 @@ public:
   // Runs that are alike
   //===--------------------------------------------------------------------===//
 
-  /// Puts all on the queues that a recorded run of these buffers has put there;
-  /// false if there is none.
-  virtual bool repeat(const BufferTable &) { return false; }
-  /// What is put on the queues until `endRecording` is all of a run of these
-  /// buffers, and will be the same in each: a device may record it, which runs
-  /// it as late as then. Whether it does. Runs that were left are over when
-  /// this returns.
-  virtual bool beginRecording(const BufferTable &) { return false; }
+  /// Puts all on the queues that a recorded part of a run of these buffers has
+  /// put there; false if there is none. Parts of a run are known by their
+  /// numbers.
+  virtual bool repeat(const BufferTable &, size_t) { return false; }
+  /// What is put on the compute queue until `endRecording` is all of that part
+  /// of a run of these buffers, and will be the same in each: a device may
+  /// record it, which runs it as late as then. Whether it does. Runs that were
+  /// left are over when this returns.
+  virtual bool beginRecording(const BufferTable &, size_t) { return false; }
   virtual void endRecording() {}
 
   //===--------------------------------------------------------------------===//

@@ -236,22 +236,12 @@ void Executor::runRank(int64_t rank, Step &step) {
   }
   self.slow.begin();
   self.moment.reset();
+  self.isRecorded = false;
   // A profiler wants to see operations, of which a recorded run has no ranges.
-  bool isAlike = self.isStraight && !step.trace && !step.profilesOperations &&
-                 step.slowdowns.empty() && !ProfilerRange::isOn();
-  if (isAlike && self.device->repeat(self.buffers)) {
-    self.stats.kernelFlops = self.kernelFlops;
-    self.stats.productFlops = self.productFlops;
-  } else {
-    self.isRecorded = isAlike && self.device->beginRecording(self.buffers);
-    execute(rank, program.boundClassOf(rank).instructions, self.buffers);
-    if (isAlike)
-      self.device->endRecording();
-    self.kernelFlops = self.stats.kernelFlops;
-    self.productFlops = self.stats.productFlops;
-  }
+  execute(rank, !step.trace && !step.profilesOperations &&
+                    step.slowdowns.empty() && !ProfilerRange::isOn());
   self.slow.wait();
-  if (step.overlap)
+  if (step.overlap && self.isStraight)
     step.overlap->isOver = leave(rank);
   else
     self.device->finish();
@@ -281,33 +271,51 @@ std::function<bool()> Executor::leave(int64_t rank) {
   };
 }
 
-/// How many operations a run of them has, in loops that are counted, too;
-/// infinite where that depends on data, or other ranks have a part in it.
-static double countStraight(const std::vector<Instruction> &instructions) {
+/// How many operations a run of an instruction has, in loops that are counted,
+/// too; infinite where that depends on data, or other ranks have a part in it.
+static double countStraight(const Instruction &instruction) {
   constexpr double never = std::numeric_limits<double>::infinity();
-  double count = 0;
-  for (const Instruction &instruction : instructions) {
-    const auto &operation = instruction.operation;
-    if (const auto *loop = std::get_if<While>(&operation))
-      count += loop->trips ? static_cast<double>(*loop->trips) *
-                                 std::max(countStraight(loop->body), 1.0)
-                           : never;
-    else if (const auto *run = std::get_if<Run>(&operation))
-      count += countStraight(run->function->instructions);
-    else
-      count += std::holds_alternative<Case>(operation) ||
-                       std::holds_alternative<Start>(operation)
-                   ? never
-                   : 1;
-  }
-  return count;
+  auto countAll = [](const std::vector<Instruction> &instructions) {
+    double count = 0;
+    for (const Instruction &each : instructions)
+      count += countStraight(each);
+    return count;
+  };
+  const auto &operation = instruction.operation;
+  if (const auto *loop = std::get_if<While>(&operation))
+    return loop->trips ? static_cast<double>(*loop->trips) *
+                             std::max(countAll(loop->body), 1.0)
+                       : never;
+  if (const auto *run = std::get_if<Run>(&operation))
+    return countAll(run->function->instructions);
+  return std::holds_alternative<Case>(operation) ||
+                 std::holds_alternative<Start>(operation) ||
+                 std::holds_alternative<Wait>(operation)
+             ? never
+             : 1;
 }
 
-/// Whether a rank does the same in each run, and no more than a device may
-/// record.
-static bool isStraight(const BoundClass &boundClass) {
-  constexpr double mostRecorded = 1 << 14;
-  return countStraight(boundClass.instructions) <= mostRecorded;
+/// Calls `add` with each longest stretch of instructions that does the same in
+/// each run, of as many operations as are worth it and a device may record.
+static void
+forEachStretch(const std::vector<Instruction> &instructions,
+               const std::function<void(size_t begin, size_t end)> &add) {
+  constexpr double least = 3, most = 1 << 14;
+  double count = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= instructions.size(); ++i) {
+    double more = i < instructions.size()
+                      ? countStraight(instructions[i])
+                      : std::numeric_limits<double>::infinity();
+    if (count + more <= most) {
+      count += more;
+      continue;
+    }
+    if (count >= least)
+      add(begin, i);
+    begin = more <= most ? i : i + 1;
+    count = more <= most ? more : 0;
+  }
 }
 
 /// The bytes of a rank's arena and constants.
@@ -333,7 +341,14 @@ static int64_t fixedBytes(const format::RankClass &rankClass,
 void Executor::bindFixed(int64_t rank) {
   Rank &self = ranks[rank];
   const format::RankClass &rankClass = program.classOf(rank);
-  self.isStraight = isStraight(program.boundClassOf(rank));
+  const std::vector<Instruction> &instructions =
+      program.boundClassOf(rank).instructions;
+  forEachStretch(instructions, [&](size_t begin, size_t end) {
+    self.stretches.push_back({begin, end});
+  });
+  self.isStraight =
+      self.stretches.size() == 1 &&
+      self.stretches[0].end - self.stretches[0].begin == instructions.size();
   self.fixedBytes = fixedBytes(rankClass, program.boundClassOf(rank));
   self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
   self.constants = self.device->adoptConstants(
@@ -400,8 +415,37 @@ void Executor::bind(int64_t rank, const Run &run) {
   self.device->select(self.functionBuffers, self.buffers, self.indices);
 }
 
-void Executor::execute(int64_t rank,
-                       const std::vector<Instruction> &instructions,
+void Executor::execute(int64_t rank, bool isAlike) {
+  Rank &self = ranks[rank];
+  std::span<const Instruction> all = program.boundClassOf(rank).instructions;
+  if (!isAlike)
+    return execute(rank, all, self.buffers);
+  size_t done = 0;
+  for (size_t i = 0; i < self.stretches.size(); ++i) {
+    Rank::Stretch &stretch = self.stretches[i];
+    execute(rank, all.subspan(done, stretch.begin - done), self.buffers);
+    done = stretch.end;
+    double &kernels = self.stats.kernelFlops,
+           &products = self.stats.productFlops;
+    if (self.device->repeat(self.buffers, i)) {
+      kernels += stretch.kernelFlops;
+      products += stretch.productFlops;
+      continue;
+    }
+    stretch.kernelFlops = -kernels;
+    stretch.productFlops = -products;
+    self.isRecorded = self.device->beginRecording(self.buffers, i);
+    execute(rank, all.subspan(stretch.begin, done - stretch.begin),
+            self.buffers);
+    self.isRecorded = false;
+    self.device->endRecording();
+    stretch.kernelFlops += kernels;
+    stretch.productFlops += products;
+  }
+  execute(rank, all.subspan(done), self.buffers);
+}
+
+void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                        const BufferTable &table) {
   bool isTimed = !ranks[rank].isRecorded &&
                  (ranks[rank].trace || !ranks[rank].spent.empty());

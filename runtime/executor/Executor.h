@@ -114,13 +114,18 @@ private:
     /// The micro-batch that the function at hand is run for.
     std::optional<int64_t> moment;
     RankStats stats;
-    /// Whether it does the same in each run, no other rank has a part in it,
-    /// and it is not too long to be recorded.
+    /// Instructions in a row that do the same in each run, which no other rank
+    /// has a part in, and which are not too many to be recorded.
+    struct Stretch {
+      size_t begin, end;
+      /// Of the run that executed them last: what a repeated one does, too.
+      double kernelFlops = 0, productFlops = 0;
+    };
+    std::vector<Stretch> stretches;
+    /// Whether one of them is all that the rank does.
     bool isStraight = false;
-    /// Whether this run is recorded, which operations have no times in.
+    /// Whether one is recorded now, in which operations have no times.
     bool isRecorded = false;
-    /// Of the run that was executed last: what a repeated one does, too.
-    double kernelFlops = 0, productFlops = 0;
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
     std::vector<Profile::Spent> spent;
@@ -151,8 +156,10 @@ private:
   void bindFixed(int64_t rank);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void bind(int64_t rank, const Run &run);
+  /// The rank's instructions; `isAlike`: stretches of them may be repeated.
+  void execute(int64_t rank, bool isAlike);
   /// `table`: the buffers that instructions name.
-  void execute(int64_t rank, const std::vector<Instruction> &instructions,
+  void execute(int64_t rank, std::span<const Instruction> instructions,
                const BufferTable &table);
   void execute(int64_t rank, const Instruction &instruction,
                const BufferTable &table);

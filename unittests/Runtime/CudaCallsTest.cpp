@@ -260,10 +260,10 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
                   static_cast<size_t>(buffers[k]->bytes));
     device->reset();
     device->bind(table, regions);
-    bool isRepeated = device->repeat(table);
+    bool isRepeated = device->repeat(table, 0);
     EXPECT_EQ(isRepeated, run == 2 && each.where == Case::InGraph);
     if (!isRepeated) {
-      device->beginRecording(table);
+      device->beginRecording(table, 0);
       // Once more: its operands are as they were.
       device->call(Queue::Compute, call, table);
       device->call(Queue::Compute, call, table);

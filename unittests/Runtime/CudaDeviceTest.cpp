@@ -429,11 +429,11 @@ TEST(CudaDevice, RunsThatAreAlikeBecomeAGraph) {
   for (int run = 0; run < 5; ++run) {
     memory.fill(0, 10 * run);
     all.run([&](int64_t, Device &device) {
-      if (device.repeat(memory.table)) {
+      if (device.repeat(memory.table, 0)) {
         ++repeated;
         return;
       }
-      device.beginRecording(memory.table);
+      device.beginRecording(memory.table, 0);
       device.launch(compute, add, memory.table);
       device.launch(compute, next, memory.table);
       device.endRecording();
@@ -459,9 +459,9 @@ TEST(CudaDevice, AGraphIsOfItsAddressesAlone) {
     const BufferTable &table = tables[run / 4];
     memory.fill(2, 10 * run);
     all.run([&](int64_t, Device &device) {
-      if (device.repeat(table))
+      if (device.repeat(table, 0))
         return;
-      device.beginRecording(table);
+      device.beginRecording(table, 0);
       device.copy(compute, copy, table);
       device.endRecording();
     });
@@ -477,8 +477,8 @@ TEST(CudaDevice, WhatTheProcessorDoesIsInNoGraph) {
   Call call = {{0}, {1}, [&](auto, auto) { ++calls; }, {16, 16}};
   for (int run = 0; run < 3; ++run)
     all.run([&](int64_t, Device &device) {
-      EXPECT_FALSE(device.repeat(memory.table));
-      device.beginRecording(memory.table);
+      EXPECT_FALSE(device.repeat(memory.table, 0));
+      device.beginRecording(memory.table, 0);
       device.call(compute, call, memory.table);
       device.endRecording();
     });
@@ -490,7 +490,7 @@ TEST(CudaDevice, ForbiddenCallsDuringACaptureAreFaults) {
   auto run = [&](const std::function<void(Device &, BufferTable &)> &job) {
     return errorOf({}, [&](Device &device, BufferTable &table) {
       for (int i = 0; i < 2; ++i) {
-        device.beginRecording(table);
+        device.beginRecording(table, 0);
         if (i == 1)
           job(device, table);
         device.endRecording();

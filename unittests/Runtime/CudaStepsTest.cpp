@@ -59,8 +59,9 @@ protected:
   }
 
   /// (state, batch) -> (batch, part of the state), the first result in the
-  /// state's place, which is donated, if `inPlace`.
-  Program load(bool inPlace = true) {
+  /// state's place, which is donated, if `inPlace`. With `branches`, (state,
+  /// batch, number) -> (batch or, if the number is 1, state, part of that).
+  Program load(bool inPlace = true, bool branches = false) {
     json root = emptyManifest(1);
     root["target"] = "cuda";
     for (const char *name : {"arg0", "arg1"})
@@ -81,6 +82,18 @@ protected:
                             arenaBuffer(0, "f32", {smallSize})};
     rankClass["instructions"] = {
         {{"copy", {0, 4}}}, {{"copy", {1, 2}}}, {{"copy", {5, 3}}}};
+    if (branches) {
+      root["arguments"].push_back(replicated("arg2", "i32", json::array(), 1));
+      rankClass["buffers"].push_back(
+          shardBuffer("argument", 2, "i32", json::array()));
+      json choice = {{"case", 6},
+                     {"branches",
+                      {json::array({{{"copy", {1, 2}}}}),
+                       json::array({{{"copy", {0, 2}}}})}}};
+      rankClass["instructions"] = {
+          {{"copy", {0, 4}}}, {{"copy", {1, 2}}}, {{"copy", {5, 3}}}, choice,
+          {{"copy", {2, 4}}}, {{"copy", {4, 2}}}, {{"copy", {5, 3}}}};
+    }
     writeFile(directory.path() / "manifest.json", root.dump());
     Program program = Program::load(directory.path());
     EXPECT_EQ(&machine().libraries(), cuda::test::findTestLibraries());
@@ -186,6 +199,22 @@ TEST_F(CudaSteps, WhateverTheCallerKeepsStepsAreGraphs) {
   }
 }
 
+TEST_F(CudaSteps, WhatLiesBetweenChoicesAreGraphs) {
+  Program program = load(/*inPlace=*/false, /*branches=*/true);
+  Array state = floats(-1), batch = floats(5);
+  int64_t before = graphLaunches();
+  for (int32_t step = 0; step < 8; ++step) {
+    int32_t number = step % 3 == 1;
+    Array choice = Array::fromHost(DType::I32, {}, &number);
+    std::vector<Array> results =
+        program.run(std::vector{state, batch, choice}, {});
+    EXPECT_EQ(valueOf(results[0]), number ? -1 : 5);
+    EXPECT_EQ(valueOf(results[1]), number ? -1 : 5);
+  }
+  // All but the first step, with each set of addresses.
+  EXPECT_GE(graphLaunches() - before, 8);
+}
+
 TEST_F(CudaSteps, FaultsReachBothThatAreUnderWay) {
   {
     Loop loop = warm();
@@ -288,10 +317,10 @@ TEST(CudaStepArrays, LieWhereTheyHaveLainTogether) {
     }
     device->reset();
     device->bind(table, regions);
-    if (device->repeat(table)) {
+    if (device->repeat(table, 0)) {
       ++repeated;
     } else {
-      device->beginRecording(table);
+      device->beginRecording(table, 0);
       device->endRecording();
     }
     device->finish();

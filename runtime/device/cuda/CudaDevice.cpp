@@ -15,11 +15,11 @@
 // library has: operands are copied to pinned memory, the processor computes,
 // and the results are copied back; the rank waits meanwhile.
 //
-// A run without such operations, transfers and control flow is recorded when it
-// comes for the second time, and from then on is one launch of a CUDA graph, as
-// long as its addresses stay the same. Such a run may be left on the streams:
-// the next one is behind it, and the memory of both is kept until an event says
-// that they are over.
+// A part of a run without such operations, transfers and control flow is
+// recorded when it comes for the second time, and from then on is one launch of
+// a CUDA graph, as long as the run's addresses stay the same. A run that is one
+// such part may be left on the streams: the next one is behind it, and the
+// memory of both is kept until an event says that they are over.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,9 +64,8 @@ CudaDevice::~CudaDevice() {
   }
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->driver.streamSynchronize.function(stream);
-  for (const Recording &run : runs)
-    if (run.graph)
-      gpu->driver.graphExecDestroy.function(run.graph);
+  for (const Recordings &run : runs)
+    destroy(run);
   for (QueueEvents &queue : events)
     for (cuda::EventHandle event : queue.handles)
       if (event)
@@ -87,6 +86,9 @@ void CudaDevice::reset() {
       gpu->driver.graphDestroy.function(unfinished);
     isRecording = false;
   }
+  for (Recordings &run : runs)
+    for (auto &[part, recording] : run.parts)
+      recording.isBegun = recording.isComplete;
   settle();
   transfers.reset();
   tickets.clear();
@@ -108,7 +110,8 @@ void CudaDevice::finish() {
   mirrors.deliver(gpu->copies);
   settle();
   if (!runs.empty())
-    runs.front().isComplete = true;
+    for (auto &[part, recording] : runs.front().parts)
+      recording.isComplete |= recording.isBegun;
   mirrors.bringBack(gpu->copies);
 }
 
@@ -303,61 +306,70 @@ Traffic CudaDevice::waitFor(Queue queue, int64_t transfer) {
 // Graphs
 //===----------------------------------------------------------------------===//
 
-CudaDevice::Recording *CudaDevice::findRecording(const BufferTable &table) {
-  auto it = std::ranges::find(runs, addressesOf(table), &Recording::addresses);
+CudaDevice::Recordings *CudaDevice::findRecordings(const BufferTable &table) {
+  auto it = std::ranges::find(runs, addressesOf(table), &Recordings::addresses);
   if (it == runs.end())
     return nullptr;
   std::rotate(runs.begin(), it, it + 1);
   return &runs.front();
 }
 
-bool CudaDevice::repeat(const BufferTable &table) {
-  Recording *run = findRecording(table);
-  isRepeated = run && run->graph;
-  if (!isRepeated)
+void CudaDevice::destroy(const Recordings &run) {
+  for (const auto &[part, recording] : run.parts)
+    if (recording.graph)
+      gpu->driver.graphExecDestroy.function(recording.graph);
+}
+
+bool CudaDevice::repeat(const BufferTable &table, size_t part) {
+  Recordings *run = findRecordings(table);
+  cuda::GraphExec graph = run ? run->parts[part].graph : nullptr;
+  isRepeated = graph;
+  if (!graph)
     return false;
   prepare();
-  gpu->call(gpu->driver.graphLaunch, run->graph, gpu->compute);
+  gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
   return true;
 }
 
-/// Records a run if one with these addresses has shown that nothing of it is
-/// for the processor.
-bool CudaDevice::beginRecording(const BufferTable &table) {
+/// Records a part if it has shown in a run with these addresses that nothing of
+/// it is for the processor.
+bool CudaDevice::beginRecording(const BufferTable &table, size_t part) {
   constexpr size_t mostRuns = 8;
   // Addresses that change again and again are not worth it.
   constexpr int64_t mostRecordings = 32;
   if (!left.empty())
     settle();
-  const Recording *known = findRecording(table);
-  bool canRecord = known && known->isComplete && !hasHostWork &&
-                   !isSynchronous && recordings < mostRecordings;
-  hasHostWork = false;
-  if (!known)
+  if (!findRecordings(table))
     runs.push_front({addressesOf(table)});
   if (runs.size() > mostRuns) {
-    if (runs.back().graph)
-      gpu->call(gpu->driver.graphExecDestroy, runs.back().graph);
+    destroy(runs.back());
     runs.pop_back();
   }
-  if (!canRecord)
+  Recordings &run = runs.front();
+  current = &run.parts[part];
+  current->isBegun = true;
+  hasHostWork = false;
+  if (!current->isComplete || current->hasHostWork || isSynchronous ||
+      (!run.isRecorded && recordings == mostRecordings))
     return false;
   prepare();
   // After an error another thread may end it, which only this mode allows.
   gpu->call(gpu->driver.streamBeginCapture, gpu->compute,
             cuda::kCaptureRelaxed);
   isRecording = true;
-  ++recordings;
+  if (!std::exchange(run.isRecorded, true))
+    ++recordings;
   return true;
 }
 
 void CudaDevice::endRecording() {
-  if (!isRecording)
+  if (!std::exchange(isRecording, false)) {
+    current->hasHostWork = hasHostWork;
     return;
-  isRecording = false;
+  }
   cuda::Graph made = nullptr;
   gpu->call(gpu->driver.streamEndCapture, gpu->compute, &made);
-  cuda::GraphExec &graph = runs.front().graph;
+  cuda::GraphExec &graph = current->graph;
   cuda::Status status =
       gpu->driver.graphInstantiate.function(&graph, made, 0ull);
   gpu->driver.graphDestroy.function(made);

@@ -79,8 +79,8 @@ public:
              const BufferTable &table) override;
   Traffic waitFor(Queue queue, int64_t transfer) override;
 
-  bool repeat(const BufferTable &table) override;
-  bool beginRecording(const BufferTable &table) override;
+  bool repeat(const BufferTable &table, size_t part) override;
+  bool beginRecording(const BufferTable &table, size_t part) override;
   void endRecording() override;
 
   size_t mark(Queue queue) override;
@@ -162,20 +162,29 @@ private:
   std::map<std::pair<const Matmul *, uint32_t>, std::unique_ptr<cuda::Product>>
       products;
 
-  /// Runs with the same addresses: the first one loads and chooses what is
-  /// needed, the second one is recorded.
+  /// A part of runs with the same addresses: the first one loads and chooses
+  /// what is needed, the second one is recorded.
   struct Recording {
-    std::vector<void *> addresses;
     cuda::GraphExec graph = nullptr;
-    /// Whether a run with them has come to its end, so that all is known and
+    /// Whether a run has begun it and come to its end, so that all is known and
     /// taken that it needs.
-    bool isComplete = false;
+    bool isBegun = false, isComplete = false;
+    /// Whether something of it is for the processor.
+    bool hasHostWork = false;
   };
-  Recording *findRecording(const BufferTable &table);
+  struct Recordings {
+    std::vector<void *> addresses;
+    std::map<size_t, Recording> parts = {};
+    bool isRecorded = false;
+  };
+  Recordings *findRecordings(const BufferTable &table);
+  void destroy(const Recordings &run);
   /// The last one first. Arrays that a caller keeps for a while lie in two or
   /// three places in turn.
-  std::deque<Recording> runs;
+  std::deque<Recordings> runs;
+  Recording *current = nullptr;
   bool isRecording = false, isRepeated = false, hasHostWork = false;
+  /// The sets of addresses that were recorded.
   int64_t recordings = 0;
 
   std::optional<double> bandwidth;
