@@ -213,7 +213,8 @@ void leaveWithoutProof(int port, uint64_t processes) {
                                                .processes = processes,
                                                .nonce = job::makeNonce(),
                                                .host = "b",
-                                               .processId = 7}
+                                               .processId = 7,
+                                               .program = ""}
                                         .write());
   EXPECT_EQ(send(file, hello.data(), hello.size(), 0), ssize_t(hello.size()));
   char byte;
