@@ -8,6 +8,7 @@
 
 #include "CudaScenario.h"
 #include "ProgramFiles.h"
+#include "Values.h"
 #include "cuda/test/TestPrograms.h"
 #include "whale/Runtime/Program.h"
 
@@ -26,28 +27,7 @@ namespace {
 /// does not.
 constexpr int64_t size = 32768, smallSize = 64;
 
-Array floats(float value) {
-  std::vector<float> values(size, value);
-  return Array::fromHost(DType::F32, {size}, values.data());
-}
-
-/// The value that all elements have.
-float valueOf(const Array &array) {
-  std::vector<float> values(elementCount(array.shape()));
-  array.toHost(values.data());
-  EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
-  return values[0];
-}
-
-template <typename Action>
-std::string errorOf(Action action) {
-  try {
-    action();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
-}
+Array floats(float value) { return uniform(size, value); }
 
 class CudaSteps : public ::testing::Test {
 protected:

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramFiles.h"
+#include "Values.h"
 #include "library/Library.h"
 #include "whale/Runtime/Program.h"
 
@@ -145,15 +146,6 @@ std::vector<float> valuesOf(const Array &array) {
   std::vector<float> values(elementCount(array.shape()));
   array.toHost(values.data());
   return values;
-}
-
-std::string errorOf(const std::function<void()> &function) {
-  try {
-    function();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST_F(FunctionTest, RunsOnOtherMemoryEachTime) {

@@ -11,6 +11,7 @@
 #include "whale/Runtime/Program.h"
 
 #include "ProgramFiles.h"
+#include "Values.h"
 
 #include <gtest/gtest.h>
 
@@ -54,29 +55,7 @@ private:
 
 constexpr size_t size = 8;
 
-Array floats(float value) {
-  std::vector<float> values(size, value);
-  return Array::fromHost(DType::F32, {size}, values.data());
-}
-
-/// The value that all elements have.
-float valueOf(const Array &array) {
-  std::vector<float> values(size);
-  array.toHost(values.data());
-  EXPECT_EQ(values, std::vector<float>(size, values[0]));
-  return values[0];
-}
-
-/// What an action throws.
-template <typename Action>
-std::string errorOf(Action action) {
-  try {
-    action();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
-}
+Array floats(float value) { return uniform(size, value); }
 
 class StepTest : public ::testing::Test {
 protected:
