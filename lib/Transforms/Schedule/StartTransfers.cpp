@@ -20,21 +20,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InstructionCosts.h"
+#include "JoinTransfers.h"
 #include "mlir/IR/Threading.h"
-#include "whale/Cluster/Cluster.h"
-#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
-#include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Step/StepCost.h"
 #include "whale/Step/TransferOrder.h"
-#include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
-
-#include <map>
 
 using namespace mlir;
 
@@ -43,147 +35,6 @@ namespace whale {
 #include "whale/Transforms/Schedule/Passes.h.inc"
 
 namespace {
-
-/// The model of the cluster, and what instructions refer to.
-class ProgramCosts {
-public:
-  ProgramCosts(ModuleOp module, int64_t numRanks)
-      : context(module.getContext()) {
-    for (ClusterOp op : module.getOps<ClusterOp>())
-      cluster = op.getCluster();
-    // A module without a cluster is one of equal ranks.
-    if (cluster.devices.empty())
-      cluster = Cluster::ofRanks(numRanks);
-    topology = Topology::of(cluster);
-    model = createRooflineModel(cluster);
-  }
-
-  /// What transfers take. Those that are alike are looked at once.
-  std::vector<double> secondsOf(ArrayRef<CollectiveOp> transfers) const {
-    std::map<std::tuple<StepKind, int64_t, const void *, const void *>, size_t>
-        kinds;
-    SmallVector<CollectiveOp> firsts;
-    SmallVector<size_t> kindOf;
-    for (CollectiveOp op : transfers) {
-      auto [kind, isNew] = kinds.try_emplace({stepKindOf(op), elementBytes(op),
-                                              op.getFrom().getAsOpaquePointer(),
-                                              op.getTo().getAsOpaquePointer()},
-                                             firsts.size());
-      if (isNew)
-        firsts.push_back(op);
-      kindOf.push_back(kind->second);
-    }
-    std::vector<double> seconds(firsts.size());
-    parallelFor(context, 0, firsts.size(), [&](size_t i) {
-      CollectiveOp op = firsts[i];
-      seconds[i] = stepSeconds(
-          *model,
-          {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()},
-          elementBytes(op), topology);
-    });
-    std::vector<double> all;
-    for (size_t kind : kindOf)
-      all.push_back(seconds[kind]);
-    return all;
-  }
-
-  MLIRContext *context;
-  std::unique_ptr<CostModel> model;
-  /// Several threads ask it.
-  LockedSymbolTableCollection &symbols() { return lockedSymbols; }
-
-private:
-  static int64_t elementBytes(CollectiveOp op) {
-    Value value = op.getInput() ? op.getInput() : op.getOutput();
-    return getElementBytes(getElementTypeOrSelf(value.getType()));
-  }
-
-  Cluster cluster;
-  Topology topology;
-  SymbolTableCollection allSymbols;
-  LockedSymbolTableCollection lockedSymbols{allSymbols};
-};
-
-/// What instructions take on a device.
-class InstructionCosts {
-public:
-  InstructionCosts(ProgramCosts &program, int64_t device)
-      : program(program), device(device) {}
-
-  double secondsOf(Operation *op) {
-    if (auto call = dyn_cast<func::CallOp>(op)) {
-      auto [known, isNew] = segmentSeconds.try_emplace(call.getCalleeAttr());
-      if (isNew)
-        known->second = secondsOf(
-            program.symbols()
-                .lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr())
-                .getBody());
-      return known->second;
-    }
-    if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
-      return repeatCost(double(tripCount(loop).value_or(1)),
-                        secondsOf(loop.getCond()) + secondsOf(loop.getBody()));
-    double most = 0;
-    for (Region &region : op->getRegions())
-      most = std::max(most, secondsOf(region));
-    if (op->getNumRegions() > 0)
-      return most;
-    OpCost cost;
-    if (auto launch = dyn_cast<LaunchOp>(op)) {
-      cost.opClass = OpClass::Elementwise;
-      if (func::FuncOp kernel = launch.getKernelFunc(program.symbols())) {
-        cost.flops = numberOf(kernel, kFlopsAttrName);
-        cost.bytes = numberOf(kernel, kBytesAttrName);
-      }
-    } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
-      cost.opClass = OpClass::Matmul;
-      cost.flops = double(matmul.getFlops());
-      cost.bytes = operandBytes(op);
-    } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
-      cost.opClass = OpClass::Convolution;
-      cost.flops = double(convolution.getFlops());
-      cost.bytes = operandBytes(op);
-    } else if (isa<LibraryCallOp>(op)) {
-      // Of attention, which consists of products, the arithmetic is known.
-      cost.flops = numberOf(op, kFlopsAttrName);
-      cost.opClass = cost.flops > 0 ? OpClass::Matmul : cost.opClass;
-      cost.bytes = operandBytes(op);
-    } else {
-      return 0;
-    }
-    std::string dtype;
-    if (op->getNumResults() > 0)
-      dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
-    cost.dtype = dtype;
-    return program.model->opSeconds(cost, device);
-  }
-
-private:
-  double secondsOf(Region &region) {
-    double sum = 0;
-    for (Operation &op : region.front().without_terminator())
-      sum += secondsOf(&op);
-    return sum;
-  }
-
-  static double numberOf(Operation *kernel, StringRef name) {
-    auto number = kernel->getAttrOfType<IntegerAttr>(name);
-    return number ? double(number.getInt()) : 0;
-  }
-
-  static double operandBytes(Operation *op) {
-    double bytes = 0;
-    for (Type type :
-         llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
-                                  SmallVector<Type>(op->getResultTypes())))
-      bytes += double(getTensorBytes(type));
-    return bytes;
-  }
-
-  ProgramCosts &program;
-  int64_t device;
-  llvm::DenseMap<Attribute, double> segmentSeconds;
-};
 
 /// All transfers of a program: each use of a channel by itself.
 class Transfers {
@@ -228,10 +79,6 @@ public:
   bool hasAhead = false;
 
 private:
-  void joinStarts();
-  void joinReshapes();
-  void joinPacks();
-  void moveToFirstUse(Operation *op);
   std::optional<TransferUse> findUse(CollectiveOp op, bool &isGather);
   size_t firstUseOf(Value value);
 
@@ -246,80 +93,6 @@ private:
 };
 
 } // namespace
-
-/// What was started and waited for is one collective again, where it was waited
-/// for; what no instruction uses where it was started. What is only sent is
-/// where it can be sent: a start may have been held back for the order that is
-/// given up.
-void ClassSchedule::joinStarts() {
-  for (auto wait : llvm::make_early_inc_range(block->getOps<WaitOp>())) {
-    Operation *start = wait.getToken().getDefiningOp();
-    OpBuilder builder(wait);
-    if (wait.getReceived() &&
-        llvm::all_of(wait->getUsers(), [](Operation *user) {
-          return user->hasTrait<OpTrait::IsTerminator>();
-        })) {
-      builder.setInsertionPoint(start);
-    } else if (!wait.getReceived()) {
-      Value sent = cast<CollectiveOp>(start).getInput();
-      if (sent.getParentBlock() != block || isa<BlockArgument>(sent))
-        builder.setInsertionPointToStart(block);
-      else
-        builder.setInsertionPointAfterValue(sent);
-    }
-    OperationState state(start->getLoc(), start->getName());
-    state.addOperands(start->getOperands());
-    state.addAttributes(start->getAttrs());
-    state.addTypes(TypeRange(start->getResultTypes()).drop_back());
-    Operation *op = builder.create(state);
-    wait->replaceAllUsesWith(op->getResults());
-    wait->erase();
-    start->erase();
-  }
-}
-
-/// Reshapes are no instructions: what is sent under another shape is there when
-/// its operand is, and what is received under one is used where that is.
-void ClassSchedule::joinReshapes() {
-  // What moves may come behind what is next: operations are listed first.
-  for (auto op : llvm::to_vector(block->getOps<stablehlo::ReshapeOp>())) {
-    bool isSent = llvm::any_of(op->getUsers(), llvm::IsaPred<CollectiveOp>);
-    Operation *producer = op.getOperand().getDefiningOp();
-    if (isSent && producer && producer->getBlock() == block) {
-      op->moveAfter(producer);
-    } else if (!isSent && isa_and_nonnull<CollectiveOp>(producer)) {
-      moveToFirstUse(op);
-    }
-  }
-}
-
-void ClassSchedule::moveToFirstUse(Operation *op) {
-  Operation *first = block->getTerminator();
-  for (Operation *user : op->getUsers()) {
-    Operation *here = block->findAncestorOpInBlock(*user);
-    if (here->isBeforeInBlock(first))
-      first = here;
-  }
-  op->moveBefore(first);
-}
-
-/// A pack is there with the last of its parts, an unpack where the first of its
-/// parts is needed.
-void ClassSchedule::joinPacks() {
-  for (auto op : llvm::to_vector(block->getOps<PackOp>())) {
-    Operation *last = nullptr;
-    for (Value part : op.getParts()) {
-      Operation *producer = part.getDefiningOp();
-      if (producer && producer->getBlock() == block &&
-          (!last || last->isBeforeInBlock(producer)))
-        last = producer;
-    }
-    if (last)
-      op->moveAfter(last);
-  }
-  for (auto op : llvm::to_vector(block->getOps<UnpackOp>()))
-    moveToFirstUse(op);
-}
 
 size_t ClassSchedule::firstUseOf(Value value) {
   size_t first = ops.size();
@@ -376,9 +149,7 @@ std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op,
 }
 
 void ClassSchedule::prepare(ProgramCosts &program) {
-  joinStarts();
-  joinReshapes();
-  joinPacks();
+  joinTransfers(block);
   InstructionCosts costs(program, device);
   for (Operation &op : block->without_terminator()) {
     positions[&op] = ops.size();

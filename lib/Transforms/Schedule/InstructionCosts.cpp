@@ -1,0 +1,147 @@
+//===- InstructionCosts.cpp - What instructions take ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InstructionCosts.h"
+
+#include "mlir/IR/Threading.h"
+#include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/OpCost.h"
+
+#include <map>
+#include <tuple>
+
+using namespace mlir;
+
+namespace whale {
+
+ProgramCosts::ProgramCosts(ModuleOp module, int64_t numRanks)
+    : context(module.getContext()) {
+  for (ClusterOp op : module.getOps<ClusterOp>())
+    cluster = op.getCluster();
+  if (cluster.devices.empty())
+    cluster = Cluster::ofRanks(numRanks);
+  topology = Topology::of(cluster);
+  model = createRooflineModel(cluster);
+}
+
+static int64_t elementBytes(CollectiveOp op) {
+  Value value = op.getInput() ? op.getInput() : op.getOutput();
+  return getElementBytes(getElementTypeOrSelf(value.getType()));
+}
+
+std::vector<double>
+ProgramCosts::secondsOf(ArrayRef<CollectiveOp> transfers) const {
+  std::map<std::tuple<StepKind, int64_t, const void *, const void *>, size_t>
+      kinds;
+  SmallVector<CollectiveOp> firsts;
+  SmallVector<size_t> kindOf;
+  for (CollectiveOp op : transfers) {
+    auto [kind, isNew] = kinds.try_emplace({stepKindOf(op), elementBytes(op),
+                                            op.getFrom().getAsOpaquePointer(),
+                                            op.getTo().getAsOpaquePointer()},
+                                           firsts.size());
+    if (isNew)
+      firsts.push_back(op);
+    kindOf.push_back(kind->second);
+  }
+  std::vector<double> seconds(firsts.size());
+  parallelFor(context, 0, firsts.size(), [&](size_t i) {
+    CollectiveOp op = firsts[i];
+    seconds[i] = stepSeconds(
+        *model,
+        {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()},
+        elementBytes(op), topology);
+  });
+  std::vector<double> all;
+  for (size_t kind : kindOf)
+    all.push_back(seconds[kind]);
+  return all;
+}
+
+static double numberOf(Operation *kernel, StringRef name) {
+  auto number = kernel->getAttrOfType<IntegerAttr>(name);
+  return number ? double(number.getInt()) : 0;
+}
+
+static double operandBytes(Operation *op) {
+  double bytes = 0;
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
+                                SmallVector<Type>(op->getResultTypes())))
+    bytes += double(getTensorBytes(type));
+  return bytes;
+}
+
+/// What a kernel or a library does; nothing of what is no instruction of them.
+static std::optional<OpCost> costOf(Operation *op,
+                                    LockedSymbolTableCollection &symbols) {
+  OpCost cost;
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    cost.opClass = OpClass::Elementwise;
+    if (func::FuncOp kernel = launch.getKernelFunc(symbols)) {
+      cost.flops = numberOf(kernel, kFlopsAttrName);
+      cost.bytes = numberOf(kernel, kBytesAttrName);
+    }
+  } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
+    cost.opClass = OpClass::Matmul;
+    cost.flops = double(matmul.getFlops());
+    cost.bytes = operandBytes(op);
+  } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+    cost.opClass = OpClass::Convolution;
+    cost.flops = double(convolution.getFlops());
+    cost.bytes = operandBytes(op);
+  } else if (isa<LibraryCallOp>(op)) {
+    // Of attention, which consists of products, the arithmetic is known.
+    cost.flops = numberOf(op, kFlopsAttrName);
+    cost.opClass = cost.flops > 0 ? OpClass::Matmul : cost.opClass;
+    cost.bytes = operandBytes(op);
+  } else {
+    return std::nullopt;
+  }
+  return cost;
+}
+
+double InstructionCosts::secondsOf(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    FlatSymbolRefAttr callee = call.getCalleeAttr();
+    if (auto known = segmentSeconds.find(callee); known != segmentSeconds.end())
+      return known->second;
+    auto segment =
+        program.symbols().lookupNearestSymbolFrom<func::FuncOp>(op, callee);
+    return segmentSeconds[callee] = secondsOf(segment.getBody());
+  }
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return repeatCost(double(tripCount(loop).value_or(1)),
+                      secondsOf(loop.getCond()) + secondsOf(loop.getBody()));
+  double most = 0;
+  for (Region &region : op->getRegions())
+    most = std::max(most, secondsOf(region));
+  if (op->getNumRegions() > 0)
+    return most;
+  std::optional<OpCost> cost = costOf(op, program.symbols());
+  if (!cost)
+    return 0;
+  std::string dtype;
+  if (op->getNumResults() > 0)
+    dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
+  cost->dtype = dtype;
+  return program.getModel().opSeconds(*cost, device);
+}
+
+double InstructionCosts::secondsOf(Region &region) {
+  double sum = 0;
+  for (Operation &op : region.front().without_terminator())
+    sum += secondsOf(&op);
+  return sum;
+}
+
+} // namespace whale
