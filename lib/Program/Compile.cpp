@@ -51,6 +51,7 @@
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/SourceLines.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -440,7 +441,9 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
       failed(prepareInput(module, options)))
     return failure();
-  module->getContext()->getLoadedDialect<WhaleDialect>()->memoryFit = &fit;
+  auto *dialect = module->getContext()->getLoadedDialect<WhaleDialect>();
+  dialect->memoryFit = &fit;
+  llvm::scope_exit forget([&] { dialect->memoryFit = nullptr; });
   PlanSummary summary;
   if (Config(module).getNumTaskGraphs())
     firstDecision = "annotated";

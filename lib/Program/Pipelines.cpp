@@ -48,10 +48,11 @@ llvm::ArrayRef<Level> getLevels() {
                       "whale-join-stacks,whale-bucket-reductions,"
                       "whale-verify-partition,whale-fold-empty-shares"},
       {"kernels",
-       "func.func(whale-lower-library-ops,"
+       "func.func(whale-convolution-gradients,whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
-       "func.func(whale-convolutions-to-products,whale-normalize-convolutions,"
+       "func.func(whale-convolutions-to-products,"
+       "whale-convolution-gradients,whale-normalize-convolutions,"
        "whale-lower-library-ops{blocks},"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"

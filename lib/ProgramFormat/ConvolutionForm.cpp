@@ -84,8 +84,10 @@ static std::vector<int64_t> orderOf(const Convolution::Dimensions &dims,
 ConvolutionOrder channelsLastOrder(const Convolution &op) {
   ConvolutionForm form = formOf(op);
   bool isFilterGradient = form == ConvolutionForm::FilterGradient;
+  // A filter of one channel in each group is read as that of a forward one.
+  bool isForward = form == ConvolutionForm::Forward || op.featureGroups > 1;
   return {orderOf(op.lhsDims, isFilterGradient),
-          orderOf(op.rhsDims, form == ConvolutionForm::Forward),
+          orderOf(op.rhsDims, !isFilterGradient && isForward),
           orderOf(op.outDims, isFilterGradient)};
 }
 

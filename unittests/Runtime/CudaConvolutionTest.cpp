@@ -77,7 +77,7 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
   image.lhsType = image.rhsType = image.outType = DType::F32;
   filter = image;
   image.lhsShape = {2, windows, windows, outputs};
-  image.rhsShape = {kernel, kernel, channels, outputs};
+  image.rhsShape = {kernel, kernel, channels, outputs / groups};
   image.outShape = {2, extent, extent, channels};
   image.lhsDims = image.outDims = {0, 3, {1, 2}};
   image.rhsDims = {3, 2, {0, 1}};
@@ -85,6 +85,7 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
   Convolution::Window window{1,      low,      extent - spread + before,
                              stride, dilation, true};
   image.windows = {window, window};
+  image.featureGroups = groups;
   filter.lhsShape = {2, extent, extent, channels};
   filter.rhsShape = {2, windows, windows, outputs};
   filter.outShape = {kernel, kernel, channels / groups, outputs};
@@ -95,8 +96,6 @@ std::vector<Convolution> gradientsOf(int64_t extent, int64_t kernel,
   window = {dilation, before, reach + spread - 1 - extent - before,
             1,        stride, false};
   filter.windows = {window, window};
-  if (groups > 1)
-    return {inOrder(filter)};
   return {inOrder(image), inOrder(filter)};
 }
 
@@ -115,9 +114,9 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
     for (int64_t stride : {1, 2, 3})
       for (int64_t dilation : {1, 2})
         for (int64_t pad : {0, 1})
-          for (int64_t groups : {1, 2})
-            for (const Convolution &op :
-                 gradientsOf(extent, 3, stride, dilation, 1, pad, 4, 6, groups))
+          for (auto [outputs, groups] : {std::pair(6, 1), {6, 2}, {4, 4}})
+            for (const Convolution &op : gradientsOf(
+                     extent, 3, stride, dilation, 1, pad, 4, outputs, groups))
               ops.push_back(op);
   int64_t counts[3] = {}, onHost = 0;
   for (Convolution &op : ops) {
@@ -143,8 +142,10 @@ TEST(CudaConvolution, AreThoseOfTheProcessor) {
   }
   // Gradients that a network has are never left to the processor.
   for (int64_t stride : {1, 2})
-    for (const Convolution &op : gradientsOf(9, 3, stride, 1, 1, 1, 4, 6, 1))
-      EXPECT_TRUE(cuda::describeForDnn(op));
+    for (auto [outputs, groups] : {std::pair(6, 1), {4, 4}})
+      for (const Convolution &op :
+           gradientsOf(9, 3, stride, 1, 1, 1, 4, outputs, groups))
+        EXPECT_TRUE(cuda::describeForDnn(op));
   for (int64_t count : counts)
     EXPECT_GT(count, 10);
   EXPECT_GT(onHost, 10);
@@ -188,8 +189,8 @@ TEST(CudaConvolution, AreInTf32OnlyWhereTheyMayBe) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
-/// The convolutions of a ResNet, and their gradients, have deterministic plans
-/// of modest workspace, exact ones in f32 too.
+/// The convolutions of a ResNet and a MobileNet, and their gradients, have
+/// deterministic plans of modest workspace, exact ones in f32 too.
 TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
   // It makes no plans without a GPU before that version.
   std::string why;
@@ -198,18 +199,24 @@ TEST(CudaConvolution, HavePlansOfTheRealLibrary) {
     GTEST_SKIP() << why;
   size_t count = 0;
   for (DType dtype : {DType::F32, DType::BF16})
-    for (auto [extent, kernel, stride, channels, outputs] :
-         {std::tuple(224, 7, 2, 3, 64), std::tuple(56, 1, 1, 64, 256),
-          std::tuple(56, 3, 1, 64, 64), std::tuple(56, 1, 2, 256, 512),
-          std::tuple(28, 3, 2, 128, 128), std::tuple(7, 3, 1, 512, 512)}) {
+    for (auto [extent, kernel, stride, channels, outputs, groups] :
+         {std::tuple(224, 7, 2, 3, 64, 1),
+          {56, 1, 1, 64, 256, 1},
+          {56, 3, 1, 64, 64, 1},
+          {56, 1, 2, 256, 512, 1},
+          {28, 3, 2, 128, 128, 1},
+          {7, 3, 1, 512, 512, 1},
+          // Those of a MobileNet.
+          {56, 3, 1, 144, 144, 144},
+          {28, 5, 2, 240, 240, 240}}) {
       // Padded as JAX does for "SAME"; what is uneven is part of the image.
       int64_t padding = std::max(kernel - stride, 0), before = padding / 2;
       std::vector<Convolution> ops =
           gradientsOf(extent + padding % 2, kernel, stride, 1, before, before,
-                      channels, outputs, 1);
+                      channels, outputs, groups);
       Convolution forward = ops[0];
       std::swap(forward.lhsShape, forward.outShape);
-      forward.rhsShape = {outputs, kernel, kernel, channels};
+      forward.rhsShape = {outputs, kernel, kernel, channels / groups};
       forward.rhsDims = {3, 0, {1, 2}};
       Convolution::Window window{stride, before, before, 1, 1, false};
       forward.windows = {window, window};

@@ -47,6 +47,8 @@ inline Convolution randomConvolution(std::mt19937 &random) {
   op.outShape[op.outDims.first] = batch / op.batchGroups;
   op.outShape[op.outDims.second] = outputs;
   bool plain = pick(3) == 0;
+  // That of an image, as libraries have it.
+  bool gradient = !plain && pick(2);
   for (size_t d = 0; d < spatial; ++d) {
     auto &window = op.windows.emplace_back();
     // Some windows are about as large as the image, as in the gradient of
@@ -61,6 +63,10 @@ inline Convolution randomConvolution(std::mt19937 &random) {
       window.reversed = pick(2);
       window.low -= pick(3);
       window.high -= pick(3);
+    }
+    if (gradient) {
+      window.stride = 1;
+      window.reversed = true;
     }
     int64_t input = (extent ? (extent - 1) * window.lhsDilation + 1 : 0) +
                     window.low + window.high;

@@ -46,6 +46,49 @@ def ConvolutionsToProducts
   }];
 }
 
+def ConvolutionGradients
+    : Pass<"whale-convolution-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Puts gradients of convolutions into the form of libraries";
+  let description = [{
+    The gradient of a strided convolution's image is a convolution of what is
+    spread, zeros between its elements, with the kernel reversed. Libraries have
+    it as a convolution of its own, which reads the kernel as it is and does not
+    multiply by the zeros. JAX reverses the kernel ahead: that becomes part of
+    the convolution. Of a transposed convolution, which reads it from its start,
+    the kernel is reversed for it.
+
+    Where what is spread is met by a window that is larger than the result, it
+    is the gradient of a transposed convolution's kernel. With the operands
+    exchanged it is that of a convolution's kernel, reversed.
+
+    Example:
+    ```mlir
+    func.func @main(%y: tensor<2x4x5xf32>, %w: tensor<3x4x5xf32>)
+        -> tensor<2x8x4xf32> {
+      %0 = stablehlo.reverse %w, dims = [0] : tensor<3x4x5xf32>
+      %1 = stablehlo.convolution(%y, %0)
+          dim_numbers = [b, 0, f]x[0, o, i]->[b, 0, f],
+          window = {pad = [[2, 1]], lhs_dilate = [2]}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x4x5xf32>, tensor<3x4x5xf32>) -> tensor<2x8x4xf32>
+      return %1 : tensor<2x8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<2x4x5xf32>, %arg1: tensor<3x4x5xf32>)
+        -> tensor<2x8x4xf32> {
+      %0 = stablehlo.convolution(%arg0, %arg1)
+          dim_numbers = [b, 0, f]x[0, o, i]->[b, 0, f],
+          window = {pad = [[2, 1]], lhs_dilate = [2], reverse = [true]}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x4x5xf32>, tensor<3x4x5xf32>) -> tensor<2x8x4xf32>
+      return %0 : tensor<2x8x4xf32>
+    }
+    ```
+  }];
+}
+
 def NormalizeConvolutions
     : Pass<"whale-normalize-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Puts convolutions into the form that a GPU library has";

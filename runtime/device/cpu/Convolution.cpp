@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plain f32 (and, where the processor has it, bf16) convolutions, and gradients
-// with respect to their kernels, go to oneDNN.
-// Everything else that stablehlo.convolution can say (dilated operands, batch
-// groups, reversal, cropping, other types) becomes matrix products of unrolled
-// patches, a bounded number of output positions at a time.
+// Convolutions of f32 (and, where the processor has it, bf16), and their
+// gradients with respect to image and kernel, go to oneDNN. Everything else
+// that stablehlo.convolution can say (other reversals, cropping, other types)
+// becomes matrix products of unrolled patches, a bounded number of output
+// positions at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace whale::runtime {
+
+using Form = format::ConvolutionForm;
 
 static std::vector<int64_t> stridesOf(const Shape &shape) {
   std::vector<int64_t> strides(shape.size());
@@ -85,17 +88,6 @@ void PreparedConvolution::preparePacked() {
   }
 }
 
-/// The gradient of a convolution with respect to its kernel: few positions of
-/// a window that is about as large as the image.
-static bool isKernelGradient(const Convolution &op) {
-  int64_t positions = 1, taps = 1;
-  for (size_t d = 0; d < op.windows.size(); ++d) {
-    positions *= op.outShape[op.outDims.spatial[d]];
-    taps *= op.rhsShape[op.rhsDims.spatial[d]];
-  }
-  return taps > positions && op.featureGroups == 1;
-}
-
 void PreparedConvolution::prepareSides(CpuContext &context,
                                        const dnnl::memory::desc &lhs,
                                        const dnnl::memory::desc &rhs,
@@ -115,8 +107,76 @@ void PreparedConvolution::prepareSides(CpuContext &context,
   prepare(outSide, outSide.wanted, outSide.given);
 }
 
+/// Sizes and strides of a tensor in oneDNN's order of dimensions.
+struct DnnTensor {
+  dnnl::memory::dims sizes, strides;
+};
+
+/// An image or what is computed of it: batch, channels, spatial dimensions.
+static DnnTensor imageOf(const Shape &shape,
+                         const Convolution::Dimensions &dims,
+                         bool isExchanged) {
+  std::vector<int64_t> strides = stridesOf(shape);
+  DnnTensor result;
+  auto add = [&](int64_t dim) {
+    result.sizes.push_back(shape[dim]);
+    result.strides.push_back(strides[dim]);
+  };
+  add(isExchanged ? dims.second : dims.first);
+  add(isExchanged ? dims.first : dims.second);
+  std::ranges::for_each(dims.spatial, add);
+  return result;
+}
+
+/// A kernel: [groups,] channels of a group of y, those of a group of x, spatial
+/// dimensions. `dims.second` has all groups, and is what y has or what x has.
+static DnnTensor kernelOf(const Shape &shape,
+                          const Convolution::Dimensions &dims, int64_t groups,
+                          bool isSecondOfY) {
+  DnnTensor result = imageOf(shape, dims, isSecondOfY);
+  if (groups == 1)
+    return result;
+  int64_t &ofGroup = result.sizes[isSecondOfY ? 0 : 1];
+  ofGroup /= groups;
+  int64_t stride = ofGroup * result.strides[isSecondOfY ? 0 : 1];
+  result.sizes.insert(result.sizes.begin(), groups);
+  result.strides.insert(result.strides.begin(), stride);
+  return result;
+}
+
+/// The windows, where oneDNN has such ones.
+struct DnnWindows {
+  dnnl::memory::dims strides, dilations, before, after;
+};
+
+static std::optional<DnnWindows> windowsOf(const Convolution &op, Form form) {
+  // oneDNN's convolutions are not made for large kernels.
+  constexpr int64_t largestKernel = 15;
+  DnnWindows result;
+  for (size_t d = 0; d < op.windows.size(); ++d) {
+    const Convolution::Window &window = op.windows[d];
+    format::ConvolutionWindow its = format::windowOf(op, d);
+    int64_t after = (its.y - 1) * its.stride + (its.w - 1) * its.dilation + 1 -
+                    its.x - its.before;
+    bool isMeant = !window.reversed;
+    if (form == Form::ImageGradient)
+      isMeant = window.stride == 1 && (window.reversed || its.w == 1);
+    if (form == Form::Forward)
+      after = window.high;
+    if (!isMeant || its.before < 0 || after + its.stride <= 0 ||
+        (form == Form::Forward && after < 0) ||
+        (form != Form::FilterGradient && its.w > largestKernel))
+      return std::nullopt;
+    result.strides.push_back(its.stride);
+    result.dilations.push_back(its.dilation - 1);
+    result.before.push_back(its.before);
+    result.after.push_back(after);
+  }
+  return result;
+}
+
 bool PreparedConvolution::prepareDirect(CpuContext &context) {
-  using Dims = dnnl::memory::dims;
+  using Desc = dnnl::memory::desc;
   using Type = dnnl::memory::data_type;
   Type type;
   if (op.lhsType == DType::F32)
@@ -130,106 +190,93 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
     return false;
   Type outType = sameOut ? type : Type::f32;
   size_t spatial = op.windows.size();
-  if (spatial < 1 || spatial > 3 || op.batchGroups != 1 ||
+  Form form = format::formOf(op);
+  if (spatial < 1 || spatial > 3 ||
+      (op.batchGroups != 1 && form != Form::FilterGradient) ||
       elementCount(op.lhsShape) == 0 || elementCount(op.rhsShape) == 0)
     return false;
-  bool gradient = isKernelGradient(op);
-  // oneDNN's forward convolutions are not made for large kernels.
-  constexpr int64_t largestKernel = 15;
-  for (size_t d = 0; d < spatial; ++d) {
-    const Convolution::Window &window = op.windows[d];
-    if (window.lhsDilation != 1 || window.reversed || window.low < 0 ||
-        (!gradient && (window.high < 0 ||
-                       op.rhsShape[op.rhsDims.spatial[d]] > largestKernel)))
-      return false;
-  }
-
-  // oneDNN's dimensions: batch and features of images, [group,] output and
-  // input features of kernels. In a gradient the batch is what is contracted,
-  // and the result is the kernel.
-  Convolution::Dimensions lhs = op.lhsDims, rhs = op.rhsDims, out = op.outDims;
-  if (gradient) {
-    std::swap(lhs.first, lhs.second);
-    std::swap(out.first, out.second);
-  } else {
-    std::swap(rhs.first, rhs.second);
-  }
-  auto order = [&](const Convolution::Dimensions &dims,
-                   const std::vector<int64_t> &values) {
-    Dims result = {values[dims.first], values[dims.second]};
-    for (int64_t dim : dims.spatial)
-      result.push_back(values[dim]);
-    return result;
-  };
-  Dims lhsSizes = order(lhs, op.lhsShape), rhsSizes = order(rhs, op.rhsShape);
-  Dims outSizes = order(out, op.outShape);
-  Dims rhsSteps = order(rhs, stridesOf(op.rhsShape));
-  if (op.featureGroups > 1) {
-    rhsSizes[0] /= op.featureGroups;
-    rhsSizes.insert(rhsSizes.begin(), op.featureGroups);
-    rhsSteps.insert(rhsSteps.begin(), rhsSizes[1] * rhsSteps[0]);
-  }
-  Dims strides, dilations, low, high;
-  for (size_t d = 0; d < spatial; ++d) {
-    const Convolution::Window &window = op.windows[d];
-    low.push_back(window.low);
-    if (gradient) {
-      // What the window steps by is how far the taps of the kernel are apart,
-      // and the other way round.
-      strides.push_back(window.rhsDilation);
-      dilations.push_back(window.stride - 1);
-      high.push_back((rhsSizes[2 + d] - 1) * window.rhsDilation +
-                     (outSizes[2 + d] - 1) * window.stride + 1 -
-                     lhsSizes[2 + d] - window.low);
-    } else {
-      strides.push_back(window.stride);
-      dilations.push_back(window.rhsDilation - 1);
-      high.push_back(window.high);
-    }
-  }
+  std::optional<DnnWindows> windows = windowsOf(op, form);
+  if (!windows)
+    return false;
+  // In the gradient of a kernel the batch is what is contracted, and the result
+  // is the kernel.
+  int64_t groups = op.featureGroups * op.batchGroups;
+  bool isFilter = form == Form::FilterGradient;
+  DnnTensor lhs = imageOf(op.lhsShape, op.lhsDims, isFilter);
+  DnnTensor rhs = isFilter ? imageOf(op.rhsShape, op.rhsDims, false)
+                           : kernelOf(op.rhsShape, op.rhsDims, groups,
+                                      /*isSecondOfY=*/form == Form::Forward);
+  DnnTensor out = isFilter ? kernelOf(op.outShape, op.outDims, groups, true)
+                           : imageOf(op.outShape, op.outDims, false);
+  const auto &[strides, dilations, before, after] = *windows;
   if (!fitsOneDnn(
-          {lhsSizes, rhsSizes, outSizes, strides, dilations, low, high}))
+          {lhs.sizes, rhs.sizes, out.sizes, strides, dilations, before, after}))
     return false;
   try {
-    lhsSide.given = {lhsSizes, type, order(lhs, stridesOf(op.lhsShape))};
-    rhsSide.given = {rhsSizes, type, rhsSteps};
-    outSide.given = {outSizes, outType, order(out, stridesOf(op.outShape))};
-    auto any = [](const Dims &dims, Type type) {
-      return dnnl::memory::desc(dims, type, dnnl::memory::format_tag::any);
+    lhsSide.given = {lhs.sizes, type, lhs.strides};
+    rhsSide.given = {rhs.sizes, type, rhs.strides};
+    outSide.given = {out.sizes, outType, out.strides};
+    // As oneDNN likes them best.
+    auto any = [](const DnnTensor &tensor, Type type) {
+      return Desc(tensor.sizes, type, dnnl::memory::format_tag::any);
     };
+    Desc anyLhs = any(lhs, type), anyRhs = any(rhs, type),
+         anyOut = any(out, outType);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::convolution_forward::primitive_desc forward(
-        dnnl::convolution_forward::desc(
-            dnnl::prop_kind::forward_training,
-            dnnl::algorithm::convolution_direct, any(lhsSizes, type),
-            gradient ? any(outSizes, outType) : any(rhsSizes, type),
-            gradient ? any(rhsSizes, type) : any(outSizes, outType), strides,
-            dilations, low, high),
-        attributes, context.engine);
-    if (!gradient) {
-      if (std::strstr(forward.impl_info_str(), "ref"))
+    constexpr auto direct = dnnl::algorithm::convolution_direct;
+    auto take = [&](const auto &desc) {
+      scratchDesc = desc.scratchpad_desc();
+      return !std::strstr(desc.impl_info_str(), "ref");
+    };
+    // A gradient wants to know the convolution that it is one of.
+    auto describe = [&](const Desc &x, const Desc &w, const Desc &y) {
+      return dnnl::convolution_forward::primitive_desc(
+          dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training,
+                                          direct, x, w, y, strides, dilations,
+                                          before, after),
+          attributes, context.engine);
+    };
+    switch (form) {
+    case Form::Forward: {
+      auto desc = describe(anyLhs, anyRhs, anyOut);
+      if (!take(desc))
         return false;
-      scratchDesc = forward.scratchpad_desc();
-      primitive = dnnl::convolution_forward(forward);
-      prepareSides(context, forward.src_desc(), forward.weights_desc(),
-                   forward.dst_desc());
-      return true;
+      arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+      primitive = dnnl::convolution_forward(desc);
+      prepareSides(context, desc.src_desc(), desc.weights_desc(),
+                   desc.dst_desc());
+      break;
     }
-    dnnl::convolution_backward_weights::primitive_desc backward(
-        dnnl::convolution_backward_weights::desc(
-            dnnl::algorithm::convolution_direct, any(lhsSizes, type),
-            any(outSizes, outType), any(rhsSizes, type), strides, dilations,
-            low, high),
-        attributes, context.engine, forward);
-    if (std::strstr(backward.impl_info_str(), "ref"))
-      return false;
-    scratchDesc = backward.scratchpad_desc();
-    primitive = dnnl::convolution_backward_weights(backward);
-    rhsArgument = DNNL_ARG_DIFF_DST;
-    outArgument = DNNL_ARG_DIFF_WEIGHTS;
-    prepareSides(context, backward.src_desc(), backward.diff_dst_desc(),
-                 backward.diff_weights_desc());
+    case Form::ImageGradient: {
+      dnnl::convolution_backward_data::primitive_desc desc(
+          dnnl::convolution_backward_data::desc(direct, anyOut, anyRhs, anyLhs,
+                                                strides, dilations, before,
+                                                after),
+          attributes, context.engine, describe(anyOut, anyRhs, anyLhs));
+      if (!take(desc))
+        return false;
+      arguments = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC};
+      primitive = dnnl::convolution_backward_data(desc);
+      prepareSides(context, desc.diff_dst_desc(), desc.weights_desc(),
+                   desc.diff_src_desc());
+      break;
+    }
+    case Form::FilterGradient: {
+      dnnl::convolution_backward_weights::primitive_desc desc(
+          dnnl::convolution_backward_weights::desc(direct, anyLhs, anyOut,
+                                                   anyRhs, strides, dilations,
+                                                   before, after),
+          attributes, context.engine, describe(anyLhs, anyOut, anyRhs));
+      if (!take(desc))
+        return false;
+      arguments = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS};
+      primitive = dnnl::convolution_backward_weights(desc);
+      prepareSides(context, desc.src_desc(), desc.diff_dst_desc(),
+                   desc.diff_weights_desc());
+      break;
+    }
+    }
   } catch (const dnnl::error &) {
     return false; // not these parameters, or not on this processor
   }
@@ -258,9 +305,9 @@ void PreparedConvolution::runDirect(CpuContext &context, const void *lhs,
   dnnl::memory result =
       outSide.reordered ? temporary(outSide.wanted, 2) : given;
   primitive.execute(context.stream,
-                    {{DNNL_ARG_SRC, lhsMemory},
-                     {rhsArgument, rhsMemory},
-                     {outArgument, result},
+                    {{arguments[0], lhsMemory},
+                     {arguments[1], rhsMemory},
+                     {arguments[2], result},
                      {DNNL_ARG_SCRATCHPAD, temporary(scratchDesc, 3)}});
   if (outSide.reordered)
     outSide.reorder.execute(context.stream, result, given);

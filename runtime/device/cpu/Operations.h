@@ -16,6 +16,7 @@
 #include "device/cpu/Scratch.h"
 #include "program/Format.h"
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -110,8 +111,8 @@ private:
   ScratchSizes scratch;
   bool direct = false;
   dnnl::primitive primitive;
-  /// What the primitive calls the operands.
-  int rhsArgument = DNNL_ARG_WEIGHTS, outArgument = DNNL_ARG_DST;
+  /// What the primitive calls lhs, rhs and the result.
+  std::array<int, 3> arguments = {};
   /// The tensors as they are, and as the primitive takes them.
   struct Side {
     dnnl::memory::desc given, wanted;

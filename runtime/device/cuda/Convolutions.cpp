@@ -102,15 +102,20 @@ std::optional<DnnConvolution> describeForDnn(const Convolution &op) {
     result.dilations.push_back(window.dilation);
   }
   switch (result.kind) {
-  case Form::ImageGradient:
-    if (op.featureGroups != 1 || op.batchGroups != 1 ||
+  case Form::ImageGradient: {
+    // The filter's channels of y are in the way of its groups, unless a group
+    // has one channel of each.
+    bool isDepthwise = op.rhsShape[op.rhsDims.first] == 1 &&
+                       op.rhsShape[op.rhsDims.second] == op.featureGroups;
+    if ((op.featureGroups != 1 && !isDepthwise) || op.batchGroups != 1 ||
         !all([](const Window &w) { return w.stride == 1; }))
       return std::nullopt;
     result.isFlipped = !isReversed;
     result.x = tensorOf(op.outShape, op.outDims, false);
-    result.w = tensorOf(op.rhsShape, op.rhsDims, false);
+    result.w = tensorOf(op.rhsShape, op.rhsDims, op.featureGroups != 1);
     result.y = tensorOf(op.lhsShape, op.lhsDims, false);
     break;
+  }
   case Form::FilterGradient:
     // The window is all of y, and features are what is summed over, the batch.
     if (isReversed || op.featureGroups != 1)
