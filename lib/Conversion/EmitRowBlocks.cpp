@@ -83,12 +83,13 @@ void RowKernel::findThreads() {
     nest.blocks.columns = blockRows;
     nest.blocks.across = false;
     nest.blocks.width = 1;
+    // Elements are walked as terms are, several of which are read at a time.
+    if (!isInRegisters() && walksRow(nest) && nest.sums.empty()) {
+      nest.numOuter = numRowLoops;
+      nest.blocks.terms = nest.blocks.results / count;
+    }
     nest.blocks.chunkTerms = nest.blocks.terms;
   }
-}
-
-bool RowKernel::isOfFirstThread(const LoopNest &nest) const {
-  return nest.blocks.terms <= 1 && nest.loops.size() == numRowLoops;
 }
 
 /// The operands of the kernel that results of `nest` are written over.
@@ -103,20 +104,23 @@ SmallVector<Value> RowKernel::findOverwritten(KernelOp kernel,
 }
 
 bool RowKernel::needsBarrier(unsigned number, unsigned last,
-                             ArrayRef<Value> overwritten) const {
-  const LoopNest &nest = nests[number];
+                             ArrayRef<Value> overwritten) {
+  LoopNest &nest = nests[number];
   return llvm::any_of(llvm::seq(last, number), [&](unsigned other) {
-    const LoopNest &before = nests[other];
-    // Sums are stored by the first thread, too.
-    bool isOfOneThread = isOfFirstThread(nest) &&
-                         (isOfFirstThread(before) || before.blocks.terms > 1);
+    LoopNest &before = nests[other];
     bool reads = llvm::any_of(nest.inputs, [&](Value input) {
-      return input.getDefiningOp() == before.op;
+      if (input.getDefiningOp() != before.op)
+        return false;
+      // A row's values are of its first thread.
+      bool isMadeByFirst =
+          !walksRow(before) ||
+          before.isAccumulated(cast<OpResult>(input).getResultNumber());
+      return walksRow(nest) || !isMadeByFirst;
     });
     bool isRead = llvm::any_of(overwritten, [&](Value operand) {
       return before.inputs.contains(operand);
     });
-    return (reads && !isOfOneThread) || isRead;
+    return reads || isRead;
   });
 }
 
@@ -126,7 +130,6 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
                            Value thread) {
   Location loc = nest.loc;
   makeLocals(b, nest, place, /*isOnlyRow=*/true);
-  unsigned depth = nest.loops.size();
   nest.setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numRowLoops)), row);
   OpBuilder::InsertionGuard guard(b);
   auto whenFirst = [&] {
@@ -135,31 +138,24 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
     auto branch = scf::IfOp::create(b, loc, isFirst, false);
     b.setInsertionPointToStart(branch.thenBlock());
   };
-  if (isOfFirstThread(nest))
+  if (!walksRow(nest))
     whenFirst();
   nest.hoistLoads(b, numRowLoops);
-  if (nest.blocks.terms > 1) {
-    SmallVector<Value> values =
-        nest.emitThreadTerms(b, thread, constantIndex(b, loc, 0),
-                             constantIndex(b, loc, nest.blocks.terms));
-    nest.emitAcrossThreads(b, values, place, thread);
-    whenFirst();
-    SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
-    for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, values))
-      nest.store(b, nest.writes[sum.result], numRowLoops,
-                 LoopNest::combine(b, sum.combiner, init, value));
+  if (!walksRow(nest)) {
+    nest.emitReduction(b, numRowLoops);
     return;
   }
-  if (depth > numRowLoops) {
-    int64_t points = nest.blocks.results / countRows(rows);
-    auto loop =
-        scf::ForOp::create(b, loc, thread, constantIndex(b, loc, points),
-                           constantIndex(b, loc, rowThreads));
-    b.setInsertionPointToStart(loop.getBody());
-    nest.setLoops(b, llvm::to_vector(llvm::seq<unsigned>(numRowLoops, depth)),
-                  loop.getInductionVar());
-  }
-  nest.emitReduction(b, depth);
+  SmallVector<Value> values =
+      nest.emitThreadTerms(b, thread, constantIndex(b, loc, 0),
+                           constantIndex(b, loc, nest.blocks.terms));
+  if (nest.sums.empty())
+    return;
+  nest.emitAcrossThreads(b, values, place, thread);
+  whenFirst();
+  SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
+  for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, values))
+    nest.store(b, nest.writes[sum.result], numRowLoops,
+               LoopNest::combine(b, sum.combiner, init, value));
 }
 
 void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,
@@ -191,7 +187,7 @@ void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,
     }
     emitThread(b, nest, row, place, thread);
     // To combine sums threads wait for each other, too.
-    if (nest.blocks.terms > 1 && nest.countCombinedBytes() > 0)
+    if (walksRow(nest) && nest.countCombinedBytes() > 0)
       last = number;
   }
 }

@@ -274,17 +274,19 @@ void RowKernel::emit(KernelOp kernel) {
     emitLoops(b, begin, end);
 }
 
-KernelOp RowKernel::build() {
-  rewriter.setInsertionPoint(members.back());
+void RowKernel::plan() {
   findNests();
   findBuffers();
-  int64_t extent = nests.front().loops[0].size;
-  if (forBlocks) {
+  if (forBlocks)
     findThreads();
-    extent = countRows(rows) / blockRows;
-  } else {
+  else
     findBlockRows();
-  }
+}
+
+KernelOp RowKernel::build() {
+  rewriter.setInsertionPoint(members.back());
+  int64_t extent =
+      forBlocks ? countRows(rows) / blockRows : nests.front().loops[0].size;
   SmallVector<Location> locations;
   SmallVector<Type> types;
   for (GenericOp op : members)
@@ -311,5 +313,12 @@ KernelOp RowKernel::build() {
 
 KernelOp whale::convertRows(RewriterBase &rewriter, ArrayRef<GenericOp> members,
                             ArrayRef<int64_t> rows, bool forBlocks) {
-  return RowKernel(rewriter, members, rows, forBlocks).build();
+  RowKernel kernel(rewriter, members, rows, forBlocks);
+  kernel.plan();
+  if (kernel.fits())
+    return kernel.build();
+  SmallVector<GenericOp> alone = recomputeLines(rewriter, members, rows);
+  RowKernel again(rewriter, alone, rows, forBlocks);
+  again.plan();
+  return again.build();
 }

@@ -117,12 +117,18 @@ SmallVector<Value> LoopNest::emitTerms(OpBuilder &b, ArrayRef<Value> terms,
 }
 
 /// Combines, of the terms from `start` to `end` of the results where the
-/// counters are, those of the thread in row `row`.
+/// counters are, those of the thread in row `row`; without sums it stores what
+/// is made of each.
 SmallVector<Value> LoopNest::emitThreadTerms(OpBuilder &b, Value row,
                                              Value start, Value end) {
   auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
   auto add = [&](Value lhs, Value rhs) {
     return b.createOrFold<arith::AddIOp>(loc, lhs, rhs);
+  };
+  // A loop that carries nothing ends by itself.
+  auto yield = [&](ArrayRef<Value> values) {
+    if (!values.empty())
+      scf::YieldOp::create(b, loc, values);
   };
   SmallVector<Value> neutral;
   for (int64_t column = 0; column < blocks.width; ++column)
@@ -137,9 +143,7 @@ SmallVector<Value> LoopNest::emitThreadTerms(OpBuilder &b, Value row,
     SmallVector<Value> terms;
     for (int64_t term = 0; term < count; ++term)
       terms.push_back(add(loop.getInductionVar(), index(term * blocks.rows)));
-    scf::YieldOp::create(
-        b, loc,
-        emitTerms(b, terms, SmallVector<Value>(loop.getRegionIterArgs())));
+    yield(emitTerms(b, terms, SmallVector<Value>(loop.getRegionIterArgs())));
     return SmallVector<Value>(loop.getResults());
   };
   // No loop without a trip.
@@ -169,7 +173,7 @@ SmallVector<Value> LoopNest::emitThreadTerms(OpBuilder &b, Value row,
        llvm::enumerate(SmallVector<Value>(runs.getRegionIterArgs())))
     next.push_back(
         combine(b, sums[number % sums.size()].combiner, value, parts[number]));
-  scf::YieldOp::create(b, loc, next);
+  yield(next);
   return SmallVector<Value>(runs.getResults());
 }
 

@@ -1,4 +1,4 @@
-//===- JoinStores.h - Loops that store slices join their source -*- C++ -*-===//
+//===- FuseKernels.h - Rewrites of linalg operations ------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -22,6 +22,14 @@ void inlineBody(mlir::OpBuilder &b, mlir::linalg::GenericOp from,
                 llvm::ArrayRef<mlir::AffineExpr> loops,
                 mlir::IRMapping &mapping,
                 llvm::SmallVectorImpl<mlir::Value> &yielded);
+
+/// `op`, with one operand for the same tensor read through the same map.
+mlir::linalg::GenericOp mergeInputs(mlir::RewriterBase &rewriter,
+                                    mlir::linalg::GenericOp op);
+
+/// `op` without its results that have no users, if others have.
+mlir::linalg::GenericOp dropUnusedResults(mlir::RewriterBase &rewriter,
+                                          mlir::linalg::GenericOp op);
 
 /// Lets parallel operations of the block give results without the dimensions of
 /// size one that a reshape drops, or with those that it adds. An operation with

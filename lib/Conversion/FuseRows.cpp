@@ -47,10 +47,15 @@ using namespace mlir;
 using namespace whale;
 using linalg::GenericOp;
 
-/// All that a kernel reads and writes of one row: half of the smallest second
-/// level of a cache (512 KiB). What is only kept for the kernel is on the
-/// stack.
-static constexpr int64_t kMaxRowBytes = 256 * 1024;
+/// All that a kernel reads and writes of one row. Up to half of the smallest
+/// second level of a cache (512 KiB) it wins whatever the number of rows.
+/// Beyond, a row is read again from a cache that others share, and fewer rows
+/// than that would leave some of a GPU, or of a processor's cores, without
+/// work. A GPU's block has 512 threads for a row, of 4,096 elements at most.
+static constexpr int64_t kShortRowBytes = 256 * 1024,
+                         kMaxRowBytes = 4 * 1024 * 1024, kManyRows = 128;
+/// Of a thread of a processor, whose stack is mostly of 8 MiB.
+static constexpr int64_t kMaxStackBytes = 1024 * 1024;
 /// Shorter rows are summed several at a time, which a loop over all rows alone
 /// can do.
 static constexpr int64_t kMinRow = 32;
@@ -122,52 +127,6 @@ bool whale::readsRowAligned(GenericOp op, Value tensor,
       return false;
   }
   return true;
-}
-
-int64_t whale::countRows(ArrayRef<int64_t> rows) {
-  int64_t count = 1;
-  for (int64_t size : rows)
-    count *= size;
-  return count;
-}
-
-bool whale::isLocal(Value result, ArrayRef<GenericOp> members) {
-  Block *block = result.getParentBlock();
-  return llvm::all_of(result.getUsers(), [&](Operation *user) {
-    auto reader =
-        dyn_cast_or_null<GenericOp>(block->findAncestorOpInBlock(*user));
-    return reader && llvm::is_contained(members, reader);
-  });
-}
-
-int64_t whale::countBytes(Type tensor) {
-  MemRefType type = getBufferType(tensor);
-  return type.getNumElements() *
-         std::max<int64_t>(getStoredBits(type.getElementType()) / 8, 1);
-}
-
-int64_t whale::countRowBytes(ArrayRef<GenericOp> members,
-                             ArrayRef<int64_t> rows) {
-  llvm::DenseMap<Value, int64_t> bytes;
-  for (GenericOp op : members) {
-    SmallVector<unsigned> dims = *findRowDims(op, rows);
-    auto add = [&](Value tensor, AffineMap map) {
-      int64_t seen = 1;
-      for (auto [dim, size] : llvm::zip_equal(dims, rows))
-        if (map.isFunctionOfDim(dim))
-          seen *= size;
-      int64_t &most = bytes[tensor];
-      most = std::max(most, countBytes(tensor.getType()) / seen);
-    };
-    for (OpOperand *input : op.getDpsInputOperands())
-      add(input->get(), op.getMatchingIndexingMap(input));
-    for (OpResult result : op->getResults())
-      add(result, op.getIndexingMapMatchingResult(result));
-  }
-  int64_t sum = 0;
-  for (auto [value, count] : bytes)
-    sum += count;
-  return sum;
 }
 
 //===----------------------------------------------------------------------===//
@@ -416,6 +375,24 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
   return isStuck ? "an operation between them can't move" : "";
 }
 
+/// Why rows are too large for a kernel; empty if they are not.
+StringRef findSizeFault(const Group &group, bool forBlocks) {
+  int64_t bytes = countRowBytes(group.members, group.rows);
+  if (bytes > kMaxRowBytes)
+    return "a row does not fit a cache";
+  bool isFew = countRows(group.rows) < kManyRows;
+  if (bytes > kShortRowBytes && isFew)
+    return "its rows are long, and few";
+  int64_t lines = countLocalLineBytes(group.members, group.rows);
+  if (!forBlocks)
+    return lines > kMaxStackBytes ? "a row does not fit the stack" : "";
+  int64_t shared = countSharedBytes(group.members, group.rows, 1);
+  if (shared > kMaxSharedBytes && (isFew || shared - lines > kMaxSharedBytes ||
+                                   !canRecompute(group.members, group.rows)))
+    return "a row does not fit shared memory";
+  return "";
+}
+
 /// Why these are not one kernel; empty if they can be.
 StringRef findFault(const Group &group, bool forBlocks) {
   llvm::SetVector<Value> buffers;
@@ -439,11 +416,8 @@ StringRef findFault(const Group &group, bool forBlocks) {
   }
   if (buffers.size() > kMaxBuffers)
     return "they have too many operands";
-  if (countRowBytes(group.members, group.rows) > kMaxRowBytes)
-    return "a row does not fit a cache";
-  if (forBlocks &&
-      countSharedBytes(group.members, group.rows, 1) > kMaxSharedBytes)
-    return "a row does not fit shared memory";
+  if (StringRef fault = findSizeFault(group, forBlocks); !fault.empty())
+    return fault;
   SmallVector<Operation *> later;
   return findLater(group, later);
 }

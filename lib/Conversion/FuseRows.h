@@ -48,6 +48,26 @@ int64_t countRowBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
 int64_t countSharedBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
                          llvm::ArrayRef<int64_t> rows, int64_t blockRows);
 
+/// Whether a tensor has an element for each of a row, which `members` alone
+/// make and read.
+bool isLocalLine(mlir::Value tensor,
+                 llvm::ArrayRef<mlir::linalg::GenericOp> members,
+                 llvm::ArrayRef<int64_t> rows);
+
+/// The bytes of one row, of `rows`, of all these tensors.
+int64_t countLocalLineBytes(llvm::ArrayRef<mlir::linalg::GenericOp> members,
+                            llvm::ArrayRef<int64_t> rows);
+
+/// Whether each member can compute for itself what it reads of these tensors.
+bool canRecompute(llvm::ArrayRef<mlir::linalg::GenericOp> members,
+                  llvm::ArrayRef<int64_t> rows);
+
+/// Lets them; returns those that are left, in order.
+llvm::SmallVector<mlir::linalg::GenericOp>
+recomputeLines(mlir::RewriterBase &rewriter,
+               llvm::ArrayRef<mlir::linalg::GenericOp> members,
+               llvm::ArrayRef<int64_t> rows);
+
 /// Replaces `members`, which are in order and have these rows, by a kernel in
 /// the place of the last one. All that they read of each other is aligned, and
 /// what they need of others is there before the last one. The kernel is for a

@@ -26,6 +26,13 @@ public:
       : rewriter(rewriter), members(members), rows(rows), forBlocks(forBlocks) {
   }
 
+  /// Finds out how the kernel will be.
+  void plan();
+  /// Whether a block of threads can keep what it needs of a row.
+  bool fits() const {
+    return !forBlocks || isInRegisters() ||
+           countSharedBytes(members, rows, 1) <= kMaxSharedBytes;
+  }
   KernelOp build();
 
 private:
@@ -52,14 +59,12 @@ private:
                 mlir::Value to);
   void emitThreads(mlir::OpBuilder &b, KernelOp kernel, mlir::Value begin,
                    mlir::Value end);
-  /// Whether each row's first thread alone computes and stores the nest.
-  bool isOfFirstThread(const LoopNest &nest) const;
   llvm::SmallVector<mlir::Value> findOverwritten(KernelOp kernel,
                                                  const LoopNest &nest) const;
   /// Whether nest `number` must wait for the nests from `last` on in the other
   /// threads of its row; `overwritten` are operands that it is written over.
   bool needsBarrier(unsigned number, unsigned last,
-                    llvm::ArrayRef<mlir::Value> overwritten) const;
+                    llvm::ArrayRef<mlir::Value> overwritten);
   void emitThread(mlir::OpBuilder &b, LoopNest &nest, mlir::Value row,
                   mlir::Value place, mlir::Value thread);
 

@@ -76,7 +76,10 @@ func.func @softmax(%x: tensor<4096x256xf32>) -> tensor<4096x256xf32> {
 // CHECK: gpu.barrier
 // CHECK: scf.if
 // CHECK: gpu.barrier
-// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c250
+// CHECK: scf.for %{{.*}} = %[[THREAD]] to %c128
+// CHECK-COUNT-2: memref.load
+// CHECK-COUNT-2: arith.divf
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c250{{.*}} step %c64
 // CHECK:   arith.divf
 // CHECK-NOT: gpu.barrier
 // CHECK: return
@@ -149,6 +152,72 @@ func.func @long(%x: tensor<48x12288xf32>) -> tensor<48x12288xf32> {
   // expected-remark @below {{not one kernel with the rows that it reads: a row does not fit shared memory}}
   %y = stablehlo.divide %e, %tb : tensor<48x12288xf32>
   return %y : tensor<48x12288xf32>
+}
+
+// -----
+
+// Of many long rows each nest computes the exponentials for itself: no memory
+// but that of the result has any.
+// CHECK-LABEL: @recomputed
+// CHECK: whale.kernel(%arg0) extent 128 {inplace = array<i64: 0>
+// CHECK-SAME: whale.threads = 512
+// CHECK-NOT: memref<50257xf32
+// CHECK: arith.maximumf
+// CHECK: math.exp
+// CHECK: gpu.barrier
+// CHECK: math.exp
+// CHECK: arith.divf
+// CHECK: memref.store %{{.*}} : memref<6432896xf32>
+// CHECK-NOT: whale.kernel
+// CHECK: return
+func.func @recomputed(%x: tensor<128x50257xf32>) -> tensor<128x50257xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum
+      across dimensions = [1]
+      : (tensor<128x50257xf32>, tensor<f32>) -> tensor<128xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x50257xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<128x50257xf32>
+  %e = stablehlo.exponential %d : tensor<128x50257xf32>
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<128x50257xf32>, tensor<f32>) -> tensor<128xf32>
+  %sb = stablehlo.broadcast_in_dim %s, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x50257xf32>
+  // expected-remark @below {{one kernel for 3 loops over rows}}
+  %y = stablehlo.divide %e, %sb : tensor<128x50257xf32>
+  return %y : tensor<128x50257xf32>
+}
+
+// -----
+
+// What follows from a row's value and the index alone is no operand that tells
+// how long a row is: it is not computed again.
+// CHECK-LABEL: @untold
+// CHECK: whale.kernel
+// CHECK: linalg.generic
+// CHECK: arith.divf
+func.func @untold(%x: tensor<128x50257xf32>) -> tensor<128x50257xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum
+      across dimensions = [1]
+      : (tensor<128x50257xf32>, tensor<f32>) -> tensor<128xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x50257xf32>
+  %i = stablehlo.iota dim = 1 : tensor<128x50257xf32>
+  %d = stablehlo.multiply %i, %mb : tensor<128x50257xf32>
+  %e = stablehlo.exponential %d : tensor<128x50257xf32>
+  // expected-remark @below {{one kernel for 3 loops over rows}}
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<128x50257xf32>, tensor<f32>) -> tensor<128xf32>
+  %sb = stablehlo.broadcast_in_dim %s, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x50257xf32>
+  // expected-remark @below {{not one kernel with the rows that it reads: a row does not fit shared memory}}
+  %y = stablehlo.divide %e, %sb : tensor<128x50257xf32>
+  return %y : tensor<128x50257xf32>
 }
 
 // -----

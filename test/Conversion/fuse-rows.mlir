@@ -217,18 +217,78 @@ func.func @short(%x: tensor<48x31xf32>) -> tensor<48x31xf32> {
 
 // -----
 
+// Long rows are one kernel if there are many, and no more of one is kept on the
+// stack than fits.
 // CHECK-LABEL: @long
-// CHECK-NOT: whale.kernel
-func.func @long(%x: tensor<48x40000xf32>) -> tensor<48x40000xf32> {
+// CHECK: whale.kernel
+func.func @long(%x: tensor<128x50257xf32>) -> tensor<128x50257xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add
       across dimensions = [1]
-      : (tensor<48x40000xf32>, tensor<f32>) -> tensor<48xf32>
+      : (tensor<128x50257xf32>, tensor<f32>) -> tensor<128xf32>
   %b = stablehlo.broadcast_in_dim %s, dims = [0]
-      : (tensor<48xf32>) -> tensor<48x40000xf32>
+      : (tensor<128xf32>) -> tensor<128x50257xf32>
+  // expected-remark @below {{one kernel for 2 loops over rows}}
+  %y = stablehlo.subtract %x, %b : tensor<128x50257xf32>
+  return %y : tensor<128x50257xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @few
+// CHECK-NOT: whale.kernel
+func.func @few(%x: tensor<127x50257xf32>) -> tensor<127x50257xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<127x50257xf32>, tensor<f32>) -> tensor<127xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [0]
+      : (tensor<127xf32>) -> tensor<127x50257xf32>
+  // expected-remark @below {{not one kernel with the rows that it reads: its rows are long, and few}}
+  %y = stablehlo.subtract %x, %b : tensor<127x50257xf32>
+  return %y : tensor<127x50257xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @longer
+// CHECK-NOT: whale.kernel
+func.func @longer(%x: tensor<128x600000xf32>) -> tensor<128x600000xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<128x600000xf32>, tensor<f32>) -> tensor<128xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x600000xf32>
   // expected-remark @below {{not one kernel with the rows that it reads: a row does not fit a cache}}
-  %y = stablehlo.subtract %x, %b : tensor<48x40000xf32>
-  return %y : tensor<48x40000xf32>
+  %y = stablehlo.subtract %x, %b : tensor<128x600000xf32>
+  return %y : tensor<128x600000xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @stack
+// CHECK: whale.kernel
+// CHECK: linalg.generic
+func.func @stack(%x: tensor<128x300000xf32>) -> tensor<128x300000xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum
+      across dimensions = [1]
+      : (tensor<128x300000xf32>, tensor<f32>) -> tensor<128xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x300000xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<128x300000xf32>
+  %e = stablehlo.exponential %d : tensor<128x300000xf32>
+  // expected-remark @below {{one kernel for 2 loops over rows}}
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add
+      across dimensions = [1]
+      : (tensor<128x300000xf32>, tensor<f32>) -> tensor<128xf32>
+  %sb = stablehlo.broadcast_in_dim %s, dims = [0]
+      : (tensor<128xf32>) -> tensor<128x300000xf32>
+  // expected-remark @below {{not one kernel with the rows that it reads: a row does not fit the stack}}
+  %y = stablehlo.divide %e, %sb : tensor<128x300000xf32>
+  return %y : tensor<128x300000xf32>
 }
 
 // -----

@@ -330,7 +330,8 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
     - needs nothing that another operation makes of a result of the group;
     - reduces, if it does, by one operation (adds, multiplies, compares);
     - has rows of one element or at least 32, of which all that the kernel reads
-      and writes takes at most 256 KiB;
+      and writes takes at most 256 KiB, or 4 MiB if there are at least 128 rows,
+      and what it keeps on a processor's stack at most 1 MiB;
     - stores nothing in a slice of another tensor.
 
     A reshape in between that only adds or drops dimensions of size one
@@ -340,7 +341,10 @@ def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
     the kernel needs is in shared memory; or, if a power of two of threads can
     share the row evenly, at most 32 elements each, in their registers: a row of
     1,024 is then one warp's. What joins has one result for each row if it
-    reduces, and what could be shared of a row takes at most 48 KiB.
+    reduces. What could be shared of a row takes at most 48 KiB; if there are at
+    least 128 rows it may take more, and is then computed by each that reads it
+    instead, if it follows from operands and from the row's values alone: a
+    block reads its row again from the second-level cache.
 
     With `remarks` each kernel says how many loops it is of, and each operation that
     reads of a group why it is not a part of it.
