@@ -87,13 +87,11 @@ static bool canWiden(Block &body, WideReducer::Widen widen) {
   return llvm::all_of(body.getArgumentTypes(), isGood);
 }
 
-/// Whether `body` gives one of the numbers that it gets, so that nothing is
-/// ever rounded.
-static bool isChoice(Block &body) {
+bool WideReducer::isChoice(Block &body) {
   return llvm::all_of(body, [](Operation &op) {
     return isa<stablehlo::MaxOp, stablehlo::MinOp, stablehlo::CompareOp,
-               stablehlo::SelectOp, stablehlo::AndOp, stablehlo::OrOp,
-               stablehlo::ReturnOp>(op);
+               stablehlo::ConstantOp, stablehlo::SelectOp, stablehlo::AndOp,
+               stablehlo::OrOp, stablehlo::ReturnOp>(op);
   });
 }
 

@@ -30,6 +30,10 @@ public:
   /// These too, and f32 in f64: for sums without an order to choose.
   static mlir::Type toWider(mlir::Type element);
 
+  /// Whether `body` gives one of the numbers that it gets, or a constant, so
+  /// that nothing is ever rounded.
+  static bool isChoice(mlir::Block &body);
+
   /// The reducer `body` in the types that `widen` says, or in its own where its
   /// operations depend on them.
   WideReducer(mlir::Block &body, Widen widen);
@@ -45,6 +49,9 @@ public:
   /// accumulates and its term: loops can then form such sums in an order of
   /// their own.
   bool isCombiner() const;
+
+  /// The reducer in these types.
+  mlir::Region &getBody() { return region; }
 
   /// A stored scalar of operand `number` as the reducer takes it, and back.
   mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,

@@ -243,6 +243,19 @@ static bool staysInside(ArrayRef<WindowDim> window) {
   });
 }
 
+static int64_t countTaps(ArrayRef<WindowDim> window) {
+  int64_t taps = 1;
+  for (const WindowDim &dim : window)
+    taps *= dim.size;
+  return taps;
+}
+
+/// Whether the windows are a nest of loops, whose sums are shared out.
+static bool isLoopNest(ArrayRef<WindowDim> window, const WideReducer &reducer) {
+  return countTaps(window) > kSumBlock && !window.empty() &&
+         staysInside(window) && reducer.isCombiner();
+}
+
 /// Loops over the elements of the result and those of their windows. Where
 /// windows move by one along the last dimension, that loop is the innermost:
 /// sums of neighbouring windows are then formed side by side.
@@ -282,12 +295,7 @@ static LogicalResult reduceInside(PatternRewriter &rewriter,
                        {shape, map(inner)});
 }
 
-LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
-                                       stablehlo::ReduceWindowOp op,
-                                       bool blocks) {
-  auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
-  if (from.getNumElements() == 0)
-    return replaceByInits(rewriter, op);
+SmallVector<WindowDim> whale::getReducedWindow(stablehlo::ReduceWindowOp op) {
   SmallVector<WindowDim> window = getWindow(op, op.getWindowDimensions());
   if (auto dilations = op.getBaseDilations())
     for (auto [dim, dilation] : llvm::enumerate(*dilations))
@@ -295,16 +303,31 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   if (auto dilations = op.getWindowDilations())
     for (auto [dim, dilation] : llvm::enumerate(*dilations))
       window[dim].dilation = dilation;
+  return window;
+}
 
+bool whale::isReducedInTurn(stablehlo::ReduceWindowOp op) {
+  SmallVector<WindowDim> window = getReducedWindow(op);
+  WideReducer reducer(op.getBody().front(), WideReducer::toWider);
+  return !isLoopNest(window, reducer) &&
+         !findRunningAxis(window,
+                          cast<RankedTensorType>(op.getInputs()[0].getType()),
+                          cast<RankedTensorType>(op->getResult(0).getType()));
+}
+
+LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
+                                       stablehlo::ReduceWindowOp op,
+                                       bool blocks) {
+  auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
+  if (from.getNumElements() == 0)
+    return replaceByInits(rewriter, op);
+  SmallVector<WindowDim> window = getReducedWindow(op);
   // What has few terms needs no more than f32.
-  int64_t taps = 1;
-  for (const WindowDim &dim : window)
-    taps *= dim.size;
+  int64_t taps = countTaps(window);
   WideReducer reducer(op.getBody().front(), taps <= kSumBlock
                                                 ? WideReducer::toF32
                                                 : WideReducer::toWider);
-  if (taps > kSumBlock && !window.empty() && staysInside(window) &&
-      reducer.isCombiner())
+  if (isLoopNest(window, reducer))
     return reduceInside(rewriter, op, reducer, window);
   SmallVector<Value> inputs;
   SmallVector<Type> types, elements;

@@ -51,6 +51,14 @@ llvm::SmallVector<WindowDim> getWindow(Op op, llvm::ArrayRef<int64_t> sizes) {
   return window;
 }
 
+/// All dimensions of the window of a reduction.
+llvm::SmallVector<WindowDim>
+getReducedWindow(mlir::stablehlo::ReduceWindowOp op);
+
+/// Whether a thread reduces a window term by term, as it is neither a running
+/// reduction nor one that is a nest of loops.
+bool isReducedInTurn(mlir::stablehlo::ReduceWindowOp op);
+
 /// Where the window that starts at `output` has its element `offset` in the
 /// input, and whether that is inside.
 struct Place {

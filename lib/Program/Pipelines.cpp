@@ -53,7 +53,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-outline-kernels",
        "func.func(whale-convolutions-to-products,"
        "whale-convolution-gradients,whale-normalize-convolutions,"
-       "whale-lower-library-ops{blocks},"
+       "whale-lower-library-ops{blocks},whale-divide-windows,"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads"},

@@ -26,6 +26,11 @@ SHAPES = [(3, 1), (5, 6), (3, 7, 4), (300, 2), (2, 1024), (1025,), (2, 5000)]
 SEEDS = ("0", "77")
 
 
+def first_nan(a, b):
+    """Associative, but its operands cannot change places."""
+    return tuple(jnp.where(jnp.isnan(a[0]), p, q) for p, q in zip(a, b))
+
+
 def sorts(arrays):
     """Sorts of several operands, with equal keys, along each dimension."""
     for x, y, z in arrays:
@@ -63,6 +68,45 @@ def windows(arrays):
             if min(jax.eval_shape(pool, x).shape) > 0:
                 result, back = jax.vjp(pool, x)
                 yield back(jnp.round(result) + 1)
+
+
+def large_windows(arrays):
+    """Windows of more terms than a thread reduces: sums, with an initial value
+    that counts once, too, and by functions of several operands; with strides,
+    dilations and padding; gradients of pools."""
+    x, y, _ = arrays[-1]
+    numbers = jnp.nan_to_num(x)
+    for start in 0.0, 5.0:
+        yield lax.reduce_window(
+            numbers, start, lax.add, (1, 2500), (1, 1), "SAME"
+        )
+    yield lax.reduce_window(
+        numbers.astype(jnp.bfloat16),
+        jnp.bfloat16(0),
+        lax.add,
+        (1, 1200),
+        (1, 7),
+        "SAME",
+    )
+    dilations = (1, 2), (1, 3)
+    yield lax.reduce_window(
+        x, -jnp.inf, lax.max, (1, 1100), (1, 3), ((0, 0), (7, 400)), *dilations
+    )
+    padding = ((1, 1), (0, 1499))
+    yield lax.reduce_window(
+        (x, y), (jnp.float32(0), 7), first_nan, (2, 1500), (1, 1), padding
+    )
+    image = numbers[:, :2400].reshape(2, 40, 60)
+    for sizes, strides, padding in (
+        ((1, 40, 60), (1, 1, 1), "VALID"),
+        ((1, 33, 40), (1, 5, 3), ((0, 0), (3, 30), (20, 1))),
+    ):
+
+        def pool(x, options=(sizes, strides, padding)):
+            return lax.reduce_window(x, -jnp.inf, lax.max, *options)
+
+        result, back = jax.vjp(pool, image)
+        yield result, back(jnp.round(result) + 1)
 
 
 def moved_windows(x, places):
@@ -109,10 +153,6 @@ def reductions(arrays):
     """Reductions by functions of several operands: of few and many terms, along
     neighbours and across, to few and many results, of places that are computed
     and that are read."""
-
-    def first_nan(a, b):
-        # Associative, but its operands cannot change places.
-        return tuple(jnp.where(jnp.isnan(a[0]), p, q) for p, q in zip(a, b))
 
     for x, y, z in arrays:
         for axis in range(x.ndim):
@@ -190,7 +230,7 @@ def linked(arrays):
 
 def program(arrays):
     forms = (sorts, running, windows, scatters, reductions, joined, wide)
-    forms += (columns, complexes)
+    forms += (columns, complexes, large_windows)
     return [list(form(arrays)) for form in forms]
 
 

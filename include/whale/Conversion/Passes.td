@@ -89,6 +89,64 @@ def ConvolutionGradients
   }];
 }
 
+def DivideWindows : Pass<"whale-divide-windows", "::mlir::func::FuncOp"> {
+  let summary = "Makes several windows of one that has many terms";
+  let description = [{
+    A thread of a GPU reduces the terms of a window one after the other, and at
+    most 4,096 of them. A `reduce_window` of more than 1,024 terms becomes
+    several: along the last dimension first; along a dimension of more than 64
+    terms, of neighbours, then of such results that are as far apart, and of
+    what is left behind these. Sums of 16 bits and less are formed in f32. Left
+    alone are running reductions, and sums and the like of windows without
+    padding, which several threads share.
+
+    A `select_and_scatter` of such windows becomes a reduction of the elements
+    and their numbers, and a `scatter` of the source.
+
+    Example: windows of 64 * 32 terms.
+    ```mlir
+    func.func @main(%x: tensor<64x32xf32>, %low: tensor<f32>)
+        -> tensor<64x32xf32> {
+      %0 = "stablehlo.reduce_window"(%x, %low) <{
+          window_dimensions = array<i64: 64, 32>,
+          padding = dense<[[31, 32], [15, 16]]> : tensor<2x2xi64>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %1 = stablehlo.maximum %a, %b : tensor<f32>
+          stablehlo.return %1 : tensor<f32>
+      }) : (tensor<64x32xf32>, tensor<f32>) -> tensor<64x32xf32>
+      return %0 : tensor<64x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<64x32xf32>, %arg1: tensor<f32>)
+        -> tensor<64x32xf32> {
+      %0 = "stablehlo.reduce_window"(%arg0, %arg1) <{
+          base_dilations = array<i64: 1, 1>,
+          padding = dense<[[0, 0], [15, 16]]> : tensor<2x2xi64>,
+          window_dilations = array<i64: 1, 1>,
+          window_dimensions = array<i64: 1, 32>,
+          window_strides = array<i64: 1, 1>}> ({
+        ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+          %2 = stablehlo.maximum %arg2, %arg3 : tensor<f32>
+          stablehlo.return %2 : tensor<f32>
+      }) : (tensor<64x32xf32>, tensor<f32>) -> tensor<64x32xf32>
+      %1 = "stablehlo.reduce_window"(%0, %arg1) <{
+          base_dilations = array<i64: 1, 1>,
+          padding = dense<[[31, 32], [0, 0]]> : tensor<2x2xi64>,
+          window_dilations = array<i64: 1, 1>,
+          window_dimensions = array<i64: 64, 1>,
+          window_strides = array<i64: 1, 1>}> ({
+        ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+          %2 = stablehlo.maximum %arg2, %arg3 : tensor<f32>
+          stablehlo.return %2 : tensor<f32>
+      }) : (tensor<64x32xf32>, tensor<f32>) -> tensor<64x32xf32>
+      return %1 : tensor<64x32xf32>
+    }
+    ```
+  }];
+}
+
 def NormalizeConvolutions
     : Pass<"whale-normalize-convolutions", "::mlir::func::FuncOp"> {
   let summary = "Puts convolutions into the form that a GPU library has";
