@@ -18,6 +18,7 @@
 #include "whale/Runtime/Array.h"
 
 #include "CopyBox.h"
+#include "LargeMemory.h"
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
@@ -26,32 +27,22 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <sys/mman.h>
 
 namespace whale::runtime {
 
-/// From so many bytes on memory is taken of the system: the C library keeps
-/// what is freed, in pieces, so that a process grew by up to twice what is
-/// planned.
-static constexpr int64_t kMappedBytes = 1 << 20;
-
 std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   constexpr size_t alignment = 64;
+  constexpr int64_t large = 1 << 20;
   // aligned_alloc wants a multiple; a zero-size buffer still has an address.
   size_t rounded = static_cast<size_t>(bytes) + alignment;
   rounded -= rounded % alignment;
-  bool isMapped = bytes >= kMappedBytes;
-  void *data = isMapped ? mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                        : std::aligned_alloc(alignment, rounded);
-  if (!data || data == MAP_FAILED)
-    throw Error("cannot allocate " + std::to_string(bytes) + " bytes");
   auto buffer = std::make_shared<Buffer>();
-  if (isMapped)
-    buffer->data =
-        std::shared_ptr<void>(data, [rounded](void *p) { munmap(p, rounded); });
-  else
+  if (bytes >= large)
+    buffer->data = allocateLarge(rounded);
+  else if (void *data = std::aligned_alloc(alignment, rounded))
     buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
+  if (!buffer->data)
+    throw Error("cannot allocate " + std::to_string(bytes) + " bytes");
   buffer->bytes = bytes;
   return buffer;
 }
