@@ -9,15 +9,18 @@
 // Transforms of one to three dimensions, line by line, computed in double
 // precision: powers of two by Stockham's autosort algorithm, other lengths by
 // Bluestein's as a convolution of the next power of two. Inverse transforms are
-// not scaled.
+// not scaled. Arrays of a batch are shared out to threads, each of which has
+// one in double precision; the lines of a single one are.
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/cpu/Parallel.h"
 #include "library/Library.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <complex>
 #include <cstring>
@@ -36,9 +39,20 @@ Number root(double sign, int64_t numerator, int64_t denominator) {
                              static_cast<double>(denominator));
 }
 
+/// Without the look at infinities that the operator has.
+Number times(Number a, Number b) {
+  return {a.real() * b.real() - a.imag() * b.imag(),
+          a.real() * b.imag() + a.imag() * b.real()};
+}
+
 /// A transform of lines of one length, in one direction, without scaling.
 class Transform {
 public:
+  /// What a thread needs for its lines.
+  struct Work {
+    Line line, other, padded;
+  };
+
   Transform(int64_t length, bool inverse)
       : length(length), sign(inverse ? 1.0 : -1.0) {
     if (length <= 1)
@@ -57,30 +71,33 @@ public:
     filter.assign(size, 0.0);
     for (int64_t i = 0; i < length; ++i)
       filter[i] = filter[(size - i) % size] = std::conj(chirp[i]);
-    power(filter, -1.0);
+    Line other;
+    power(filter, other, -1.0);
   }
 
-  void operator()(Line &line) {
+  /// Transforms `work.line`.
+  void operator()(Work &work) const {
+    Line &line = work.line, &padded = work.padded;
     if (length <= 1)
       return;
     if (isPower) {
-      power(line, sign);
+      power(line, work.other, sign);
       return;
     }
-    work.assign(size, 0.0);
+    padded.assign(size, 0.0);
     for (int64_t i = 0; i < length; ++i)
-      work[i] = line[i] * chirp[i];
-    power(work, -1.0);
+      padded[i] = times(line[i], chirp[i]);
+    power(padded, work.other, -1.0);
     for (int64_t i = 0; i < size; ++i)
-      work[i] *= filter[i];
-    power(work, 1.0);
+      padded[i] = times(padded[i], filter[i]);
+    power(padded, work.other, 1.0);
     for (int64_t i = 0; i < length; ++i)
-      line[i] = work[i] * chirp[i] / static_cast<double>(size);
+      line[i] = times(padded[i], chirp[i]) / static_cast<double>(size);
   }
 
 private:
   /// Stockham: `size` elements, a power of two.
-  void power(Line &line, double direction) {
+  void power(Line &line, Line &other, double direction) const {
     other.resize(size);
     for (int64_t half = size / 2, stride = 1; half >= 1;
          half /= 2, stride *= 2) {
@@ -88,10 +105,11 @@ private:
         Number w = roots[i * stride];
         if (direction > 0)
           w = std::conj(w);
+        const Number *a = &line[stride * i], *b = &line[stride * (i + half)];
+        Number *sum = &other[2 * stride * i], *difference = sum + stride;
         for (int64_t j = 0; j < stride; ++j) {
-          Number a = line[stride * i + j], b = line[stride * (i + half) + j];
-          other[2 * stride * i + j] = a + b;
-          other[2 * stride * i + stride + j] = (a - b) * w;
+          sum[j] = a[j] + b[j];
+          difference[j] = times(a[j] - b[j], w);
         }
       }
       std::swap(line, other);
@@ -101,7 +119,7 @@ private:
   int64_t length, size = 1;
   double sign;
   bool isPower = true;
-  Line roots, chirp, filter, work, other;
+  Line roots, chirp, filter;
 };
 
 /// Complex elements of any precision as doubles, and back.
@@ -157,24 +175,30 @@ struct Fft {
   int64_t last() const { return lengths.back(); }
   int64_t halfLast() const { return last() / 2 + 1; }
 
-  /// Transforms dimension `dim` of an array of `shape`.
-  static void alongDim(Line &data, const Shape &shape, size_t dim,
-                       bool inverse) {
+  /// Of each of the lengths.
+  std::vector<Transform> transforms;
+
+  /// Transforms dimension `dim` of an array of `shape`, by so many threads.
+  void alongDim(Line &data, const Shape &shape, size_t dim,
+                int64_t threads) const {
     int64_t length = shape[dim], stride = 1;
     for (size_t d = dim + 1; d < shape.size(); ++d)
       stride *= shape[d];
     if (length == 0 || stride == 0)
       return;
-    Transform transform(length, inverse);
-    Line line(length);
-    for (size_t begin = 0; begin < data.size(); begin += length * stride)
-      for (int64_t offset = 0; offset < stride; ++offset) {
-        for (int64_t i = 0; i < length; ++i)
-          line[i] = data[begin + offset + i * stride];
-        transform(line);
-        for (int64_t i = 0; i < length; ++i)
-          data[begin + offset + i * stride] = line[i];
+    int64_t lines = static_cast<int64_t>(data.size()) / length;
+    parallelFor(lines, threads, [&](int64_t begin, int64_t end) {
+      Transform::Work work;
+      work.line.resize(length);
+      for (int64_t i = begin; i < end; ++i) {
+        Number *first = &data[i / stride * stride * length + i % stride];
+        for (int64_t j = 0; j < length; ++j)
+          work.line[j] = first[j * stride];
+        transforms[dim](work);
+        for (int64_t j = 0; j < length; ++j)
+          first[j * stride] = work.line[j];
       }
+    });
   }
 
   /// Copies rows of one length into rows of another, cut or filled by zeros.
@@ -187,22 +211,21 @@ struct Fft {
     return result;
   }
 
-  Line run(Line data) const {
+  Line run(Line data, int64_t threads) const {
     Shape shape = lengths;
     size_t rank = shape.size();
     if (kind == FromReal) {
-      alongDim(data, shape, rank - 1, false);
+      alongDim(data, shape, rank - 1, threads);
       data = resizeRows(data, last(), halfLast());
       shape.back() = halfLast();
       for (size_t dim = rank - 1; dim-- > 0;)
-        alongDim(data, shape, dim, false);
+        alongDim(data, shape, dim, threads);
       return data;
     }
-    bool inverse = kind != Forward;
     if (kind == ToReal)
       shape.back() = halfLast();
     for (size_t dim = 0; dim + 1 < rank; ++dim)
-      alongDim(data, shape, dim, inverse);
+      alongDim(data, shape, dim, threads);
     if (kind == ToReal) {
       data = resizeRows(data, halfLast(), last());
       shape.back() = last();
@@ -215,7 +238,7 @@ struct Fft {
           data[row + i] = std::conj(data[row + last() - i]);
       }
     }
-    alongDim(data, shape, rank - 1, inverse);
+    alongDim(data, shape, rank - 1, threads);
     return data;
   }
 };
@@ -276,8 +299,11 @@ LibraryFunction prepareFft(const LibraryRequest &request) {
 
   int64_t inputSize = elementCount(input.shape);
   int64_t outputSize = elementCount(output.shape);
-  return [fft, inputSize, outputSize](std::span<void *const> inputs,
-                                      std::span<void *const> outputs) {
+  bool isInverse = fft.kind == Fft::Inverse || fft.kind == Fft::ToReal;
+  for (int64_t length : fft.lengths)
+    fft.transforms.emplace_back(length, isInverse);
+  return [fft = std::move(fft), inputSize, outputSize](
+             std::span<void *const> inputs, std::span<void *const> outputs) {
     if (inputSize == 0 || outputSize == 0) {
       std::memset(outputs[0], 0, outputSize * byteSize(fft.to));
       return;
@@ -285,11 +311,18 @@ LibraryFunction prepareFft(const LibraryRequest &request) {
     int64_t fromSize = inputSize / fft.batch, toSize = outputSize / fft.batch;
     const auto *from = static_cast<const uint8_t *>(inputs[0]);
     auto *to = static_cast<uint8_t *>(outputs[0]);
-    for (int64_t i = 0; i < fft.batch; ++i)
-      store(fft.to,
-            fft.run(load(fft.from, from + i * fromSize * byteSize(fft.from),
-                         fromSize)),
-            to + i * toSize * byteSize(fft.to));
+    // A few lines are transformed sooner than threads are asked.
+    constexpr int64_t worthThreads = 1 << 14;
+    int64_t threads = inputSize < worthThreads ? 1 : getThreadCount();
+    int64_t parts = std::min(threads, fft.batch);
+    parallelFor(fft.batch, parts, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        store(fft.to,
+              fft.run(load(fft.from, from + i * fromSize * byteSize(fft.from),
+                           fromSize),
+                      parts > 1 ? 1 : threads),
+              to + i * toSize * byteSize(fft.to));
+    });
   };
 }
 

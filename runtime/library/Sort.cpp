@@ -11,13 +11,14 @@
 //
 // Of each line the indices are sorted, then the elements of all operands
 // copied. It is a merge sort: stable, and safe for orders that are none (a
-// comparator may say anything). Cost: n log n comparisons for a line of n
-// elements, on one thread, each a call if there is a comparator, and two lists
-// of n indices.
+// comparator may say anything). Lines are shared out to threads. Cost: n log n
+// comparisons for a line of n elements, each a call if there is a comparator,
+// and two lists of n indices a thread.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Numeric.h"
+#include "device/cpu/Parallel.h"
 #include "library/Library.h"
 #include "whale/Runtime/Types.h"
 
@@ -150,21 +151,27 @@ void Sort::sortLine(const std::vector<Line> &lines, std::vector<int64_t> &order,
 
 void Sort::run(std::span<void *const> inputs,
                std::span<void *const> outputs) const {
-  std::vector<int64_t> order(length), other(length);
-  std::vector<Line> lines(operands);
-  for (int64_t line = 0; line < outer * inner; ++line) {
-    int64_t first = line / inner * length * inner + line % inner;
-    for (size_t i = 0; i < operands; ++i)
-      lines[i] = {static_cast<const uint8_t *>(inputs[i]) + first * bytes[i],
-                  inner * bytes[i]};
-    sortLine(lines, order, other);
-    for (size_t i = 0; i < operands; ++i) {
-      auto *to = static_cast<uint8_t *>(outputs[i]) + first * bytes[i];
-      for (int64_t j = 0; j < length; ++j)
-        std::memcpy(to + j * lines[i].stride, lines[i].at(order[j]),
-                    static_cast<size_t>(bytes[i]));
+  int64_t count = outer * inner;
+  // A few elements are sorted sooner than threads are asked.
+  constexpr int64_t worthThreads = 1 << 12;
+  int64_t threads = count * length < worthThreads ? 1 : getThreadCount();
+  parallelFor(count, threads, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> order(length), other(length);
+    std::vector<Line> lines(operands);
+    for (int64_t line = begin; line < end; ++line) {
+      int64_t first = line / inner * length * inner + line % inner;
+      for (size_t i = 0; i < operands; ++i)
+        lines[i] = {static_cast<const uint8_t *>(inputs[i]) + first * bytes[i],
+                    inner * bytes[i]};
+      sortLine(lines, order, other);
+      for (size_t i = 0; i < operands; ++i) {
+        auto *to = static_cast<uint8_t *>(outputs[i]) + first * bytes[i];
+        for (int64_t j = 0; j < length; ++j)
+          std::memcpy(to + j * lines[i].stride, lines[i].at(order[j]),
+                      static_cast<size_t>(bytes[i]));
+      }
     }
-  }
+  });
 }
 
 /// The non-negative integer below `bound` that a member of an object is.
