@@ -105,55 +105,57 @@ static std::vector<int64_t> makeRow(int64_t form,
   return row;
 }
 
-/// Returns the list as a short one, if that saves characters, and how many.
-static std::pair<Json, size_t> makeShort(const Json &list) {
+/// Makes the list a short one, if that saves characters. Returns how many.
+static size_t makeShort(Json &list) {
   // A short list of fewer elements saves little, and is harder to read.
   constexpr size_t fewest = 8;
   if (list.size() < fewest)
-    return {};
+    return 0;
+  struct Row {
+    std::vector<int64_t> integers;
+    int64_t times;
+  };
   std::unordered_map<std::string, int64_t> numbers;
   std::vector<std::vector<int64_t>> last;
-  Json elements = Json::array(), rows = Json::array();
-  std::vector<int64_t> before;
-  int64_t times = 0;
+  std::vector<Json *> elements;
+  std::vector<Row> rows;
   size_t length = 0, shortLength = 26; // {"elements":[],"rows":[]}
-  auto finishRow = [&] {
-    if (times == 0)
-      return;
-    for (int64_t number : before)
-      shortLength += lengthOf(number) + 1;
-    shortLength += 2;
-    if (times > 1)
-      shortLength += 3 + lengthOf(times);
-    rows.push_back(times > 1 ? Json::array({times, before}) : Json(before));
-  };
-  for (const Json &element : list) {
+  for (Json &element : list) {
     Form form;
     form.add(element);
     if (!form.isSmall)
-      return {};
+      return 0;
     length += form.length + 1;
     auto [it, isNew] = numbers.try_emplace(std::move(form.text), last.size());
     if (isNew) {
-      elements.push_back(element);
+      elements.push_back(&element);
       last.push_back(form.integers);
       shortLength += form.length + 1;
     }
     std::vector<int64_t> row =
         makeRow(it->second, form.integers, last[it->second]);
     last[it->second] = std::move(form.integers);
-    if (row != before) {
-      finishRow();
-      before = std::move(row);
-      times = 0;
-    }
-    ++times;
+    if (rows.empty() || rows.back().integers != row)
+      rows.push_back({std::move(row), 0});
+    ++rows.back().times;
   }
-  finishRow();
+  for (const auto &[integers, times] : rows) {
+    for (int64_t number : integers)
+      shortLength += lengthOf(number) + 1;
+    shortLength += 2;
+    if (times > 1)
+      shortLength += 3 + lengthOf(times);
+  }
   if (shortLength >= length)
-    return {};
-  return {{{"elements", std::move(elements)}, {"rows", std::move(rows)}},
-          length - shortLength};
+    return 0;
+  Json forms = Json::array(), differences = Json::array();
+  for (Json *element : elements)
+    forms.push_back(std::move(*element));
+  for (const auto &[integers, times] : rows)
+    differences.push_back(times > 1 ? Json::array({times, integers})
+                                    : Json(integers));
+  list = {{"elements", std::move(forms)}, {"rows", std::move(differences)}};
+  return length - shortLength;
 }
 
 size_t shortenLists(Json &json) {
@@ -163,10 +165,7 @@ size_t shortenLists(Json &json) {
   for (Json &element : json)
     saved += shortenLists(element);
   if (json.is_array())
-    if (auto [list, less] = makeShort(json); less > 0) {
-      json = std::move(list);
-      saved += less;
-    }
+    saved += makeShort(json);
   return saved;
 }
 

@@ -24,8 +24,10 @@ static Json toJson(const std::vector<Cell> &cells) {
     Json from = Json::array();
     for (const Cell::Contribution &part : cell.from)
       from.push_back(Json::array({part.peer, part.start}));
-    list.push_back({{"dst", Json::array({cell.dstStart, cell.size})},
-                    {"from", std::move(from)}});
+    Json json;
+    addMember(json, "dst", Json::array({cell.dstStart, cell.size}));
+    addMember(json, "from", std::move(from));
+    list.push_back(std::move(json));
   }
   return list;
 }
@@ -60,7 +62,8 @@ Json cellsToJson(const Collective &collective) {
   // Uneven shares lead to a few kinds of lists. Comparing with more of them
   // would cost more time than it saves.
   constexpr size_t mostBases = 4;
-  Json cells = Json::object();
+  Json cells;
+  reserveMembers(cells, collective.cells.size());
   std::map<const std::vector<Cell> *, int64_t> firstRanks;
   std::vector<std::pair<int64_t, const std::vector<Cell> *>> bases;
   for (const auto &[rank, list] : collective.cells) {

@@ -41,9 +41,9 @@ struct AddOperation {
   Json &json;
 
   void operator()(const Kernel &kernel) const {
-    json = {{"kernel", kernel.symbol},
-            {"buffers", kernel.buffers},
-            {"extent", kernel.extent}};
+    addMember(json, "kernel", kernel.symbol);
+    addMember(json, "buffers", kernel.buffers);
+    addMember(json, "extent", kernel.extent);
   }
 
   void operator()(const Copy &copy) const {
@@ -103,19 +103,21 @@ struct AddOperation {
   }
 
   void operator()(const Start &start) const {
-    json = {{"start", start.channel}};
+    addMember(json, "start", start.channel);
     if (start.src)
-      json["src"] = *start.src;
+      addMember(json, "src", *start.src);
     if (start.dst)
-      json["dst"] = *start.dst;
+      addMember(json, "dst", *start.dst);
   }
 
-  void operator()(const Wait &wait) const { json = {{"wait", wait.transfer}}; }
+  void operator()(const Wait &wait) const {
+    addMember(json, "wait", wait.transfer);
+  }
 
   void operator()(const Run &run) const {
-    json = {{"run", out.runs.add(run)}};
+    addMember(json, "run", out.runs.add(run));
     if (run.moment)
-      json["moment"] = *run.moment;
+      addMember(json, "moment", *run.moment);
   }
 
   void operator()(const While &loop) const {
@@ -148,24 +150,25 @@ int64_t RunTable::add(const Run &run) {
 
 Json InstructionWriter::toJson(const std::vector<Instruction> &instructions) {
   Json list = Json::array();
+  list.get_ref<Json::array_t &>().reserve(instructions.size());
   for (const Instruction &instruction : instructions) {
     Json json;
     std::visit(AddOperation{*this, json}, instruction.operation);
     if (instruction.flops)
-      json["flops"] = *instruction.flops;
+      addMember(json, "flops", *instruction.flops);
     if (instruction.bytes)
-      json["bytes"] = *instruction.bytes;
+      addMember(json, "bytes", *instruction.bytes);
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
-      json["accumulate"] = true;
+      addMember(json, "accumulate", true);
     const auto *convolution = std::get_if<Convolution>(&instruction.operation);
     if ((matmul && matmul->tf32) || (convolution && convolution->tf32))
-      json["tf32"] = true;
+      addMember(json, "tf32", true);
     const auto *start = std::get_if<Start>(&instruction.operation);
     auto origin =
         start ? channelOrigins.at(start->channel) : std::optional<int64_t>();
     if (instruction.origin != origin)
-      json["origin"] = format::toJson(instruction.origin);
+      addMember(json, "origin", format::toJson(instruction.origin));
     list.push_back(std::move(json));
   }
   return list;

@@ -29,9 +29,17 @@
 namespace whale::format {
 
 void addMember(Json &object, const std::string &key, Json value) {
+  // A map that grows copies its values.
+  constexpr size_t usual = 4;
+  if (object.is_null())
+    reserveMembers(object, usual);
+  object.get_ref<Json::object_t &>().emplace_back(key, std::move(value));
+}
+
+void reserveMembers(Json &object, size_t count) {
   if (object.is_null())
     object = Json::object();
-  object.get_ref<Json::object_t &>().emplace_back(key, std::move(value));
+  object.get_ref<Json::object_t &>().reserve(count);
 }
 
 static Json toJson(const Box &box) {
@@ -217,8 +225,8 @@ static bool isWhole(const BufferInfo &buffer, const Parameter &parameter,
 /// Converts a buffer of a class; `rankClass` is null for a function's buffers.
 static Json toJson(const BufferInfo &buffer, const Program &program,
                    const RankClass *rankClass) {
-  Json json;
-  Json &where = json[std::string(name(buffer.space))];
+  Json where = buffer.index;
+  std::optional<int64_t> offset;
   switch (buffer.space) {
   case Space::Arena:
   case Space::Constant:
@@ -226,18 +234,16 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
     break;
   case Space::Argument:
   case Space::Result:
-    where = buffer.index;
     if (rankClass) {
       const auto &parameters =
           buffer.space == Space::Argument ? program.arguments : program.results;
       if (buffer.offset != 0 ||
           !isWhole(buffer, parameters[buffer.index], *rankClass))
-        json["offset"] = buffer.offset;
+        offset = buffer.offset;
     }
     break;
   case Space::Operand:
   case Space::Local:
-    where = buffer.index;
     break;
   case Space::RankConstant:
     where = Json::array();
@@ -245,7 +251,11 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
       where.push_back(numbersToJson(buffer.dtype, bytes));
     break;
   }
-  json["type"] = tensorType(buffer.dtype, buffer.shape);
+  Json json;
+  addMember(json, std::string(name(buffer.space)), std::move(where));
+  if (offset)
+    addMember(json, "offset", *offset);
+  addMember(json, "type", tensorType(buffer.dtype, buffer.shape));
   return json;
 }
 
@@ -268,8 +278,11 @@ Json ProgramWriter::toJson(const Function &function) const {
 Json ProgramWriter::toJson(const RankClass &rankClass) const {
   InstructionWriter writer{channelOrigins};
   Json instructions = writer.toJson(rankClass.instructions);
-  Json json = {{"ranks", rankClass.ranks},
-               {"arena_bytes", rankClass.arenaBytes}};
+  Json json;
+  constexpr size_t mostMembers = 8;
+  reserveMembers(json, mostMembers);
+  addMember(json, "ranks", rankClass.ranks);
+  addMember(json, "arena_bytes", rankClass.arenaBytes);
   if (rankClass.workspaceBytes)
     addMember(json, "workspace_bytes", rankClass.workspaceBytes);
   if (rankClass.isForProcessor)
@@ -278,11 +291,12 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
   for (const auto &[number, offsets] : rankClass.locals)
     addMember(locals, std::to_string(number), offsets);
   if (!locals.is_null())
-    json["locals"] = std::move(locals);
-  json["buffers"] = format::toJson(rankClass.buffers, program, &rankClass);
+    addMember(json, "locals", std::move(locals));
+  addMember(json, "buffers",
+            format::toJson(rankClass.buffers, program, &rankClass));
   if (!writer.runs.list.empty())
-    json["runs"] = std::move(writer.runs.list);
-  json["instructions"] = std::move(instructions);
+    addMember(json, "runs", std::move(writer.runs.list));
+  addMember(json, "instructions", std::move(instructions));
   return json;
 }
 

@@ -21,6 +21,9 @@ namespace whale::format {
 /// Appends a member whose key the object does not have yet, without a look-up.
 void addMember(Json &object, const std::string &key, Json value);
 
+/// Makes room for so many members in an object, or in null, which becomes one.
+void reserveMembers(Json &object, size_t count);
+
 /// Returns null if there is no value.
 template <typename T>
 Json toJson(const std::optional<T> &value) {
