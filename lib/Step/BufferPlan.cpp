@@ -27,24 +27,23 @@
 #include <tuple>
 
 namespace whale {
-namespace {
 
 /// An argument, and the result that should be in its buffer.
-using Alias = std::pair<unsigned, unsigned>;
+using Alias = BufferPlanner::Alias;
 
-class Planner {
+class BufferPlanner::Implementation {
 public:
-  explicit Planner(const BufferFunction &function)
+  explicit Implementation(const BufferFunction &function)
       : function(function), liveness(function) {}
 
-  llvm::SmallVector<Alias> grant(llvm::ArrayRef<Alias> wanted);
-  BufferPlan run(llvm::ArrayRef<Alias> aliases);
+  llvm::SmallVector<Alias> grant(llvm::ArrayRef<Alias> aliases);
+  BufferPlan run();
   SegmentPlan runSegment(llvm::ArrayRef<unsigned> mayOverwrite);
 
 private:
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
-  void share(llvm::ArrayRef<Alias> wanted);
-  void assign(llvm::ArrayRef<Alias> wanted);
+  void share(llvm::ArrayRef<Alias> aliases);
+  void assign();
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
   SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
   void placeResults();
@@ -62,6 +61,8 @@ private:
   const BufferFunction &function;
   BufferLiveness liveness;
   std::optional<BufferSharing> sharing;
+  /// The aliases that were asked for.
+  llvm::SmallVector<Alias> wanted;
   /// By class: its buffer.
   std::map<unsigned, unsigned> bufferIndex;
   /// By class, offset and bytes: the buffer of a range.
@@ -70,6 +71,8 @@ private:
   std::vector<unsigned> requestBuffer;
   BufferPlan plan;
 };
+
+using Planner = BufferPlanner::Implementation;
 
 void Planner::placeResults() {
   const auto &results = function.body.yields;
@@ -133,7 +136,8 @@ void Planner::takeTurns() {
 }
 
 /// The times that are in the first, but not in the second.
-TimeIntervals without(const TimeIntervals &times, const TimeIntervals &others) {
+static TimeIntervals without(const TimeIntervals &times,
+                             const TimeIntervals &others) {
   TimeIntervals rest;
   for (auto [begin, end] : times) {
     for (auto [from, to] : others) {
@@ -299,14 +303,15 @@ void Planner::copies() {
 }
 
 // Decides which results take the buffers of arguments.
-void Planner::share(llvm::ArrayRef<Alias> wanted) {
+void Planner::share(llvm::ArrayRef<Alias> aliases) {
+  wanted.assign(aliases.begin(), aliases.end());
   llvm::SmallVector<unsigned> written;
   for (const Alias &alias : wanted)
     written.push_back(alias.first);
   sharing.emplace(function, liveness, written);
   for (auto [a, b] : liveness.fixed)
     sharing->merge(a, b, /*always=*/true);
-  plan.alias.resize(function.body.yields.size());
+  plan.alias.assign(function.body.yields.size(), std::nullopt);
   for (auto [argument, result] : wanted) {
     unsigned arg = function.body.args[argument];
     bool taken =
@@ -321,9 +326,8 @@ void Planner::share(llvm::ArrayRef<Alias> wanted) {
   }
 }
 
-// Computes the whole plan except for offsets in the arena.
-void Planner::assign(llvm::ArrayRef<Alias> wanted) {
-  share(wanted);
+// Computes the rest of the plan except for offsets in the arena.
+void Planner::assign() {
   // An argument whose buffer no result reuses belongs to the caller: never
   // write it.
   for (auto [argument, result] : wanted)
@@ -340,17 +344,17 @@ void Planner::assign(llvm::ArrayRef<Alias> wanted) {
   copies();
 }
 
-llvm::SmallVector<Alias> Planner::grant(llvm::ArrayRef<Alias> wanted) {
-  share(wanted);
-  llvm::SmallVector<Alias> granted(wanted);
+llvm::SmallVector<Alias> Planner::grant(llvm::ArrayRef<Alias> aliases) {
+  share(aliases);
+  llvm::SmallVector<Alias> granted(aliases);
   llvm::erase_if(granted, [&](const Alias &alias) {
     return plan.alias[alias.second] != alias.first;
   });
   return granted;
 }
 
-BufferPlan Planner::run(llvm::ArrayRef<Alias> wanted) {
-  assign(wanted);
+BufferPlan Planner::run() {
+  assign();
   std::vector<ArenaCalls> calls;
   for (auto [s, segment] : llvm::enumerate(function.segments)) {
     calls.push_back({segment->duration, liveness.calls[s]});
@@ -409,7 +413,8 @@ Planner::findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const {
 }
 
 SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
-  assign(findAliases(mayOverwrite));
+  share(findAliases(mayOverwrite));
+  assign();
   SegmentPlan segment;
   segment.function = &function;
   segment.duration = liveness.end;
@@ -435,16 +440,22 @@ SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
   return segment;
 }
 
-} // namespace
+BufferPlanner::BufferPlanner(const BufferFunction &function)
+    : implementation(std::make_unique<Implementation>(function)) {}
+BufferPlanner::BufferPlanner(BufferPlanner &&) = default;
+BufferPlanner::~BufferPlanner() = default;
 
-BufferPlan planBuffers(const BufferFunction &function,
-                       llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases) {
-  return Planner(function).run(aliases);
+llvm::SmallVector<Alias> BufferPlanner::grant(llvm::ArrayRef<Alias> aliases) {
+  return implementation->grant(aliases);
 }
 
-llvm::SmallVector<Alias> grantAliases(const BufferFunction &function,
-                                      llvm::ArrayRef<Alias> aliases) {
-  return Planner(function).grant(aliases);
+BufferPlan BufferPlanner::plan() { return implementation->run(); }
+
+BufferPlan planBuffers(const BufferFunction &function,
+                       llvm::ArrayRef<Alias> aliases) {
+  BufferPlanner planner(function);
+  planner.grant(aliases);
+  return planner.plan();
 }
 
 SegmentPlan planSegment(const BufferFunction &function,

@@ -130,7 +130,7 @@ struct BufferBuilder {
     std::optional<std::string> error = verifyBufferPlan(function, plan);
     EXPECT_FALSE(error) << *error;
     size_t granted = 0;
-    for (auto [argument, result] : grantAliases(function, aliases)) {
+    for (auto [argument, result] : BufferPlanner(function).grant(aliases)) {
       EXPECT_EQ(plan.alias[result], argument);
       ++granted;
     }

@@ -27,6 +27,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -180,11 +181,25 @@ inline constexpr int64_t pieceAlignment = 16;
 BufferPlan planBuffers(const BufferFunction &function,
                        llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases);
 
-/// Returns those of `aliases` that planBuffers grants, without the offsets in
-/// the arena, which take most of its time.
-llvm::SmallVector<std::pair<unsigned, unsigned>>
-grantAliases(const BufferFunction &function,
-             llvm::ArrayRef<std::pair<unsigned, unsigned>> aliases);
+/// The same in two steps, for functions that must agree on the aliases. The
+/// function must outlive it.
+class BufferPlanner {
+public:
+  using Alias = std::pair<unsigned, unsigned>;
+  class Implementation;
+
+  explicit BufferPlanner(const BufferFunction &function);
+  BufferPlanner(BufferPlanner &&);
+  ~BufferPlanner();
+
+  /// Returns those of `aliases` that are granted. May be called again.
+  llvm::SmallVector<Alias> grant(llvm::ArrayRef<Alias> aliases);
+  /// Plans with what was granted last. Ends the use of the planner.
+  BufferPlan plan();
+
+private:
+  std::unique_ptr<Implementation> implementation;
+};
 
 /// Plans a segment. The operands in `mayOverwrite` are not read after a call
 /// and their buffers may be reused for results; others are never written.

@@ -37,7 +37,7 @@ namespace whale {
 
 namespace {
 
-using Alias = std::pair<unsigned, unsigned>;
+using Alias = BufferPlanner::Alias;
 
 /// The segments by name, each with its plan.
 using Segments = llvm::DenseMap<StringAttr, const SegmentPlan *>;
@@ -53,9 +53,14 @@ public:
   LogicalResult translate(const Segments &segments);
   void planAsSegment();
   void grant(ArrayRef<Alias> aliases) {
-    granted = grantAliases(buffers, aliases);
+    if (!planner)
+      planner.emplace(buffers);
+    granted = planner->grant(aliases);
   }
-  void plan(ArrayRef<Alias> aliases) { result = planBuffers(buffers, aliases); }
+  void plan() {
+    result = planner->plan();
+    planner.reset();
+  }
   LogicalResult annotate();
   void
   writePeak(const llvm::DenseMap<StringAttr, const FunctionPlanner *> &called);
@@ -82,6 +87,7 @@ private:
 
   bool isSegment;
   BufferFunction buffers;
+  std::optional<BufferPlanner> planner;
   llvm::DenseMap<Value, unsigned> numbers;
   llvm::DenseMap<Type, unsigned> elements;
   const Segments *segments = nullptr;
@@ -471,7 +477,7 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
         });
     } while (aliases.size() < wanted);
     parallelForEach(&getContext(), classes,
-                    [&](FunctionPlanner &c) { c.plan(aliases); });
+                    [](FunctionPlanner &c) { c.plan(); });
   }
 };
 
