@@ -96,9 +96,10 @@ format::Reduction toFormat(Reduction reduction) {
 size_t hashOf(const Receiver &receiver) {
   llvm::hash_code hash(receiver.cells.size());
   for (const Cell &cell : receiver.cells) {
-    hash = llvm::hash_combine(hash, ArrayRef<int64_t>(cell.box.start));
+    hash = llvm::hash_combine(hash, ArrayRef<int64_t>(cell.box.start),
+                              ArrayRef<int64_t>(cell.box.size));
     for (const Contribution &part : cell.contributions)
-      hash = llvm::hash_combine(hash, part.peer);
+      hash = llvm::hash_combine(hash, part.peer, ArrayRef<int64_t>(part.start));
   }
   return hash;
 }
@@ -183,15 +184,7 @@ FailureOr<format::Collective> emitChannel(const Use &use,
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
   // All ranks of a group may receive the same: they share their cells.
   llvm::DenseMap<size_t, std::vector<Receiver>> told;
-  auto findEqual = [&](const Receiver &receiver) -> const Receiver * {
-    auto &equal = told[hashOf(receiver)];
-    for (const Receiver &other : equal)
-      if (other.cells == receiver.cells)
-        return &other;
-    equal.push_back(receiver);
-    return nullptr;
-  };
-  auto tell = [&](const Receiver &receiver) -> LogicalResult {
+  auto tell = [&](Receiver receiver) -> LogicalResult {
     int64_t pieces = 0;
     for (const Cell &cell : receiver.cells)
       pieces += 1 + int64_t(cell.contributions.size());
@@ -211,16 +204,23 @@ FailureOr<format::Collective> emitChannel(const Use &use,
       return op.emitError("gives elements to rank ")
              << receiver.device << ", whose function takes none";
     }
-    const Receiver *equal = findEqual(receiver);
-    if (!equal && (budget.written -= pieces) < 0)
-      return failTooLarge(op);
-    collective.cells[receiver.device] =
-        equal ? collective.cells.at(equal->device) : toFormat(receiver);
     target->second = toShape(receiver.shape);
+    std::vector<Receiver> &alike = told[hashOf(receiver)];
+    auto equal = llvm::find_if(alike, [&](const Receiver &other) {
+      return other.cells == receiver.cells;
+    });
+    if (equal != alike.end()) {
+      collective.cells[receiver.device] = collective.cells.at(equal->device);
+      return success();
+    }
+    if ((budget.written -= pieces) < 0)
+      return failTooLarge(op);
+    collective.cells[receiver.device] = toFormat(receiver);
+    alike.push_back(std::move(receiver));
     return success();
   };
-  if (!forEachReceiver(step, topology, [&](const Receiver &receiver) {
-        return succeeded(tell(receiver));
+  if (!forEachReceiver(step, topology, [&](Receiver receiver) {
+        return succeeded(tell(std::move(receiver)));
       }))
     return failure();
   for (const Sender &sender : sendersOf(step)) {
