@@ -433,6 +433,8 @@ private:
   /// A long row of reversals would leave an expression as long. The remainders
   /// that slices take would become quotients, which kernels don't read.
   static AffineMap simplifyLinear(AffineMap map) {
+    if (map.isProjectedPermutation())
+      return map;
     bool isLinear = true;
     map.walkExprs([&](AffineExpr expr) {
       isLinear &= expr.getKind() != AffineExprKind::Mod;

@@ -205,7 +205,12 @@ public:
       choice.pieces.push_back(group.pieces.size() - 1 - skipsLast);
       choice.alternatives.emplace_back(group.pieces.size());
     }
-    estimate(choice.pieces, choice.seconds);
+    SmallVector<Pieces> next{choice.pieces};
+    llvm::append_range(next, listAlternatives(0));
+    choice.seconds = this->seconds(next);
+    // What the search begins with is no trial.
+    known.at(choice.pieces).isAskedFor = false;
+    trials = 0;
   }
 
   /// Ends, since each change makes the program cheaper.

@@ -36,20 +36,20 @@ const std::vector<double> &StageCosts::partsOf(Value value) {
   return list;
 }
 
-/// The part of an operation that a device computes: the smallest of its
+/// The parts of an operation that devices compute: of each the smallest of its
 /// operands and results, as a sum over what is split is partial but whole.
-double StageCosts::partOf(Operation *op, int64_t device) {
-  double part = 1;
+SmallVector<double> StageCosts::partsOf(Operation *op,
+                                        ArrayRef<int64_t> devices) {
+  SmallVector<double> least(devices.size(), 1);
   auto look = [&](Value value) {
     const std::vector<double> &list = partsOf(value);
     if (!list.empty() && cast<ShapedType>(value.getType()).getNumElements() > 1)
-      part = std::min(part, list[device]);
+      for (auto [part, device] : llvm::zip_equal(least, devices))
+        part = std::min(part, list[device]);
   };
-  for (Value operand : op->getOperands())
-    look(operand);
-  for (Value result : op->getResults())
-    look(result);
-  return part;
+  llvm::for_each(op->getOperands(), look);
+  llvm::for_each(op->getResults(), look);
+  return least;
 }
 
 double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
@@ -83,8 +83,9 @@ double StageCosts::secondsOf(TaskGraphOp graph, ArrayRef<int64_t> devices) {
         seconds.push_back(opSeconds(&op, *model, device));
       if (seconds.front() == 0)
         continue;
-      for (auto [index, device] : llvm::enumerate(devices))
-        sums[index] += times * seconds[speedOf[index]] * partOf(&op, device);
+      for (auto [sum, speed, part] :
+           llvm::zip_equal(sums, speedOf, partsOf(&op, devices)))
+        sum += times * seconds[speed] * part;
     }
   };
   visit(graph.getBody().front(), 1);

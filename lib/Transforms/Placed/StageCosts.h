@@ -30,7 +30,8 @@ public:
 private:
   /// The part of the value that each device holds.
   const std::vector<double> &partsOf(mlir::Value value);
-  double partOf(mlir::Operation *op, int64_t device);
+  llvm::SmallVector<double> partsOf(mlir::Operation *op,
+                                    llvm::ArrayRef<int64_t> devices);
 
   MicroBatchesOp loop;
   const Cluster &cluster;
