@@ -22,10 +22,9 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
-
-#include <set>
 
 using namespace mlir;
 
@@ -251,30 +250,33 @@ int64_t Section::peakOf(ArrayRef<unsigned> order) const {
 SmallVector<unsigned> Section::fromFront() const {
   Memory memory = start();
   SmallVector<unsigned> missing, order;
-  std::set<unsigned> ready;
+  // What each instruction adds changes when it becomes the last reader of a
+  // root.
+  SmallVector<int64_t> added;
+  llvm::BitVector ready(instructions.size());
   for (auto [number, instruction] : llvm::enumerate(instructions)) {
     missing.push_back(instruction.before.size());
-    if (instruction.before.empty())
-      ready.insert(number);
+    added.push_back(run(number, memory, /*commit=*/false));
+    ready[number] = instruction.before.empty();
   }
-  while (!ready.empty()) {
-    unsigned best = *ready.begin(), seen = 0;
-    int64_t least = run(best, memory, /*commit=*/false);
-    for (unsigned number : ready) {
+  while (ready.any()) {
+    unsigned best = ready.find_first(), seen = 0;
+    for (unsigned number : ready.set_bits()) {
       if (++seen > kMaxCandidates)
         break;
-      int64_t added = run(number, memory, /*commit=*/false);
-      if (added < least) {
+      if (added[number] < added[best])
         best = number;
-        least = added;
-      }
     }
     run(best, memory, /*commit=*/true);
-    ready.erase(best);
+    for (unsigned root : instructions[best].reads)
+      if (memory.pending[root] == 1)
+        for (unsigned reader : roots[root].readers)
+          added[reader] = run(reader, memory, /*commit=*/false);
+    ready.reset(best);
     order.push_back(best);
     for (unsigned next : instructions[best].after)
       if (--missing[next] == 0)
-        ready.insert(next);
+        ready.set(next);
   }
   return order;
 }
@@ -298,31 +300,32 @@ SmallVector<unsigned> Section::fromBack() const {
     if (root.lasting)
       alive.set(number);
   SmallVector<unsigned> missing, order;
-  std::set<unsigned, std::greater<>> ready;
+  SmallVector<int64_t> gains;
+  llvm::BitVector ready(instructions.size());
   for (auto [number, instruction] : llvm::enumerate(instructions)) {
     missing.push_back(instruction.after.size());
-    if (instruction.after.empty())
-      ready.insert(number);
+    gains.push_back(gainFromBack(number, alive));
+    ready[number] = instruction.after.empty();
   }
-  while (!ready.empty()) {
-    unsigned best = *ready.begin(), seen = 0;
-    int64_t most = gainFromBack(best, alive);
-    for (unsigned number : ready) {
-      if (++seen > kMaxCandidates)
-        break;
-      int64_t gain = gainFromBack(number, alive);
-      if (gain > most) {
+  while (ready.any()) {
+    int best = ready.find_last();
+    unsigned seen = 0;
+    for (int number = best; number >= 0 && seen < kMaxCandidates;
+         number = ready.find_prev(number), ++seen)
+      if (gains[number] > gains[best])
         best = number;
-        most = gain;
-      }
-    }
-    for (unsigned root : instructions[best].reads)
+    for (unsigned root : instructions[best].reads) {
+      if (alive.test(root))
+        continue;
       alive.set(root);
-    ready.erase(best);
+      for (unsigned reader : roots[root].readers)
+        gains[reader] += roots[root].bytes;
+    }
+    ready.reset(best);
     order.push_back(best);
     for (unsigned next : instructions[best].before)
       if (--missing[next] == 0)
-        ready.insert(next);
+        ready.set(next);
   }
   std::reverse(order.begin(), order.end());
   return order;
